@@ -140,7 +140,12 @@ impl Director<'_> {
         }
         self.conflict.finish(self.sim);
         let limit = self.sim.now + REST_MAX;
-        let at_least = self.plan.total_seconds * SECOND;
+        let mut at_least = self.plan.total_seconds * SECOND;
+        if self.sim.liars.process.is_some() {
+            // A liar that came late is waited for, and the rest is as long as otherwise.
+            let rest = self.plan.total_seconds.saturating_sub(self.plan.chaos_seconds);
+            at_least = at_least.max(self.sim.now + rest.min(20) * SECOND);
+        }
         // Replicated data is to be equal so many rounds after the last write, so that it is written to until it is looked at.
         let idle = if self.sim.has_data { 0 } else { 10 * SECOND };
         let last_message = at_least.saturating_sub(idle);

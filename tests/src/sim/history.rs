@@ -155,6 +155,8 @@ pub struct History {
     pub liar: Option<ProcessId>,
     /// Shards that somebody started because the liar's node, as their coordinator, said so.
     pub placed_by_liar: BTreeSet<(KindId, ShardId)>,
+    /// Messages that somebody gave the liar: what their askers hear is its own too.
+    pub given_to_liar: BTreeSet<usize>,
     /// Messages that were given up are counted from this time on.
     pub letters_from: u64,
     by_node: BTreeMap<UniqueAddress, ProcessId>,

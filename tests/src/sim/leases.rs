@@ -11,6 +11,7 @@ use quorate_core::owner::Owner;
 
 use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId};
+use super::singletons::{Instance, lease_of};
 use crate::invariants::Cause;
 
 /// How long the keeper takes, in microseconds.
@@ -198,15 +199,19 @@ impl Sim {
         }
     }
 
-    /// A node has ended, and so does what runs there: it gives the leases of that back (I-34, I-54), and says nothing else. Not looked at:
-    /// whether none is left, because the end of an instance that was killed before may still be on its way to the node.
+    /// A node has ended, and so does what runs there: it gives the leases of that back, and says nothing else. I-34, I-54: none is left
+    /// but the resolver's own (M-368), and those of what holds its thread and cannot be ended.
     pub(crate) fn give_leases_back(&mut self, process: ProcessId, life: Life) {
         self.end_instances(process, life);
         let host = &self.processes[process as usize];
         let is_stuck = host.is_stuck;
         let running = if is_stuck { Vec::new() } else { host.entities.all() };
-        for (slot, name) in running {
-            self.history.stopped(process, slot, &name);
+        for (slot, name) in &running {
+            self.history.stopped(process, *slot, name);
+        }
+        let unheard = &mut self.processes[process as usize].unheard;
+        let ended = core::mem::take(&mut unheard.entities);
+        for slot in running.into_iter().map(|(slot, _)| slot).chain(ended) {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
             host.node
@@ -229,6 +234,33 @@ impl Sim {
                 }
             }
         }
+        if let Some((invariant, name)) = self.lease_left(process) {
+            let what = format!("has ended and does not give {name} back");
+            self.violated(invariant, process, what);
+        }
+    }
+
+    /// A lease of an ended node that nothing there needs any more.
+    fn lease_left(&self, process: ProcessId) -> Option<(&'static str, LeaseName)> {
+        let host = &self.processes[process as usize];
+        let needs = |instance: &Instance, name: &LeaseName| {
+            let singleton = self.history.instances[instance.record].singleton;
+            lease_of(singleton).as_deref() == Some(&**name)
+        };
+        let left = |(name, held): (&LeaseName, &HeldLease)| {
+            let (invariant, runs_on) = match held.owner {
+                Owner::Singleton => (
+                    "I-34",
+                    host.instances.values().any(|instance| needs(instance, name)),
+                ),
+                Owner::Sharding => ("I-54", host.is_stuck),
+                Owner::Resolver | Owner::Ddata | Owner::Journal => return None,
+                // A later version's.
+                _ => return None,
+            };
+            (!runs_on).then(|| (invariant, LeaseName::clone(name)))
+        };
+        host.leases.iter().find_map(left)
     }
 
     fn lose(&mut self, process: ProcessId, name: LeaseName, owner: Owner) {

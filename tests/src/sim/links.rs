@@ -174,6 +174,10 @@ impl Sim {
             return self.dropped(from, target, message, DropReason::TooLarge);
         }
         self.liars.hear(from, peer, &message);
+        let number = entity_message(&message);
+        if self.history.liar == Some(peer) {
+            self.history.given_to_liar.extend(number);
+        }
         let here = self.processes[from as usize].index;
         self.traffic = (self.traffic.0 + 1, self.traffic.1 + bytes.len() as u64);
         if !self.is_bare {
@@ -181,7 +185,6 @@ impl Sim {
             self.trace.number(u64::from(peer));
             self.trace.bytes(&bytes);
         }
-        let number = entity_message(&message);
         let name = name(&message);
         let mut fate = self.network.carry(self.now, (from, here), to, lane);
         let doomed = self.doomed.iter().position(|doom| *doom == (name, here, to));

@@ -21,6 +21,13 @@ use super::singletons::Instance;
 /// Wall clocks begin here: any plausible time will do, it is only carried.
 const UNIX_MS: u64 = 1_750_000_000_000;
 
+/// Ends that are on their way to a node.
+#[derive(Debug, Default)]
+pub(crate) struct Unheard {
+    pub(crate) entities: BTreeSet<Slot>,
+    pub(crate) instances: BTreeSet<Slot>,
+}
+
 /// A process of the simulation.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -32,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) entities: Entities,
     /// Instances of singletons.
     pub(crate) instances: BTreeMap<Slot, Instance>,
+    /// Entities and instances that have ended, and whose node has not heard of it yet.
+    pub(crate) unheard: Unheard,
     /// The leases that it believes to hold.
     pub(crate) leases: HeldLeases,
     /// Incarnations its node refuses links with.
@@ -149,6 +158,7 @@ impl Process {
             life: Life::Running,
             entities: Entities::default(),
             instances: BTreeMap::new(),
+            unheard: Unheard::default(),
             leases: HeldLeases::new(),
             quarantined: BTreeSet::new(),
             open: BTreeMap::new(),

@@ -235,6 +235,8 @@ impl Sim {
             }
         }
         let wait = self.entity_chance.between(10, 3_000);
+        let unheard = &mut self.processes[process as usize].unheard;
+        unheard.entities.insert(slot);
         let report = Box::new(EntityReport::Stopped { slot });
         self.queue
             .push(self.now + wait, Happening::Reported { process, report });
@@ -285,6 +287,10 @@ impl Sim {
     }
 
     pub(crate) fn on_reported(&mut self, process: ProcessId, report: EntityReport) {
+        if let EntityReport::Stopped { slot } = &report {
+            let unheard = &mut self.processes[process as usize].unheard;
+            unheard.entities.remove(slot);
+        }
         if let EntityReport::Stopped { slot } = &report
             && let Some(entity) = self.lives.failing.remove(&(process, *slot))
         {

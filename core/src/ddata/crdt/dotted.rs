@@ -7,7 +7,7 @@ use core::fmt::Debug;
 
 use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
 use super::few::Few;
-use super::minting::{VERSION_MAX, nobody};
+use super::minting::nobody_with_room;
 use super::{MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 
@@ -261,11 +261,9 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         let Some(index) = self.context.index(removed) else {
             return Ok(());
         };
-        let nobody = nobody();
-        let (before, versions) = (self.context.highest(&nobody), self.context.highest(removed));
-        if versions > VERSION_MAX - before.min(VERSION_MAX) {
-            return Err(OpError::DotsExhausted);
-        }
+        let versions = self.context.highest(removed);
+        let nobody = nobody_with_room(versions, |name| self.context.highest(name));
+        let before = self.context.highest(&nobody);
         // What was not seen of the node by now never will be: nothing is left above a gap.
         let all = Range {
             from: before + 1,

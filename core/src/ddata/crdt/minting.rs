@@ -22,13 +22,26 @@ const OPERATION_DOTS_MAX: u64 = 1 << 32;
 /// node listens at this address.
 #[must_use]
 pub fn nobody() -> UniqueAddress {
+    nobody_of(0)
+}
+
+/// The first of nobody's names under which so many more versions have room. One is enough, unless a member claimed versions near the
+/// end of all, of itself or of nobody: what was claimed once is then left behind, and is no bound for those who are removed later.
+pub(super) fn nobody_with_room(versions: u64, highest: impl Fn(&UniqueAddress) -> u64) -> UniqueAddress {
+    let room = |nobody: &UniqueAddress| VERSION_MAX.saturating_sub(highest(nobody));
+    let mut names = (0..=u64::MAX).map(nobody_of);
+    names
+        .find(|nobody| versions <= room(nobody))
+        .unwrap_or_else(nobody)
+}
+
+fn nobody_of(number: u64) -> UniqueAddress {
     let address = Address::new(NOBODY_HOST, NOBODY_PORT).expect("invariant: the name is legal");
-    UniqueAddress::new(address, 0)
+    UniqueAddress::new(address, number)
 }
 
 pub(super) fn is_nobody(node: &UniqueAddress) -> bool {
-    let address = node.address();
-    node.uid() == 0 && address.port() == NOBODY_PORT && address.host() == NOBODY_HOST
+    node.address().port() == NOBODY_PORT && node.address().host() == NOBODY_HOST
 }
 
 /// The one source of dots and stamps of a node incarnation. The replicator keeps one for all its keys and hands it to

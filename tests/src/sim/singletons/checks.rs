@@ -186,8 +186,10 @@ impl Sim {
                 written[entry.message] += 1;
             }
         }
-        for (message, times) in self.history.messages.iter().zip(written) {
-            if times > 1 || (message.outcome == Some(Ok(())) && times != 1) {
+        for (at, (message, times)) in self.history.messages.iter().zip(written).enumerate() {
+            let is_acknowledged =
+                message.outcome == Some(Ok(())) && !self.history.given_to_liar.contains(&at);
+            if times > 1 || (is_acknowledged && times != 1) {
                 let what = format!("a message is written {times} times: {message:?}");
                 return Err(("I-30", message.sender, what));
             }

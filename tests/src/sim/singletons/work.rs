@@ -193,6 +193,8 @@ impl Sim {
             self.processes[process as usize].instances.remove(&slot);
             self.history.instances[record].ended_at = Some(self.now);
             let wait = self.singletons.chance.between(10, 3_000);
+            let unheard = &mut self.processes[process as usize].unheard;
+            unheard.instances.insert(slot);
             self.report_instance(process, EntityReport::Stopped { slot }, wait);
         } else {
             self.singletons.counts.ran_on += 1;
@@ -245,6 +247,10 @@ impl Sim {
     }
 
     fn on_instance_reported(&mut self, process: ProcessId, report: EntityReport) {
+        if let EntityReport::Stopped { slot } = &report {
+            let unheard = &mut self.processes[process as usize].unheard;
+            unheard.instances.remove(slot);
+        }
         if !self.processes[process as usize].runs() {
             return;
         }
@@ -422,7 +428,10 @@ impl Sim {
 
     /// The instances of a node that has ended are no more, and it hears so.
     pub(crate) fn end_instances(&mut self, process: ProcessId, life: Life) {
-        for slot in self.instances_that_end(process, life) {
+        let mut ended = self.instances_that_end(process, life);
+        let unheard = &mut self.processes[process as usize].unheard;
+        ended.extend(core::mem::take(&mut unheard.instances));
+        for slot in ended {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
             host.node

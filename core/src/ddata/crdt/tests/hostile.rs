@@ -115,6 +115,26 @@ fn dots_of_this_node_that_it_never_minted_refuse_its_operations_and_can_be_seen_
 }
 
 #[test]
+fn i_100_a_removed_member_with_the_last_versions_is_forgotten_all_the_same() {
+    let mut a = Replica::new("a", DataType::OrSet);
+    for (gone, element) in [("b", "x"), ("c", "y"), ("d", "z")] {
+        let mut liar = Replica::new(gone, DataType::OrSet);
+        liar.minting = Minting::resume(node(gone), VERSION_MAX - (1 << 40));
+        liar.op(add(element));
+        a.full(&liar);
+    }
+    a.op(add("mine"));
+    for gone in ["b", "c", "d"] {
+        assert_eq!(a.data.settle(&node(gone)), Ok(()));
+        assert!(!a.data.mentions(&node(gone)));
+    }
+    assert_eq!(a.set(), ["mine", "x", "y", "z"], "what they added stays");
+    assert_eq!(a.data.nodes(), [node("a")]);
+    a.op(remove("y"));
+    assert_eq!(a.set(), ["mine", "x", "z"], "and can be removed");
+}
+
+#[test]
 fn an_element_too_long_to_be_written_is_refused() {
     let long: Element = Arc::from(alloc::vec![7; ELEMENT_BYTES_MAX + 1]);
     let bytes = ELEMENT_BYTES_MAX + 1;
