@@ -113,7 +113,7 @@ impl KindConfig {
         Self {
             retry_interval: hour,
             buffer_messages_max: many,
-            buffer_bytes_max: Some(1 << 40),
+            buffer_bytes_max: Some(1 << 30),
             buffer_waiting_max: many,
             handoff_timeout: hour,
             shard_start_timeout: hour,
