@@ -10,7 +10,7 @@ mod common;
 
 use std::io::Write as _;
 
-use quorate_conformance::{
+use quorate_driver_tests::{
     a_reminder_wakes_its_entity_on, remembered_entities_run_again_on, reminders_outlive_all_nodes_on,
     reminders_outlive_two_of_four_nodes_on, what_nobody_has_confirmed_is_delivered_on,
     what_nobody_has_confirmed_wakes_on, what_wakes_entities_moves_on,

@@ -11,10 +11,10 @@ mod common;
 use std::io::Write as _;
 use std::time::Duration;
 
-use quorate_conformance::homes_are_found_again_on;
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::owner::Owner;
 use quorate_core::store::{Change, StoreAnswer, StoreOrder};
+use quorate_driver_tests::homes_are_found_again_on;
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 use quorate_tokio::core::{Pattern, RememberStore, StoreMode};

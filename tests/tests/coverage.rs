@@ -42,8 +42,12 @@ fn tests_below(folder: &Path, names: &mut BTreeSet<String>) {
             tests_below(&path, names);
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(&path).expect("readable file");
-            // What the suite of all adapters shows is a test of each of them, made by its macros.
-            let is_suite = path.components().any(|part| part.as_os_str() == "conformance");
+            // What the suite of all adapters shows is a test of each of them, made by its macros; what `tests/driver` shows is one too.
+            let is_suite = path.components().any(|part| part.as_os_str() == "conformance")
+                || folder.ends_with("tests/driver/src")
+                || folder
+                    .parent()
+                    .is_some_and(|above| above.ends_with("tests/driver/src"));
             let mut is_test = false;
             for line in text.lines().map(str::trim) {
                 let is_shown = is_suite && (line.starts_with("pub fn ") || line.starts_with("pub async fn "));

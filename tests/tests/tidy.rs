@@ -76,6 +76,7 @@ fn every_crate_root_forbids_unsafe_code() {
         "adapters/async-std",
         "examples",
         "tests",
+        "tests/driver",
         "tests/no_std",
     ] {
         let path = root().join(krate).join("src/lib.rs");

@@ -18,21 +18,6 @@ mod tcp {
         Security::insecure_plaintext(),
         async_std::task::block_on
     );
-    quorate_conformance::conformance_of_shutdown!(
-        AsyncStd,
-        Security::insecure_plaintext(),
-        async_std::task::block_on
-    );
-    quorate_conformance::conformance_of_singletons!(
-        AsyncStd,
-        Security::insecure_plaintext(),
-        async_std::task::block_on
-    );
-    quorate_conformance::conformance_from_outside!(
-        AsyncStd,
-        Security::insecure_plaintext(),
-        async_std::task::block_on
-    );
     quorate_conformance::conformance_of_strangers!(
         AsyncStd,
         Security::insecure_plaintext(),
@@ -49,16 +34,6 @@ mod tcp {
         async_std::task::block_on
     );
     quorate_conformance::conformance_of_deliveries!(
-        AsyncStd,
-        Security::insecure_plaintext(),
-        async_std::task::block_on
-    );
-    quorate_conformance::conformance_of_daemons!(
-        AsyncStd,
-        Security::insecure_plaintext(),
-        async_std::task::block_on
-    );
-    quorate_conformance::conformance_of_durable_entities!(
         AsyncStd,
         Security::insecure_plaintext(),
         async_std::task::block_on

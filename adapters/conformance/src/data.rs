@@ -1,12 +1,11 @@
-//! Replicated data over real links: written, read and heard of on every node; a large state beside heartbeats and asks.
-//! Spec: sharding 1.12, I-63.
+//! A large state of replicated data crosses beside heartbeats and asks. Spec: sharding 1.12.
 
 use std::time::{Duration, Instant};
 
-use quorate_driver::data::{Read, ValueChange, Write};
-use quorate_driver::{Adapter, Cluster, LinkKind, Security, Termination};
+use quorate_driver::data::{Read, Write};
+use quorate_driver::{Adapter, Cluster, LinkKind, Security};
 
-use super::support::{all_up, cluster, joined, living_on, notebooks, read, sleep, suspected, within};
+use super::support::{cluster, joined, living_on, notebooks, read, sleep, suspected};
 
 /// Values of the large state, and the length of each: some megabytes in all, in several frames.
 const VALUES: usize = 24;
@@ -14,60 +13,6 @@ const VALUE_BYTES: usize = 200_000;
 
 /// How long an ask may take beside it, on a machine that is busy with other tests.
 const ASK_MAX: Duration = Duration::from_secs(3);
-
-/// Counters and sets that all nodes change, on all of them; and on those that are left when one ends without a word.
-pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(security: &Security) {
-    let mut nodes = cluster::<A>(3, security).await;
-    let mut changes = nodes[2].data().counter("likes").changes();
-    for node in &nodes {
-        let likes = node.data().counter("likes");
-        likes
-            .increment(1, Write::Majority)
-            .await
-            .expect("a majority has it");
-    }
-    for node in &nodes {
-        let likes = node.data().counter("likes").read(Read::Majority).await;
-        assert_eq!(likes.expect("a majority says so"), 3);
-    }
-    within::<A, _>("a subscriber hears of the last value", async {
-        loop {
-            let change = changes.next().await.expect("the node runs");
-            if change.expect("it can be read") == ValueChange::Value(3) {
-                return;
-            }
-        }
-    })
-    .await;
-    let tags = |node: &Cluster<A>| node.data().set::<String>("tags");
-    for tag in ["kept", "removed"] {
-        let added = tags(&nodes[0]).add(&tag.to_owned(), Write::All).await;
-        added.expect("all have it");
-    }
-    let removed = tags(&nodes[1]).remove(&"removed".to_owned(), Write::All).await;
-    removed.expect("none has it");
-    for node in &nodes {
-        let held = tags(node).read(Read::Local).await;
-        assert_eq!(held.expect("it is there"), ["kept"]);
-    }
-
-    let lost = nodes.pop().expect("there are three");
-    assert_eq!(lost.stop().await, Termination::Stopped);
-    let likes = nodes[0].data().counter("likes");
-    likes
-        .increment(1, Write::Majority)
-        .await
-        .expect("two of three are a majority");
-    for node in &nodes {
-        all_up(node, 2).await;
-    }
-    let likes = nodes[1].data().counter("likes");
-    likes.increment(1, Write::All).await.expect("both have it");
-    for node in &nodes {
-        let likes = node.data().counter("likes").read(Read::Local).await;
-        assert_eq!(likes.expect("it is there"), 5);
-    }
-}
 
 fn value<A: Adapter>(node: &Cluster<A>, number: usize) -> quorate_driver::data::Register<String> {
     node.data().register(format!("value-{number}"))

@@ -6,66 +6,48 @@
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the security
 //! (evaluated per test), and a function that runs a future to its end. They panic when the adapter fails. What needs more is called by hand:
-//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. Spec: reliability 3c.
+//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. What no runtime, transport, store or keeper of leases can
+//! break is not here: `tests/driver` shows that over one adapter. [`support`] and [`billing`] are what both share. Spec: reliability 3c.
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (replicated data), `conformance_from_outside!` (members that are downed, removed, told to leave), `conformance_of_daemons!`, `conformance_of_deliveries!`, `conformance_of_durable_entities!`, `conformance_of_singletons!`, `conformance_of_shutdown!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
+//! `conformance_of_data!` (a large state of replicated data),
+//! `conformance_of_deliveries!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
 //! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
 #![forbid(unsafe_code)]
 
-mod asking;
 mod bad_inputs;
+pub mod billing;
 mod blocking;
 mod breaking;
 #[cfg(feature = "dev-certs")]
 mod certificates;
 mod churn;
 mod cluster;
-mod daemons;
 mod data;
 mod deliveries;
 mod disk;
-mod durable;
 mod durable_faults;
-mod envelopes;
 mod keepers;
-mod kept;
 mod keys;
 mod lanes;
 mod leases;
-mod life;
 mod links;
-mod minorities;
-mod moves;
-mod outside;
-mod parting;
-mod passivation;
-mod placement;
+pub mod moves;
 #[cfg(unix)]
 mod processes;
-mod regions;
-mod remembered;
-mod reminders;
 mod rotation;
 mod runtime;
 mod script;
-mod shard_leases;
 mod shared_stores;
-mod shutdown;
-mod singletons;
 mod store_faults;
-mod stored_homes;
 mod stores;
 mod strangers;
-mod support;
-mod surveys;
-mod transfers;
+pub mod support;
 
 pub use quorate_driver::Security;
 
-pub use asking::{a_circle_of_asks_is_refused_where_it_would_close, an_entity_sees_how_long_somebody_waits};
 pub use bad_inputs::{
     APPLICABILITY, Answered, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
     a_flood_of_gossip_is_dropped_and_then_cut_off, a_joiner_with_other_settings_is_told_and_stops,
@@ -92,20 +74,10 @@ pub use cluster::{
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,
     three_nodes_form_a_cluster_and_answer_for_each_other,
 };
-pub use daemons::daemons_run_once_each_while_nodes_die_and_their_number_changes;
-pub use data::{
-    a_large_state_crosses_beside_heartbeats_and_asks, i_63_replicated_data_is_on_every_node_and_outlives_one,
-};
-pub use deliveries::{
-    a_durable_work_queue_outlives_who_holds_it, deliveries_keep_their_order_and_number_while_shards_move,
-    jobs_of_workers_that_die_are_done_by_others, s_238_64_mib_arrive_in_parts_over_links_that_break,
-    s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart,
-    what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation,
-};
+pub use data::a_large_state_crosses_beside_heartbeats_and_asks;
+pub use deliveries::s_238_64_mib_arrive_in_parts_over_links_that_break;
 pub use disk::FaultyDisk;
-pub use durable::*;
 pub use durable_faults::*;
-pub use envelopes::{a_function_of_ones_own_places_entities, envelopes_find_their_entities};
 pub use keys::{
     an_acceptor_without_the_key_is_refused, nodes_of_two_keys_do_not_meet_nor_does_one_without,
     wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted,
@@ -117,46 +89,16 @@ pub use leases::{
     a_token_shown_by_another_holder_renews_nothing, leases_of_different_names_do_not_meet,
     one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
-pub use life::{
-    an_answer_may_be_given_later, an_entity_has_timers_and_notices_when_no_message_comes,
-    an_entity_that_panics_is_made_anew_and_loses_no_other_message,
-    the_kind_decides_what_becomes_of_an_entity_that_gives_up,
-};
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
-pub use minorities::*;
-pub use outside::*;
-pub use parting::entities_handle_the_stop_message_of_their_kind_last;
-pub use passivation::*;
-pub use placement::*;
 #[cfg(unix)]
 pub use processes::*;
-pub use regions::*;
-pub use remembered::*;
-pub use reminders::*;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
 pub use runtime::{
     a_task_that_panics_harms_no_other, the_clock_never_goes_back, the_deadline_of_a_sleep_is_kept,
 };
 pub use script::a_script_of_inputs_has_the_same_effects_on_every_runtime;
-pub use shard_leases::*;
 pub use shared_stores::{
     logs_follow_the_token_between_machines_and_keys_stay_at_home, of_two_that_race_one_is_refused,
-};
-pub use shutdown::{
-    a_node_calls_back_when_it_is_up_and_when_it_is_removed,
-    a_node_that_is_downed_runs_its_tasks_without_waiting, a_node_that_is_made_to_leave_runs_its_phases,
-    a_node_that_is_stopped_runs_no_task, m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
-    tasks_that_hang_or_panic_are_named_and_the_rest_goes_on,
-    the_phases_of_a_node_that_leaves_follow_each_other,
-};
-pub use singletons::{
-    a_node_without_the_role_reaches_a_singleton, a_singleton_is_stopped_on_a_node_that_stays,
-    a_token_outlives_the_whole_cluster, asks_of_a_singleton_say_what_became_of_them,
-    s_151_a_singleton_is_handed_over_when_its_node_leaves,
-    s_152_a_singleton_is_taken_over_when_its_node_dies,
-    s_161_a_singleton_waits_for_its_lease_and_gives_it_back,
-    s_171_messages_wait_at_a_proxy_until_there_is_an_instance,
-    settings_of_a_singleton_that_cannot_be_are_refused,
 };
 pub use store_faults::{
     OnDisk, i_80_damaged_bytes_are_never_given_out,
@@ -165,7 +107,6 @@ pub use store_faults::{
     i_82_a_full_disk_refuses_cleanly_and_writes_resume,
     i_83_a_disk_that_stalls_for_five_seconds_delays_no_heartbeat,
 };
-pub use stored_homes::{homes_are_found_again_after_all_nodes_were_killed, homes_are_found_again_on};
 pub use stores::{
     Reopen, a_batch_is_atomic_and_bytes_come_back_as_they_were, a_range_is_ordered_bounded_and_of_one_space,
     a_refused_order_does_not_spoil_its_group, a_snapshot_and_what_is_behind_it_survive,
@@ -177,8 +118,6 @@ pub use strangers::{
     nodes_of_different_security_do_not_meet, strangers_do_not_delay_a_shutdown,
     strangers_who_speak_something_else_are_cut_off,
 };
-pub use surveys::*;
-pub use transfers::*;
 
 /// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
 /// runs a future to its end. See the crate's page.
@@ -190,28 +129,6 @@ macro_rules! conformance {
             a_node_leaves_and_hands_over,
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
-            a_kind_is_surveyed_from_any_node, s_114_regions_whose_entities_are_busy_answer_a_survey,
-            an_entity_is_explained_the_same_from_every_node,
-            a_region_is_shut_down_on_a_node_that_stays,
-            a_watch_ends_with_its_entity_and_with_no_move_or_sleep,
-            a_watch_ends_with_the_node_that_is_removed,
-            a_region_whose_entity_does_not_stop_is_shut_down_in_time,
-            envelopes_find_their_entities,
-            a_function_of_ones_own_places_entities,
-            an_answer_may_be_given_later,
-            an_entity_has_timers_and_notices_when_no_message_comes,
-            an_entity_that_panics_is_made_anew_and_loses_no_other_message,
-            the_kind_decides_what_becomes_of_an_entity_that_gives_up,
-            a_circle_of_asks_is_refused_where_it_would_close,
-            an_entity_sees_how_long_somebody_waits,
-            a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
-            entities_that_nobody_needs_are_taken_out_of_memory,
-            entities_handle_the_stop_message_of_their_kind_last,
-            s_050_a_shard_goes_where_it_is_wanted_from_outside, a_strategy_of_ones_own_may_take_its_time,
-            a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majority_hears,
-            what_cannot_be_placed_from_outside_is_refused,
-            an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there,
-            s_144_s_145_a_shard_runs_while_its_node_has_the_lease, a_kind_has_leases_on_all_its_hosts_or_on_none,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
             a_link_carries_bytes_both_ways_and_ends,
             links_come_and_go_without_a_leak,
@@ -298,72 +215,12 @@ macro_rules! conformance_of_connections {
     };
 }
 
-/// The same for replicated data over real links.
+/// The same for a large state of replicated data.
 #[macro_export]
 macro_rules! conformance_of_data {
     ($adapter:ty, $security:expr, $block_on:expr) => {
         $crate::conformance!(@ $adapter, $security, $block_on,
-            i_63_replicated_data_is_on_every_node_and_outlives_one,
             a_large_state_crosses_beside_heartbeats_and_asks,
-        );
-    };
-}
-
-/// The same for what is done to members from outside: downed, removed, told to leave, prepared for a shutdown; and auto-down.
-#[macro_export]
-macro_rules! conformance_from_outside {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is_another_one,
-            m_429_a_removed_member_is_gone_at_once_and_ends,
-            a_member_leaves_that_another_one_tells_to,
-            m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_more,
-            m_428_auto_down_removes_whoever_is_silent,
-            s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_a_restart,
-        );
-    };
-}
-
-/// The same for singletons.
-#[macro_export]
-macro_rules! conformance_of_singletons {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            s_151_a_singleton_is_handed_over_when_its_node_leaves,
-            s_152_a_singleton_is_taken_over_when_its_node_dies,
-            s_171_messages_wait_at_a_proxy_until_there_is_an_instance,
-            asks_of_a_singleton_say_what_became_of_them,
-            settings_of_a_singleton_that_cannot_be_are_refused,
-            a_singleton_is_stopped_on_a_node_that_stays,
-            a_token_outlives_the_whole_cluster,
-            s_161_a_singleton_waits_for_its_lease_and_gives_it_back,
-            a_node_without_the_role_reaches_a_singleton,
-        );
-    };
-}
-
-/// The same for how nodes end.
-#[macro_export]
-macro_rules! conformance_of_shutdown {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            a_node_calls_back_when_it_is_up_and_when_it_is_removed,
-            a_node_that_is_downed_runs_its_tasks_without_waiting,
-            a_node_that_is_made_to_leave_runs_its_phases,
-            a_node_that_is_stopped_runs_no_task,
-            m_220_five_nodes_prepare_and_stop_together_without_a_hand_over,
-            tasks_that_hang_or_panic_are_named_and_the_rest_goes_on,
-            the_phases_of_a_node_that_leaves_follow_each_other,
-        );
-    };
-}
-
-/// The same for daemons.
-#[macro_export]
-macro_rules! conformance_of_daemons {
-    ($adapter:ty, $security:expr, $block_on:expr) => {
-        $crate::conformance!(@ $adapter, $security, $block_on,
-            daemons_run_once_each_while_nodes_die_and_their_number_changes,
         );
     };
 }
@@ -424,6 +281,16 @@ macro_rules! conformance_of_lanes {
         $crate::conformance!(@ $adapter, $security, $block_on,
             full_mailboxes_whose_handlers_await_majority_writes_go_on,
             a_full_buffer_has_callers_wait_and_loses_nothing,
+        );
+    };
+}
+
+/// The same for deliveries in parts, over links that break.
+#[macro_export]
+macro_rules! conformance_of_deliveries {
+    ($adapter:ty, $security:expr, $block_on:expr) => {
+        $crate::conformance!(@ $adapter, $security, $block_on,
+            s_238_64_mib_arrive_in_parts_over_links_that_break,
         );
     };
 }

@@ -3,7 +3,7 @@
 use quorate_core::event::{Event, ShardingEvent, SingletonEvent};
 
 /// Whether something has begun here or was handed over.
-pub(crate) fn is_move(event: &Event) -> bool {
+pub fn is_move(event: &Event) -> bool {
     let of_sharding = matches!(
         event,
         Event::Sharding {

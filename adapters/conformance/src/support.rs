@@ -18,25 +18,26 @@ use quorate_driver::{
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two looks at something that announces itself to nobody.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The adapter's runtime.
-pub(super) fn runtime<A: Adapter>() -> A::Runtime {
+pub fn runtime<A: Adapter>() -> A::Runtime {
     A::runtime().expect("the test runs in the adapter's runtime")
 }
 
 /// A transport without a node.
-pub(super) fn transport<A: Adapter>(security: &Security) -> A::Transport {
+pub fn transport<A: Adapter>(security: &Security) -> A::Transport {
     A::transport(&runtime::<A>(), security).expect("the transport offers this security")
 }
 
-pub(super) async fn sleep<A: Adapter>(duration: Duration) {
+/// Waits by the adapter's clock.
+pub async fn sleep<A: Adapter>(duration: Duration) {
     let runtime = runtime::<A>();
     runtime.sleep_until(runtime.now().mono + duration).await;
 }
 
 /// The future's value, which has to come within the limit.
-pub(super) async fn within<A: Adapter, T>(what: &str, future: impl Future<Output = T>) -> T {
+pub async fn within<A: Adapter, T>(what: &str, future: impl Future<Output = T>) -> T {
     match race(future, sleep::<A>(LIMIT)).await {
         Either::Left(value) => value,
         Either::Right(()) => panic!("not within {LIMIT:?}: {what}"),
@@ -44,7 +45,7 @@ pub(super) async fn within<A: Adapter, T>(what: &str, future: impl Future<Output
 }
 
 /// Looks until it is so.
-pub(super) async fn eventually<A: Adapter>(what: &str, mut look: impl AsyncFnMut() -> bool) {
+pub async fn eventually<A: Adapter>(what: &str, mut look: impl AsyncFnMut() -> bool) {
     within::<A, _>(what, async {
         while !look().await {
             sleep::<A>(LOOK_AGAIN).await;
@@ -53,7 +54,8 @@ pub(super) async fn eventually<A: Adapter>(what: &str, mut look: impl AsyncFnMut
     .await;
 }
 
-pub(super) fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Security> {
+/// A node of the tests' cluster, on a free port, with the fast timings.
+pub fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Security> {
     Cluster::builder("conformance")
         .bind("127.0.0.1:0")
         .security(security.clone())
@@ -65,7 +67,7 @@ pub(super) fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Securit
 }
 
 /// The same node with a store. One that no other node reads votes about logs, as one of so many.
-pub(super) fn keeping<A: Adapter>(
+pub fn keeping<A: Adapter>(
     builder: ClusterBuilder<A, Security>,
     store: impl Store,
     voters: usize,
@@ -79,7 +81,7 @@ pub(super) fn keeping<A: Adapter>(
 }
 
 /// A cluster of one, Up.
-pub(super) async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Cluster<A> {
+pub async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Cluster<A> {
     let node = builder.start().await.expect("the first node starts");
     node.join([node.address().address()])
         .await
@@ -91,14 +93,12 @@ pub(super) async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> C
 }
 
 /// One more node, Up.
-pub(super) async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster<A> {
+pub async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster<A> {
     joined_as(node(security), seed).await
 }
 
-pub(super) async fn joined_as<A: Adapter>(
-    builder: ClusterBuilder<A, Security>,
-    seed: &Address,
-) -> Cluster<A> {
+/// One more node, described by its builder, Up.
+pub async fn joined_as<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &Address) -> Cluster<A> {
     let node = builder.seeds([seed]).start().await.expect("the node starts");
     if let Err(error) = within::<A, _>("a node that joins is up", node.up()).await {
         panic!("{error}: {:?}", node.terminated().await);
@@ -107,11 +107,7 @@ pub(super) async fn joined_as<A: Adapter>(
 }
 
 /// Starts a node at an address that another one has just left: a port may be free only a moment later.
-pub(super) async fn start_at<A: Adapter>(
-    address: &Address,
-    seed: &Address,
-    security: &Security,
-) -> Cluster<A> {
+pub async fn start_at<A: Adapter>(address: &Address, seed: &Address, security: &Security) -> Cluster<A> {
     within::<A, _>("the port is free again", async {
         loop {
             match node::<A>(security).bind(address).seeds([seed]).start().await {
@@ -124,12 +120,13 @@ pub(super) async fn start_at<A: Adapter>(
     .await
 }
 
-pub(super) async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster<A>> {
+/// So many nodes of one cluster, all Up.
+pub async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster<A>> {
     cluster_with(count, security, |_| {}).await
 }
 
 /// The same, with a changed configuration.
-pub(super) async fn cluster_with<A: Adapter>(
+pub async fn cluster_with<A: Adapter>(
     count: usize,
     security: &Security,
     change: fn(&mut Config),
@@ -138,7 +135,7 @@ pub(super) async fn cluster_with<A: Adapter>(
 }
 
 /// The same of nodes that are described so.
-pub(super) async fn cluster_of<A: Adapter>(
+pub async fn cluster_of<A: Adapter>(
     count: usize,
     described: impl Fn() -> ClusterBuilder<A, Security>,
 ) -> Vec<Cluster<A>> {
@@ -155,7 +152,7 @@ pub(super) async fn cluster_of<A: Adapter>(
 }
 
 /// Waits until the picture of a node is as wanted.
-pub(super) async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: impl Fn(&View) -> bool) {
+pub async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: impl Fn(&View) -> bool) {
     let mut events = node.events();
     within::<A, _>(what, async {
         while !wanted(&node.view()) {
@@ -165,7 +162,8 @@ pub(super) async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: imp
     .await;
 }
 
-pub(super) async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
+/// Waits until so many members are Up in the picture of a node, and no others are in it.
+pub async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
     until(node, "all nodes are up", |view| {
         view.members().len() == count && view.members().iter().all(|member| member.status == Status::Up)
     })
@@ -173,7 +171,7 @@ pub(super) async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
 }
 
 /// How often a member was found unreachable, in the events so far.
-pub(super) async fn suspected<A: Adapter>(events: &mut Events) -> usize {
+pub async fn suspected<A: Adapter>(events: &mut Events) -> usize {
     let mut count = 0;
     loop {
         match race(events.next(), sleep::<A>(Duration::from_millis(100))).await {
@@ -191,12 +189,13 @@ pub(super) async fn suspected<A: Adapter>(events: &mut Events) -> usize {
 
 /// Notes what it is told, and says where it lives and how it was told.
 #[derive(Debug)]
-pub(super) struct Notebook {
+pub struct Notebook {
     node: UniqueAddress,
     pages: Vec<u32>,
 }
 
-pub(super) type Notebooks = Region<Vec<u32>, (String, Vec<u32>)>;
+/// The kind of [`Notebook`], as a node reaches it.
+pub type Notebooks = Region<Vec<u32>, (String, Vec<u32>)>;
 
 impl Entity for Notebook {
     type Message = Vec<u32>;
@@ -208,7 +207,8 @@ impl Entity for Notebook {
     }
 }
 
-pub(super) async fn notebooks<A: Adapter>(node: &Cluster<A>) -> Notebooks {
+/// Registers the kind on a node.
+pub async fn notebooks<A: Adapter>(node: &Cluster<A>) -> Notebooks {
     let me = node.address().clone();
     let make = move |_: EntityContext| Notebook {
         node: me.clone(),
@@ -219,7 +219,7 @@ pub(super) async fn notebooks<A: Adapter>(node: &Cluster<A>) -> Notebooks {
 }
 
 /// Where an entity lives and what it was told. Asks again while shards move.
-pub(super) async fn read<A: Adapter>(region: &Notebooks, id: &str) -> (String, Vec<u32>) {
+pub async fn read<A: Adapter>(region: &Notebooks, id: &str) -> (String, Vec<u32>) {
     within::<A, _>("an answer", async {
         loop {
             match region
@@ -238,7 +238,7 @@ pub(super) async fn read<A: Adapter>(region: &Notebooks, id: &str) -> (String, V
 }
 
 /// An entity that lives on this node. Looks among many: shards spread over all nodes in time.
-pub(super) async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddress) -> String {
+pub async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddress) -> String {
     let node = node.to_string();
     within::<A, _>("an entity on every node", async {
         loop {
@@ -254,21 +254,20 @@ pub(super) async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddre
 }
 
 /// Which of two futures was ready first.
-pub(crate) enum Either<A, B> {
+pub enum Either<A, B> {
+    /// The left one.
     Left(A),
+    /// The right one.
     Right(B),
 }
 
 /// The first of two futures that is ready; the left one if both are.
-pub(crate) async fn race<A, B>(
-    left: impl Future<Output = A>,
-    right: impl Future<Output = B>,
-) -> Either<A, B> {
+pub async fn race<A, B>(left: impl Future<Output = A>, right: impl Future<Output = B>) -> Either<A, B> {
     let left = async { Either::Left(left.await) };
     futures_lite::future::or(left, async { Either::Right(right.await) }).await
 }
 
 /// Both, whichever ends first.
-pub(crate) async fn both<T, U>(one: impl Future<Output = T>, other: impl Future<Output = U>) -> (T, U) {
+pub async fn both<T, U>(one: impl Future<Output = T>, other: impl Future<Output = U>) -> (T, U) {
     futures_lite::future::zip(one, other).await
 }

@@ -22,12 +22,7 @@ fn mtls() -> Security {
 quorate_conformance::conformance!(Quinn, mtls(), block_on);
 quorate_conformance::bad_inputs!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_data!(Quinn, mtls(), block_on);
-quorate_conformance::conformance_of_shutdown!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_deliveries!(Quinn, mtls(), block_on);
-quorate_conformance::conformance_of_daemons!(Quinn, mtls(), block_on);
-quorate_conformance::conformance_of_singletons!(Quinn, mtls(), block_on);
-quorate_conformance::conformance_of_durable_entities!(Quinn, mtls(), block_on);
-quorate_conformance::conformance_from_outside!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_strangers!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_lanes!(Quinn, mtls(), block_on);
 quorate_conformance::conformance_of_certificates!(Quinn, block_on);

@@ -12,8 +12,6 @@ fn mtls() -> Security {
 quorate_conformance::conformance!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::bad_inputs!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_data!(QuinnSmol, mtls(), smol::block_on);
-quorate_conformance::conformance_of_shutdown!(QuinnSmol, mtls(), smol::block_on);
-quorate_conformance::conformance_from_outside!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_strangers!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_lanes!(QuinnSmol, mtls(), smol::block_on);
 quorate_conformance::conformance_of_certificates!(QuinnSmol, smol::block_on);

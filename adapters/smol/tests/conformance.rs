@@ -8,16 +8,7 @@ mod tcp {
     quorate_conformance::conformance_of_connections!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_lanes!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_data!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_conformance::conformance_of_shutdown!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_deliveries!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_conformance::conformance_of_daemons!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_conformance::conformance_of_singletons!(Smol, Security::insecure_plaintext(), smol::block_on);
-    quorate_conformance::conformance_of_durable_entities!(
-        Smol,
-        Security::insecure_plaintext(),
-        smol::block_on
-    );
-    quorate_conformance::conformance_from_outside!(Smol, Security::insecure_plaintext(), smol::block_on);
     quorate_conformance::conformance_of_strangers!(Smol, Security::insecure_plaintext(), smol::block_on);
 }
 

@@ -22,12 +22,7 @@ mod tcp {
     quorate_conformance::conformance!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::bad_inputs!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_data!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_conformance::conformance_of_shutdown!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_deliveries!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_conformance::conformance_of_daemons!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_conformance::conformance_of_singletons!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_conformance::conformance_of_durable_entities!(Tokio, Security::insecure_plaintext(), block_on);
-    quorate_conformance::conformance_from_outside!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_strangers!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_connections!(Tokio, Security::insecure_plaintext(), block_on);
     quorate_conformance::conformance_of_lanes!(Tokio, Security::insecure_plaintext(), block_on);
@@ -54,8 +49,6 @@ mod tls {
     quorate_conformance::conformance!(Tokio, mtls(), block_on);
     quorate_conformance::bad_inputs!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_data!(Tokio, mtls(), block_on);
-    quorate_conformance::conformance_of_singletons!(Tokio, mtls(), block_on);
-    quorate_conformance::conformance_from_outside!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_strangers!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_lanes!(Tokio, mtls(), block_on);
     quorate_conformance::conformance_of_connections!(Tokio, mtls(), block_on);

@@ -11,8 +11,8 @@ use quorate_driver::{
     Adapter, Cluster, ClusterBuilder, ClusterEvent, Phase, Runtime, Security, ShutdownEvent, Termination,
 };
 
+use crate::billing::{Journal, billing};
 use crate::moves::is_move;
-use crate::singletons::{Journal, billing};
 use crate::support::{
     LOOK_AGAIN, all_up, first, joined_as, living_on, node, notebooks, runtime, sleep, until,
 };

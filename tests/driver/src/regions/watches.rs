@@ -13,7 +13,7 @@ use quorate_driver::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{cluster, eventually, within};
+use quorate_conformance::support::{cluster, eventually, within};
 
 /// Long enough for anything.
 const LONG: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use quorate_driver::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::support::{all_up, eventually, first, joined_as, keeping, node};
+use quorate_conformance::support::{all_up, eventually, first, joined_as, keeping, node};
 
 /// Due when the entity has left memory, or its node has died: longer where a machine is slow.
 const SOON_MS: [u64; 4] = [400, 2_000, 10_000, 40_000];

@@ -7,7 +7,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::protocol::survey::{Placement, ShardDecision};
 use quorate_driver::{Adapter, Entity, EntityContext, Kind, Security};
 
-use super::support::{cluster, eventually, living_on, notebooks, read, until, within};
+use quorate_conformance::support::{cluster, eventually, living_on, notebooks, read, until, within};
 
 /// Far less than a test waits, far more than an answer takes.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use quorate_driver::{
     Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, StartError, Store,
 };
 
-use super::support::{LOOK_AGAIN, all_up, node, sleep, within};
+use quorate_conformance::support::{LOOK_AGAIN, all_up, node, sleep, within};
 
 const NODES: usize = 5;
 const ENTITIES: usize = 40;

@@ -7,7 +7,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
-use super::support::{cluster, within};
+use quorate_conformance::support::{cluster, within};
 
 /// Longer than anything here takes: a circle that waits for it is noticed.
 const LONG: Duration = Duration::from_secs(20);

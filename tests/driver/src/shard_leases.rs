@@ -13,7 +13,7 @@ use quorate_driver::{
     Adapter, ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region, Security,
 };
 
-use super::support::{cluster_of, eventually, first, node, within};
+use quorate_conformance::support::{cluster_of, eventually, first, node, within};
 
 /// The lease of the kind's only shard.
 const LEASE: &str = "conformance-shard-vault-0";

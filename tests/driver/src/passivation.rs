@@ -8,7 +8,7 @@ use quorate_core::sharding::passivation::{LimitSettings, PassivationSettings, Re
 use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
-use super::support::{both, cluster, eventually, within};
+use quorate_conformance::support::{both, cluster, eventually, within};
 
 /// Messages to the entity that is passivated again and again, from each of two nodes.
 const MESSAGES: u32 = 1_000;

@@ -12,7 +12,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Termination};
 
 use super::{Fate, hears};
-use crate::support::{LOOK_AGAIN, eventually, sleep, within};
+use quorate_conformance::support::{LOOK_AGAIN, eventually, sleep, within};
 
 /// Longer than anything that a test waits for.
 const LONG: Duration = Duration::from_secs(50);

@@ -8,7 +8,7 @@ use quorate_driver::{
     Adapter, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, Security, TellError,
 };
 
-use super::support::{cluster, eventually, within};
+use quorate_conformance::support::{cluster, eventually, within};
 
 const SHARDS: u32 = 10;
 

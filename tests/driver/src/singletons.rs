@@ -1,7 +1,7 @@
 //! Singletons over real links: handed over, taken over, refused, stopped; the proxies' buffers and the errors of asks; tokens and leases.
 //! Spec: sharding 1.10, 1.11, 6.7, 10.7.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
@@ -10,12 +10,13 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::token::Token;
 use quorate_driver::{
-    Adapter, AskError, Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, LeaseKeeper,
-    MemoryLeases, MemoryStore, Security, Singleton, SingletonError, TellError, Termination,
+    Adapter, AskError, Cluster, ClusterBuilder, ClusterError, LeaseKeeper, MemoryLeases, MemoryStore,
+    Security, SingletonError, TellError, Termination,
 };
 
-use super::support::{
-    LOOK_AGAIN, all_up, cluster, eventually, first, joined, joined_as, node, sleep, within,
+use quorate_conformance::billing::{Happened, Journal, Order, Receipt, billing, count, is_here, make};
+use quorate_conformance::support::{
+    all_up, cluster, eventually, first, joined, joined_as, node, sleep, within,
 };
 
 /// Longer than anything that a test waits for.
@@ -23,150 +24,6 @@ const LONG: Duration = Duration::from_secs(50);
 
 /// Shorter than anything that a test lets happen.
 const SHORT: Duration = Duration::from_millis(300);
-
-/// What happened to instances, in its order, on all nodes of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Happened {
-    Started(UniqueAddress, Token),
-    /// It was let handle what it had.
-    Stopped(Token),
-    /// Its code cannot run any more.
-    Ended(Token),
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Journal(Arc<Mutex<Vec<Happened>>>);
-
-impl Journal {
-    fn note(&self, happened: Happened) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.push(happened);
-    }
-
-    pub(super) fn entries(&self) -> Vec<Happened> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Where instances began, with which tokens. Each ended before the next began, and had a lower token.
-    pub(super) fn instances(&self) -> Vec<(UniqueAddress, Token)> {
-        let mut instances: Vec<(UniqueAddress, Token)> = Vec::new();
-        let mut runs = None;
-        for happened in self.entries() {
-            match happened {
-                Happened::Started(node, token) => {
-                    assert_eq!(runs, None, "two at a time: {:?}", self.entries());
-                    assert!(
-                        instances.last().is_none_or(|(_, last)| *last < token),
-                        "tokens grow: {:?}",
-                        self.entries()
-                    );
-                    runs = Some(token);
-                    instances.push((node, token));
-                }
-                Happened::Stopped(_) => {}
-                Happened::Ended(token) => assert_eq!(runs.take(), Some(token)),
-            }
-        }
-        instances
-    }
-}
-
-/// What it is told or asked.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum Order {
-    /// Count it.
-    Count,
-    /// Say nothing for ever.
-    Wait,
-    /// Fail.
-    Panic,
-    /// Ask yourself.
-    AskYourself,
-    /// Bytes that nobody looks at.
-    Carry(Vec<u8>),
-}
-
-/// Where the instance is, its token, and how much it has counted; or why it could not ask itself.
-pub(super) type Receipt = Result<(String, u64, u64), bool>;
-
-pub(super) type Billing = Singleton<Order, Receipt>;
-
-struct Counter {
-    token: Token,
-    journal: Journal,
-    counted: u64,
-}
-
-impl Entity for Counter {
-    type Message = Order;
-    type Reply = Receipt;
-
-    async fn on_start(&mut self, context: &EntityContext) {
-        assert_eq!((context.kind(), context.token()), ("billing", Some(self.token)));
-        let node = context.node().clone();
-        self.journal.note(Happened::Started(node, self.token));
-    }
-
-    async fn handle(&mut self, context: &EntityContext, order: Order) -> Receipt {
-        match order {
-            Order::Count | Order::Carry(_) => self.counted += 1,
-            Order::Wait => std::future::pending().await,
-            Order::Panic => panic!("as it was told to"),
-            Order::AskYourself => {
-                let myself = context.singleton::<Order, Receipt>("billing");
-                let myself = myself.expect("it is registered where it runs");
-                let answer = myself.ask(&Order::Count).await;
-                return Err(answer == Err(AskError::OwnEntity));
-            }
-        }
-        Ok((context.node().to_string(), self.token.term, self.counted))
-    }
-
-    async fn on_stop(&mut self, _: &EntityContext) {
-        self.journal.note(Happened::Stopped(self.token));
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        self.journal.note(Happened::Ended(self.token));
-    }
-}
-
-fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<> {
-    let journal = journal.clone();
-    move |token| Counter {
-        token,
-        journal: journal.clone(),
-        counted: 0,
-    }
-}
-
-pub(super) async fn billing<A: Adapter>(node: &Cluster<A>, journal: &Journal) -> Billing {
-    let started = node.singleton("billing").start(make(journal)).await;
-    started.expect("it is started")
-}
-
-/// Where it counts now. Asks again while it is nowhere.
-pub(super) async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
-    within::<A, _>("an answer", async {
-        loop {
-            match billing.ask(&Order::Count).timeout(Duration::from_secs(2)).await {
-                Ok(receipt) => return receipt.expect("it counted"),
-                Err(AskError::Failed(_)) => sleep::<A>(LOOK_AGAIN).await,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    })
-    .await
-}
-
-pub(super) async fn is_here<A: Adapter>(billing: &Billing) {
-    eventually::<A>("the instance runs on this node", async || {
-        billing.is_running_here().await.expect("the node runs")
-    })
-    .await;
-}
 
 const fn refused<T>(error: SingletonCommandError) -> Result<T, ClusterError> {
     Err(ClusterError::Refused(CommandError::Singleton(error)))

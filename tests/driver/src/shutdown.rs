@@ -14,9 +14,9 @@ use quorate_driver::{
     SHUTDOWN_TASKS_MAX, Security, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure, Termination,
 };
 
-use super::moves::is_move;
-use super::singletons::{Journal, billing, count, is_here};
-use super::support::{
+use quorate_conformance::billing::{Journal, billing, count, is_here};
+use quorate_conformance::moves::is_move;
+use quorate_conformance::support::{
     all_up, cluster, cluster_with, eventually, first, living_on, node, notebooks, read, runtime, sleep,
     until, within,
 };

@@ -13,7 +13,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
-use super::support::{both, cluster, eventually, within};
+use quorate_conformance::support::{both, cluster, eventually, within};
 
 pub use watches::{
     a_watch_ends_with_its_entity_and_with_no_move_or_sleep, a_watch_ends_with_the_node_that_is_removed,

@@ -8,7 +8,7 @@ use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::{Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security};
 
-use super::support::{LOOK_AGAIN, cluster_of, node, sleep, until, within};
+use quorate_conformance::support::{LOOK_AGAIN, cluster_of, node, sleep, until, within};
 
 const NODES: usize = 3;
 const SHARDS: u32 = 16;

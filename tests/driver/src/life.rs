@@ -14,7 +14,7 @@ use quorate_driver::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::support::{cluster, eventually, within};
+use quorate_conformance::support::{cluster, eventually, within};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Order {

@@ -18,7 +18,7 @@ use quorate_driver::{
     PlaceError, Runtime, Security,
 };
 
-use super::support::{cluster_with, eventually, within};
+use quorate_conformance::support::{cluster_with, eventually, within};
 
 /// Shards of the kind.
 const SHARDS: u32 = 8;

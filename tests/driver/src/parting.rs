@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
-use super::support::{cluster, eventually, within};
+use quorate_conformance::support::{cluster, eventually, within};
 
 #[derive(Serialize, Deserialize)]
 enum Order {

@@ -11,7 +11,7 @@ use quorate_driver::{
     Security,
 };
 
-use super::support::{
+use quorate_conformance::support::{
     LOOK_AGAIN, all_up, cluster_with, eventually, joined_as, node, runtime, sleep, until, within,
 };
 
@@ -182,7 +182,7 @@ pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: A
         eventually::<A>("the change has begun", async || !book.has(7, 1)).await;
         dying.stop().await;
     };
-    super::support::both(change, death).await;
+    quorate_conformance::support::both(change, death).await;
     eventually::<A>("three run", async || book.has(3, 1)).await;
     book.check();
     let _ = hosts.remove(0).leave().await.expect("it leaves");

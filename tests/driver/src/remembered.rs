@@ -10,7 +10,7 @@ use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
 use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
 use serde::{Deserialize, Serialize};
 
-use super::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
+use quorate_conformance::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
 
 const ENTITIES: usize = 12;
 const NODES: usize = 3;

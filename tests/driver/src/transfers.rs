@@ -12,7 +12,7 @@ use quorate_driver::durable::{
 use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore, Store};
 use serde::{Deserialize, Serialize};
 
-use super::support::{LOOK_AGAIN, eventually, first, keeping, node, sleep};
+use quorate_conformance::support::{LOOK_AGAIN, eventually, first, keeping, node, sleep};
 
 /// What vaults refuse: whoever sent it has it back.
 const UNWANTED: u64 = 13;

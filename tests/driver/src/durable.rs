@@ -12,7 +12,7 @@ use quorate_driver::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::support::{LOOK_AGAIN, all_up, first, joined_as, node, sleep, within};
+use quorate_conformance::support::{LOOK_AGAIN, all_up, first, joined_as, node, sleep, within};
 
 /// Entities, and commands to each before and after each thing that happens to the nodes.
 const COUNTERS: u64 = 12;

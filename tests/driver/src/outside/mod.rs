@@ -18,8 +18,10 @@ use quorate_driver::{Adapter, AskError, Cluster, ClusterError, ClusterEvent, Eve
 mod office;
 
 use self::office::{Begun, Clerk, ORDERS, Office, Order, asks_at, down_the_busy, rests};
-use super::singletons::{Happened, Journal, Order as Bill, billing, count};
-use super::support::{all_up, cluster, cluster_with, eventually, node, start_at, until, within};
+use quorate_conformance::billing::{Happened, Journal, Order as Bill, billing, count};
+use quorate_conformance::support::{
+    all_up, cluster, cluster_with, eventually, node, start_at, until, within,
+};
 
 /// The removal margin where a test waits it out.
 const MARGIN: Duration = Duration::from_millis(200);
