@@ -5,14 +5,11 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::LinkKind;
 
 use crate::authentication::{End, Identity, LOOK_MIN};
 use crate::base::Base;
-use crate::links::Links;
-use crate::order::LinkId;
-use crate::recipient::Recipient;
 
 /// Whether a peer is a member whom the join policy would take in again, or why not.
 pub(crate) type Admitted = Result<(), String>;
@@ -54,25 +51,5 @@ impl Aged<'_> {
         let (address, now) = (self.peer.address(), base.now.unix_ms);
         base.authentication
             .holds_for(self.identity, self.end, address, now, pause)
-    }
-}
-
-impl Links {
-    /// An accepted link is as old as links may become.
-    pub(crate) fn on_expired(&mut self, node: &dyn Recipient, link: LinkId) {
-        let aged = self.inbound.aged(&mut self.base, link);
-        let Some((peer, identity)) = aged else {
-            return;
-        };
-        let admitted = node.admits(&peer, identity.as_ref());
-        self.inbound.on_aged(&mut self.base, link, admitted);
-    }
-
-    /// A link that this node dialed has to be renewed, or a try at that takes too long.
-    pub(crate) fn on_renewal_due(&mut self, node: &dyn Recipient, address: &Address, kind: LinkKind) {
-        let aged = self.outbound.aged(&self.base, address, kind);
-        let admitted = aged.map_or(Ok(()), |(peer, identity)| node.admits(&peer, identity.as_ref()));
-        self.outbound
-            .on_renewal_due(&mut self.base, address, kind, admitted);
     }
 }

@@ -2,21 +2,23 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
 use quorate_core::config::ValidConfig;
-use quorate_core::ident::UniqueAddress;
+use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::Message;
 use quorate_core::time::{Instant, Now};
+use quorate_core::view::View;
 use quorate_core::wire::handshake::{FEATURES, LinkKind};
 use rand_core::Rng;
 
 use crate::authentication::{Authentication, Plaintext};
-use crate::limits::OUT_BYTES_MAX;
+use crate::limits::{OUT_BYTES_MAX, SWEEP_INTERVAL};
 use crate::order::{LinkId, Order};
-use crate::report::{Report, Reports};
+use crate::report::{Party, Refusal, Report, Reports};
 use crate::settings::ValidLinkLimits;
 use crate::stats::LinkStats;
 use crate::timers::Timers;
@@ -79,6 +81,15 @@ impl Base {
         Some(self.now.mono + age + self.limits.handshake_timeout)
     }
 
+    /// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
+    /// still open if its host vanished without a word.
+    pub(crate) fn is_idle_stranger(&self, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
+        let idle = self.now.mono.since(last);
+        view.member(peer).is_none()
+            && (idle >= self.limits.stranger_idle_timeout
+                || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
+    }
+
     pub(crate) const fn next_link(&mut self) -> LinkId {
         self.last_link += 1;
         self.last_link
@@ -110,6 +121,37 @@ impl Base {
 
     pub(crate) fn report(&mut self, report: Report) {
         self.reports.push(report, &mut self.stats);
+    }
+
+    /// Counts a refusal and says it.
+    pub(crate) fn refuse(&mut self, refusal: Refusal, from: Party) {
+        refusal.count(&mut self.stats);
+        self.report(Report::Refused { from, refusal });
+    }
+
+    /// Says that an open link was closed because of what the peer did.
+    pub(crate) fn violation(&mut self, what: &dyn fmt::Display, peer: Party) {
+        let why = what.to_string();
+        self.report(Report::Closed { peer, why });
+    }
+
+    /// Counts an open link that could not be renewed in time and goes on.
+    pub(crate) fn kept(&mut self, peer: UniqueAddress, kind: LinkKind) {
+        self.stats.links_kept += 1;
+        self.report(Report::Kept { peer, kind });
+    }
+
+    /// Counts an open link that was not renewed in time and ends.
+    pub(crate) fn expired(&mut self, peer: UniqueAddress, kind: LinkKind, why: String) {
+        self.stats.links_expired += 1;
+        self.report(Report::Expired { peer, kind, why });
+    }
+
+    /// Counts a dial that was refused by either side, and says why: somebody has to set something right.
+    pub(crate) fn dial_refused(&mut self, to: &Address, kind: LinkKind, why: &dyn fmt::Display) {
+        self.stats.dials_refused += 1;
+        let (to, why) = (to.clone(), why.to_string());
+        self.report(Report::DialRefused { to, kind, why });
     }
 
     /// Gives a message back to the core, so that it is accounted for (I-44).

@@ -3,6 +3,7 @@
 
 mod greeting;
 mod places;
+mod room;
 mod succession;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -18,7 +19,7 @@ use crate::base::Base;
 use crate::budget::{Budget, LINK_BYTES};
 use crate::crowd::Source;
 use crate::inbuf::InBuffer;
-use crate::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES, SWEEP_INTERVAL};
+use crate::limits::{CHECKSUM_WINDOW, READ_BYTES_MAX, STALL_PROGRESS_BYTES};
 use crate::order::{Chunk, LinkId, Order};
 use crate::rates::{Meter, Remembered};
 use crate::report::{Party, Refusal};
@@ -100,13 +101,13 @@ impl InLink {
 /// All accepted links.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    pub(super) links: BTreeMap<LinkId, InLink>,
+    links: BTreeMap<LinkId, InLink>,
     places: Places,
     /// User links with bytes that nobody looked at, in turn.
     pub(crate) ready: VecDeque<LinkId>,
-    pub(super) budget: Budget,
+    budget: Budget,
     /// Links that wait for room, by kind, in turn.
-    pub(super) waiting: [VecDeque<LinkId>; LinkKind::ALL.len()],
+    waiting: [VecDeque<LinkId>; LinkKind::ALL.len()],
     /// Room was made since the waiting links were last looked at.
     pub(super) room_made: bool,
     meters: Remembered,
@@ -256,7 +257,7 @@ impl Inbound {
     pub(crate) fn sweep(&mut self, base: &mut Base, view: &View, known: &dyn Fn(&UniqueAddress) -> bool) {
         self.places.forget_former(known);
         let idle = |base: &Base, held: &InLink, opened: &Opened| {
-            is_idle_stranger(base, view, &opened.peer, held.last_byte)
+            base.is_idle_stranger(view, &opened.peer, held.last_byte)
         };
         let condemned = self.abort_if(base, idle);
         base.stats.strangers_closed_for_idling += condemned;
@@ -318,14 +319,6 @@ impl Inbound {
         }
         held.opened
     }
-}
-
-/// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
-/// still open if its host vanished without a word.
-pub(crate) fn is_idle_stranger(base: &Base, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
-    let idle = base.now.mono.since(last);
-    view.member(peer).is_none()
-        && (idle >= base.limits.stranger_idle_timeout || (view.is_removed(peer) && idle >= SWEEP_INTERVAL))
 }
 
 /// Lets a link's reader go on, with a larger buffer if it has filled this one and there is room.

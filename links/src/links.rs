@@ -1,6 +1,13 @@
 //! The one thing that hosts hold: all links of a node, from raw bytes to frames and back. Passes each input to the part that
 //! decides about it; decides nothing itself. Spec: `ARCHITECTURE.md`.
 
+mod aging;
+mod conduct;
+mod datagrams;
+mod news;
+mod reading;
+mod strangers;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,13 +34,13 @@ use crate::limits::SWEEP_INTERVAL;
 use crate::order::{LinkId, LinkInput, Order};
 use crate::outbound::Outbound;
 use crate::quarantine::Quarantine;
-use crate::reading::Turn;
 use crate::recipient::Recipient;
 use crate::report::Report;
 use crate::settings::ValidLinkLimits;
 use crate::stats::{LinkState, LinkStats};
 use crate::timers::Due;
 use crate::violations::Violations;
+use reading::Turn;
 
 /// All links of a node. See the crate.
 #[derive(Debug)]

@@ -25,7 +25,6 @@ use quorate_core::view::View;
 use quorate_core::wire::Encoder;
 
 use crate::base::Base;
-use crate::inbound::is_idle_stranger;
 use crate::order::{LinkId, Order};
 use crate::peer_link::{ConnectionState, PeerLink, Renewal};
 use crate::queue::Queued;
@@ -324,7 +323,7 @@ impl Outbound {
             for kind in LinkKind::ALL {
                 let peer_link = peer.link(kind);
                 if let ConnectionState::Open { link, peer, .. } = &peer_link.state
-                    && (is_idle_stranger(base, view, peer, peer_link.progress_at)
+                    && (base.is_idle_stranger(view, peer, peer_link.progress_at)
                         || (kind == LinkKind::Bulk && is_unused(base, peer_link)))
                 {
                     idle.push((address.clone(), kind, *link, peer_link.writing));

@@ -2,7 +2,7 @@
 //! bytes are escaped. Writes no log. Spec: reliability 3b (logs), 3c, B-64.
 
 use alloc::collections::VecDeque;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -10,7 +10,6 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::WireError;
 use quorate_core::wire::handshake::{LinkKind, RejectReason};
 
-use crate::base::Base;
 use crate::crowd::Source;
 use crate::first_bytes::{is_noise, is_tls};
 use crate::stats::LinkStats;
@@ -85,7 +84,7 @@ impl Refusal {
         }
     }
 
-    fn count(&self, stats: &mut LinkStats) {
+    pub(crate) fn count(&self, stats: &mut LinkStats) {
         stats.handshakes_refused += 1;
         let counter = match self {
             Self::NoHandshake { error, .. } => match error {
@@ -276,39 +275,6 @@ impl Reports {
     }
 }
 
-impl Base {
-    /// Counts a refusal and says it.
-    pub(crate) fn refuse(&mut self, refusal: Refusal, from: Party) {
-        refusal.count(&mut self.stats);
-        self.report(Report::Refused { from, refusal });
-    }
-
-    /// Says that an open link was closed because of what the peer did.
-    pub(crate) fn violation(&mut self, what: &dyn fmt::Display, peer: Party) {
-        let why = what.to_string();
-        self.report(Report::Closed { peer, why });
-    }
-
-    /// Counts an open link that could not be renewed in time and goes on.
-    pub(crate) fn kept(&mut self, peer: UniqueAddress, kind: LinkKind) {
-        self.stats.links_kept += 1;
-        self.report(Report::Kept { peer, kind });
-    }
-
-    /// Counts an open link that was not renewed in time and ends.
-    pub(crate) fn expired(&mut self, peer: UniqueAddress, kind: LinkKind, why: String) {
-        self.stats.links_expired += 1;
-        self.report(Report::Expired { peer, kind, why });
-    }
-
-    /// Counts a dial that was refused by either side, and says why: somebody has to set something right.
-    pub(crate) fn dial_refused(&mut self, to: &Address, kind: LinkKind, why: &dyn fmt::Display) {
-        self.stats.dials_refused += 1;
-        let (to, why) = (to.clone(), why.to_string());
-        self.report(Report::DialRefused { to, kind, why });
-    }
-}
-
 /// Whether a peer that says this does not want this node, as it is, any more.
 pub(crate) const fn is_final(reason: RejectReason) -> bool {
     match reason {
@@ -354,6 +320,7 @@ pub(crate) const fn is_mistake(reason: RejectReason) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn b_64_a_strangers_bytes_are_escaped_and_cut() {

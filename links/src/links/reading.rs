@@ -9,9 +9,9 @@ use quorate_core::message::Lane;
 use quorate_core::wire::handshake::LinkKind;
 use quorate_core::wire::{Decoded, Reaction, WireError};
 
+use super::Links;
 use crate::inbuf::Gathers;
 use crate::limits::FRAMES_PER_LINK_TURN;
-use crate::links::Links;
 use crate::order::{Chunk, LinkId};
 use crate::rates::Verdict;
 use crate::recipient::{Received, Recipient};

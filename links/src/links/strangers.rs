@@ -3,8 +3,8 @@
 use quorate_core::ident::UniqueAddress;
 use quorate_core::view::Phase;
 
+use super::Links;
 use crate::inbound::Known;
-use crate::links::Links;
 use crate::order::LinkId;
 use crate::recipient::Recipient;
 

@@ -4,10 +4,10 @@
 use quorate_core::message::DetectorMsg;
 use quorate_core::wire::{Decoded, Frame, WireError, decode_frame};
 
-use crate::links::Links;
+use super::Links;
+use super::reading::Found;
 use crate::order::{Chunk, LinkId, Order};
 use crate::rates::Verdict;
-use crate::reading::Found;
 use crate::recipient::{Received, Recipient};
 use quorate_core::wire::handshake::LinkKind;
 
