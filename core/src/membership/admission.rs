@@ -6,7 +6,7 @@ use crate::admission::{Ask, Proof, Request, Standing, is_welcome};
 use crate::event::{Audit, MembershipEvent};
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
-use crate::membership::join::Joining;
+use crate::membership::joining::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::protocol::Msg;
 use crate::message::JoinRefused;

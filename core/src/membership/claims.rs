@@ -2,61 +2,17 @@
 //! others say of it is bounded; its own word stands, and takes back what others said. So entries stay where their owners can count on,
 //! whatever a liar says and in whatever order. Never drops what else a state says. Spec: membership 8.9; `SECURITY.md` ("Forged state").
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
+use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::merge;
 use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
 use crate::membership::targets;
 use crate::reject::{MembershipRejection, Rejection};
-use crate::time::{Instant, micros};
-
-/// By how much another member's entry may be above the one held here and still be news of which this node has not heard: far more
-/// changes than a member makes while nobody here hears of them. What is further, that member itself is asked about.
-pub(crate) const CLOCK_JUMP_MAX: u64 = 1 << 16;
-
-/// By how much claims of others may raise a member's own entry within a second, all together. At that pace the end of the range, 2^48,
-/// is 136 years away, whatever is said.
-const CLOCK_JUMP_PER_SECOND: u64 = CLOCK_JUMP_MAX;
-
-/// Members to whom this node speaks in a round beside the usual one, because it and others differ about the entry of one of the two.
-/// Who finds no room is doubted again by the next state.
-const UNSETTLED_MAX: usize = 16;
-
-/// What is remembered of claims.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Claims {
-    /// By how much my entry may still be raised, and until when that has grown.
-    allowance: (u64, Instant),
-    /// Those about whose entry it is open who is right, and those who say too much of mine: a word with them settles it.
-    unsettled: BTreeSet<UniqueAddress>,
-}
-
-impl Claims {
-    /// Whether my entry may be raised by so much, which is then used up.
-    fn may_jump(&mut self, now: Instant, by: u64) -> bool {
-        let (left, counted) = self.allowance;
-        let earned = micros(now.since(counted)).saturating_mul(CLOCK_JUMP_PER_SECOND) / 1_000_000;
-        if earned > 0 {
-            self.allowance = (left.saturating_add(earned).min(CLOCK_JUMP_MAX), now);
-        }
-        let may = by <= self.allowance.0;
-        if may {
-            self.allowance.0 -= by;
-        }
-        may
-    }
-
-    fn doubt(&mut self, node: &UniqueAddress) {
-        if self.unsettled.len() < UNSETTLED_MAX {
-            self.unsettled.insert(node.clone());
-        }
-    }
-}
 
 impl Membership {
     /// Takes in a state whose version is not believed as it is. What else it says is kept; if that is news, by a change of mine,

@@ -9,8 +9,8 @@ use crate::effect::HaltReason;
 use crate::event::{JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::Cx;
+use crate::membership::joining::Joining;
 use crate::membership::machine::Membership;
-use crate::membership::seeds::Seeding;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::targets;
@@ -24,31 +24,6 @@ use crate::wire;
 /// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
 /// after the one before it is gone.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
-
-/// Where this node is on its way into a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Joining {
-    /// Nobody has asked for it.
-    Idle,
-    /// Asking seeds.
-    Seeding(Seeding),
-    /// A member was asked; its Welcome has not come.
-    Waiting {
-        /// Who was asked.
-        target: UniqueAddress,
-        /// Whom to ask again if it does not come.
-        contacts: Vec<Address>,
-        /// Times the contacts were asked.
-        attempt: u32,
-        /// When all contacts are asked anew. Until then the target is asked again and again: an older incarnation of this
-        /// address may have to go first, and nobody says when it has.
-        until: Instant,
-    },
-    /// In a cluster.
-    Done,
-    /// Finished.
-    Over,
-}
 
 impl Membership {
     /// The whole process took too long.

@@ -51,7 +51,7 @@ pub(super) fn plan(
 ) -> Plan {
     let mut plan = Plan::default();
     let reach = convergence::dc_reachability(gossip, dc);
-    let may_rise = !is_shutting_down(gossip) && enough_members(gossip, config);
+    let may_rise = !leader::is_shutting_down(gossip) && enough_members(gossip, config);
     let mut number = leader::youngest_up_number(gossip, dc);
     for member in gossip.members() {
         let node = &member.node;
@@ -86,7 +86,7 @@ pub(super) fn plan(
 /// Whom a leader that cannot reach convergence admits meanwhile: joining members of its data center that nobody who is not
 /// Down finds unreachable, as long as enough members are present and the cluster does not shut down.
 pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfig) -> Vec<UniqueAddress> {
-    if is_shutting_down(gossip) || !enough_members(gossip, config) {
+    if leader::is_shutting_down(gossip) || !enough_members(gossip, config) {
         return Vec::new();
     }
     let reach = convergence::dc_reachability_excluding_downed_observers(gossip, dc);
@@ -102,11 +102,6 @@ pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfi
         .filter(rises)
         .map(|m| m.node.clone())
         .collect()
-}
-
-/// Whether somebody knows that the whole cluster is to shut down.
-pub(super) fn is_shutting_down(gossip: &Gossip) -> bool {
-    gossip.members().iter().any(|m| m.status.is_preparing())
 }
 
 /// Whether as many members are present as must be before any becomes Up; all statuses count.
@@ -132,7 +127,7 @@ impl Membership {
         self.exiting_confirmed.retain(|node| gossip.contains(node));
         self.confirmed_before.clone_from(&self.exiting_confirmed);
         let own = gossip.member(cx.me()).map(|m| m.status);
-        if own == Some(Status::Up) && is_shutting_down(gossip) {
+        if own == Some(Status::Up) && leader::is_shutting_down(gossip) {
             self.prepare_for_shutdown(cx);
         }
         self.check_self_down(cx);

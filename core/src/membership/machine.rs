@@ -13,10 +13,8 @@ use crate::event::MembershipEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::Cx;
-use crate::membership::claims::Claims;
-use crate::membership::join::Joining;
-use crate::membership::leader_actions::is_shutting_down;
-use crate::membership::seeds::ToldDiffering;
+use crate::membership::doubts::Claims;
+use crate::membership::joining::{Joining, ToldDiffering};
 use crate::membership::state::convergence;
 use crate::membership::state::events::{self, MembershipChange};
 use crate::membership::state::gossip::{Gossip, GossipError};
@@ -362,7 +360,7 @@ impl Membership {
             converged: self.is_member()
                 && convergence::converged(&self.gossip, cx.me(), &self.exiting_confirmed),
             unreachable,
-            shutting_down: cx.view().shutting_down || is_shutting_down(&self.gossip),
+            shutting_down: cx.view().shutting_down || leader::is_shutting_down(&self.gossip),
             gossip: Arc::clone(&self.gossip),
         };
         cx.publish(view);

@@ -6,9 +6,11 @@ pub mod targets;
 
 pub(crate) mod admission;
 mod claims;
+mod doubts;
 mod exit;
 mod incarnations;
 mod join;
+mod joining;
 mod leader_actions;
 pub(crate) mod machine;
 mod seeds;

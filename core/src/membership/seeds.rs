@@ -2,24 +2,23 @@
 //! Only the first seed may form a cluster, and never beside a seed that refused it. Compares no settings itself: that is
 //! `agreement`. Spec: membership 2.2, M-184 to M-195.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::agreement::{Differences, HAND_OFF, JoinCheckers, MARKS, SettingDifference};
 use crate::config::ValidConfig;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{JoinFailure, MembershipEvent, SeedCause, SeedFailure};
+use crate::event::{JoinFailure, MembershipEvent, SeedCause};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
 use crate::membership::Cx;
-use crate::membership::join::Joining;
+use crate::membership::joining::{Joining, Seeding};
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::message::{InitJoin, InitJoinAck, MembershipMsg};
 use crate::reject::{MembershipRejection, Rejection};
-use crate::time::Instant;
 use crate::timer::MembershipTimer;
 
 /// All seeds are asked this often, or five times within the timeout if that is shorter: an answer may be lost with a link to
@@ -28,74 +27,6 @@ const SEED_RETRY_MAX: Duration = Duration::from_millis(500);
 /// A joiner that one seed refused for its settings waits so long for what the others say, and no longer than its seed timeout:
 /// it halts in any case, and those who mend it should hear of all at once.
 const REFUSALS_HEARD_MAX: Duration = Duration::from_secs(1);
-/// Users hear of the same joiner with other settings this often: it may ask every second for days.
-const TOLD_AGAIN: Duration = Duration::from_secs(60);
-/// Joiners with other settings that are remembered for that: more are a flood, and told of again.
-const TOLD_MAX: usize = 64;
-
-/// The seed process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seeding {
-    /// The contacts as given; the first one may form a cluster.
-    contacts: Vec<Address>,
-    /// What those contacts said that answered, other than that they take me in.
-    answers: BTreeMap<Address, SeedCause>,
-    /// Whether I am the first contact.
-    first: bool,
-    /// Times the contacts were asked.
-    attempt: u32,
-    /// When the user is told that nobody answered. The first contact forms a cluster then.
-    until: Instant,
-}
-
-/// Joiners with other settings of whom users heard lately, and when; the oldest first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ToldDiffering(Vec<(UniqueAddress, Instant)>);
-
-impl ToldDiffering {
-    /// Whether users have to hear of it now.
-    fn is_due(&mut self, joiner: &UniqueAddress, now: Instant) -> bool {
-        self.0.retain(|(_, at)| now.since(*at) < TOLD_AGAIN);
-        if self.0.iter().any(|(told, _)| told == joiner) {
-            return false;
-        }
-        if self.0.len() >= TOLD_MAX {
-            self.0.remove(0);
-        }
-        self.0.push((joiner.clone(), now));
-        true
-    }
-}
-
-impl Seeding {
-    /// The contacts besides this node, each once.
-    fn others(&self, me: &Address) -> BTreeSet<Address> {
-        let other = |contact: &&Address| *contact != me;
-        self.contacts.iter().filter(other).cloned().collect()
-    }
-
-    /// Whether no contact is left that has said nothing.
-    fn is_answered(&self, me: &Address) -> bool {
-        let has_answered = |contact: &Address| contact == me || self.answers.contains_key(contact);
-        self.contacts.iter().all(has_answered)
-    }
-
-    /// Whether a seed would not have this node as it is.
-    fn is_refused(&self) -> bool {
-        let refuses = |cause: &SeedCause| matches!(cause, SeedCause::SettingsDiffer(_));
-        self.answers.values().any(refuses)
-    }
-
-    /// What each contact had against this node, in the order in which they were given.
-    fn failures(&self, me: &Address) -> Vec<SeedFailure> {
-        let others = self.contacts.iter().filter(|contact| *contact != me);
-        let failure = |seed: &Address| SeedFailure {
-            seed: seed.clone(),
-            cause: self.answers.get(seed).cloned().unwrap_or(SeedCause::NoAnswer),
-        };
-        others.map(failure).collect()
-    }
-}
 
 impl Membership {
     /// Somebody wants this node to join through these contacts.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
-use crate::membership::claims::CLOCK_JUMP_MAX;
+use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::machine::{Exit, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;

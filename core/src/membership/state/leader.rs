@@ -126,3 +126,8 @@ pub fn age_sorted<'a>(members: impl IntoIterator<Item = &'a Member>, role: Optio
     sorted.sort_by(|left, right| (left.up_number, &left.node).cmp(&(right.up_number, &right.node)));
     sorted
 }
+
+/// Whether somebody knows that the whole cluster is to shut down.
+pub(crate) fn is_shutting_down(gossip: &Gossip) -> bool {
+    gossip.members().iter().any(|m| m.status.is_preparing())
+}

@@ -2,9 +2,14 @@
 
 use alloc::collections::BTreeSet;
 
-use super::record::{AROUND_BYTES, NAME_BYTES};
 use crate::ddata::crdt::Element;
 use crate::journal::protocol::SNAPSHOT_BYTES_MAX;
+
+/// Bytes of a record or snapshot around its names.
+const AROUND_BYTES: usize = 6;
+
+/// Bytes of a name beside itself.
+pub(super) const NAME_BYTES: usize = 2;
 
 /// Bytes of all names of one log: with them a snapshot is as large as one may be.
 const BYTES_MAX: usize = SNAPSHOT_BYTES_MAX - AROUND_BYTES;

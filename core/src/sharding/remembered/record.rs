@@ -15,7 +15,7 @@
 
 use alloc::sync::Arc;
 
-use super::names::Names;
+use super::names::{NAME_BYTES, Names};
 use crate::bytes::{Reader, WireError};
 use crate::ddata::crdt::Element;
 use crate::store::Bytes;
@@ -24,12 +24,6 @@ const VERSION: u8 = 1;
 const WHOLE: u8 = 0;
 const ADDED: u8 = 1;
 const REMOVED: u8 = 2;
-
-/// Bytes of a record or snapshot around its names.
-pub(super) const AROUND_BYTES: usize = 6;
-
-/// Bytes of a name beside itself.
-pub(super) const NAME_BYTES: usize = 2;
 
 /// All names.
 pub(super) fn whole(names: &Names) -> Result<Bytes, WireError> {

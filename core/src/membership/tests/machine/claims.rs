@@ -2,7 +2,7 @@
 //! membership §8.9; reliability 3c, B-36, B-37.
 
 use super::{Rig, n, secs, state, versioned};
-use crate::membership::claims::CLOCK_JUMP_MAX;
+use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::COUNTER_MAX;
 use crate::membership::state::vector_clock::VectorClock;

@@ -32,7 +32,7 @@ use crate::fixture::Fixture;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
 use crate::input::{Target, Token};
 use crate::membership::Cx;
-use crate::membership::join::Joining;
+use crate::membership::joining::Joining;
 use crate::membership::machine::Membership;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::events::MembershipChange;
