@@ -15,9 +15,7 @@ use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::ids::ShardId;
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided, HomeWanted, RegionShards};
 
-use crate::pump::action::EntityTask;
-use crate::shared::Shared;
-use crate::sync::{Either, race};
+use crate::sync::{Either, Task, race};
 
 /// Why a strategy could not say it.
 pub type AllocationFailure = Box<dyn Error + Send + Sync>;
@@ -123,15 +121,22 @@ impl<S: AsyncAllocationStrategy> Asked for S {
     }
 }
 
+/// Hands a command to the node; the answer to it says nothing.
+type Hands = Arc<dyn Fn(Command) -> Task + Send + Sync>;
+
 /// A kind's strategy and the way back to its node.
 pub(crate) struct Decider {
     strategy: Arc<dyn Asked>,
-    shared: Arc<Shared>,
+    node: Hands,
 }
 
 impl Decider {
-    pub(crate) fn new(strategy: Arc<dyn Asked>, shared: Arc<Shared>) -> Self {
-        Self { strategy, shared }
+    pub(crate) fn new(
+        strategy: Arc<dyn Asked>,
+        node: impl Fn(Command) -> Task + Send + Sync + 'static,
+    ) -> Self {
+        let node = Arc::new(node);
+        Self { strategy, node }
     }
 
     /// The task that asks, until the time is over, and answers.
@@ -139,8 +144,8 @@ impl Decider {
         &self,
         question: AllocationQuestion,
         too_late: impl Future<Output = ()> + Send + 'static,
-    ) -> EntityTask {
-        let (strategy, shared) = (Arc::clone(&self.strategy), Arc::clone(&self.shared));
+    ) -> Task {
+        let (strategy, node) = (Arc::clone(&self.strategy), Arc::clone(&self.node));
         Box::pin(async move {
             let AllocationQuestion {
                 kind, number, need, ..
@@ -163,9 +168,7 @@ impl Decider {
                 number: *number,
                 decided,
             };
-            let command = Command::Sharding(ShardingCommand::AnswerAllocation(answer));
-            // An error says that the node has ended.
-            let _ended = shared.core(command).await;
+            node(Command::Sharding(ShardingCommand::AnswerAllocation(answer))).await;
         })
     }
 }

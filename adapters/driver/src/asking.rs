@@ -1,25 +1,34 @@
-//! Which entity's code runs on this thread at the moment, so that one that asks itself, or somebody who waits for it, is refused
-//! instead of waiting for an answer that only it could give. Decides nothing.
+//! Whose code runs on this thread at the moment, so that an entity that asks itself, or somebody who waits for it, is refused instead of
+//! waiting for an answer that only it could give. Decides nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use quorate_core::sharding::chain::AskChain;
 
-use super::EntityContext;
 use crate::error::AskError;
-use crate::shared::{Recipient, Shared};
+use crate::recipient::Recipient;
+use crate::shared::Shared;
+
+/// Somebody whose handlers ask.
+pub(crate) trait Asker: Send + Sync {
+    /// Whether a message to this recipient would come to it, or to its successor.
+    fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool;
+
+    /// Whose handlers wait for an ask that its handler makes. `None` if the recipient is one of them: it would wait for itself.
+    fn chain_to(&self, recipient: &Recipient) -> Option<AskChain>;
+}
 
 thread_local! {
-    static CURRENT: RefCell<Option<EntityContext>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<dyn Asker>>> = const { RefCell::new(None) };
 }
 
 /// Puts back who ran before when it is dropped.
-pub(crate) struct Entered(Option<EntityContext>);
+pub(crate) struct Entered(Option<Arc<dyn Asker>>);
 
-/// This entity's code runs on this thread from now on.
-pub(crate) fn enter(context: &EntityContext) -> Entered {
-    Entered(CURRENT.replace(Some(context.clone())))
+/// Its code runs on this thread from now on.
+pub(crate) fn enter(asker: Arc<dyn Asker>) -> Entered {
+    Entered(CURRENT.replace(Some(asker)))
 }
 
 impl Drop for Entered {

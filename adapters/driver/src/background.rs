@@ -2,17 +2,16 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::time::{Instant, Now};
 
-use crate::durable::Sleep;
 use crate::runtime::Runtime;
+use crate::sync::Task;
 
-/// A task without a result.
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Waits for a time, on whatever runtime the caller runs.
+pub(crate) type Sleep = Arc<dyn Fn(Duration) -> Task + Send + Sync>;
 
 /// The users' executor without its type.
 #[derive(Clone)]

@@ -17,10 +17,10 @@ use rand_core::SeedableRng;
 
 use crate::adapter::Adapter;
 use crate::background::Background;
-use crate::cluster::Cluster;
-use crate::entity::{Gate, Reports, SleepUntil};
-use crate::error::{ClusterError, StartError};
+use crate::cluster::{Cluster, parse_address};
+use crate::error::StartError;
 use crate::lease::{LeaseKeeper, Leases};
+use crate::mailbox::{Gate, Reports, SleepUntil};
 use crate::pump::policy::{Joiner, Manager, Policy};
 use crate::pump::{Parts, Pump};
 use crate::run::{self, Network, Runtimes};
@@ -236,6 +236,13 @@ impl<A, S> fmt::Debug for ClusterBuilder<A, S> {
     }
 }
 
+impl<A: Adapter> Cluster<A> {
+    /// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+    pub fn builder(name: impl Into<String>) -> ClusterBuilder<A> {
+        ClusterBuilder::new(name.into())
+    }
+}
+
 impl<A: Adapter> ClusterBuilder<A, Security> {
     /// Starts the node: listens, runs it in tasks of the caller's runtime, and begins to join if seeds were given. Does not
     /// wait for the cluster: that is [`Cluster::up`].
@@ -437,20 +444,6 @@ async fn bind<R: Runtime, T: Transport>(
     runtime.spawn(async move { reply.send(transport.bind(&address).await) });
     let gone = || io::Error::other("the node's own thread has ended");
     bound.await.unwrap_or_else(|| Err(gone()))
-}
-
-/// An address from `host:port`.
-pub(crate) fn parse_address(text: &str) -> Result<Address, NameError> {
-    text.trim().parse()
-}
-
-/// Addresses from texts, or which of them is wrong.
-pub(crate) fn parse_addresses(
-    texts: impl IntoIterator<Item = impl ToString>,
-) -> Result<Vec<Address>, ClusterError> {
-    let parse =
-        |text: String| parse_address(&text).map_err(|error| ClusterError::Name { value: text, error });
-    texts.into_iter().map(|text| parse(text.to_string())).collect()
 }
 
 /// A uid and a seed for the node's generator.

@@ -2,13 +2,13 @@
 //! the question could be read, so that a decoding error at the entity's node is not taken for an answer.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use quorate_core::sharding::ids::Payload;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::durable::DurableFailure;
-use crate::error::AskError;
+use crate::error::{AskError, DurableFailure};
 
 /// The answer follows.
 const ANSWERED: u8 = 0;
@@ -110,6 +110,42 @@ pub(crate) fn decode_answer<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, AskE
             Err(DurableFailure::of(code).map_or(AskError::Decode, AskError::NotDurable))
         }
         Some(_) | None => Err(AskError::Decode),
+    }
+}
+
+/// Bytes that are copied in one piece.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Payload);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Whole;
+
+        impl Visitor<'_> for Whole {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.into()))
+            }
+        }
+
+        deserializer.deserialize_bytes(Whole)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
     }
 }
 

@@ -4,41 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::ddata::state::key::Pattern;
-use quorate_core::effect::{Answer, DdataAnswer};
+use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
 use quorate_core::explain::Explanation;
 use quorate_core::input::{Command, DdataCommand, JournalCommand, KindSettings, SingletonSettings};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::sharding::ids::Payload;
 use quorate_core::sharding::protocol::watch::{WatchId, WatchTarget};
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 
 use crate::allocating::Decider;
-use crate::data::{Inbox, Place};
-use crate::entity::Starter;
 use crate::error::ClusterError;
+use crate::mailbox::Starter;
+use crate::recipient::Recipient;
 use crate::stats::{KindState, LinkState, NodeStats};
+use crate::subscriptions::{Inbox, Place};
 use crate::sync;
-
-/// Whom a message is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Recipient {
-    Entity(KindId, EntityId),
-    Singleton(SingletonId),
-}
-
-impl Recipient {
-    /// Its name among those who wait for an answer.
-    pub(crate) fn chain_name(&self) -> u64 {
-        match self {
-            Self::Entity(kind, id) => AskChain::entity(*kind, id),
-            // A kind of the same name has entities with an id; a singleton has none.
-            Self::Singleton(singleton) => {
-                AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
-            }
-        }
-    }
-}
 
 /// A message to an entity or to a singleton.
 pub(crate) enum UserCommand {
@@ -135,4 +116,27 @@ pub(crate) enum ControlCommand {
     Kinds(sync::Sender<Vec<KindState>>),
     Explain(sync::Sender<Explanation>),
     Stop,
+}
+
+/// What an answer that says no more than whether comes to.
+pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
+    match answer {
+        Some(
+            Answer::Done
+            | Answer::Sharding(
+                ShardingAnswer::Asked(_)
+                | ShardingAnswer::Surveyed(_)
+                | ShardingAnswer::Entities(_)
+                | ShardingAnswer::ShardsStopped(_)
+                | ShardingAnswer::Explained(_)
+                | ShardingAnswer::ShutDown(_)
+                | ShardingAnswer::Terminated(_),
+            )
+            | Answer::Ddata(_)
+            | Answer::Singleton(_)
+            | Answer::Journal(_),
+        ) => Ok(()),
+        Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
+        None => Err(ClusterError::Stopped),
+    }
 }

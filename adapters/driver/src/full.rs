@@ -6,11 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate_core::event::{Event, ShardingEvent};
-use quorate_core::sharding::ids::{KindId, Payload};
+use quorate_core::sharding::ids::KindId;
 
-use crate::error::{ClusterError, TellError};
-use crate::shared::{Recipient, Shared, UserCommand, outcome};
-use crate::sync::{self, lock};
+use crate::sync::lock;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -43,19 +41,5 @@ impl FullKinds {
     #[inline]
     pub(crate) fn has(&self, kind: KindId) -> bool {
         self.count.load(Ordering::Acquire) > 0 && lock(&self.kinds).contains(&kind)
-    }
-}
-
-impl Shared {
-    /// Hands a message in for a kind whose buffer is full, behind those that were handed in before, and waits until there is room for it.
-    pub(crate) async fn tell_in_time(&self, to: Recipient, payload: Payload) -> Result<(), TellError> {
-        let (reply, answer) = sync::oneshot();
-        let command = UserCommand::TellInTime { to, payload, reply };
-        self.user(command).await?;
-        match outcome(answer.await) {
-            Ok(()) => Ok(()),
-            Err(ClusterError::Refused(_)) => Err(TellError::Full),
-            Err(_) => Err(TellError::Stopped),
-        }
     }
 }

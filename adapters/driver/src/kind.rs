@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::allocating::{Asked, AsyncAllocationStrategy};
 use crate::codec;
-use crate::entity::Supervision;
 use crate::error::ClusterError;
 use crate::extract::Extract;
+use crate::supervision::Supervision;
 
 /// Shards of a kind unless [`Kind::shards`] says otherwise: ten or more per node up to a dozen nodes.
 pub const SHARDS_DEFAULT: u32 = 128;
@@ -251,7 +251,7 @@ impl<M, R> Kind<M, R> {
     /// Says that exactly one member hosts this kind, the same one for ever: so that durable entities may keep their logs in a store
     /// that only this node reads, a file for instance ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a
     /// kind is refused, because its logs would stay behind whenever a shard moves. While another member has the kind's role its
-    /// entities answer nothing but [`DurableFailure::SeveralHosts`](crate::durable::DurableFailure::SeveralHosts). Says nothing for
+    /// entities answer nothing but [`DurableFailure::SeveralHosts`](crate::error::DurableFailure::SeveralHosts). Says nothing for
     /// kinds whose entities are in memory only.
     #[must_use]
     pub const fn single_host(mut self) -> Self {

@@ -21,6 +21,7 @@
 
 mod adapter;
 mod allocating;
+mod asking;
 mod authentication;
 mod background;
 mod builder;
@@ -28,20 +29,23 @@ mod clock;
 mod cluster;
 mod codec;
 mod commands;
+mod counters;
 mod daemons;
 pub mod data;
 pub mod delivery;
 pub mod durable;
-mod ending;
 mod entity;
 mod error;
 mod events;
 mod extract;
 mod full;
+mod journal;
 mod kind;
 mod kind_config;
 mod kinds;
 mod lease;
+mod log_limit;
+mod mailbox;
 #[cfg(any(feature = "psk", feature = "tls"))]
 mod opening;
 #[cfg(test)]
@@ -52,8 +56,9 @@ mod proved;
 #[cfg(feature = "psk")]
 mod psk;
 mod pump;
+mod queue_bounds;
+mod recipient;
 mod region;
-mod retiring;
 mod run;
 mod runtime;
 mod secured;
@@ -62,9 +67,11 @@ mod shared;
 mod shutdown;
 mod signals;
 mod singleton;
+mod singleton_builder;
 mod stats;
 mod store;
-mod surveys;
+mod subscriptions;
+mod supervision;
 mod sync;
 mod tcp;
 #[cfg(any(test, feature = "testing"))]
@@ -80,20 +87,18 @@ pub use adapter::Adapter;
 pub use allocating::{AllocationFailure, AsyncAllocationStrategy};
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
-pub use cluster::Cluster;
-pub use daemons::{DAEMONS_MAX, Daemon, DaemonContext, Daemons, DaemonsBuilder, DaemonsError, DaemonsState};
-pub use entity::{
-    Directive, Entity, EntityContext, EntityFailure, ReplyTo, Supervision, TIMER_INTERVAL_MIN, TIMERS_MAX,
-};
+pub use cluster::{Cluster, DaemonsBuilder};
+pub use daemons::{DAEMONS_MAX, Daemon, DaemonContext, Daemons, DaemonsState};
+pub use entity::{Entity, EntityContext, ReplyTo, TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub use error::{
-    AskError, ClusterError, OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError,
-    StartError, TellError, Termination, TimerError,
+    AskError, ClusterError, DaemonsError, OtherTypes, PassivateError, RegionError, ReplyLaterError,
+    SingletonError, StartError, TellError, Termination, TimerError,
 };
 pub use events::{ClusterEvent, EVENTS_WAITING_MAX, Events};
 pub use kind::{Kind, SHARDS_DEFAULT};
 pub use lease::{FileLeases, LeaseKeeper, MemoryLeases};
 pub use places::{PlaceError, ShardPlaces};
-pub use proved::{PeerKey, Proved};
+pub use proved::{PeerCertificate, PeerKey, Proved};
 #[cfg(feature = "psk")]
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
@@ -105,20 +110,22 @@ pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
 pub use shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure};
 pub use signals::{ShutdownSignal, shutdown_signal};
-pub use singleton::{Singleton, SingletonBuilder};
+pub use singleton::Singleton;
+pub use singleton_builder::SingletonBuilder;
 pub use stats::{HostStats, KindState, LinkState, LinkStats, NodeStats};
 pub use store::{
     MemoryStore, RemovalError, SharedMemoryStore, Store, StoreFault, StoreScope, lower_terms, new_store_id,
     remove_coordinator_state, remove_remembered_entities,
 };
+pub use supervision::{Directive, EntityFailure, Supervision};
 pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]
 pub use tls::{Credentials, Mtls, TlsError};
 pub use transport::{
-    Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, PeerCertificate, Read,
-    Transport, Unproved,
+    Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
+    Unproved,
 };
 pub use watch::{Terminated, Watch};
 pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};

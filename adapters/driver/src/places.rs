@@ -15,10 +15,8 @@ use quorate_core::sharding::ids::{KindId, ShardId};
 use quorate_core::sharding::wish::Wish;
 
 use crate::codec;
-use crate::data::{
-    Data, DataKind, DataReadError, DataWriteError, Read, RegisterMap, RegisterMapKind, ValueChange, Write,
-};
-use crate::error::ClusterError;
+use crate::data::{Data, DataKind, Read, RegisterMap, RegisterMapKind, ValueChange, Write};
+use crate::error::{ClusterError, DataReadError, DataWriteError};
 use crate::shared::Shared;
 
 /// The wishes of one kind in replicated data: the number of a shard, and `host:port`.

@@ -2,10 +2,15 @@
 //! are worth is `authentication`'s to say. Spec: reliability 3a.
 
 use std::fmt;
+use std::sync::Arc;
 
 use quorate_core::admission::Proof;
-
-use crate::transport::PeerCertificate;
+#[cfg(feature = "tls")]
+use rustls::client::verify_server_name;
+#[cfg(feature = "tls")]
+use rustls::pki_types::{CertificateDer, ServerName};
+#[cfg(feature = "tls")]
+use rustls::server::ParsedCertificate;
 
 /// What the peer of a link has proved to the transport.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -69,4 +74,73 @@ impl fmt::Debug for Proved {
             Self::Key(_) => "Key",
         })
     }
+}
+
+/// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerCertificate {
+    der: Arc<[u8]>,
+    /// Those between it and the authority.
+    intermediates: Arc<[Vec<u8>]>,
+}
+
+impl PeerCertificate {
+    /// From its DER form, once the transport has verified it.
+    #[must_use]
+    pub fn new(der: &[u8]) -> Self {
+        Self::with_intermediates(der, [])
+    }
+
+    /// The same with the certificates that the peer has sent along: without those between it and the authority it cannot be
+    /// checked again later.
+    #[must_use]
+    pub fn with_intermediates<'a>(der: &[u8], others: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self {
+            der: Arc::from(der),
+            intermediates: others.into_iter().map(<[u8]>::to_vec).collect(),
+        }
+    }
+
+    /// The certificates that came along.
+    pub(crate) fn intermediates(&self) -> &[Vec<u8>] {
+        &self.intermediates
+    }
+
+    /// The certificate, for a policy that looks into it.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// Whether it carries this host (a DNS name or an IP address) as a subject alternative name.
+    #[must_use]
+    pub fn names_host(&self, host: &str) -> bool {
+        #[cfg(feature = "tls")]
+        {
+            names_host(&self.der, host)
+        }
+        #[cfg(not(feature = "tls"))]
+        {
+            let _ = host;
+            false
+        }
+    }
+}
+
+impl fmt::Debug for PeerCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerCertificate")
+            .field("bytes", &self.der.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "tls")]
+/// Whether a certificate carries this host as a subject alternative name.
+fn names_host(certificate: &[u8], host: &str) -> bool {
+    let Ok(name) = ServerName::try_from(host) else {
+        return false;
+    };
+    ParsedCertificate::try_from(&CertificateDer::from(certificate))
+        .is_ok_and(|certificate| verify_server_name(&certificate, &name).is_ok())
 }

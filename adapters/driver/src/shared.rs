@@ -8,34 +8,29 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender, TrySendError};
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingAnswer, SingletonAnswer, StopOutcome};
+use quorate_core::effect::{Answer, CommandError, DdataAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DdataCommand, KindSettings, SingletonCommand, SingletonSettings};
-use quorate_core::sharding::allocation::AllocationSettings;
+use quorate_core::input::{Command, DdataCommand, SingletonCommand};
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 use quorate_core::view::View;
 
-use crate::allocating::Decider;
 use crate::background::Background;
-pub(crate) use crate::commands::{ControlCommand, DataCommand, Recipient, UserCommand};
-use crate::data::Places;
-use crate::delivery::{DeliveryCounters, QueueBounds};
-use crate::entity::Starter;
-use crate::error::{ClusterError, RegionError, SingletonError, TellError};
+use crate::commands::{ControlCommand, DataCommand, UserCommand, outcome};
+use crate::counters::DeliveryCounters;
+use crate::error::{ClusterError, SingletonError, TellError};
 use crate::events::{ClusterEvent, Hub};
 use crate::full::FullKinds;
-use crate::kind::Kind;
 use crate::kinds::{Kinds, Types};
-use crate::places;
-use crate::region::Region;
+use crate::queue_bounds::QueueBounds;
+use crate::recipient::Recipient;
 use crate::shutdown::Life;
-use crate::singleton::Singleton;
 use crate::stats::NodeStats;
 use crate::store::StoreAccess;
+use crate::subscriptions::Places;
 use crate::sync::{self, Notify};
 
 /// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
@@ -76,8 +71,8 @@ pub(crate) struct Shared {
     pub(crate) life: Life,
     /// What a message may have.
     limits: MessageLimits,
-    kinds: Kinds<KindId>,
-    singletons: Kinds<SingletonId>,
+    pub(crate) kinds: Kinds<KindId>,
+    pub(crate) singletons: Kinds<SingletonId>,
     /// Queues of work by their singleton, with what a job is.
     queues: Kinds<SingletonId>,
     /// Envelopes that were for no entity.
@@ -224,27 +219,6 @@ impl Shared {
         Ok(())
     }
 
-    /// The way to a registered kind's entities.
-    pub(crate) fn region<M: 'static, R: 'static>(
-        self: &Arc<Self>,
-        kind: &str,
-    ) -> Result<Region<M, R>, RegionError> {
-        let id = KindId::of(kind);
-        let known = self.kinds.check(id, Types::of::<M, R>());
-        let extract = known.map_err(|mismatch| RegionError::of(kind, mismatch))?;
-        Ok(Region::new(Arc::clone(self), id, extract))
-    }
-
-    /// The way to a registered singleton.
-    pub(crate) fn singleton<M: 'static, R: 'static>(
-        self: &Arc<Self>,
-        name: &str,
-    ) -> Result<Singleton<M, R>, SingletonError> {
-        let known = self.singletons.check(SingletonId::of(name), Types::of::<M, R>());
-        known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
-        Ok(Singleton::new(Arc::clone(self), Arc::from(name)))
-    }
-
     /// An envelope is for no entity: nobody else hears of it, so those who listen do.
     pub(crate) fn unmatched(&self, kind: KindId) {
         self.unmatched.fetch_add(1, Ordering::Relaxed);
@@ -296,6 +270,18 @@ impl Shared {
         }
     }
 
+    /// Hands a message in for a kind whose buffer is full, behind those that were handed in before, and waits until there is room for it.
+    pub(crate) async fn tell_in_time(&self, to: Recipient, payload: Payload) -> Result<(), TellError> {
+        let (reply, answer) = sync::oneshot();
+        let command = UserCommand::TellInTime { to, payload, reply };
+        self.user(command).await?;
+        match outcome(answer.await) {
+            Ok(()) => Ok(()),
+            Err(ClusterError::Refused(_)) => Err(TellError::Full),
+            Err(_) => Err(TellError::Stopped),
+        }
+    }
+
     pub(crate) async fn control(&self, command: ControlCommand) -> Result<(), ClusterError> {
         let sent = self.control.send(command).await;
         self.wake.notify();
@@ -331,67 +317,6 @@ impl Shared {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Core { command, reply }).await?;
         outcome(answer.await)
-    }
-
-    /// Registers a kind, with the means to start its entities if this node hosts it.
-    pub(crate) async fn register<M: 'static, R: 'static>(
-        self: &Arc<Self>,
-        kind: &Kind<M, R>,
-        settings: KindSettings,
-        starter: Option<Arc<dyn Starter>>,
-    ) -> Result<Region<M, R>, ClusterError> {
-        let name = Arc::clone(&settings.name);
-        let id = KindId::of(&name);
-        // Before it is registered: its entities look it up.
-        let added = self.kinds.add(id, Types::of::<M, R>(), kind.extracts());
-        let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
-        let (reply, answer) = sync::oneshot();
-        let follows = settings.allocation == Some(AllocationSettings::External);
-        let decider = kind.asked().map(|asked| Decider::new(asked, Arc::clone(self)));
-        let command = ControlCommand::Register {
-            settings,
-            starter,
-            decider,
-            reply,
-        };
-        self.control(command).await?;
-        let registered = outcome(answer.await);
-        if registered.is_err() && is_new {
-            self.kinds.remove(id);
-        }
-        registered?;
-        self.kinds.renew(id, kind.extracts());
-        // A proxy's node may coordinate, too.
-        if follows && self.follows(id) {
-            self.background.spawn(places::follow(Arc::clone(self), name));
-        }
-        Ok(Region::new(Arc::clone(self), id, kind.extracts()))
-    }
-
-    /// Registers a singleton, with the means to start its instances if this node hosts it.
-    pub(crate) async fn register_singleton<M: 'static, R: 'static>(
-        self: &Arc<Self>,
-        settings: SingletonSettings,
-        starter: Option<Arc<dyn Starter>>,
-    ) -> Result<Singleton<M, R>, ClusterError> {
-        let name = Arc::clone(&settings.name);
-        let id = SingletonId::of(&name);
-        // Before it is registered: its instance looks it up.
-        let added = self.singletons.add(id, Types::of::<M, R>(), None);
-        let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
-        let (reply, answer) = sync::oneshot();
-        let command = ControlCommand::Singleton {
-            settings,
-            starter,
-            reply,
-        };
-        self.control(command).await?;
-        let registered = answer.await.unwrap_or(Err(ClusterError::Stopped));
-        if registered.is_err() && is_new {
-            self.singletons.remove(id);
-        }
-        registered?;
-        Ok(Singleton::new(Arc::clone(self), name))
     }
 
     pub(crate) async fn singleton_state(
@@ -466,27 +391,5 @@ impl Shared {
     pub(crate) async fn ended(&self) {
         // Nothing is ever sent: the error says that it is closed.
         while self.ended.recv().await.is_ok() {}
-    }
-}
-
-pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
-    match answer {
-        Some(
-            Answer::Done
-            | Answer::Sharding(
-                ShardingAnswer::Asked(_)
-                | ShardingAnswer::Surveyed(_)
-                | ShardingAnswer::Entities(_)
-                | ShardingAnswer::ShardsStopped(_)
-                | ShardingAnswer::Explained(_)
-                | ShardingAnswer::ShutDown(_)
-                | ShardingAnswer::Terminated(_),
-            )
-            | Answer::Ddata(_)
-            | Answer::Singleton(_)
-            | Answer::Journal(_),
-        ) => Ok(()),
-        Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
-        None => Err(ClusterError::Stopped),
     }
 }

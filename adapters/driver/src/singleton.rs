@@ -1,9 +1,4 @@
-//! Singletons as users hold them: exactly one instance of something in the whole cluster. A builder by name, and a handle with `tell`,
-//! `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding 1.10, 1.11; `docs/singletons.md`.
-
-mod builder;
-
-pub use builder::SingletonBuilder;
+//! Singletons as users hold them: exactly one instance of something in the whole cluster, and a handle with `tell`, `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding 1.10, 1.11; `docs/singletons.md`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,15 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::effect::StopOutcome;
+use quorate_core::input::SingletonSettings;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::token::Token;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec;
-use crate::error::{ClusterError, TellError};
+use crate::commands::{ControlCommand, UserCommand};
+use crate::error::{ClusterError, SingletonError, TellError};
+use crate::kinds::Types;
+use crate::mailbox::Starter;
+use crate::recipient::Recipient;
 use crate::region::Ask;
-use crate::shared::{Recipient, Shared, UserCommand};
+use crate::shared::Shared;
+use crate::sync;
 
 /// A singleton on this node, which hosts it or only reaches it: the way to its instance, wherever that runs. Get it with
 /// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and dropping it stops nothing.
@@ -28,6 +29,43 @@ pub struct Singleton<M, R> {
     name: Arc<str>,
     id: SingletonId,
     types: PhantomData<fn(M) -> R>,
+}
+
+impl<M: 'static, R: 'static> Singleton<M, R> {
+    /// The way to a registered singleton.
+    pub(crate) fn known(shared: &Arc<Shared>, name: &str) -> Result<Self, SingletonError> {
+        let known = shared
+            .singletons
+            .check(SingletonId::of(name), Types::of::<M, R>());
+        known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
+        Ok(Self::new(Arc::clone(shared), Arc::from(name)))
+    }
+
+    /// Registers a singleton, with the means to start its instances if this node hosts it.
+    pub(crate) async fn register(
+        shared: &Arc<Shared>,
+        settings: SingletonSettings,
+        starter: Option<Arc<dyn Starter>>,
+    ) -> Result<Self, ClusterError> {
+        let name = Arc::clone(&settings.name);
+        let id = SingletonId::of(&name);
+        // Before it is registered: its instance looks it up.
+        let added = shared.singletons.add(id, Types::of::<M, R>(), None);
+        let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
+        let (reply, answer) = sync::oneshot();
+        let command = ControlCommand::Singleton {
+            settings,
+            starter,
+            reply,
+        };
+        shared.control(command).await?;
+        let registered = answer.await.unwrap_or(Err(ClusterError::Stopped));
+        if registered.is_err() && is_new {
+            shared.singletons.remove(id);
+        }
+        registered?;
+        Ok(Self::new(Arc::clone(shared), name))
+    }
 }
 
 impl<M, R> Singleton<M, R> {
@@ -110,7 +148,7 @@ impl<M, R> Singleton<M, R> {
     ///
     /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until it leaves. Messages
     /// wait in proxies, asks end with [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
-    /// [`SingletonBuilder::start`] has this node host it again. A node that leaves needs none of this: it hands over.
+    /// [`SingletonBuilder::start`](crate::SingletonBuilder::start) has this node host it again. A node that leaves needs none of this: it hands over.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node does not host it

@@ -7,11 +7,11 @@ use quorate_core::ident::Role;
 use quorate_core::input::SingletonSettings;
 use quorate_core::token::Token;
 
-use super::Singleton;
-use crate::cluster::Cluster;
-use crate::entity::{Directive, Entity, EntityContext, Supervision, TypedStarter};
+use crate::entity::{Entity, EntityContext, TypedStarter};
 use crate::error::{ClusterError, SingletonError};
 use crate::shared::Shared;
+use crate::singleton::Singleton;
+use crate::supervision::{Directive, Supervision};
 
 /// A singleton by name, before this node hosts it or reaches it. See [`Cluster::singleton`](crate::Cluster::singleton).
 #[must_use = "nothing happens before it is started or a proxy is made"]
@@ -22,33 +22,6 @@ pub struct SingletonBuilder {
     role: Option<String>,
     lease: bool,
     durable: bool,
-}
-
-impl<A> Cluster<A> {
-    /// A singleton: exactly one instance in the whole cluster, on the oldest member (with a role), with a fencing token that grows
-    /// with every instance. The name has 1 to 255 bytes.
-    ///
-    /// ```no_run
-    /// # use quorate_driver::{Adapter, Cluster, Entity, EntityContext, core::Token};
-    /// # struct Billing;
-    /// # impl Billing { fn new(_: Token) -> Self { Self } }
-    /// # impl Entity for Billing {
-    /// #     type Message = u64;
-    /// #     type Reply = u64;
-    /// #     async fn handle(&mut self, _: &EntityContext, message: u64) -> u64 { message }
-    /// # }
-    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
-    /// // On every node with the role: it runs on one of them.
-    /// let billing = cluster.singleton("billing").role("backend").start(|token| Billing::new(token)).await?;
-    /// // On nodes without it.
-    /// let billing = cluster.singleton("billing").role("backend").proxy::<u64, u64>().await?;
-    /// let answer = billing.ask(&7).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn singleton(&self, name: impl AsRef<str>) -> SingletonBuilder {
-        SingletonBuilder::new(Arc::clone(self.shared()), Arc::from(name.as_ref()))
-    }
 }
 
 impl SingletonBuilder {
@@ -113,7 +86,7 @@ impl SingletonBuilder {
             supervision: Arc::new(Supervision::always(Directive::Stop)),
         });
         let settings = self.settings(true)?;
-        self.shared.register_singleton(settings, Some(starter)).await
+        Singleton::register(&self.shared, settings, Some(starter)).await
     }
 
     /// Reaches it from this node without hosting it. A node that hosts it needs none: its handle is a proxy too.
@@ -125,7 +98,7 @@ impl SingletonBuilder {
     /// Dropping it may or may not register.
     pub async fn proxy<M: 'static, R: 'static>(self) -> Result<Singleton<M, R>, ClusterError> {
         let settings = self.settings(false)?;
-        self.shared.register_singleton(settings, None).await
+        Singleton::register(&self.shared, settings, None).await
     }
 
     /// The way to it, if this node has started it or made a proxy before; role and lease say nothing here. Costs one lock and a
@@ -134,7 +107,7 @@ impl SingletonBuilder {
     /// # Errors
     /// [`SingletonError`] if it is not registered here, or with other types.
     pub fn get<M: 'static, R: 'static>(&self) -> Result<Singleton<M, R>, SingletonError> {
-        self.shared.singleton(&self.name)
+        Singleton::known(&self.shared, &self.name)
     }
 
     fn settings(&self, hosts: bool) -> Result<SingletonSettings, ClusterError> {

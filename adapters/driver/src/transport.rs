@@ -16,65 +16,6 @@ pub use quorate_core::wire::handshake::LinkKind;
 
 use crate::proved::Proved;
 
-/// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PeerCertificate {
-    der: Arc<[u8]>,
-    /// Those between it and the authority.
-    intermediates: Arc<[Vec<u8>]>,
-}
-
-impl PeerCertificate {
-    /// From its DER form, once the transport has verified it.
-    #[must_use]
-    pub fn new(der: &[u8]) -> Self {
-        Self::with_intermediates(der, [])
-    }
-
-    /// The same with the certificates that the peer has sent along: without those between it and the authority it cannot be
-    /// checked again later.
-    #[must_use]
-    pub fn with_intermediates<'a>(der: &[u8], others: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self {
-            der: Arc::from(der),
-            intermediates: others.into_iter().map(<[u8]>::to_vec).collect(),
-        }
-    }
-
-    /// The certificates that came along.
-    pub(crate) fn intermediates(&self) -> &[Vec<u8>] {
-        &self.intermediates
-    }
-
-    /// The certificate, for a policy that looks into it.
-    #[must_use]
-    pub fn der(&self) -> &[u8] {
-        &self.der
-    }
-
-    /// Whether it carries this host (a DNS name or an IP address) as a subject alternative name.
-    #[must_use]
-    pub fn names_host(&self, host: &str) -> bool {
-        #[cfg(feature = "tls")]
-        {
-            crate::tls::names_host(&self.der, host)
-        }
-        #[cfg(not(feature = "tls"))]
-        {
-            let _ = host;
-            false
-        }
-    }
-}
-
-impl fmt::Debug for PeerCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeerCertificate")
-            .field("bytes", &self.der.len())
-            .finish_non_exhaustive()
-    }
-}
-
 /// A peer that did not prove who it is, or that did not believe this node: what a transport with certificates puts into its
 /// errors, so that the driver can count it and say why. The reason is a library's or ours, never a peer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

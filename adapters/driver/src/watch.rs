@@ -10,9 +10,10 @@ use std::task::{Context, Poll};
 use quorate_core::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use quorate_core::sharding::protocol::watch::{Termination, WatchId, WatchTarget};
 
-use crate::data::Place;
+use crate::commands::DataCommand;
 use crate::error::ClusterError;
-use crate::shared::{DataCommand, Shared};
+use crate::shared::Shared;
+use crate::subscriptions::Place;
 use crate::sync;
 
 /// What was watched is no more.

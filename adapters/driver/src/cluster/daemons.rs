@@ -8,15 +8,13 @@ use quorate_core::effect::{CommandError, SingletonCommandError};
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::passivation::PassivationSettings;
 
-use super::manager::Manager;
-use super::running::{Answered, DaemonStarter, Told};
-use super::{Daemon, Daemons, DaemonsError, Scales};
+use super::Cluster;
 use crate::adapter::Adapter;
-use crate::cluster::Cluster;
-use crate::data::Data;
-use crate::error::ClusterError;
+use crate::daemons::{Answered, Daemon, DaemonStarter, Daemons, Manager, Scales, Told};
+use crate::error::{ClusterError, DaemonsError};
 use crate::kind::Kind;
-use crate::singleton::SingletonBuilder;
+use crate::region::Region;
+use crate::singleton_builder::SingletonBuilder;
 use crate::work::NAME_BYTES;
 
 /// Daemons by name, before this node hosts or reaches them. See [`Cluster::daemons`].
@@ -96,13 +94,13 @@ impl<A: Adapter> DaemonsBuilder<A> {
             shared: Arc::clone(&shared),
             scales: scales.clone(),
         };
-        let region = self.cluster.host(&self.kind(), Arc::new(starter)).await?;
+        let region = Region::host(&shared, &self.kind(), Arc::new(starter)).await?;
         let patience = shared.handoff_timeout;
         let make = move |_| Manager::new(Arc::clone(&shared), region.clone(), scales.clone(), count);
         let manager = self.singleton().start(make).await?;
         // A change ends daemons that may each take a while, and asks again where one moves meanwhile.
         let patience = patience.saturating_mul(2);
-        Ok(Daemons { manager, patience })
+        Ok(Daemons::new(manager, patience))
     }
 
     /// Reaches them from this node without running any.
@@ -116,7 +114,7 @@ impl<A: Adapter> DaemonsBuilder<A> {
         self.named()?;
         let patience = self.cluster.shared().handoff_timeout.saturating_mul(2);
         let manager = self.singleton().proxy().await?;
-        Ok(Daemons { manager, patience })
+        Ok(Daemons::new(manager, patience))
     }
 
     fn named(&self) -> Result<(), ClusterError> {
@@ -131,7 +129,7 @@ impl<A: Adapter> DaemonsBuilder<A> {
     }
 
     fn scales(&self) -> Scales {
-        Scales(Data::new(Arc::clone(self.cluster.shared())).set(self.internal_name()))
+        Scales::of(self.cluster.data().set(self.internal_name()))
     }
 
     fn kind(&self) -> Kind<Told, Answered> {

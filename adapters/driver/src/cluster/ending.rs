@@ -6,8 +6,8 @@ use quorate_core::effect::MembershipCommandError;
 use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::Phase;
 
+use super::Cluster;
 use crate::adapter::Adapter;
-use crate::cluster::Cluster;
 use crate::error::{ClusterError, Termination};
 use crate::runtime::Runtime;
 use crate::signals;

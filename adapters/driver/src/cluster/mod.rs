@@ -1,25 +1,25 @@
 //! The handle of a running node: what users hold. Every call becomes a command to the node's loop, or reads what the loop has published
 //! (`shared`, `hub`); nothing is decided here, and nothing waits for the loop under a lock. Spec: `README.md`.
 
+mod address;
+mod daemons;
+mod ending;
+mod hosting;
+mod tasks;
+
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use quorate_core::effect::HaltReason;
 use quorate_core::explain::Explanation;
-use quorate_core::ident::{NameError, UniqueAddress};
-use quorate_core::input::{Command, DownTarget, MembershipCommand};
+use quorate_core::ident::UniqueAddress;
+use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::membership::member::{Member, Status};
 use quorate_core::sharding::protocol::watch::WatchTarget;
 use quorate_core::view::View;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::adapter::Adapter;
-use crate::builder::{ClusterBuilder, parse_address, parse_addresses};
 use crate::data::Data;
-use crate::entity::{Entity, EntityContext, Parting, Starter, TypedStarter};
 use crate::error::{ClusterError, RegionError, Termination};
 use crate::events::Events;
 use crate::kind::Kind;
@@ -28,6 +28,9 @@ use crate::region::Region;
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::watch::Watch;
+use address::parse_down_target;
+pub(crate) use address::{parse_address, parse_addresses};
+pub use daemons::DaemonsBuilder;
 
 /// Stops the node when the last handle is dropped.
 #[derive(Debug)]
@@ -231,7 +234,7 @@ impl<A> Cluster<A> {
         &self,
         kind: Kind<M, R>,
     ) -> Result<Region<M, R>, ClusterError> {
-        self.shared().register(&kind, kind.settings(false)?, None).await
+        Region::register(self.shared(), &kind, kind.settings(false)?, None).await
     }
 
     /// The way to all entities of a kind that this node has registered, to host it or as a proxy, by its name:
@@ -240,7 +243,7 @@ impl<A> Cluster<A> {
     /// # Errors
     /// [`RegionError`] if the kind is not registered here, or with other types.
     pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
-        self.shared().region(kind)
+        Region::known(self.shared(), kind)
     }
 
     /// Watches an incarnation of a node from now on: completes once it has been removed from the cluster
@@ -303,81 +306,6 @@ impl<A> Cluster<A> {
     }
 }
 
-impl<A: Adapter> Cluster<A> {
-    /// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
-    pub fn builder(name: impl Into<String>) -> ClusterBuilder<A> {
-        ClusterBuilder::new(name.into())
-    }
-
-    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
-    /// caller's runtime whenever an entity gets its first message.
-    ///
-    /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
-    /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
-    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
-    /// other types.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register<E, F>(
-        &self,
-        kind: Kind<E::Message, E::Reply>,
-        make: F,
-    ) -> Result<Region<E::Message, E::Reply>, ClusterError>
-    where
-        E: Entity,
-        F: Fn(EntityContext) -> E + Send + Sync + 'static,
-    {
-        let starter = Arc::new(TypedStarter {
-            make: Arc::new(make),
-            shared: Arc::clone(self.shared()),
-            supervision: Arc::new(kind.supervised()),
-        });
-        self.host(&kind, starter).await
-    }
-
-    /// Registers a kind whose entities this node starts.
-    pub(crate) async fn host<M: 'static, R: 'static>(
-        &self,
-        kind: &Kind<M, R>,
-        starter: Arc<dyn Starter>,
-    ) -> Result<Region<M, R>, ClusterError> {
-        let settings = kind.settings(true)?;
-        let starter = match kind.last_message()? {
-            Some(last) => Arc::new(Parting { starter, last }) as Arc<dyn Starter>,
-            None => starter,
-        };
-        self.shared().register(kind, settings, Some(starter)).await
-    }
-
-    /// Like [`Self::register`] for entities without state: one async function handles every message.
-    ///
-    /// # Errors
-    /// Those of `register`.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register_fn<M, R, H, Fut>(
-        &self,
-        kind: Kind<M, R>,
-        handler: H,
-    ) -> Result<Region<M, R>, ClusterError>
-    where
-        M: DeserializeOwned + Send + 'static,
-        R: Serialize + Send + 'static,
-        H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-    {
-        let handler = Arc::new(handler);
-        let make = move |_| FnEntity {
-            handler: Arc::clone(&handler),
-            types: PhantomData,
-        };
-        self.register::<FnEntity<M, R, H>, _>(kind, make).await
-    }
-}
-
 impl<A> Clone for Cluster<A> {
     fn clone(&self) -> Self {
         Self {
@@ -390,42 +318,5 @@ impl<A> Clone for Cluster<A> {
 impl<A> fmt::Debug for Cluster<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cluster").field(self.address()).finish()
-    }
-}
-
-fn parse_down_target(text: &str) -> Result<DownTarget, ClusterError> {
-    let named = |error| ClusterError::Name {
-        value: text.to_owned(),
-        error,
-    };
-    match text.split_once('#') {
-        None => Ok(DownTarget::Address(parse_address(text).map_err(named)?)),
-        Some((address, uid)) => {
-            let address = parse_address(address).map_err(named)?;
-            let bad_uid = |_| named(NameError::BadCharacter { at: text.len() });
-            let uid = u64::from_str_radix(uid, 16).map_err(bad_uid)?;
-            Ok(DownTarget::Node(UniqueAddress::new(address, uid)))
-        }
-    }
-}
-
-/// An entity that is one function.
-struct FnEntity<M, R, H> {
-    handler: Arc<H>,
-    types: PhantomData<fn(M) -> R>,
-}
-
-impl<M, R, H, Fut> Entity for FnEntity<M, R, H>
-where
-    M: DeserializeOwned + Send + 'static,
-    R: Serialize + Send + 'static,
-    H: Fn(EntityContext, M) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-{
-    type Message = M;
-    type Reply = R;
-
-    fn handle(&mut self, context: &EntityContext, message: M) -> impl Future<Output = R> + Send {
-        (self.handler)(context.clone(), message)
     }
 }

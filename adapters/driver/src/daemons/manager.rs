@@ -35,7 +35,7 @@ const END_SHARE: u32 = 2;
 type Wish = (Order, ReplyTo<Said>);
 
 /// See the module.
-pub(super) struct Manager {
+pub(crate) struct Manager {
     work: Work,
     wishes: Option<Sender<Wish>>,
     /// Closed when this instance is gone: its work ends then.
@@ -43,7 +43,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         shared: Arc<Shared>,
         region: Region<Told, Answered>,
         scales: Scales,

@@ -8,12 +8,12 @@
 //! | `manager` | when daemons are seen to; it runs in a singleton, and its scales are in distributed data |
 //! | `running` | how a daemon ends that is told to |
 
-mod builder;
 mod manager;
 mod running;
 
-pub use builder::DaemonsBuilder;
+pub(crate) use manager::Manager;
 pub use quorate_core::daemons::DAEMONS_MAX;
+pub(crate) use running::{Answered, DaemonStarter, Told};
 
 use std::fmt;
 use std::future::Future;
@@ -22,9 +22,9 @@ use std::time::Duration;
 use quorate_core::daemons::Scale;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{DataReadError, Set};
+use crate::data::Set;
 use crate::entity::EntityContext;
-use crate::error::AskError;
+use crate::error::{DaemonsError, DataReadError};
 use crate::singleton::Singleton;
 
 /// One of several tasks that are always somewhere in the cluster. Started with [`Cluster::daemons`](crate::Cluster::daemons).
@@ -127,24 +127,6 @@ pub struct DaemonsState {
     pub is_rescaling: bool,
 }
 
-/// Why the number of daemons was not changed, or is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DaemonsError {
-    /// A change is under way already: ask again later.
-    #[error("the number of daemons is being changed already")]
-    InProgress,
-    /// The number is not 1 to [`DAEMONS_MAX`].
-    #[error("there are 1 to {DAEMONS_MAX} daemons")]
-    Count,
-    /// No majority of the members was told in time: the change may take place all the same.
-    #[error("no majority of the members was told in time; the change may take place")]
-    NoMajority,
-    /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
-    #[error("whoever sees to the daemons has not answered: {0}")]
-    Failed(#[from] AskError),
-}
-
 /// What is said to the manager.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
@@ -162,13 +144,17 @@ pub(crate) enum Said {
 }
 
 /// Scales as they are kept: revision, count, settled.
-type Kept = (u64, u32, bool);
+pub(crate) type Kept = (u64, u32, bool);
 
 /// The scales that are known, in distributed data.
 #[derive(Clone)]
-struct Scales(Set<Kept>);
+pub(crate) struct Scales(Set<Kept>);
 
 impl Scales {
+    pub(crate) const fn of(kept: Set<Kept>) -> Self {
+        Self(kept)
+    }
+
     /// What a majority knows; nothing if nobody has written anything.
     async fn known(&self) -> Result<Vec<Scale>, DataReadError> {
         match self.0.read(crate::data::Read::Majority).await {
@@ -200,6 +186,10 @@ pub struct Daemons {
 }
 
 impl Daemons {
+    pub(crate) const fn new(manager: Singleton<Order, Said>, patience: Duration) -> Self {
+        Self { manager, patience }
+    }
+
     /// How many there are, and whether that is being changed. Mirrors `GetNumberOfProcesses`.
     ///
     /// # Errors

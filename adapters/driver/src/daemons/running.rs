@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Daemon, DaemonContext, Scales};
 use crate::codec;
-use crate::entity::{Beside, Life, Start, Starter};
+use crate::entity::{Beside, Life};
+use crate::mailbox::{Start, Starter};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
@@ -30,10 +31,10 @@ pub(crate) enum Told {
 pub(crate) struct Answered;
 
 /// Starts daemons.
-pub(super) struct DaemonStarter<F> {
-    pub(super) make: Arc<F>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) scales: Scales,
+pub(crate) struct DaemonStarter<F> {
+    pub(crate) make: Arc<F>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) scales: Scales,
 }
 
 impl<F, D> Starter for DaemonStarter<F>

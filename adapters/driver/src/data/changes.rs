@@ -11,10 +11,11 @@ use futures_core::Stream;
 use quorate_core::ddata::protocol::Change;
 use quorate_core::ddata::state::key::{Key, Pattern};
 
-use super::error::DataReadError;
-use super::hub::Inbox;
-use super::kinds::DataKind;
-use crate::shared::{DataCommand, Shared};
+use super::kind::DataKind;
+use crate::commands::DataCommand;
+use crate::error::DataReadError;
+use crate::shared::Shared;
+use crate::subscriptions::Inbox;
 
 /// What became of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

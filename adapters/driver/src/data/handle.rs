@@ -6,14 +6,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::ddata::crdt::{Data, Op};
+use quorate_core::ddata::crdt::Op;
 use quorate_core::ddata::protocol::{Answer, Command};
 use quorate_core::ddata::state::key::{Key, Pattern};
 
 use super::changes::Changes;
-use super::error::{DataReadError, DataWriteError};
-use super::kinds::DataKind;
+use super::kind::DataKind;
 use super::level::{DATA_TIMEOUT_DEFAULT, Read, Write};
+use crate::error::{DataReadError, DataWriteError};
 use crate::shared::Shared;
 
 /// One replicated value, by name. Cheap to clone; holds no value and does not keep the node alive. The same name must mean
@@ -144,6 +144,3 @@ fn written(answer: Option<Answer>) -> Result<(), DataWriteError> {
         }
     }
 }
-
-/// Types that are stated once and named in signatures only.
-pub(super) type CoreData = Data;

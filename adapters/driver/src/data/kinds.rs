@@ -11,26 +11,11 @@ use quorate_core::ddata::crdt::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{DataReadError, DataWriteError};
-use super::handle::{CoreData, Replicated};
+use super::handle::Replicated;
+use super::kind::{CoreData, DataKind};
 use super::level::Write;
 use crate::codec;
-
-/// What a replicated value is to its users. The kinds of this crate cover the core's types, and [`super::OwnKind`] those of
-/// your own.
-pub trait DataKind {
-    /// What [`Replicated::read`] gives.
-    type Value;
-
-    /// The value before its first change.
-    fn empty() -> CoreData;
-
-    /// What a value of the core is to users.
-    ///
-    /// # Errors
-    /// [`DataReadError::WrongType`] if it is of another type, [`DataReadError::Decode`] if an element cannot be read.
-    fn value(data: &CoreData) -> Result<Self::Value, DataReadError>;
-}
+use crate::error::{DataReadError, DataWriteError};
 
 /// See [`super::Data::counter`].
 pub type Counter = Replicated<CounterKind>;

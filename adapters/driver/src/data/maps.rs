@@ -8,13 +8,13 @@ use quorate_core::ddata::crdt::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{DataReadError, DataWriteError};
-use super::handle::{CoreData, Replicated};
+use super::handle::Replicated;
+use super::kind::{CoreData, DataKind};
 use super::kinds::{
-    CounterKind, DataKind, FlagKind, GrowSetKind, ObservedSet, RegisterKind, UpDownCounterKind, decode,
-    encode, writes,
+    CounterKind, FlagKind, GrowSetKind, ObservedSet, RegisterKind, UpDownCounterKind, decode, encode, writes,
 };
 use super::level::Write;
+use crate::error::{DataReadError, DataWriteError};
 
 /// What a [`MergeMap`] can hold: counters, sets, registers and flags, no maps.
 pub trait MapValue: DataKind {

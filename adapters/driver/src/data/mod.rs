@@ -2,22 +2,21 @@
 //! what becomes of them. Holds no value itself: the node does. Spec: sharding 1.12, 1.13; `README.md`.
 
 mod changes;
-mod error;
 mod handle;
-mod hub;
+mod kind;
 mod kinds;
 mod level;
 mod maps;
 mod own;
 
+pub use crate::error::{DataReadError, DataWriteError};
 pub use changes::{Changes, KeyChange, PrefixChanges, ValueChange};
-pub use error::{DataReadError, DataWriteError};
 pub use handle::Replicated;
-pub(crate) use hub::{Inbox, Place, Places, Subscriptions};
+pub use kind::DataKind;
 pub use kinds::{
-    Counter, CounterKind, CounterMap, CounterMapKind, DataKind, Flag, FlagKind, GrowSet, GrowSetKind,
-    MultiMap, MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set,
-    UpDownCounter, UpDownCounterKind,
+    Counter, CounterKind, CounterMap, CounterMapKind, Flag, FlagKind, GrowSet, GrowSetKind, MultiMap,
+    MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set, UpDownCounter,
+    UpDownCounterKind,
 };
 pub use level::{DATA_TIMEOUT_DEFAULT, Read, Write};
 pub use maps::{MapValue, MergeMap, MergeMapKind};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use quorate_core::ddata::crdt::{Custom, Op};
 pub use quorate_core::ddata::crdt::{CustomChange, CustomError, CustomType, Minting, RegisterError};
 
-use super::error::{DataReadError, DataWriteError};
-use super::handle::{CoreData, Replicated};
-use super::kinds::{DataKind, writes};
+use super::handle::Replicated;
+use super::kind::{CoreData, DataKind};
+use super::kinds::writes;
 use super::level::Write;
+use crate::error::{DataReadError, DataWriteError};
 
 /// A replicated type of your own: [`CustomType`] says how its bytes are changed and joined, this what they are to users. Make
 /// it known on every node with [`crate::ClusterBuilder::data_type`], hold values with [`super::Data::own`]. An example stands

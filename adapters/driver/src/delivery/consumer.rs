@@ -6,17 +6,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quorate_core::delivery::ConsumerSettings;
 use serde::de::DeserializeOwned;
 
-use super::parcel::{Origin, Parcel, Receipt};
-use super::receiving::Receiving;
-use crate::adapter::Adapter;
-use crate::cluster::Cluster;
+use super::parcel::Origin;
 use crate::entity::EntityContext;
-use crate::error::ClusterError;
-use crate::kind::Kind;
-use crate::region::Region;
 use crate::sync::lock;
 
 /// An entity that is delivered to reliably: its messages come from [`Producer`](super::Producer)s, those of one producer in order and
@@ -224,54 +217,5 @@ impl Drop for Handling {
         if !lock(&self.0.outcomes).is_empty() {
             (self.0.nudge)();
         }
-    }
-}
-
-impl<A: Adapter> Cluster<A> {
-    /// Hosts entities of a kind that are delivered to reliably, with the default settings, and reaches all of them: producers are made
-    /// with [`Region::producer`](crate::Region::producer). Do it on every node with the kind's role; elsewhere
-    /// [`Cluster::register_proxy`] reaches them. The kind's messages are [`Parcel`]s: `Kind::<Parcel<Order>, Receipt>::new("orders")`.
-    ///
-    /// # Errors
-    /// Those of [`Cluster::register`].
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register_consumer<C, F>(
-        &self,
-        kind: Kind<Parcel<C::Message>, Receipt>,
-        make: F,
-    ) -> Result<Region<Parcel<C::Message>, Receipt>, ClusterError>
-    where
-        C: Consumer,
-        F: Fn(EntityContext) -> C + Send + Sync + 'static,
-    {
-        self.register_consumer_with(kind, ConsumerSettings::default(), make)
-            .await
-    }
-
-    /// The same with other settings of the consumer's side.
-    ///
-    /// # Errors
-    /// Those of [`Cluster::register`]; [`ClusterError::Setting`] for one out of range.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register_consumer_with<C, F>(
-        &self,
-        kind: Kind<Parcel<C::Message>, Receipt>,
-        settings: ConsumerSettings,
-        make: F,
-    ) -> Result<Region<Parcel<C::Message>, Receipt>, ClusterError>
-    where
-        C: Consumer,
-        F: Fn(EntityContext) -> C + Send + Sync + 'static,
-    {
-        settings.check()?;
-        let make = move |context: EntityContext| {
-            let consumer = make(context.clone());
-            Receiving::new(consumer, settings.clone(), context)
-        };
-        self.register::<Receiving<C>, _>(kind, make).await
     }
 }

@@ -3,8 +3,9 @@
 
 use quorate_core::sharding::ids::Payload;
 
-use super::parcel::{Bytes, Inside, Origin, Parcel, Receipt, Wanted};
+use super::parcel::{Inside, Origin, Parcel, Receipt, Wanted};
 use super::queue::Entry;
+use crate::codec::Bytes;
 use crate::codec::{decode, encode};
 
 fn origin() -> Origin {

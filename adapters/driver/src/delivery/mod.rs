@@ -18,7 +18,6 @@
 //! moved.
 
 mod consumer;
-mod counters;
 #[cfg(test)]
 mod frozen_tests;
 mod length;
@@ -34,10 +33,8 @@ mod receiving;
 mod sending;
 
 pub use consumer::{Confirm, Consumer, Delivery};
-pub(crate) use counters::DeliveryCounters;
-pub(crate) use length::QueueBounds;
-pub(crate) use parcel::Bytes;
 pub use parcel::{Parcel, Receipt};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
 pub(crate) use queue::{Entry, Queue};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};
+pub(crate) use receiving::Receiving;

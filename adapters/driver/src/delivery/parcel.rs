@@ -4,9 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use quorate_core::delivery::{ConsumerOutput, Part};
-use quorate_core::sharding::ids::Payload;
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::Bytes;
 
 /// What a producer sends to a consumer of messages `M`: the message type of a kind that is registered with
 /// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Made by producers alone.
@@ -124,41 +124,5 @@ impl Receipt {
             }
             output @ (ConsumerOutput::Deliver { .. } | ConsumerOutput::Dropped { .. }) => Some(output),
         }
-    }
-}
-
-/// Bytes that are copied in one piece.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Bytes(pub(crate) Payload);
-
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Whole;
-
-        impl Visitor<'_> for Whole {
-            type Value = Bytes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("bytes")
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.into()))
-            }
-        }
-
-        deserializer.deserialize_bytes(Whole)
-    }
-}
-
-impl fmt::Debug for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
     }
 }

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::ProducerError;
 use super::length::{BATCH_MAX, Length, bytes_of};
 use super::orders::{Inbox, Said};
-use super::parcel::Bytes;
 use crate::background::Background;
 use crate::codec;
-use crate::durable::{Journal, Keeper, KeptJournal, Purpose, log_name};
+use crate::codec::Bytes;
+use crate::journal::{Journal, Keeper, KeptJournal, Purpose, log_name};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 

@@ -10,11 +10,11 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::sharding::ids::EntityId;
 use quorate_core::store::LogName;
 
-use super::length::QueueBounds;
-use super::parcel::Bytes;
 use super::queue::{Entry, Queue};
 use crate::background::Background;
-use crate::durable::{Journal, Keeper, Purpose, log_name};
+use crate::codec::Bytes;
+use crate::journal::{Journal, Keeper, Purpose, log_name};
+use crate::queue_bounds::QueueBounds;
 use crate::shared::{Beside, Shared};
 use crate::shutdown::Life;
 use crate::sync::Notify;

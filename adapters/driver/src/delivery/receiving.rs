@@ -93,7 +93,7 @@ pub(crate) struct Receiving<C> {
 }
 
 impl<C: Consumer> Receiving<C> {
-    pub(super) fn new(consumer: C, settings: ConsumerSettings, context: EntityContext) -> Self {
+    pub(crate) fn new(consumer: C, settings: ConsumerSettings, context: EntityContext) -> Self {
         Self {
             consumer,
             settings,

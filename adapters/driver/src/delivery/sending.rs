@@ -13,11 +13,14 @@ use quorate_core::time::Instant;
 use super::SendError;
 use super::length::bytes_of;
 use super::orders::{Inbox, Offer, Order, Said};
-use super::parcel::{Bytes, Inside, Origin, Parcel};
+use super::parcel::{Inside, Origin, Parcel};
 use super::parked::Parked;
 use super::queue::{Entry, Queue};
 use crate::codec;
-use crate::shared::{Recipient, Shared, UserCommand};
+use crate::codec::Bytes;
+use crate::commands::UserCommand;
+use crate::recipient::Recipient;
+use crate::shared::Shared;
 use crate::sync::{self, Either, race};
 
 /// Orders of users that wait for the task: some turns, so that neither waits for the other.

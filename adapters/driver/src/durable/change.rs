@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::DurableState;
-use super::decision::{Draft, Then};
-use super::outbox::DeliveryId;
+use super::decision::Then;
+use super::letter::{DeliveryId, Draft};
 use super::reminders::Wish;
 use crate::region::EntityRef;
 

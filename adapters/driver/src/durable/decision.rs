@@ -3,13 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::sharding::ids::Payload;
 use serde::Serialize;
 
 use super::EventSourced;
-use super::outbox::{DeliveryId, Recipient};
+use super::letter::{DeliveryId, Draft};
 use super::reminders::Wish;
-use crate::codec;
 use crate::region::EntityRef;
 
 /// What is answered once everything is durable.
@@ -83,25 +81,6 @@ impl<E: EventSourced> fmt::Debug for Decision<E> {
             .field("persist", &self.persist)
             .field("then", &self.then)
             .finish_non_exhaustive()
-    }
-}
-
-/// A message that is to be sent until it is confirmed, before it has its number.
-pub(super) struct Draft {
-    pub(super) to: Recipient,
-    /// Its bytes; `None` if it cannot be encoded.
-    pub(super) make: Box<dyn FnOnce(DeliveryId) -> Option<Payload> + Send>,
-}
-
-impl Draft {
-    pub(super) fn new<M: Serialize, R>(
-        to: &EntityRef<M, R>,
-        message: impl FnOnce(DeliveryId) -> M + Send + 'static,
-    ) -> Self {
-        Self {
-            to: Recipient::new(to.kind(), to.id().clone()),
-            make: Box::new(move |id| codec::encode(&message(id))),
-        }
     }
 }
 

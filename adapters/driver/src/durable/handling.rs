@@ -8,18 +8,18 @@ use quorate_core::store::Bytes;
 
 use super::clocks::Waker;
 use super::decision::{Answer, Decision, Persist, Then};
-use super::journal::Journal;
+use super::letter::Letter;
 use super::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_COMMAND_MAX, STATE_BYTES_MAX};
 use super::note::{self, Note};
-use super::obstacle::Sleep;
-use super::outbox::Letter;
 use super::post::{Confirmed, Due, Overdue, Post};
 use super::reminders::Reminders;
 use super::retention::{Keeps, Retention};
 use super::writing::{Writer, Written};
 use super::{DurableFailure, EventSourced, schema};
+use crate::background::Sleep;
 use crate::codec;
 use crate::entity::{EntityContext, Life};
+use crate::journal::Journal;
 use crate::sync::{Either, race};
 
 /// How long an entity waits for a reminder at most before it looks at the clock again.

@@ -9,13 +9,14 @@ use quorate_core::membership::member::Member;
 
 use super::clocks::{Order, Said, Waker};
 use super::handling::{Flow, Handling};
-use super::journal::Journal;
-use super::obstacle::{Obstacle, Sleep, Trouble, Waited};
+use super::obstacle::{Obstacle, Trouble, Waited};
 use super::post::Post;
 use super::recovery::{Recovered, recover};
 use super::writing::Writer;
 use super::{DurableFailure, EventSourced};
+use crate::background::Sleep;
 use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
+use crate::journal::Journal;
 use crate::region::Region;
 use crate::sync::{Either, race, yield_now};
 
@@ -77,7 +78,7 @@ pub(super) async fn run<E, F, J>(
         outbox,
         reminders,
     } = recovered;
-    life.counters().recovered(&recovery);
+    life.counters().recovered(recovery.replayed);
     tracing::debug!(
         target: "cluster::store", event = "entity_recovered", entity = ?context, last = recovery.last,
         replayed = recovery.replayed, snapshot = recovery.snapshot

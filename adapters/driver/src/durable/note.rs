@@ -2,16 +2,11 @@
 //! reminded of.
 //! These bytes are on disks: forms never change, and variants are only appended. Spec: sharding 1.15.
 
-use std::collections::BTreeMap;
-
-use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::store::Bytes as Record;
 use serde::{Deserialize, Serialize};
 
-use super::outbox::{Letter, Recipient};
-use super::reminders::Reminders;
-use crate::codec;
-use crate::delivery::Bytes;
+use super::letter::Letter;
+use crate::codec::{self, Bytes};
 
 /// The first byte of a record that is a note; postcard follows. One is an event's.
 const NOTE_FORM: u8 = 2;
@@ -100,45 +95,11 @@ pub(super) fn split(snapshot: &[u8]) -> Result<(Vec<Note>, &[u8]), Unknown> {
     Ok((codec::decode(notes).ok_or(Unknown)?, state))
 }
 
-/// What all notes of a log amount to.
-#[derive(Debug, Default)]
-pub(super) struct Noted {
-    /// The last number that was given to a message.
-    pub(super) given: u64,
-    pub(super) unconfirmed: BTreeMap<u64, Letter>,
-    pub(super) reminders: Reminders,
-}
-
-impl Noted {
-    pub(super) fn learn(&mut self, note: Note) {
-        if self.reminders.learn(&note) {
-            return;
-        }
-        match note {
-            Note::Sent {
-                number,
-                kind,
-                id,
-                payload,
-            } => {
-                let to = Recipient::new(KindId::from_raw(kind), EntityId::new(&id));
-                let payload = payload.0;
-                self.given = self.given.max(number);
-                self.unconfirmed.insert(number, Letter { to, payload });
-            }
-            Note::Confirmed { number } => {
-                self.unconfirmed.remove(&number);
-            }
-            Note::Given { number } => self.given = self.given.max(number),
-            Note::Reminded { .. } | Note::Again { .. } | Note::Forgotten { .. } => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use quorate_core::sharding::ids::Payload;
+    use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 
+    use super::super::letter::Recipient;
     use super::*;
 
     fn sent() -> Note {
@@ -190,15 +151,5 @@ mod tests {
         for cut in 1..8 {
             assert!(split(&noted[..cut]).is_err(), "{cut}");
         }
-    }
-
-    #[test]
-    fn what_was_confirmed_is_forgotten_and_its_number_is_not() {
-        let mut noted = Noted::default();
-        noted.learn(sent());
-        noted.learn(Note::Given { number: 3 });
-        assert_eq!((noted.given, noted.unconfirmed.len()), (7, 1));
-        noted.learn(Note::Confirmed { number: 7 });
-        assert_eq!((noted.given, noted.unconfirmed.len()), (7, 0));
     }
 }

@@ -1,14 +1,12 @@
 //! What keeps an entity from its log, for how long it waits, and what is said to who asks meanwhile.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::delivery::BadSetting;
 use quorate_core::store::StoreError;
 
 use super::{DurableFailure, SchemaError};
+use crate::background::Sleep;
 use crate::entity::Life;
 use crate::sync::{Either, race};
 
@@ -22,9 +20,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// For so long commands wait for a store that is in trouble; then they are answered that nothing was done. Below half of the default
 /// time of an ask, so that the asker hears why.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Waits for a time, on whatever runtime the entity runs.
-pub(crate) type Sleep = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Why a recovery does not get further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

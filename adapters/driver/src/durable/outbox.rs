@@ -4,38 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::delivery::{AtLeastOnce, AtLeastOnceSettings, BadSetting, Redelivery};
-use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::decision::Draft;
-use super::note::{Note, Noted};
-use super::{DurableFailure, log_name};
+use super::DurableFailure;
+use super::letter::{DeliveryId, Draft, Letter, Recipient};
+use super::note::Note;
+use super::noted::Noted;
 use crate::entity::EntityContext;
-
-/// By what a message of a durable entity is known to whoever receives it, however often: who sent it, and its number there. Put into the
-/// message by [`Persist::deliver`](super::Persist::deliver).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeliveryId {
-    sender: String,
-    number: u64,
-    /// Everything of this sender to this recipient below it is confirmed.
-    oldest: u64,
-}
-
-impl DeliveryId {
-    /// The sender: its kind and id as the name of its log has them.
-    #[must_use]
-    pub fn sender(&self) -> &str {
-        &self.sender
-    }
-
-    /// The message's number: a sender gives each number once, ever.
-    #[must_use]
-    pub const fn number(&self) -> u64 {
-        self.number
-    }
-}
+use crate::journal::log_name;
 
 /// Which messages of durable entities have been received: a part of the recipient's state, so that one that comes twice counts once.
 /// Ask [`Self::is_new`] in `handle`, and [`Self::note`] in `apply` what the event says was received. Answer a message that is not new as if
@@ -96,26 +73,6 @@ impl Received {
     pub fn forget(&mut self, sender: &str) -> bool {
         self.senders.remove(sender).is_some()
     }
-}
-
-/// To whom a message goes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Recipient {
-    pub(super) kind: KindId,
-    pub(super) id: EntityId,
-}
-
-impl Recipient {
-    pub(super) const fn new(kind: KindId, id: EntityId) -> Self {
-        Self { kind, id }
-    }
-}
-
-/// A message with its recipient.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Letter {
-    pub(super) to: Recipient,
-    pub(super) payload: Payload,
 }
 
 /// See the module.
@@ -251,6 +208,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use quorate_core::sharding::ids::{EntityId, KindId};
+
     use super::*;
     use crate::codec;
 

@@ -12,11 +12,12 @@ use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, Payload};
 use serde::de::DeserializeOwned;
 
-use super::Sleep;
 use super::outbox::Outbox;
+use crate::background::Sleep;
 use crate::codec;
+use crate::commands::UserCommand;
 use crate::entity::Life;
-use crate::shared::{Recipient, UserCommand};
+use crate::recipient::Recipient;
 use crate::sync;
 
 /// How long an ask waits at least and at most; between them as long as until the message is sent again.

@@ -3,8 +3,8 @@
 
 use quorate_core::store::{LogState, Record, Sequence};
 
-use super::journal::Journal;
-use super::note::{self, Note, Noted};
+use super::note::{self, Note};
+use super::noted::Noted;
 use super::obstacle::Obstacle;
 use super::outbox::Outbox;
 use super::reminders::Reminders;
@@ -12,6 +12,7 @@ use super::retention::Keeps;
 use super::writing::Extent;
 use super::{EventSourced, schema};
 use crate::entity::Life;
+use crate::journal::Journal;
 
 /// What a recovery has found, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

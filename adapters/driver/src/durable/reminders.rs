@@ -11,7 +11,8 @@ use super::DurableFailure;
 use super::limits::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
 use super::note::Note;
 use crate::codec;
-use crate::delivery::Bytes;
+use crate::codec::Bytes;
+use crate::entity::Upcoming;
 
 /// The shortest time between two of a reminder that comes again: each is a write.
 const EVERY_MIN: Duration = Duration::from_millis(10);
@@ -53,18 +54,6 @@ pub(super) struct Reminder {
     /// 0: once.
     every_ms: u64,
     pub(super) message: Payload,
-}
-
-/// A reminder as its entity sees it. See [`EntityContext::reminders`](crate::EntityContext::reminders).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Upcoming {
-    /// Its name.
-    pub name: String,
-    /// When it is due; it may be handled later.
-    pub at: SystemTime,
-    /// How long after that it is due again; `None`: it comes once.
-    pub every: Option<Duration>,
 }
 
 /// See the module.

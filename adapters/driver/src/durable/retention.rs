@@ -4,7 +4,7 @@
 const EVENTS_DEFAULT: u64 = 100;
 
 /// After so many bytes of events as well: what a recovery reads at once.
-const BYTES_DEFAULT: usize = super::limits::RECOVERY_PAGE_BYTES;
+const BYTES_DEFAULT: usize = crate::journal::RECOVERY_PAGE_BYTES;
 
 /// After so many states the older ones are deleted: each costs an order of its own.
 const STATES_KEPT_MAX: u64 = 16;

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::keeper::Keeper;
 use super::life::{Surroundings, run};
-use super::name::log_name;
 use super::{DurableFailure, EventSourced};
-use crate::entity::{EntityContext, Life, Start, Starter};
+use crate::entity::{EntityContext, Life};
+use crate::journal::{Keeper, log_name};
+use crate::mailbox::{Start, Starter};
 use crate::shared::Shared;
 #[cfg(any(test, feature = "testing"))]
 use crate::store::StoreAccess;
@@ -24,7 +24,12 @@ pub(crate) struct DurableStarter<F> {
 #[cfg(any(test, feature = "testing"))]
 impl<F> DurableStarter<F> {
     /// A starter for entities of a kind that every node may host.
-    pub(crate) fn new(make: F, shared: Arc<Shared>, store: StoreAccess, sleep: super::Sleep) -> Self {
+    pub(crate) fn new(
+        make: F,
+        shared: Arc<Shared>,
+        store: StoreAccess,
+        sleep: crate::background::Sleep,
+    ) -> Self {
         Self {
             make: Arc::new(make),
             shared,

@@ -682,7 +682,7 @@ impl<S: Named> DurableState for User<S> {
 }
 
 fn user<S: Named>(node: &DurableHost) -> DurableEntity<Edit, String> {
-    node.entity(("user", b"ada"), |_| super::state::Replacing {
+    node.entity(("user", b"ada"), |_| super::replacing::Replacing {
         inner: User::<S>(std::marker::PhantomData),
         nothing: S::default(),
     })

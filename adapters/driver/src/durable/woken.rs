@@ -8,13 +8,13 @@ use quorate_core::sharding::ids::Payload;
 use super::clocks::version_of;
 use super::decision::Persist;
 use super::handling::{Flow, Handling, Unkept};
-use super::journal::Journal;
+use super::letter::Letter;
 use super::note::Note;
-use super::outbox::Letter;
 use super::writing::Written;
 use super::{DurableFailure, EventSourced};
 use crate::codec;
 use crate::entity::Life;
+use crate::journal::Journal;
 use crate::sync::{Either, race};
 
 /// The shortest time after which an entity with unconfirmed messages is woken: each is a write of its clock.

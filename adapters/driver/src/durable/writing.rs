@@ -4,10 +4,11 @@
 use quorate_core::store::{Bytes, Sequence, StoreError};
 
 use super::DurableFailure;
-use super::journal::{Journal, Purpose};
-use super::obstacle::{self, Sleep, Trouble, Waited};
+use super::obstacle::{self, Trouble, Waited};
 use super::retention::{Keeps, Retention};
+use crate::background::Sleep;
 use crate::entity::Life;
+use crate::journal::{Journal, Purpose};
 use crate::sync::{Either, race};
 
 /// What of a log there is.

@@ -14,15 +14,17 @@ use quorate_core::time::Instant;
 use quorate_core::token::Token;
 use serde::Serialize;
 
-use super::task::Start;
 use super::timers::{Message, Source, TIMER_INTERVAL_MIN, Timers};
-use super::{Entity, Mailbox, ReplyTo, Reports, Who};
+use super::upcoming::Upcoming;
+use super::{Entity, ReplyTo};
+use crate::asking::Asker;
 use crate::codec;
-use crate::durable::Upcoming;
 use crate::error::{OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError, TimerError};
 use crate::kinds::Types;
+use crate::mailbox::{Mailbox, Occasion, Reports, Start, Who};
+use crate::recipient::Recipient;
 use crate::region::{EntityRef, Region};
-use crate::shared::{Recipient, Shared};
+use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::sync::{Rarely, lock};
 
@@ -46,25 +48,6 @@ struct Inside {
     types: OnceLock<fn() -> Types>,
     /// Those of a durable entity that has some, or had.
     reminders: OnceLock<Box<Mutex<Vec<Upcoming>>>>,
-}
-
-/// What is known of an ask beside its bytes, while it waits and while it is being handled.
-#[derive(Debug)]
-pub(crate) struct Occasion {
-    /// The ask, until its answer is put off.
-    pub(super) ask: Option<AskRef>,
-    /// When whoever waits for the answer stops waiting, by the runtime's clock.
-    deadline: Option<Instant>,
-    /// Whose handlers wait for the answer.
-    chain: AskChain,
-}
-
-impl Occasion {
-    /// None of a message that nobody waits for.
-    pub(crate) fn of(ask: Option<AskRef>, deadline: Option<Instant>, chain: AskChain) -> Option<Box<Self>> {
-        let ask = Some(ask?);
-        Some(Box::new(Self { ask, deadline, chain }))
-    }
 }
 
 impl EntityContext {
@@ -137,7 +120,7 @@ impl EntityContext {
     /// # Errors
     /// [`RegionError`] if the kind is not registered here, or with other types.
     pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
-        self.inside.shared.region(kind)
+        Region::known(&self.inside.shared, kind)
     }
 
     /// The way to a singleton that this node has registered, to host or only to reach it. Costs one lock and a look-up.
@@ -145,7 +128,7 @@ impl EntityContext {
     /// # Errors
     /// [`SingletonError`] if the singleton is not registered here, or with other types.
     pub fn singleton<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, SingletonError> {
-        self.inside.shared.singleton(name)
+        Singleton::known(&self.inside.shared, name)
     }
 
     /// The way to itself, to tell itself something or to be passed on: `context.myself::<Self>()?.tell(&message).await`. It
@@ -422,21 +405,24 @@ impl EntityContext {
         *lock(&self.inside.occasion) = occasion;
     }
 
-    /// Whose handlers wait for an ask that this entity's handler makes. `None` if the recipient is one of them: it would wait for
-    /// itself.
-    pub(super) fn chain_to(&self, recipient: &Recipient) -> Option<AskChain> {
-        let name = self.inside.who.chain_name();
-        let chain = match &*lock(&self.inside.occasion) {
+    pub(super) fn asker(&self) -> Arc<dyn Asker> {
+        Arc::<Inside>::clone(&self.inside)
+    }
+}
+
+impl Asker for Inside {
+    fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool {
+        Arc::ptr_eq(&self.shared, node) && self.who.is(recipient)
+    }
+
+    fn chain_to(&self, recipient: &Recipient) -> Option<AskChain> {
+        let name = self.who.chain_name();
+        let chain = match &*lock(&self.occasion) {
             Some(occasion) => occasion.chain.and(name),
             None => AskChain::default().and(name),
         };
         let asked = recipient.chain_name();
         (!chain.names().contains(&asked)).then_some(chain)
-    }
-
-    /// Whether a message to this recipient would come to it, or to its successor.
-    pub(super) fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool {
-        Arc::ptr_eq(&self.inside.shared, node) && self.inside.who.is(recipient)
     }
 }
 

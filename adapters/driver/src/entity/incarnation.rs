@@ -1,7 +1,6 @@
 //! What an entity does from being made until it ends or fails, and again if it is made anew: messages, timers, hooks, each in its turn,
 //! and a failure of any of them goes to its kind. Spec: sharding 1.3 (entity supervision), 1.4.
 
-use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -12,34 +11,22 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
 use quorate_core::time::Instant;
 
-use super::supervision::{Directive, EntityFailure, Restarts, Supervision};
-use super::task::{Life, MESSAGES_PER_TURN, Sleeping};
+use super::failure::{Failure, note};
+use super::task::{Life, MESSAGES_PER_TURN};
 use super::timers::{Due, Message};
 use super::{Entity, EntityContext};
 use crate::codec;
 use crate::kinds::Types;
-use crate::sync::yield_now;
+use crate::mailbox::{Start, Starter};
+use crate::shared::Shared;
+use crate::supervision::{Directive, Restarts, Supervision};
+use crate::sync::{Task, yield_now};
 
 /// Why an incarnation ended before its time.
 enum End {
     /// It was told to stop at once.
     Killed,
     Failed(Failure),
-}
-
-/// How it failed.
-pub(super) enum Failure {
-    Panic(String),
-    Error(Box<dyn Error + Send + Sync>),
-}
-
-impl Failure {
-    fn shown(&self) -> EntityFailure<'_> {
-        match self {
-            Self::Panic(text) => EntityFailure::Panic(text),
-            Self::Error(error) => EntityFailure::Error(&**error),
-        }
-    }
 }
 
 /// What an entity does next.
@@ -49,8 +36,29 @@ enum Next {
     Idle,
 }
 
+/// Starts entities that a function makes.
+pub(crate) struct TypedStarter<F> {
+    pub(crate) make: Arc<F>,
+    /// The way to other entities.
+    pub(crate) shared: Arc<Shared>,
+    /// What becomes of one that fails.
+    pub(crate) supervision: Arc<Supervision>,
+}
+
+impl<F, E> Starter for TypedStarter<F>
+where
+    F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    E: Entity,
+{
+    fn start(&self, start: Start) -> Task {
+        let make = Arc::clone(&self.make);
+        let life = Life::new(start, Arc::clone(&self.shared));
+        Box::pin(run(make, life, Arc::clone(&self.supervision)))
+    }
+}
+
 /// One entity, incarnation after incarnation.
-pub(super) async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Arc<Supervision>)
+async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Arc<Supervision>)
 where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: Entity,
@@ -119,7 +127,7 @@ where
     match attempt(life, pin!(entity.on_stop(&context))).await {
         Ok(()) | Err(End::Killed) => {}
         // It ends anyway.
-        Err(End::Failed(failure)) => note(life, &failure, Directive::Stop),
+        Err(End::Failed(failure)) => note(&life.context, &failure, Directive::Stop),
     }
     Ok(())
 }
@@ -138,23 +146,14 @@ fn survived<T>(life: &Life, supervision: &Supervision, done: Result<T, End>) -> 
     if directive != Directive::Resume {
         return Err(End::Failed(failure));
     }
-    note(life, &failure, directive);
+    note(&life.context, &failure, directive);
     Ok(None)
 }
 
 fn decided(life: &Life, supervision: &Supervision, failure: &Failure) -> Directive {
     let directive = supervision.decision(&failure.shown());
-    note(life, failure, directive);
+    note(&life.context, failure, directive);
     directive
-}
-
-pub(super) fn note(life: &Life, failure: &Failure, directive: Directive) {
-    life.reports().failures.failed();
-    let (entity, failure) = (&life.context, failure.shown());
-    tracing::warn!(
-        target: "cluster::sharding", event = "entity_failed", ?entity, %failure, ?directive,
-        "an entity has failed"
-    );
 }
 
 /// Does what was decided; whether the entity is to be made anew now.
@@ -235,7 +234,7 @@ fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
 /// A wait for the entity's next timer, or for its next incarnation.
 struct Wait {
     at: Instant,
-    sleeping: Sleeping,
+    sleeping: Task,
 }
 
 impl Wait {

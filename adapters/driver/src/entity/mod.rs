@@ -1,19 +1,13 @@
-//! What users write: entities and their handlers. How one runs is `task`, where its messages wait is `mailbox`.
+//! What users write: entities and their handlers. How one runs is `incarnation`.
 //! Spec: `README.md`.
 
 mod context;
-mod counters;
-mod current;
-mod gate;
-mod holding;
+mod failure;
 mod incarnation;
-mod mailbox;
-mod parting;
 mod reply;
-mod supervision;
 mod task;
 mod timers;
-mod who;
+mod upcoming;
 
 use std::future::{Future, ready};
 
@@ -21,17 +15,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use context::EntityContext;
-pub(crate) use context::Occasion;
-pub(crate) use counters::FailureCounters;
-pub(crate) use current::chain;
-pub(crate) use gate::Gate;
-pub(crate) use mailbox::{Delivery, Mailbox, Refused};
-pub(crate) use parting::Parting;
+pub(crate) use incarnation::TypedStarter;
 pub use reply::ReplyTo;
-pub use supervision::{Directive, EntityFailure, Supervision};
-pub(crate) use task::{Beside, Life, MESSAGES_PER_TURN, Reports, SleepUntil, Start, Starter, TypedStarter};
+pub(crate) use task::{Beside, Life, MESSAGES_PER_TURN};
 pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
-pub(crate) use who::Who;
+pub use upcoming::Upcoming;
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time: an entity of
 /// a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a singleton

@@ -10,8 +10,8 @@ use quorate_core::sharding::ids::AskRef;
 use quorate_core::time::Instant;
 use serde::Serialize;
 
-use super::Reports;
 use crate::codec;
+use crate::mailbox::Reports;
 
 /// The right to answer one ask, once. Made by [`EntityContext::reply_later`](crate::EntityContext::reply_later); may be moved to
 /// a task, and outlives the entity. If it is dropped, whoever asked hears

@@ -1,192 +1,28 @@
 //! The life of one entity: made, handling one message after the other, stopped. Whatever ends it (an order, a panic, a
 //! dropped runtime), every ask it had is answered and its end is reported, in that order. Spec: sharding 1.4, I-44.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{AskRef, Payload, Slot};
-use quorate_core::time::Instant;
+use quorate_core::sharding::ids::{Payload, Slot};
 
-use super::counters::FailureCounters;
-use super::gate::Gate;
-use super::holding::Holding;
-use super::incarnation::{Failure, note, run};
-use super::mailbox::{Budget, Delivery, Mailbox};
-use super::supervision::{Directive, Supervision};
-use super::{Entity, EntityContext, Who, current};
+use super::EntityContext;
+use super::failure::{Failure, note};
+use crate::asking;
 use crate::codec;
-use crate::durable::{DurableCounters, DurableFailure};
-use crate::runtime::Runtime;
+use crate::counters::DurableCounters;
+use crate::error::DurableFailure;
+use crate::mailbox::{Delivery, Mailbox, Reports, Start};
 use crate::shared::Shared;
-use crate::sync::{Notify, Pile, yield_now};
+use crate::supervision::Directive;
+use crate::sync::yield_now;
 
 /// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
 pub(crate) const MESSAGES_PER_TURN: usize = 64;
-
-/// Waits for a time of the users' runtime.
-#[derive(Clone)]
-pub(crate) struct SleepUntil(Arc<dyn Fn(Instant) -> Sleeping + Send + Sync>);
-
-/// A wait under way.
-pub(super) type Sleeping = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-impl SleepUntil {
-    pub(crate) fn new<R: Runtime>(runtime: R) -> Self {
-        Self(Arc::new(move |at| Box::pin(runtime.sleep_until(at))))
-    }
-
-    pub(super) fn at(&self, at: Instant) -> Sleeping {
-        (self.0)(at)
-    }
-}
-
-impl fmt::Debug for SleepUntil {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SleepUntil")
-    }
-}
-
-/// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    queue: Pile<EntityReport>,
-    /// What waits in all mailboxes of the node.
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) wake: Arc<Notify>,
-    /// Whether entities may begin with a message.
-    pub(crate) gate: Arc<Gate>,
-    /// Who holds threads of the executor.
-    pub(crate) holding: Holding,
-    /// What durable entities have done.
-    pub(crate) durable: DurableCounters,
-    /// How often entities failed.
-    pub(crate) failures: FailureCounters,
-    /// The users' runtime waits.
-    pub(super) sleep: Option<SleepUntil>,
-}
-
-impl Reports {
-    pub(crate) fn new(wake: Arc<Notify>, gate: Gate, sleep: SleepUntil) -> Self {
-        Self {
-            wake,
-            gate: Arc::new(gate),
-            sleep: Some(sleep),
-            ..Self::default()
-        }
-    }
-
-    /// The same for another table of the same node: slots and reports of its own, one room and one gate for both.
-    pub(crate) fn beside(&self) -> Self {
-        Self {
-            budget: Arc::clone(&self.budget),
-            wake: Arc::clone(&self.wake),
-            gate: Arc::clone(&self.gate),
-            sleep: self.sleep.clone(),
-            ..Self::default()
-        }
-    }
-
-    /// Waits for a time of the users' runtime; for ever where there is none.
-    pub(crate) fn until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
-        let sleeping = self.sleep.as_ref().map(|sleep| sleep.at(at));
-        async move {
-            match sleeping {
-                Some(sleeping) => sleeping.await,
-                None => pending().await,
-            }
-        }
-    }
-
-    fn push(&self, report: EntityReport) {
-        self.queue.push(report);
-        self.wake.notify();
-    }
-
-    /// What became of an ask.
-    pub(super) fn answered(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
-        self.push(EntityReport::Answered { ask, result });
-    }
-
-    /// An entity has failed, and all of its shard with it.
-    pub(super) fn escalated(&self, slot: Slot) {
-        self.push(EntityReport::Escalated { slot });
-    }
-
-    /// An entity ends because it wants to.
-    pub(super) fn ending(&self, slot: Slot, forget: bool) {
-        self.push(EntityReport::Ending { slot, forget });
-    }
-
-    /// An entity wants to be passivated.
-    pub(super) fn passivate(&self, slot: Slot) {
-        self.push(EntityReport::Passivate { slot });
-    }
-
-    /// Several at once: nobody sees the first without the last.
-    fn push_all(&self, reports: impl IntoIterator<Item = EntityReport>) {
-        self.queue.push_all(reports);
-        self.wake.notify();
-    }
-
-    /// The first of what was reported.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn take_one(&self) -> Option<EntityReport> {
-        self.queue.take_one()
-    }
-
-    /// Whether something was reported.
-    #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn has_any(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
-    /// Moves what was reported to an empty `into`.
-    pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
-        self.queue.take(into);
-    }
-}
-
-/// One entity to be started.
-#[derive(Debug)]
-pub(crate) struct Start {
-    pub(crate) who: Who,
-    pub(crate) slot: Slot,
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) reports: Arc<Reports>,
-}
-
-/// Starts entities of one kind without knowing their types.
-pub(crate) trait Starter: Send + Sync {
-    /// The entity's task. Users' code first runs when it is polled.
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-}
-
-/// Starts entities that a function makes.
-pub(crate) struct TypedStarter<F> {
-    pub(crate) make: Arc<F>,
-    /// The way to other entities.
-    pub(crate) shared: Arc<Shared>,
-    /// What becomes of one that fails.
-    pub(crate) supervision: Arc<Supervision>,
-}
-
-impl<F, E> Starter for TypedStarter<F>
-where
-    F: Fn(EntityContext) -> E + Send + Sync + 'static,
-    E: Entity,
-{
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let make = Arc::clone(&self.make);
-        let life = Life::new(start, Arc::clone(&self.shared));
-        Box::pin(run(make, life, Arc::clone(&self.supervision)))
-    }
-}
 
 /// What comes first beside something that runs.
 pub(crate) enum Beside<T> {
@@ -356,7 +192,7 @@ impl Life {
     /// Runs users' code: notes that it holds the thread, and on whose behalf it runs.
     pub(crate) fn enter<T>(&self, code: impl FnOnce() -> T) -> T {
         let _held = self.reports().holding.begin(self.slot());
-        let _current = current::enter(&self.context);
+        let _current = asking::enter(self.context.asker());
         code()
     }
 
@@ -367,7 +203,7 @@ impl Life {
         poll_fn(|cx| {
             let polled = self.enter(|| handler.as_mut().poll(cx));
             if let Some(error) = self.context.take_failure() {
-                note(self, &Failure::Error(error), Directive::Stop);
+                note(&self.context, &Failure::Error(error), Directive::Stop);
                 return Poll::Ready(None);
             }
             match polled {

@@ -1,68 +1,24 @@
-//! The log of one entity: taken over with a token before anything is read, and written by who holds the token alone. A journal does
-//! each thing once and says what became of it; what follows from that is decided in `recovery` and `writing`. Spec: sharding 10.7,
-//! 10.15.
-
-use std::future::Future;
+//! A log that the node's own store keeps, or a database: taken over with a token before anything is read, and written by who holds the token
+//! alone. Spec: sharding 10.7, 10.15.
 
 use quorate_core::store::{
     Bytes, LogName, LogState, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError, StoreOrder,
 };
 use quorate_core::token::Token;
 
-use super::limits::{OPENINGS_MAX, RECOVERY_PAGE_BYTES};
+use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
 use crate::store::StoreAccess;
 
 /// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have the numbers below 16.
 pub(super) const SPACE: Space = Space(16);
 
+/// A log is taken over with the token that is held plus one; somebody else may do so at the same moment, so it is taken again,
+/// so often. More than that is no race but a fault, and waits.
+const OPENINGS_MAX: u32 = 16;
+
 /// The first token of a log that nobody has opened. Tokens that the store counts have no term, so whatever comes with a placement
 /// is above all of them.
 const FIRST: Token = Token::new(0, 1);
-
-/// What an append is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// What somebody wants to be kept.
-    Keep,
-    /// What makes the log shorter once it is there: a full log has some room for it.
-    Upkeep,
-}
-
-/// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
-pub(crate) trait Journal: Send + 'static {
-    /// Takes the log over: from when this completes nobody with a lower token appends, and what is read is the log. May be
-    /// called again, after whatever it said.
-    fn open(&mut self) -> impl Future<Output = Result<LogState, StoreError>> + Send;
-
-    /// Records from this one on: at least one if there is one.
-    fn read(&mut self, from: Sequence) -> impl Future<Output = Result<Vec<Record>, StoreError>> + Send;
-
-    /// The newest snapshot.
-    fn read_snapshot(&mut self) -> impl Future<Output = Result<Option<Snapshot>, StoreError>> + Send;
-
-    /// Adds records behind `expected`; its exact repetition succeeds and changes nothing.
-    fn append(
-        &mut self,
-        expected: Sequence,
-        records: Vec<Bytes>,
-        purpose: Purpose,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Keeps what the records up to `through` amount to.
-    fn keep(
-        &mut self,
-        through: Sequence,
-        state: Bytes,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Forgets the records up to and with `through`.
-    fn delete(&mut self, through: Sequence) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Whether it can be full while its store is not: then a snapshot makes room.
-    fn has_an_end(&self) -> bool {
-        false
-    }
-}
 
 /// A log in a store that compares token and expected sequence in the step that writes: the node's own store, or a database.
 #[derive(Debug)]

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
-use super::journal::{AtomicJournal, Journal, Purpose};
+use super::atomic::AtomicJournal;
 use super::quorum::QuorumJournal;
-use super::{DurabilityError, Sleep};
+use super::{Journal, Purpose};
+use crate::background::Sleep;
+use crate::error::DurabilityError;
 use crate::shared::Shared;
 use crate::store::{StoreAccess, StoreScope};
 

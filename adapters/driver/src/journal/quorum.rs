@@ -12,10 +12,10 @@ use quorate_core::journal::state::{Claim, WriterEnd, WriterError};
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
-use super::Sleep;
-use super::journal::{Journal, Purpose};
-use super::limits::RECOVERY_PAGE_BYTES;
-use crate::shared::{DataCommand, Shared};
+use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
+use crate::background::Sleep;
+use crate::commands::DataCommand;
+use crate::shared::Shared;
 use crate::sync::{self, Either, race};
 
 /// So long an opening may take until those who wait for the entity are told that its log cannot be had: less than half of a second
@@ -40,7 +40,7 @@ pub(crate) struct QuorumJournal {
 
 impl QuorumJournal {
     /// The log of this name, whose openings are within the placement, if there is one; `None` if the name is too long.
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         sleep: Sleep,
         log: LogName,

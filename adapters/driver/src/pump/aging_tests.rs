@@ -248,8 +248,8 @@ mod certificates {
     use rcgen::date_time_ymd;
 
     use super::*;
+    use crate::proved::PeerCertificate;
     use crate::tls::{DevCa, Mtls};
-    use crate::transport::PeerCertificate;
     use quorate_links::{Authentication as _, End};
 
     const PAUSE: Duration = Duration::from_secs(56);

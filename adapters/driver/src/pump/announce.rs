@@ -13,7 +13,7 @@ use quorate_core::time::Instant;
 
 use super::entities::Entities;
 use super::instances::Instances;
-use super::log::LogLimit;
+use crate::log_limit::LogLimit;
 
 /// Who knows what events name by number only.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use quorate_core::store::StoreReport;
 use quorate_core::time::{Instant, Now};
 
 use super::action::Action;
-use super::log::LogLimit;
+use crate::log_limit::LogLimit;
 use crate::stats::HostStats;
 
 /// What the node hears once it has finished with its present input.

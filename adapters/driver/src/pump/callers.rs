@@ -7,7 +7,8 @@ use quorate_core::sharding::ids::Payload;
 use super::Pump;
 use super::machine::Machine;
 use super::replies::Waiting;
-use crate::shared::{Recipient, UserCommand};
+use crate::commands::UserCommand;
+use crate::recipient::Recipient;
 
 impl<M: Machine> Pump<M> {
     /// A message from one of this node's callers.

@@ -8,7 +8,7 @@ use quorate_core::input::{Command, DdataCommand, Input, ShardingCommand, Token};
 use super::Pump;
 use super::machine::Machine;
 use super::replies::Waiting;
-use crate::shared::DataCommand;
+use crate::commands::DataCommand;
 
 impl<M: Machine> Pump<M> {
     /// Something for the replicator, for a log, or about watches.

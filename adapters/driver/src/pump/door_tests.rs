@@ -10,7 +10,8 @@ use quorate_links::Recipient as _;
 
 use super::door::Door;
 use super::tests::{Bench, me, peer};
-use crate::shared::{Recipient, UserCommand};
+use crate::commands::UserCommand;
+use crate::recipient::Recipient;
 use crate::sync;
 
 #[test]

@@ -8,7 +8,7 @@ use quorate_core::input::{Command, EntityReport, Input, MembershipCommand};
 use super::Pump;
 use super::base::Feedback;
 use super::machine::Machine;
-use crate::shared::ControlCommand;
+use crate::commands::ControlCommand;
 use crate::sync;
 
 impl<M: Machine> Pump<M> {

@@ -11,11 +11,11 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 
-use super::action::EntityTask;
 use super::slots::Slots;
 use crate::allocating::Decider;
-use crate::durable::DurableCounters;
-use crate::entity::{Delivery, FailureCounters, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::counters::{DurableCounters, FailureCounters};
+use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::sync::Task;
 
 struct Registered {
     name: Arc<str>,
@@ -67,7 +67,7 @@ impl Entities {
     }
 
     /// The task that has the application say where shards of a kind go; the answer at once if there is nobody to ask.
-    pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<EntityTask, AllocationAnswer> {
+    pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<Task, AllocationAnswer> {
         let registered = self.kinds.get(&question.kind);
         match registered.and_then(|registered| registered.decider.as_ref()) {
             Some(decider) => {
@@ -157,7 +157,7 @@ impl Entities {
     }
 
     /// Does what the core orders. What cannot be done is said at once.
-    pub(crate) fn order(&mut self, order: EntityOrder) -> Result<Option<EntityTask>, EntityReport> {
+    pub(crate) fn order(&mut self, order: EntityOrder) -> Result<Option<Task>, EntityReport> {
         match order {
             EntityOrder::Start {
                 slot,
@@ -197,7 +197,7 @@ impl Entities {
         slot: Slot,
         (kind, id): (KindId, EntityId),
         place: (ShardId, PlacementToken),
-    ) -> Result<EntityTask, EntityReport> {
+    ) -> Result<Task, EntityReport> {
         let registered = self.kinds.get(&kind);
         let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
             return Err(EntityReport::Stopped { slot });

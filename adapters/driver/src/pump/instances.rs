@@ -11,9 +11,10 @@ use quorate_core::sharding::ids::Slot;
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
-use super::action::EntityTask;
 use super::slots::Slots;
-use crate::entity::{Delivery, FailureCounters, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::counters::FailureCounters;
+use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::sync::Task;
 
 struct Registered {
     name: Arc<str>,
@@ -94,7 +95,7 @@ impl Instances {
     }
 
     /// Does what the core orders. What cannot be done is said at once.
-    pub(crate) fn order(&mut self, order: SingletonOrder) -> Result<Option<EntityTask>, EntityReport> {
+    pub(crate) fn order(&mut self, order: SingletonOrder) -> Result<Option<Task>, EntityReport> {
         match order {
             SingletonOrder::Start {
                 slot,
@@ -127,12 +128,7 @@ impl Instances {
         self.slots.kill_all()
     }
 
-    fn start(
-        &mut self,
-        slot: Slot,
-        singleton: SingletonId,
-        token: Token,
-    ) -> Result<EntityTask, EntityReport> {
+    fn start(&mut self, slot: Slot, singleton: SingletonId, token: Token) -> Result<Task, EntityReport> {
         let registered = self.known.get(&singleton);
         let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
             return Err(EntityReport::Stopped { slot });

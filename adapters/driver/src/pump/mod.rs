@@ -60,13 +60,13 @@ use limits::{FEEDBACK_BEFORE_TICK, REPORTS_PER_TURN};
 use machine::Machine;
 use replies::{Replies, Waiting};
 
-use crate::data::Subscriptions;
-use crate::entity::Reports;
+use crate::commands::ControlCommand;
 use crate::lease::Leases;
+use crate::mailbox::Reports;
 use crate::security::Authentication;
-use crate::shared::ControlCommand;
 use crate::stats::NodeStats;
 use crate::store::Stores;
+use crate::subscriptions::Subscriptions;
 use crate::transport::HandshakeStats;
 
 /// The node with everything between it and the sockets.

@@ -12,8 +12,8 @@ use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::time::Instant;
 
-use super::log::LogLimit;
-use crate::transport::PeerCertificate;
+use crate::log_limit::LogLimit;
+use crate::proved::PeerCertificate;
 
 /// A node that asks to be taken in.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@ use quorate_core::sharding::ids::{KindId, Payload};
 use quorate_core::singleton::state::SingletonId;
 
 use super::instances::Undo;
-use crate::data::{DataReadError, Inbox};
-use crate::error::ClusterError;
-use crate::shared::outcome;
+use crate::commands::outcome;
+use crate::error::{ClusterError, DataReadError};
+use crate::subscriptions::Inbox;
 use crate::sync::Sender;
 
 /// Who waits.

@@ -17,12 +17,14 @@ use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
-use super::action::{Action, EntityTask};
+use super::action::Action;
 use super::tests::{Bench, Heard, me};
-use crate::entity::{Start, Starter};
+use crate::commands::{ControlCommand, UserCommand};
 use crate::error::ClusterError;
-use crate::shared::{ControlCommand, Recipient, UserCommand};
+use crate::mailbox::{Start, Starter};
+use crate::recipient::Recipient;
 use crate::sync;
+use crate::sync::Task;
 
 const SLOT: Slot = Slot {
     index: 0,
@@ -68,7 +70,7 @@ impl Bench {
         self.says(Effect::Reply { token, answer });
     }
 
-    fn starts_billing(&mut self) -> Option<EntityTask> {
+    fn starts_billing(&mut self) -> Option<Task> {
         self.says(Effect::Singleton(SingletonOrder::Start {
             slot: SLOT,
             singleton: id(),

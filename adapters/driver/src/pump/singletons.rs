@@ -14,8 +14,8 @@ use super::limits::REPORTS_PER_TURN;
 use super::machine::Machine;
 use super::replies::Waiting;
 use super::{Action, Pump};
-use crate::entity::Starter;
 use crate::error::ClusterError;
+use crate::mailbox::Starter;
 use crate::sync::Sender;
 
 impl<M: Machine> Pump<M> {

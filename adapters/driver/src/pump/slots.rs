@@ -8,7 +8,7 @@ use quorate_core::input::EntityReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Slot;
 
-use crate::entity::{Delivery, Mailbox, Refused, Reports};
+use crate::mailbox::{Delivery, Mailbox, Refused, Reports};
 
 /// One that lives.
 struct Live<W> {

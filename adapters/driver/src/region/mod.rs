@@ -2,6 +2,10 @@
 //! same way.
 //! Spec: `README.md`.
 
+mod registering;
+mod retiring;
+mod surveys;
+
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
@@ -20,11 +24,13 @@ use quorate_core::sharding::protocol::watch::WatchTarget;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::asking;
 use crate::codec;
-use crate::entity;
+use crate::commands::UserCommand;
 use crate::error::{AskError, ClusterError, TellError};
 use crate::extract::{Extract, Unopened};
-use crate::shared::{Recipient, Shared, UserCommand};
+use crate::recipient::Recipient;
+use crate::shared::Shared;
 use crate::sync;
 use crate::watch::Watch;
 
@@ -439,7 +445,7 @@ const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
 
 /// Hands the question in; boxes a future only if the queue is full.
 fn submit(shared: Arc<Shared>, mut command: UserCommand, answer: Answer) -> AskProgress {
-    match entity::chain(&shared, command.to()) {
+    match asking::chain(&shared, command.to()) {
         Ok(waiting) => command.waited_for_by(waiting),
         Err(error) => return AskProgress::Failed(error),
     }

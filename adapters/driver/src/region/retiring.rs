@@ -6,8 +6,9 @@ use quorate_core::effect::{Answer, CommandError, RegionShutdown, ShardingAnswer}
 use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::ids::KindId;
 
+use crate::commands::{ControlCommand, outcome};
 use crate::error::ClusterError;
-use crate::shared::{ControlCommand, Shared, outcome};
+use crate::shared::Shared;
 use crate::sync;
 
 impl Shared {

@@ -9,9 +9,10 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::sharding::protocol::stop::StoppedShards;
 use quorate_core::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey};
 
+use super::Region;
+use crate::commands::{ControlCommand, outcome};
 use crate::error::ClusterError;
-use crate::region::Region;
-use crate::shared::{ControlCommand, Shared, outcome};
+use crate::shared::Shared;
 use crate::stats::{KindState, LinkState};
 use crate::sync;
 

@@ -6,6 +6,7 @@
 mod causes;
 mod hands;
 mod link;
+mod runner;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -22,12 +23,14 @@ use quorate_core::view::View;
 use quorate_links::limits::SLOW_PEER_PATIENCE;
 use quorate_links::{LinkInput, Order};
 
+use runner::Runner;
+
+use crate::commands::ControlCommand;
 use crate::error::Termination;
 use crate::events::ClusterEvent;
 use crate::pump::{Action, Pump};
 use crate::runtime::Runtime;
-use crate::shared::{Commands, ControlCommand, Shared};
-use crate::shutdown::Runner;
+use crate::shared::{Commands, Shared};
 use crate::sync::yield_now;
 use crate::transport::{Accepted, Transport};
 use hands::{Hands, source};

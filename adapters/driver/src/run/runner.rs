@@ -11,13 +11,11 @@ use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::shutdown::{Late, Phase, Step};
 use quorate_core::time::Instant;
 
-use super::life::{Life, Next};
-use super::tasks::{Outcome, Registered, Running};
-use super::{ShutdownEvent, TaskFailure};
 use crate::error::Termination;
 use crate::events::ClusterEvent;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
+use crate::shutdown::{Life, Next, Outcome, Registered, Running, ShutdownEvent, TaskFailure};
 use crate::sync::race;
 
 /// What callbacks about the node's removal are called when they run as tasks.

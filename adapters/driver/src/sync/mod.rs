@@ -8,6 +8,8 @@ mod race;
 mod rarely;
 mod task_set;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use notify::Notify;
@@ -16,6 +18,9 @@ pub(crate) use pile::Pile;
 pub(crate) use race::{Either, both, race, yield_now};
 pub(crate) use rarely::Rarely;
 pub(crate) use task_set::TaskSet;
+
+/// A task, or a wait, without a result.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Locks, whatever a panicking holder left behind: everything guarded in this crate is consistent between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -20,11 +20,12 @@ use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::background::Background;
+use crate::background::{Background, Sleep};
 use crate::codec;
-use crate::durable::{DurableStarter, EventSourced, Sleep};
-use crate::entity::{Delivery, EntityContext, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::durable::{DurableStarter, EventSourced};
+use crate::entity::EntityContext;
 use crate::error::AskError;
+use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
 use crate::shared::{Beside, Commands, Shared};
 use crate::shutdown::Life;
 use crate::store::{Store, Stores};
@@ -104,7 +105,7 @@ impl DurableHost {
     ) -> DurableEntity<E::Command, E::Reply> {
         let store = self.stores.access().expect("invariant: the host runs");
         let starter = DurableStarter::new(make, Arc::clone(&self.shared), store, sleep());
-        self.begin((kind, id), &starter.kept_by(crate::durable::Keeper::Quorum))
+        self.begin((kind, id), &starter.kept_by(crate::journal::Keeper::Quorum))
     }
 
     /// The same of one that has clocks, which the caller answers for.

@@ -16,10 +16,10 @@ use quorate_links::{Chunk, LinkId, LinkInput, Order, Source, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::entity::Reports;
+use crate::commands::ControlCommand;
+use crate::mailbox::Reports;
 use crate::pump::{Action, Parts, Pump};
 use crate::security::Security;
-use crate::shared::ControlCommand;
 use crate::sync::oneshot;
 
 /// How long the script plays, in virtual milliseconds, and how long one step is.

@@ -14,7 +14,8 @@ use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{Space, StoreReport};
 
 use super::block_on;
-use crate::shared::{Commands, DataCommand};
+use crate::commands::DataCommand;
+use crate::shared::Commands;
 use crate::sync::{Either, race};
 
 const STORE: StoreId = StoreId(7);

@@ -12,21 +12,8 @@ mod stream;
 mod tests;
 mod verifier;
 
-use rustls::client::verify_server_name;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::ParsedCertificate;
-
 pub use credentials::{Credentials, TlsError};
 #[cfg(feature = "dev-certs")]
 pub use dev_ca::DevCa;
 pub use mtls::Mtls;
 pub(crate) use stream::{TlsReader, TlsWriter, accept, connect};
-
-/// Whether a certificate carries this host as a subject alternative name.
-pub(crate) fn names_host(certificate: &[u8], host: &str) -> bool {
-    let Ok(name) = ServerName::try_from(host) else {
-        return false;
-    };
-    ParsedCertificate::try_from(&CertificateDer::from(certificate))
-        .is_ok_and(|certificate| verify_server_name(&certificate, &name).is_ok())
-}

@@ -15,8 +15,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::credentials::{Credentials, TlsError};
 use super::verifier::NamedPeers;
+use crate::proved::PeerCertificate;
 use crate::sync::lock;
-use crate::transport::PeerCertificate;
 use quorate_links::End;
 
 /// What both sides have to name: a node that reaches another protocol's port by mistake is told so.

@@ -8,9 +8,9 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::mtls::Mtls;
 use crate::opening::{Opening, Pending, linger, opened, opening};
-use crate::proved::Proved;
+use crate::proved::{PeerCertificate, Proved};
 use crate::sync::lock;
-use crate::transport::{LinkReader, LinkWriter, PeerCertificate, Unproved};
+use crate::transport::{LinkReader, LinkWriter, Unproved};
 use quorate_links::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_plaintext};
 
 /// Encrypted bytes read at once: a TLS record at its longest is 16 KiB and a little.

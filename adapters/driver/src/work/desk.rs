@@ -9,9 +9,10 @@ use quorate_core::delivery::{Pull, Work};
 use quorate_core::token::Token;
 
 use super::{JOBS_WAITING_MAX, Order, Said, WorkState, WorkerId, look};
-use crate::delivery::{Bytes, Entry, Queue};
-use crate::durable::Keeper;
+use crate::codec::Bytes;
+use crate::delivery::{Entry, Queue};
 use crate::entity::{Entity, EntityContext, ReplyTo};
+use crate::journal::Keeper;
 use crate::shared::Shared;
 
 /// Jobs that wait for room, their callers with them. Past it they are refused.

@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Order, Said, WorkState, WorkerId};
-use crate::codec::{decode, encode};
-use crate::delivery::Bytes;
+use crate::codec::{Bytes, decode, encode};
 
 const WORKER: WorkerId = WorkerId { node: 1, number: 2 };
 

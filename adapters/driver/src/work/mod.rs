@@ -26,14 +26,14 @@ use serde::{Deserialize, Serialize};
 pub use worker::{Job, Worker};
 
 use self::desk::Desk;
-use crate::cluster::Cluster;
 use crate::codec;
-use crate::delivery::Bytes;
-use crate::durable::Keeper;
+use crate::codec::Bytes;
 use crate::entity::EntityContext;
 use crate::error::{AskError, ClusterError};
+use crate::journal::Keeper;
 use crate::shared::Shared;
-use crate::singleton::{Singleton, SingletonBuilder};
+use crate::singleton::Singleton;
+use crate::singleton_builder::SingletonBuilder;
 
 /// Jobs that may wait for a worker. Mirrors the work pulling producer's `buffer-size`.
 pub const JOBS_WAITING_MAX: usize = 1_000;
@@ -130,7 +130,7 @@ pub struct WorkState {
     pub workers: usize,
 }
 
-/// A queue of jobs by name, before this node hosts it or reaches it. See [`Cluster::work_queue`].
+/// A queue of jobs by name, before this node hosts it or reaches it. See [`Cluster::work_queue`](crate::Cluster::work_queue).
 #[must_use = "nothing happens before it is started or a proxy is made"]
 #[derive(Clone)]
 pub struct WorkQueueBuilder {
@@ -140,36 +140,16 @@ pub struct WorkQueueBuilder {
     is_durable: bool,
 }
 
-impl<A> Cluster<A> {
-    /// A queue of jobs in the cluster, from which workers on any node pull: each takes a job when it is ready for one, and what a worker
-    /// that is gone has not confirmed goes to others. Who holds the queue is a singleton. The name has 1 to 200 bytes.
-    ///
-    /// ```no_run
-    /// # use quorate_driver::{Adapter, Cluster, WorkQueue};
-    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
-    /// // On every node with the role: one of them holds it.
-    /// let images: WorkQueue<String> = cluster.work_queue("images").role("backend").start().await?;
-    /// images.push(&"cat.png".to_owned()).await?;
-    ///
-    /// let mut worker = images.worker();
-    /// while let Some(job) = worker.next().await {
-    ///     println!("work on {}", job.message());
-    ///     job.confirm();
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn work_queue(&self, name: impl Into<String>) -> WorkQueueBuilder {
-        WorkQueueBuilder {
-            shared: Arc::clone(self.shared()),
-            name: name.into(),
+impl WorkQueueBuilder {
+    pub(crate) const fn new(shared: Arc<Shared>, name: String) -> Self {
+        Self {
+            shared,
+            name,
             role: None,
             is_durable: false,
         }
     }
-}
 
-impl WorkQueueBuilder {
     /// The oldest member with this role holds it (default: the oldest of all). The same on every node, proxies included.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ringing::{Alarm, Ringing};
 use super::{Order, Said};
-use crate::delivery::Bytes;
+use crate::codec::Bytes;
 use crate::durable::{Decision, EventSourced, Recovery, Retention, Versioned};
 use crate::entity::EntityContext;
 

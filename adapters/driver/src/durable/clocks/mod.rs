@@ -24,7 +24,7 @@ pub(super) use clock::Clock;
 pub(super) use seeing::Seeing;
 pub(super) use waker::Waker;
 
-use crate::delivery::Bytes;
+use crate::codec::Bytes;
 use crate::kind::Kind;
 
 /// What is said to a clock. Between nodes, so variants are only appended.

@@ -11,10 +11,12 @@ use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wakeups::{Due, Schedule, WakeUp, WakeUps};
 
 use super::{Order, Said, call};
+use crate::commands::UserCommand;
 use crate::entity::EntityContext;
 use crate::error::AskError;
+use crate::recipient::Recipient;
 use crate::region::{EntityRef, Region};
-use crate::shared::{Recipient, Shared, UserCommand};
+use crate::shared::Shared;
 use crate::sync::{Either, lock, oneshot, race};
 
 /// Entities that a clock wakes at a time: all clocks of a node together stay below the asks that a node may have open.

@@ -7,10 +7,9 @@ use quorate_core::sharding::chain::AskChain;
 use quorate_core::wakeups;
 
 use super::{Order, Said};
-use crate::delivery::Bytes;
-use crate::durable::DurableFailure;
+use crate::codec::Bytes;
 use crate::entity::EntityContext;
-use crate::error::AskError;
+use crate::error::{AskError, DurableFailure};
 use crate::region::{EntityRef, Region};
 
 /// For so long an entity waits for its clock before a command fails: as long as it waits for a store.

@@ -12,12 +12,11 @@ use quorate_core::journal::state::Opened;
 use quorate_core::store::{Bytes, LogName, Record, StoreError};
 use quorate_core::token::Token;
 
-use super::super::Sleep;
-use super::super::journal::{Journal, Purpose};
-use super::super::quorum::QuorumJournal;
 use super::*;
 use crate::background::Background;
+use crate::background::Sleep;
 use crate::commands::DataCommand;
+use crate::journal::{Journal, Purpose, QuorumJournal};
 use crate::shared::{Beside, Commands, Shared};
 use crate::shutdown::Life;
 use crate::sync::{self, Notify};

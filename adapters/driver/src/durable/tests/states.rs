@@ -104,7 +104,7 @@ impl DurableState for Counter {
 }
 
 fn counter(node: &DurableHost) -> DurableEntity<Order, Seen> {
-    node.entity(("tally", b"1"), |_| super::super::state::Replacing {
+    node.entity(("tally", b"1"), |_| super::super::replacing::Replacing {
         inner: Counter,
         nothing: Tally::default(),
     })

@@ -8,8 +8,9 @@ use quorate_core::wakeups::{clock_of, clocks_of};
 
 use super::*;
 use crate::codec;
+use crate::commands::UserCommand;
 use crate::durable::clocks::{Order, Said, call};
-use crate::shared::{Recipient, UserCommand};
+use crate::recipient::Recipient;
 
 /// Far beyond what anything takes.
 const LIMIT: Duration = Duration::from_secs(60);

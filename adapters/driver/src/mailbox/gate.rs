@@ -91,7 +91,7 @@ impl Gate {
     }
 
     /// The time by that clock.
-    pub(super) fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         (self.clock)()
     }
 

@@ -15,16 +15,16 @@ pub(crate) struct DeliveryCounters {
 }
 
 impl DeliveryCounters {
-    pub(super) fn sent(&self, is_again: bool) {
+    pub(crate) fn sent(&self, is_again: bool) {
         let counter = if is_again { &self.resent } else { &self.sent };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn confirmed(&self) {
+    pub(crate) fn confirmed(&self) {
         self.confirmed.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn dropped(&self) {
+    pub(crate) fn dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 

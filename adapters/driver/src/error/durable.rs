@@ -10,7 +10,7 @@ pub enum DurableFailure {
     /// The store has no room: ask again once there is some. The entity goes on answering what changes nothing.
     #[error("the store is full; nothing was done")]
     Full,
-    /// An event, all events of the command, or the state is beyond its limit ([`limits`](super::limits)), or cannot be encoded: mend the
+    /// An event, all events of the command, or the state is beyond its limit ([`limits`](crate::durable::limits)), or cannot be encoded: mend the
     /// program.
     #[error("what is to be kept is too large or cannot be encoded; nothing was done")]
     TooLarge,
@@ -26,20 +26,20 @@ pub enum DurableFailure {
     /// What the log holds is damaged, or a record is missing: the entity cannot be recovered from this store.
     #[error("the log is damaged; nothing was done")]
     Damaged,
-    /// The log holds a version of an event or a state that this program cannot read: roll on, or mend it ([`Versioned`](super::Versioned)).
+    /// The log holds a version of an event or a state that this program cannot read: roll on, or mend it ([`Versioned`](crate::durable::Versioned)).
     #[error("the log holds what this program cannot read; nothing was done")]
     Unreadable,
     /// The kind was registered as one of a single host ([`Kind::single_host`](crate::Kind::single_host)), and another member may host it.
     #[error("the store belongs to one node, and more than one may host the kind; nothing was done")]
     SeveralHosts,
     /// As many of the entity's messages are unconfirmed as may be
-    /// ([`unconfirmed_max`](super::AtLeastOnceSettings::unconfirmed_max)): ask again when some are.
+    /// ([`unconfirmed_max`](crate::durable::AtLeastOnceSettings::unconfirmed_max)): ask again when some are.
     #[error("too many of the entity's messages are not confirmed; nothing was done")]
     TooManyUnconfirmed,
-    /// What [`EventSourced::redelivery`](super::EventSourced::redelivery) says is out of its range: mend the program.
+    /// What [`EventSourced::redelivery`](crate::durable::EventSourced::redelivery) says is out of its range: mend the program.
     #[error("a setting of the entity is out of its range; nothing was done")]
     BadSetting,
-    /// The entity would have more reminders than there may be ([`REMINDERS_MAX`](super::limits::REMINDERS_MAX)).
+    /// The entity would have more reminders than there may be ([`REMINDERS_MAX`](crate::durable::limits::REMINDERS_MAX)).
     #[error("the entity has as many reminders as there may be; nothing was done")]
     TooManyReminders,
 }

@@ -9,7 +9,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
-use crate::shared::Recipient;
+use crate::recipient::Recipient;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -49,22 +49,22 @@ impl Who {
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) const fn id(&self) -> &EntityId {
+    pub(crate) const fn id(&self) -> &EntityId {
         &self.id
     }
 
-    pub(super) const fn shard(&self) -> ShardId {
+    pub(crate) const fn shard(&self) -> ShardId {
         match self.place {
             Place::Shard(shard, _) => shard,
             Place::Singleton(_) => ShardId(0),
         }
     }
 
-    pub(super) fn token(&self) -> Option<Token> {
+    pub(crate) fn token(&self) -> Option<Token> {
         match self.place {
             Place::Shard(_, token) => (token.token > Token::NONE).then_some(token.token),
             Place::Singleton(token) => Some(token),
@@ -72,14 +72,14 @@ impl Who {
     }
 
     /// The token of its shard's placement, if that is above all earlier ones for good.
-    pub(super) fn placement(&self) -> Option<Token> {
+    pub(crate) fn placement(&self) -> Option<Token> {
         match self.place {
             Place::Shard(_, token) => token.stored(),
             Place::Singleton(_) => None,
         }
     }
 
-    pub(super) const fn is_singleton(&self) -> bool {
+    pub(crate) const fn is_singleton(&self) -> bool {
         match self.place {
             Place::Shard(..) => false,
             Place::Singleton(_) => true,
@@ -87,7 +87,7 @@ impl Who {
     }
 
     /// Its name among those who wait for an answer.
-    pub(super) fn chain_name(&self) -> u64 {
+    pub(crate) fn chain_name(&self) -> u64 {
         match self.place {
             Place::Shard(..) => AskChain::entity(KindId::of(&self.name), &self.id),
             Place::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
@@ -95,7 +95,7 @@ impl Who {
     }
 
     /// Whether messages to this recipient are for it.
-    pub(super) fn is(&self, recipient: &Recipient) -> bool {
+    pub(crate) fn is(&self, recipient: &Recipient) -> bool {
         match (self.place, recipient) {
             (Place::Shard(..), Recipient::Entity(kind, id)) => {
                 *kind == KindId::of(&self.name) && *id == self.id

@@ -7,8 +7,7 @@ use std::time::Instant as Clock;
 
 use quorate_core::time::Instant;
 
-use super::Recovery;
-use crate::pump::log::LogLimit;
+use crate::log_limit::LogLimit;
 use crate::stats::HostStats;
 use crate::sync::lock;
 
@@ -56,9 +55,10 @@ impl DurableCounters {
         lock(&self.log).take_line(Instant::from_micros(micros))
     }
 
-    pub(crate) fn recovered(&self, recovery: &Recovery) {
+    /// An entity is back, from so many events.
+    pub(crate) fn recovered(&self, replayed: u64) {
         self.recovered.fetch_add(1, Ordering::Relaxed);
-        self.replayed.fetch_add(recovery.replayed, Ordering::Relaxed);
+        self.replayed.fetch_add(replayed, Ordering::Relaxed);
     }
 
     pub(crate) fn stored(&self, events: usize) {

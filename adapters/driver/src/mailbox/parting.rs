@@ -1,13 +1,12 @@
 //! The message that entities of a kind handle last: put into each mailbox before the entity begins. Decides nothing. Spec: sharding 1.3
 //! (hand-off stop message), 1.4.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use quorate_core::sharding::ids::Payload;
 
-use super::{Start, Starter};
+use super::reports::{Start, Starter};
+use crate::sync::Task;
 
 /// Starts what another starter starts, each with a last message.
 pub(crate) struct Parting {
@@ -16,7 +15,7 @@ pub(crate) struct Parting {
 }
 
 impl Starter for Parting {
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, start: Start) -> Task {
         start.mailbox.ends_with(self.last.clone());
         self.starter.start(start)
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use quorate_core::sharding::ids::{AskRef, Payload};
 
-use super::context::Occasion;
+use super::occasion::Occasion;
 use crate::sync::lock;
 
 /// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight, small enough that
@@ -159,18 +159,18 @@ impl Mailbox {
     }
 
     /// Has the entity look up: something of its own has changed.
-    pub(super) fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         let waker = lock(&self.inside).waker.take();
         wake(waker);
     }
 
     /// Whether it may still live for long.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         lock(&self.inside).lifecycle == Lifecycle::Open
     }
 
     /// Ready once the entity is to end in whatever way; `true` if what waits here is to be handled before.
-    pub(super) fn poll_ending(&self, cx: &Context<'_>) -> Poll<bool> {
+    pub(crate) fn poll_ending(&self, cx: &Context<'_>) -> Poll<bool> {
         let mut inside = lock(&self.inside);
         if inside.lifecycle == Lifecycle::Open {
             inside.waker = Some(cx.waker().clone());
@@ -203,7 +203,7 @@ impl Mailbox {
     }
 
     /// What it handles last unless it says something else, from its beginning.
-    pub(super) fn ends_with(&self, last: Payload) {
+    pub(crate) fn ends_with(&self, last: Payload) {
         lock(&self.inside).last = Some(last);
     }
 

@@ -12,11 +12,11 @@ pub(crate) struct FailureCounters {
 }
 
 impl FailureCounters {
-    pub(super) fn failed(&self) {
+    pub(crate) fn failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn restarted(&self) {
+    pub(crate) fn restarted(&self) {
         self.restarted.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -1,11 +1,15 @@
 //! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and counters, never
 //! errors of these types.
 
+mod data;
+mod durable;
+
 use std::fmt;
 use std::io;
 
 use quorate_core::agreement::SettingError;
 use quorate_core::config::ConfigError;
+use quorate_core::daemons::DAEMONS_MAX;
 use quorate_core::ddata::crdt::RegisterError;
 use quorate_core::delivery::BadSetting;
 use quorate_core::effect::{CommandError, HaltReason};
@@ -13,11 +17,11 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
 use quorate_core::sharding::errors::AskFailure;
 
-use crate::daemons::DaemonsError;
-use crate::durable::{DurabilityError, DurableFailure};
 use crate::extract::Unopened;
 use crate::kinds::Mismatch;
 use crate::signals::ShutdownSignal;
+pub use data::{DataReadError, DataWriteError};
+pub use durable::{DurabilityError, DurableFailure};
 
 /// Why a node did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
@@ -325,6 +329,24 @@ impl AskError {
             Self::Failed(failure) => failure.may_have_been_handled(),
         }
     }
+}
+
+/// Why the number of daemons was not changed, or is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DaemonsError {
+    /// A change is under way already: ask again later.
+    #[error("the number of daemons is being changed already")]
+    InProgress,
+    /// The number is not 1 to [`DAEMONS_MAX`].
+    #[error("there are 1 to {DAEMONS_MAX} daemons")]
+    Count,
+    /// No majority of the members was told in time: the change may take place all the same.
+    #[error("no majority of the members was told in time; the change may take place")]
+    NoMajority,
+    /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
+    #[error("whoever sees to the daemons has not answered: {0}")]
+    Failed(#[from] AskError),
 }
 
 /// How a node ended.

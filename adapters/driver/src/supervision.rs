@@ -119,7 +119,7 @@ impl Supervision {
         self
     }
 
-    pub(super) fn decision(&self, failure: &EntityFailure<'_>) -> Directive {
+    pub(crate) fn decision(&self, failure: &EntityFailure<'_>) -> Directive {
         (self.decide)(failure)
     }
 }
@@ -137,14 +137,14 @@ impl fmt::Debug for Supervision {
 
 /// How often an entity was made anew lately.
 #[derive(Debug, Default)]
-pub(super) struct Restarts {
+pub(crate) struct Restarts {
     count: u32,
     last: Option<Instant>,
 }
 
 impl Restarts {
     /// One more failure after which it is to be made anew: after which pause; `None` if it is one too many.
-    pub(super) fn next(&mut self, supervision: &Supervision, now: Instant) -> Option<Duration> {
+    pub(crate) fn next(&mut self, supervision: &Supervision, now: Instant) -> Option<Duration> {
         if self
             .last
             .is_some_and(|last| now.since(last) >= supervision.within)

@@ -10,7 +10,7 @@ use quorate_core::ddata::protocol::Change;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::input::Token;
 
-use super::error::DataReadError;
+use crate::error::DataReadError;
 use crate::sync::lock;
 
 /// Changes that one subscriber has not taken yet: the newest of each key.

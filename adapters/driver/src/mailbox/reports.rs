@@ -1,0 +1,154 @@
+//! Where entities report to, and what each is given when it starts. Decides nothing.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::{Future, pending};
+use std::sync::Arc;
+
+use quorate_core::input::EntityReport;
+use quorate_core::sharding::errors::AskFailure;
+use quorate_core::sharding::ids::{AskRef, Payload, Slot};
+use quorate_core::time::Instant;
+
+use super::gate::Gate;
+use super::holding::Holding;
+use super::queue::{Budget, Mailbox};
+use super::who::Who;
+use crate::counters::{DurableCounters, FailureCounters};
+use crate::runtime::Runtime;
+use crate::sync::{Notify, Pile, Task};
+
+/// Waits for a time of the users' runtime.
+#[derive(Clone)]
+pub(crate) struct SleepUntil(Arc<dyn Fn(Instant) -> Task + Send + Sync>);
+
+impl SleepUntil {
+    pub(crate) fn new<R: Runtime>(runtime: R) -> Self {
+        Self(Arc::new(move |at| Box::pin(runtime.sleep_until(at))))
+    }
+
+    pub(crate) fn at(&self, at: Instant) -> Task {
+        (self.0)(at)
+    }
+}
+
+impl fmt::Debug for SleepUntil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SleepUntil")
+    }
+}
+
+/// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    queue: Pile<EntityReport>,
+    /// What waits in all mailboxes of the node.
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) wake: Arc<Notify>,
+    /// Whether entities may begin with a message.
+    pub(crate) gate: Arc<Gate>,
+    /// Who holds threads of the executor.
+    pub(crate) holding: Holding,
+    /// What durable entities have done.
+    pub(crate) durable: DurableCounters,
+    /// How often entities failed.
+    pub(crate) failures: FailureCounters,
+    /// The users' runtime waits.
+    pub(crate) sleep: Option<SleepUntil>,
+}
+
+impl Reports {
+    pub(crate) fn new(wake: Arc<Notify>, gate: Gate, sleep: SleepUntil) -> Self {
+        Self {
+            wake,
+            gate: Arc::new(gate),
+            sleep: Some(sleep),
+            ..Self::default()
+        }
+    }
+
+    /// The same for another table of the same node: slots and reports of its own, one room and one gate for both.
+    pub(crate) fn beside(&self) -> Self {
+        Self {
+            budget: Arc::clone(&self.budget),
+            wake: Arc::clone(&self.wake),
+            gate: Arc::clone(&self.gate),
+            sleep: self.sleep.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Waits for a time of the users' runtime; for ever where there is none.
+    pub(crate) fn until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
+        let sleeping = self.sleep.as_ref().map(|sleep| sleep.at(at));
+        async move {
+            match sleeping {
+                Some(sleeping) => sleeping.await,
+                None => pending().await,
+            }
+        }
+    }
+
+    pub(crate) fn push(&self, report: EntityReport) {
+        self.queue.push(report);
+        self.wake.notify();
+    }
+
+    /// What became of an ask.
+    pub(crate) fn answered(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
+        self.push(EntityReport::Answered { ask, result });
+    }
+
+    /// An entity has failed, and all of its shard with it.
+    pub(crate) fn escalated(&self, slot: Slot) {
+        self.push(EntityReport::Escalated { slot });
+    }
+
+    /// An entity ends because it wants to.
+    pub(crate) fn ending(&self, slot: Slot, forget: bool) {
+        self.push(EntityReport::Ending { slot, forget });
+    }
+
+    /// An entity wants to be passivated.
+    pub(crate) fn passivate(&self, slot: Slot) {
+        self.push(EntityReport::Passivate { slot });
+    }
+
+    /// Several at once: nobody sees the first without the last.
+    pub(crate) fn push_all(&self, reports: impl IntoIterator<Item = EntityReport>) {
+        self.queue.push_all(reports);
+        self.wake.notify();
+    }
+
+    /// The first of what was reported.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn take_one(&self) -> Option<EntityReport> {
+        self.queue.take_one()
+    }
+
+    /// Whether something was reported.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn has_any(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Moves what was reported to an empty `into`.
+    pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
+        self.queue.take(into);
+    }
+}
+
+/// One entity to be started.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) who: Who,
+    pub(crate) slot: Slot,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) reports: Arc<Reports>,
+}
+
+/// Starts entities of one kind without knowing their types.
+pub(crate) trait Starter: Send + Sync {
+    /// The entity's task. Users' code first runs when it is polled.
+    fn start(&self, start: Start) -> Task;
+}
