@@ -4,26 +4,12 @@ use std::collections::VecDeque;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::EntityReport;
-use quorate_core::lease::protocol::LeaseReport;
-use quorate_core::owner::Owner;
-use quorate_core::sharding::protocol::AllocationAnswer;
-use quorate_core::store::StoreReport;
+use quorate_core::input::Input;
 use quorate_core::time::{Instant, Now};
 
 use super::action::Action;
 use crate::log_limit::LogLimit;
 use crate::stats::HostStats;
-
-/// What the node hears once it has finished with its present input.
-#[derive(Debug)]
-pub(crate) enum Feedback {
-    Entity(EntityReport),
-    Instance(EntityReport),
-    Lease(Owner, LeaseReport),
-    Stored(Owner, StoreReport),
-    Allocated(AllocationAnswer),
-}
 
 /// See the module.
 pub(crate) struct Base {
@@ -33,7 +19,8 @@ pub(crate) struct Base {
     pub(crate) stats: HostStats,
     pub(crate) log: LogLimit,
     pub(crate) actions: VecDeque<Action>,
-    pub(crate) feedback: VecDeque<Feedback>,
+    /// What the node hears once it has finished with its present input.
+    pub(crate) feedback: VecDeque<Input<'static>>,
     /// When the users' executor is looked at, if it is watched.
     pub(crate) look_at: Option<Instant>,
 }

@@ -7,7 +7,6 @@ use quorate_core::input::{Command, EntityReport, Input, ShardingCommand, Token};
 
 use super::Pump;
 use super::action::Action;
-use super::base::Feedback;
 use super::limits::FEEDBACK_PER_TURN;
 use super::machine::Machine;
 use super::replies::{Follows, Waiting};
@@ -39,19 +38,7 @@ impl<M: Machine> Pump<M> {
     /// Tells the node one thing that came of its orders.
     fn hear(&mut self) {
         let event = self.links.next_event().map(Input::Link);
-        let feedback = || {
-            self.base.feedback.pop_front().map(|feedback| match feedback {
-                Feedback::Allocated(answer) => Input::Command {
-                    token: self.replies.insert(Waiting::Nobody),
-                    command: Command::Sharding(ShardingCommand::AnswerAllocation(answer)),
-                },
-                Feedback::Lease(owner, report) => Input::Lease(owner, report),
-                Feedback::Stored(owner, report) => Input::Stored(owner, report),
-                Feedback::Entity(report) => Input::Entity(report),
-                Feedback::Instance(report) => Input::Singleton(report),
-            })
-        };
-        if let Some(input) = event.or_else(feedback) {
+        if let Some(input) = event.or_else(|| self.base.feedback.pop_front()) {
             self.node.handle(self.base.now, input);
         }
     }
@@ -81,7 +68,7 @@ impl<M: Machine> Pump<M> {
                 if matches!(report, EntityReport::Refused { .. }) {
                     self.base.stats.mailbox_refused += 1;
                 }
-                self.base.feedback.push_back(Feedback::Entity(report));
+                self.base.feedback.push_back(Input::Entity(report));
             }
         }
     }
@@ -116,7 +103,7 @@ impl<M: Machine> Pump<M> {
             Effect::Singleton(order) => self.order_instance(order),
             Effect::Lease(owner, order) => {
                 let answer = self.leases.order(owner, order);
-                let answer = answer.map(|report| Feedback::Lease(owner, report));
+                let answer = answer.map(|report| Input::Lease(owner, report));
                 self.base.feedback.extend(answer);
             }
             Effect::Store(owner, request) => {
@@ -125,7 +112,11 @@ impl<M: Machine> Pump<M> {
             }
             Effect::Allocate(question) => match self.entities.decide(*question) {
                 Ok(task) => self.base.act(Action::Start(task)),
-                Err(answer) => self.base.feedback.push_back(Feedback::Allocated(answer)),
+                Err(answer) => {
+                    let token = self.replies.insert(Waiting::Nobody);
+                    let command = Command::Sharding(ShardingCommand::AnswerAllocation(answer));
+                    self.base.feedback.push_back(Input::Command { token, command });
+                }
             },
             Effect::Halt(reason) => {
                 self.halted = Some(reason);

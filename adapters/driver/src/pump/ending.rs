@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use quorate_core::input::{Command, EntityReport, Input, MembershipCommand};
 
 use super::Pump;
-use super::base::Feedback;
 use super::machine::Machine;
 use crate::commands::ControlCommand;
 use crate::sync;
@@ -47,13 +46,9 @@ impl<M: Machine> Pump<M> {
         self.entities.take_reports(&mut later);
         said.extend(later);
         for feedback in self.base.feedback.drain(..) {
-            match feedback {
-                Feedback::Entity(report) => said.push_back(report),
-                // Nobody is there any more for whom the node asked, and asks to singletons were answered when it ended.
-                Feedback::Lease(..)
-                | Feedback::Stored(..)
-                | Feedback::Instance(_)
-                | Feedback::Allocated(_) => {}
+            // Nobody is there any more for whom the node asked for anything else, and asks to singletons were answered when it ended.
+            if let Input::Entity(report) = feedback {
+                said.push_back(report);
             }
         }
         self.instances.kill_all();

@@ -6,7 +6,6 @@ use quorate_core::owner::Owner;
 use quorate_core::store::{StoreError, StoreReport};
 
 use super::Pump;
-use super::base::Feedback;
 use super::limits::STORED_PER_TURN;
 use super::machine::Machine;
 use crate::lease::Leases;
@@ -52,7 +51,7 @@ impl<M: Machine> Pump<M> {
         if report.outcome == Err(StoreError::Busy) {
             self.base.stats.store_orders_turned_away += 1;
         }
-        self.base.feedback.push_back(Feedback::Stored(owner, report));
+        self.base.feedback.push_back(Input::Stored(owner, report));
     }
 
     /// Whether the store was closed, and leases were given back, after [`Self::stop`].

@@ -9,7 +9,6 @@ use quorate_core::input::{Command, EntityReport, Input, SingletonCommand, Single
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::singleton::state::SingletonId;
 
-use super::base::Feedback;
 use super::limits::REPORTS_PER_TURN;
 use super::machine::Machine;
 use super::replies::Waiting;
@@ -45,7 +44,7 @@ impl<M: Machine> Pump<M> {
                 if matches!(report, EntityReport::Refused { .. }) {
                     self.base.stats.mailbox_refused += 1;
                 }
-                self.base.feedback.push_back(Feedback::Instance(report));
+                self.base.feedback.push_back(Input::Singleton(report));
             }
         }
     }
