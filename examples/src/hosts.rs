@@ -5,7 +5,6 @@ use std::io;
 use std::marker::PhantomData;
 
 use quorate_driver::Adapter;
-use quorate_smol::Smol;
 
 /// A runtime to run a program in. A program for a runtime that is not here implements it.
 pub trait Host: 'static {
@@ -36,11 +35,13 @@ impl<A: Adapter> Host for OnTokio<A> {
 }
 
 /// Smol's global executor.
+#[cfg(feature = "smol")]
 #[derive(Debug)]
 pub struct OnSmol;
 
+#[cfg(feature = "smol")]
 impl Host for OnSmol {
-    type Adapter = Smol;
+    type Adapter = quorate_smol::Smol;
 
     fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T> {
         Ok(smol::block_on(future))

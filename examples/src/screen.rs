@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Where a program writes.
-pub(crate) struct Screen {
+pub struct Screen {
     out: Box<dyn Write + Send>,
     terminal: bool,
     started: Instant,
@@ -22,7 +22,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Standard output, or standard error if standard output is for JSON.
-    pub(crate) fn new(json: bool, started: Instant, line_every: Duration) -> Self {
+    pub fn new(json: bool, started: Instant, line_every: Duration) -> Self {
         let usable = |terminal: bool| terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let (out, terminal): (Box<dyn Write + Send>, bool) = if json {
             (Box::new(io::stderr()), usable(io::stderr().is_terminal()))
@@ -40,7 +40,7 @@ impl Screen {
     }
 
     /// A line with the time since the start.
-    pub(crate) fn say(&mut self, what: impl Display) {
+    pub fn say(&mut self, what: impl Display) {
         self.line(format_args!(
             "[{:>7.3} s] {what}",
             self.started.elapsed().as_secs_f64()
@@ -48,7 +48,7 @@ impl Screen {
     }
 
     /// A line.
-    pub(crate) fn line(&mut self, what: impl Display) {
+    pub fn line(&mut self, what: impl Display) {
         self.erase();
         // A closed pipe must not stop the run: its result is the exit code.
         let _ = writeln!(self.out, "{what}");
@@ -56,7 +56,7 @@ impl Screen {
     }
 
     /// How things stand: a block of whole lines on a terminal, one line elsewhere. Either is made only when it is shown.
-    pub(crate) fn show(&mut self, block: impl FnOnce() -> String, line: impl FnOnce() -> String) {
+    pub fn show(&mut self, block: impl FnOnce() -> String, line: impl FnOnce() -> String) {
         let every = if self.terminal {
             DRAW_EVERY
         } else {
@@ -78,7 +78,7 @@ impl Screen {
     }
 
     /// Takes the block off the screen.
-    pub(crate) fn erase(&mut self) {
+    pub fn erase(&mut self) {
         if self.drawn > 0 {
             // To the block's first column, up, and clear to the end of the screen.
             let _ = write!(self.out, "\r\x1b[{}A\x1b[J", self.drawn);

@@ -2,11 +2,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-mod common;
-
 use std::net::TcpListener;
 
-use common::{Program, alone};
+use quorate_programs::{Program, alone};
 
 const NODE: &str = env!("CARGO_BIN_EXE_node");
 

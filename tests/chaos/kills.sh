@@ -5,5 +5,5 @@
 # usage: tests/chaos/kills.sh [--default-profile] [--side-by-side N] [--runs N]        uses ports from 28100 of 127.0.0.1
 set -eu
 cd "$(dirname "$0")/../.."
-cargo build --quiet --release -p quorate-examples --bin chaos || exit 2
+cargo build --quiet --release -p quorate-soak --bin chaos || exit 2
 exec "${CARGO_TARGET_DIR:-target}/release/chaos" kills "$@"

@@ -6,7 +6,7 @@
 # 28100 of 127.0.0.1
 set -eu
 cd "$(dirname "$0")/../.."
-cargo build --quiet --release -p quorate-examples --bin chaos || exit 2
+cargo build --quiet --release -p quorate-soak --bin chaos || exit 2
 chaos=${CARGO_TARGET_DIR:-target}/release/chaos
 "$chaos" kills --singleton "$@"
 exec "$chaos" leaves "$@"

@@ -4,7 +4,7 @@
 # usage: tests/chaos/restart_and_pause.sh        needs cargo, bash, awk and date; uses ports 27551 to 27553 of 127.0.0.1
 set -u
 cd "$(dirname "$0")/../.."
-cargo build --quiet --release -p quorate-examples --bin node || exit 2
+cargo build --quiet --release -p quorate-demo --bin node || exit 2
 node=${CARGO_TARGET_DIR:-target}/release/node
 logs=$(mktemp -d)
 declare -A pid

@@ -5,5 +5,5 @@
 # usage: tests/chaos/splits.sh [--row NAME] [--seconds N] [--default-profile]        needs Linux, cargo, ip and unshare
 set -eu
 cd "$(dirname "$0")/../.."
-cargo build --quiet --release -p quorate-examples --bin chaos || exit 2
+cargo build --quiet --release -p quorate-soak --bin chaos || exit 2
 exec "${CARGO_TARGET_DIR:-target}/release/chaos" splits "$@"

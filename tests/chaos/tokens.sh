@@ -6,7 +6,7 @@
 # usage: tests/chaos/tokens.sh [--row NAME] [--seconds N] [--default-profile]        needs Linux, cargo, ip, unshare and PostgreSQL
 set -eu
 cd "$(dirname "$0")/../.."
-cargo build --quiet --release -p quorate-examples --bin chaos || exit 2
+cargo build --quiet --release -p quorate-soak --bin chaos || exit 2
 result=0
 bash tests/with_postgres.sh "${CARGO_TARGET_DIR:-target}/release/chaos" tokens "$@" || result=$?
 if [ $result = 77 ]; then exit 2; fi

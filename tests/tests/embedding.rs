@@ -52,9 +52,9 @@ fn a_line_that_was_changed_is_noticed() {
 fn hosts_name_only_steps_that_the_page_has() {
     let page = read("docs/embedding.md");
     let hosts = [
-        "examples/examples/mio_host/host.rs",
-        "examples/examples/mio_host/entities.rs",
-        "examples/examples/mio_host/sockets.rs",
+        "examples/mio_host/src/host.rs",
+        "examples/mio_host/src/entities.rs",
+        "examples/mio_host/src/sockets.rs",
         "links/examples/custom_loop.rs",
         "links/examples/custom_loop/keeping.rs",
         "examples/embedded/src/board.rs",

@@ -22,7 +22,14 @@ fn sources(folder: &Path, out: &mut String) {
 fn what_the_security_document_names_exists() {
     let text = fs::read_to_string(root().join("SECURITY.md")).expect("SECURITY.md");
     let mut code = String::new();
-    for folder in ["core/src", "adapters", "examples/src", "tests/src", "tests/tests"] {
+    for folder in [
+        "core/src",
+        "adapters",
+        "examples/src",
+        "tests/src",
+        "tests/soak/src",
+        "tests/tests",
+    ] {
         sources(&root().join(folder), &mut code);
     }
     let mut checked = 0;

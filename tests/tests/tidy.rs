@@ -18,6 +18,8 @@ const CORE_DEPENDENCIES: [&str; 8] = [
 ];
 /// `quorate-tokio` with everything below it stays smaller than this.
 const TOKIO_PACKAGES_MAX: usize = 60;
+/// What `cargo run --release` compiles, the demo with everything below it, stays smaller than this.
+const DEMO_PACKAGES_MAX: usize = 80;
 /// Lines of a production file.
 const FILE_LINES_MAX: usize = 500;
 
@@ -75,9 +77,13 @@ fn every_crate_root_forbids_unsafe_code() {
         "adapters/lease-postgres",
         "adapters/async-std",
         "examples",
+        "examples/embedded",
+        "examples/mio_host",
         "tests",
         "tests/driver",
         "tests/no_std",
+        "tests/programs",
+        "tests/soak",
     ] {
         let path = root().join(krate).join("src/lib.rs");
         let text = fs::read_to_string(&path).expect("a crate has a root");
@@ -157,6 +163,33 @@ fn core_and_tokio_stay_below_sixty_packages() {
 }
 
 #[test]
+fn the_first_command_compiles_the_demo_on_tokio_alone() {
+    let tree = cargo(&[
+        "tree",
+        "-p",
+        "quorate-demo",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--no-dedupe",
+    ]);
+    let packages: BTreeSet<&str> = tree.lines().filter_map(|l| l.split(' ').next()).collect();
+    let count = packages.len();
+    assert!(count < DEMO_PACKAGES_MAX, "{count} packages: {packages:?}");
+    for other in [
+        "quorate-conformance",
+        "quorate-quinn",
+        "quorate-smol",
+        "quorate-store-redb",
+        "regex-automata",
+        "rustls",
+    ] {
+        assert!(!packages.contains(other), "the demo needs {other}");
+    }
+}
+
+#[test]
 fn production_files_stay_readable() {
     let mut files = Vec::new();
     for folder in ["core", "links", "adapters", "examples", "tests"] {
@@ -165,8 +198,9 @@ fn production_files_stay_readable() {
     assert!(files.len() > 50, "the walk found the tree");
     for file in files {
         let shown = file.to_string_lossy().into_owned();
-        let is_test =
-            shown.contains("/tests/") && !shown.contains("/tests/src/") || shown.ends_with("tests.rs");
+        // In `tests/` are packages too, whose `src` is as any other.
+        let below_tests = shown.rsplit_once("/tests/").map(|(_, below)| below);
+        let is_test = below_tests.is_some_and(|below| !below.contains("src/")) || shown.ends_with("tests.rs");
         let text = fs::read_to_string(&file).expect("source is text");
         let lines = text.lines().count();
         assert!(is_test || lines <= FILE_LINES_MAX, "{shown} has {lines} lines");
@@ -236,7 +270,16 @@ fn no_function_takes_more_than_five_values() {
         [("a", 0), ("b", 1)]
     );
     let mut files = Vec::new();
-    for folder in ["core/src", "links/src", "adapters", "examples", "tests/src"] {
+    for folder in [
+        "core/src",
+        "links/src",
+        "adapters",
+        "examples",
+        "tests/src",
+        "tests/bench",
+        "tests/programs",
+        "tests/soak",
+    ] {
         rust_files(&root().join(folder), &mut files);
     }
     for file in files {

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         }
         Err(error) => return fail(format_args!("{error}; try --help")),
     };
-    quorate_examples::log::at_least("warn");
+    quorate_demo::log::at_least("warn");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::trust::NoCertificates;
+
 /// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -15,7 +17,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The demo's own certificates cannot be made.
-    pub(crate) fn certificates(error: quorate_driver::TlsError) -> Self {
+    pub(crate) fn certificates(error: NoCertificates) -> Self {
         Self::Usage(format!("no certificates: {error}"))
     }
 

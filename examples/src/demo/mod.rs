@@ -26,7 +26,7 @@ use self::nodes::Nodes;
 use self::options::{Command, NodeOptions, Options};
 use self::reader::{Reader, Scene};
 use self::report::{NodeResult, Report};
-pub use self::stage::Stage;
+pub use self::stage::{LeftOut, Stage, Transports};
 use crate::files::Files;
 use crate::hosts::Host;
 use crate::screen::Screen;
@@ -38,23 +38,22 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Paths of which it is said that they were left out; the others are only counted.
 const COMPLAINTS_MAX: usize = 5;
 
-/// The whole program, arguments and exit code included. The first of `stages` is the default.
+/// The whole program, arguments and exit code included.
 #[must_use]
-pub fn main(stages: &[Stage]) -> ExitCode {
+pub fn main(transports: &Transports) -> ExitCode {
     let started = Instant::now();
-    let stage = |name: &str| stages.iter().find(|stage| stage.name == name);
-    let command = options::parse(std::env::args_os().skip(1).collect(), stages);
+    let command = options::parse(std::env::args_os().skip(1).collect(), transports);
     match command {
         Err(message) => Failure::Usage(message).report(),
         Ok(Command::Help) => {
-            print!("{}", options::help(stages));
+            print!("{}", options::help(transports));
             ExitCode::SUCCESS
         }
-        Ok(Command::Node(node)) => match stage(&node.transport) {
+        Ok(Command::Node(node)) => match transports.named(&node.transport) {
             Some(stage) => (stage.node)(node),
             None => Failure::Usage(format!("no transport `{}`", node.transport)).report(),
         },
-        Ok(Command::Run(options)) => match stage(&options.transport) {
+        Ok(Command::Run(options)) => match transports.named(&options.transport) {
             Some(stage) => match (stage.demo)(&options, stage, started) {
                 Ok(report) if report.is_right() => ExitCode::SUCCESS,
                 Ok(_) => ExitCode::FAILURE,

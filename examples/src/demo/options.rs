@@ -1,18 +1,27 @@
 //! The demo's command line. Decides nothing but what the words mean.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use super::stage::Stage;
+use super::stage::{Stage, Transports};
 
 /// Processes that make sense on one machine.
 const NODES_MAX: usize = 32;
 
 /// What `--help` prints.
-pub(crate) fn help(stages: &[Stage]) -> String {
-    let (transports, default) = (names(stages), default_name(stages));
+pub(crate) fn help(transports: &Transports) -> String {
+    let (built, default) = (names(transports.built), default_name(transports));
+    let left_out: Vec<String> = transports
+        .left_out
+        .iter()
+        .map(|left_out| format!("{} ({})", left_out.name, left_out.features))
+        .collect();
+    let left_out = match &left_out[..] {
+        [] => String::new(),
+        left_out => format!(".\n                    Built without: {}", left_out.join(", ")),
+    };
     format!(
         "\
 Counts the words of real files on a cluster of real processes, and loses one of them on the way.
@@ -26,8 +35,8 @@ Options:
                     that outvotes a lost node, so that two nodes are enough to lose one
       --kill WHICH  oldest, youngest or none: the node to kill a third of the way in
                     (default oldest: the one that hosts the coordinator)
-      --transport T  {transports}: what the nodes talk over
-                    (default {default})
+      --transport T {built}: what the nodes talk over
+                    (default {default}){left_out}
       --dev-certs   certificates of an authority that is made for this run and forgotten after it. What the
                     transports with certificates always do here; a mistake with the others
       --json        end standard output with one line of JSON; everything else goes to
@@ -45,8 +54,8 @@ fn names(stages: &[Stage]) -> String {
     names.join(", ")
 }
 
-fn default_name(stages: &[Stage]) -> &'static str {
-    stages.first().map_or("", |stage| stage.name)
+fn default_name(transports: &Transports) -> &'static str {
+    transports.built.first().map_or("", |stage| stage.name)
 }
 
 /// Which node is killed.
@@ -125,7 +134,7 @@ impl NodeOptions {
 }
 
 /// Reads the arguments, the program's name left out.
-pub(crate) fn parse(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Command, String> {
+pub(crate) fn parse(arguments: Vec<OsString>, transports: &Transports) -> Result<Command, String> {
     if arguments.first().is_some_and(|first| first == NODE) {
         let node = NodeOptions::parse(arguments.into_iter().skip(1));
         return node
@@ -137,7 +146,7 @@ pub(crate) fn parse(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comman
         nodes: 3,
         kill: Kill::Oldest,
         json: false,
-        transport: default_name(stages).to_owned(),
+        transport: default_name(transports).to_owned(),
     };
     let mut dev_certs = false;
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -147,7 +156,7 @@ pub(crate) fn parse(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comman
             Long("json") => options.json = true,
             Long("dev-certs") => dev_certs = true,
             Long("transport") => {
-                options.transport = transport(parser.value().map_err(|e| e.to_string())?, stages)?;
+                options.transport = transport(&parser.value().map_err(|e| e.to_string())?, transports)?;
             }
             Long("input") => options.input = Some(parser.value().map_err(|e| e.to_string())?.into()),
             Long("nodes") => options.nodes = nodes(parser.value().map_err(|e| e.to_string())?)?,
@@ -160,32 +169,41 @@ pub(crate) fn parse(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comman
     if options.nodes == 1 && options.kill != Kill::Nobody {
         return Err("the only node cannot be killed: give --nodes 2 or more, or --kill none".into());
     }
-    let has_certificates = |stage: &&Stage| stage.has_certificates;
-    if dev_certs
-        && !stages
-            .iter()
-            .filter(has_certificates)
-            .any(|s| s.name == options.transport)
-    {
-        let with: Vec<Stage> = stages.iter().filter(has_certificates).copied().collect();
-        return Err(format!(
-            "--dev-certs: `{}` has no certificates; transports that do: {}",
-            options.transport,
-            if with.is_empty() {
-                "none".to_owned()
-            } else {
-                names(&with)
-            }
-        ));
+    if dev_certs {
+        has_certificates(&options.transport, transports)?;
     }
     Ok(Command::Run(options))
 }
 
-fn transport(value: OsString, stages: &[Stage]) -> Result<String, String> {
-    let found = stages.iter().find(|stage| value.to_str() == Some(stage.name));
-    found
-        .map(|stage| stage.name.to_owned())
-        .ok_or_else(|| format!("--transport takes one of {}, not {value:?}", names(stages)))
+/// Certificates were asked for.
+fn has_certificates(name: &str, transports: &Transports) -> Result<(), String> {
+    let with = transports.built.iter().filter(|stage| stage.has_certificates);
+    let with: Vec<Stage> = with.copied().collect();
+    if with.iter().any(|stage| stage.name == name) {
+        return Ok(());
+    }
+    let with = if with.is_empty() {
+        "none in this build".to_owned()
+    } else {
+        names(&with)
+    };
+    Err(format!(
+        "--dev-certs: `{name}` has no certificates; transports that do: {with}"
+    ))
+}
+
+fn transport(value: &OsStr, transports: &Transports) -> Result<String, String> {
+    let name = value.to_string_lossy();
+    if let Some(stage) = transports.named(&name) {
+        return Ok(stage.name.to_owned());
+    }
+    Err(match transports.command_for(&name) {
+        Some(command) => format!("this program is built without `{name}`; with it: {command}"),
+        None => format!(
+            "--transport takes one of {}, not {value:?}",
+            names(transports.built)
+        ),
+    })
 }
 
 fn nodes(value: OsString) -> Result<usize, String> {
@@ -206,6 +224,7 @@ fn kill(value: OsString) -> Result<Kill, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::stage::LeftOut;
     use crate::hosts::Host;
 
     struct Nowhere;
@@ -218,13 +237,19 @@ mod tests {
         }
     }
 
-    const STAGES: [Stage; 2] = [
-        Stage::plain::<Nowhere>("pipes", "pipes"),
-        Stage::with_certificates::<Nowhere>("armoured-pipes", "pipes"),
-    ];
+    const TRANSPORTS: Transports = Transports {
+        built: &[
+            Stage::plain::<Nowhere>("pipes", "pipes"),
+            Stage::with_certificates::<Nowhere>("armoured-pipes", "pipes"),
+        ],
+        left_out: &[LeftOut {
+            name: "drums",
+            features: "wood,skin",
+        }],
+    };
 
     fn parse_words(words: &[&str]) -> Result<Command, String> {
-        parse(words.iter().map(OsString::from).collect(), &STAGES)
+        parse(words.iter().map(OsString::from).collect(), &TRANSPORTS)
     }
 
     #[test]
@@ -265,11 +290,17 @@ mod tests {
 
     #[test]
     fn the_help_names_every_transport() {
-        let help = help(&STAGES);
-        assert!(
-            help.contains("pipes, armoured-pipes") && help.contains("(default pipes)"),
-            "{help}"
-        );
+        let help = help(&TRANSPORTS);
+        for part in ["pipes, armoured-pipes", "(default pipes)", "drums (wood,skin)"] {
+            assert!(help.contains(part), "{part} in {help}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_refused_with_the_command_that_builds_it() {
+        let said = parse_words(&["--transport", "drums"]).unwrap_err();
+        let command = "cargo run --release --features wood,skin -- --transport drums";
+        assert!(said.ends_with(command), "{said}");
     }
 
     #[test]
@@ -282,7 +313,7 @@ mod tests {
                 root: "/a b".into(),
                 seed,
             };
-            assert_eq!(parse(node.arguments(), &STAGES), Ok(Command::Node(node)));
+            assert_eq!(parse(node.arguments(), &TRANSPORTS), Ok(Command::Node(node)));
         }
     }
 }

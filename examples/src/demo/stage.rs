@@ -9,6 +9,39 @@ use super::report::Report;
 use super::worker;
 use crate::hosts::Host;
 
+/// What a program can run the demo on, and what it could if it were built otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Transports {
+    /// The first is the default.
+    pub built: &'static [Stage],
+    /// What belongs to features that this program was built without.
+    pub left_out: &'static [LeftOut],
+}
+
+/// A transport that a program was built without.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftOut {
+    /// What `--transport` calls it.
+    pub name: &'static str,
+    /// The features of the package that it needs.
+    pub features: &'static str,
+}
+
+impl Transports {
+    /// The transport of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&'static Stage> {
+        self.built.iter().find(|stage| stage.name == name)
+    }
+
+    /// The command that builds what is left out.
+    pub(super) fn command_for(&self, name: &str) -> Option<String> {
+        let LeftOut { name, features } = self.left_out.iter().find(|left_out| left_out.name == name)?;
+        Some(format!(
+            "cargo run --release --features {features} -- --transport {name}"
+        ))
+    }
+}
+
 /// One transport of the demo: its name and how to run there.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {

@@ -7,13 +7,16 @@ use std::io;
 use std::process::ExitCode;
 
 use quorate_async_std::AsyncStd;
-use quorate_examples::demo::{self, Stage};
-use quorate_examples::hosts::Host;
+use quorate_demo::demo::{self, Stage, Transports};
+use quorate_demo::hosts::Host;
 
-const STAGES: [Stage; 1] = [Stage::plain::<OnAsyncStd>("async-std", "TCP (async-std)")];
+const TRANSPORTS: Transports = Transports {
+    built: &[Stage::plain::<OnAsyncStd>("async-std", "TCP (async-std)")],
+    left_out: &[],
+};
 
 fn main() -> ExitCode {
-    demo::main(&STAGES)
+    demo::main(&TRANSPORTS)
 }
 
 /// Async-std's global executor.

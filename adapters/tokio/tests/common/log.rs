@@ -13,7 +13,7 @@ impl Log {
     pub(crate) fn take_over() -> Self {
         let log = Self::default();
         tracing_subscriber::fmt()
-            .with_env_filter("trace")
+            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
             .with_ansi(false)
             .with_writer(log.clone())
             .init();

@@ -1,8 +1,0 @@
-//! Durable counters on five nodes, under real faults; `--help` says more. What it does is in the library.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    quorate_examples::counter::main()
-}

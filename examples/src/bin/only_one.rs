@@ -1,8 +1,0 @@
-//! A singleton that numbers invoices through its token, under real faults; `--help` says more. What it does is in the library.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    quorate_examples::only_one::main()
-}

@@ -1,0 +1,46 @@
+//! The benchmark works: it measures everything and says so. How fast it is, is nothing for a test.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use quorate_programs::{Program, alone};
+use serde_json::Value;
+
+#[test]
+fn a_quick_run_measures_both_systems_with_both_payloads() {
+    let _alone = alone();
+    let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--quick", "--json"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
+    for (row, bytes) in [(0, 16), (1, 1024)] {
+        let row = &json["rows"][row];
+        assert_eq!(row["payload_bytes"], bytes, "{json}");
+        for system in ["sharded", "bare"] {
+            for figure in ["ask_p50_us", "ask_p99_us", "asks_per_s", "tells_per_s"] {
+                assert!(
+                    row[system][figure].as_f64().is_some_and(|value| value > 0.0),
+                    "{system} {figure}: {json}"
+                );
+            }
+        }
+        assert_eq!(row["bare"]["tells_arrived"].as_f64(), Some(1.0), "{json}");
+    }
+}
+
+#[test]
+fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
+    let _alone = alone();
+    let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--data", "--quick", "--json"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
+    let report = &json["transports"][0];
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12, "{json}");
+    for row in rows {
+        for figure in ["p50_us", "p99_us", "per_s"] {
+            assert!(row[figure].as_f64().is_some_and(|value| value > 0.0), "{row}");
+        }
+    }
+    // Whatever the machine does, a change is smaller than the set of a thousand that it changes.
+    let bytes = |at: usize| report["bytes_per_update"][at]["majority"].as_f64().unwrap();
+    assert!(bytes(0) < bytes(1), "{json}");
+}

@@ -1,0 +1,204 @@
+//! Programs as processes, for the tests of the packages that have them: each with a deadline, and dropping one kills it. Knows no program.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+pub mod command_lines;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything here may take on a machine that is busy with other tests.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// One test of a program at a time: each starts several processes that watch each other with tight timings.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A running program.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    lines: Receiver<String>,
+    stderr: Option<thread::JoinHandle<String>>,
+    /// The lines of its standard output that were read so far.
+    pub seen: Vec<String>,
+}
+
+/// What a program left behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// All lines of its standard output.
+    pub stdout: Vec<String>,
+    /// All of its standard error.
+    pub stderr: String,
+}
+
+impl Program {
+    /// Starts it, with nothing on its standard input and without `RUST_LOG`.
+    #[must_use]
+    pub fn start(path: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(path);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
+        let (sender, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self {
+            child,
+            lines,
+            stderr: Some(stderr),
+            seen: Vec::new(),
+        }
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of standard output that `wanted` accepts.
+    pub fn line(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let line = self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let Ok(line) = line else {
+                panic!("no {what} after {:#?}", self.seen)
+            };
+            self.seen.push(line.clone());
+            if wanted(&line) {
+                return line;
+            }
+        }
+    }
+
+    /// Sends it a signal, by name: `KILL`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.id().to_string()])
+            .status();
+        assert!(status.unwrap().success(), "kill -{name}");
+    }
+
+    /// Waits until it has ended by itself.
+    #[must_use]
+    pub fn end(mut self) -> Ended {
+        let deadline = Instant::now() + DEADLINE;
+        let status: ExitStatus = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "still running after {:#?}", self.seen);
+            thread::sleep(Duration::from_millis(5));
+        };
+        let mut stdout = std::mem::take(&mut self.seen);
+        stdout.extend(self.lines.iter());
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        Ended {
+            code: status.code(),
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory that is gone with the value.
+#[derive(Debug)]
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    /// One in the system's folder for such, for the test of this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Processes whose command line has this argument.
+#[cfg(target_os = "linux")]
+pub fn processes_with_argument(argument: &str) -> Vec<u32> {
+    let has_it = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|word| word == argument.as_bytes())
+        })
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(has_it)
+        .collect()
+}
+
+/// Mistakes that each of the programs with five nodes refuses.
+pub const MISTAKES: [&[&str]; 6] = [
+    &["--seconds", "3"],
+    &["--seconds", "many"],
+    &["--transport", "pigeon"],
+    &["--bogus"],
+    &["here"],
+    &["node-process"],
+];
+
+/// Mistakes end with one line and exit code 2, and `--help` with help, which is returned.
+pub fn refuses(program: impl Fn(&[&str]) -> Output, mistakes: &[&[&str]]) -> String {
+    for arguments in mistakes {
+        let output = program(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), said.lines().count()),
+            (Some(2), 1),
+            "{arguments:?}: {said}"
+        );
+    }
+    let help = program(&["--help"]);
+    assert!(help.status.success());
+    String::from_utf8_lossy(&help.stdout).into_owned()
+}

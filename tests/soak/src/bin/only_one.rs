@@ -1,0 +1,8 @@
+//! A singleton that numbers invoices through its token, under real faults; `--help` says more. What it does is in the library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    quorate_soak::only_one::main()
+}

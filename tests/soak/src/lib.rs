@@ -1,0 +1,15 @@
+//! The programs that prove something under faults, and what they share: five nodes as processes, their command line, stores, a transport that can
+//! be cut, how a run ends.
+#![forbid(unsafe_code)]
+
+pub mod bank;
+pub mod counter;
+pub mod deliveries;
+mod ending;
+mod gate;
+pub mod likes;
+mod nodes;
+pub mod only_one;
+mod processes;
+mod program;
+mod stores;

@@ -1,0 +1,295 @@
+//! One node process: likes posts and follows fans on its own, tells its parent about each update, and does as it is told. Every
+//! line it writes is one fact; `ledger` says what they mean.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_channel::Receiver;
+use futures_lite::future;
+use quorate_core::ddata::crdt::{Data as CoreData, GCounter, OrSet};
+use quorate_core::ddata::state::key::Pattern;
+use quorate_core::wire;
+use quorate_driver::data::{Counter, Data, DataKind, DataReadError, DataWriteError, Read, Set, Write};
+use quorate_driver::{Cluster, ClusterError, Runtime, Security, StartError};
+use quorate_store_redb::Redb;
+
+use crate::gate::{self, Cuttable};
+use crate::program::{NodeOptions, READY, node_process, say};
+use quorate_demo::hosts::Host;
+
+/// Posts that are liked and followed.
+pub(super) const POSTS: usize = 4;
+/// Writers of one node.
+const WRITERS: u64 = 2;
+/// Between two updates of one writer.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Followers that one writer keeps; past it every other update removes its oldest.
+const FANS_KEPT: usize = 100;
+/// How long a write waits for a majority.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Between two lines for the table.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+
+/// The bytes of a value beside the value: equal replicas have equal bytes.
+struct RawCounter;
+struct RawSet;
+
+fn bytes(data: &CoreData) -> Result<Vec<u8>, DataReadError> {
+    let mut out = Vec::new();
+    wire::encode_data(data, &mut out).map_err(|_| DataReadError::Decode)?;
+    Ok(out)
+}
+
+impl DataKind for RawCounter {
+    type Value = (u128, Vec<u8>);
+
+    fn empty() -> CoreData {
+        CoreData::GCounter(GCounter::new())
+    }
+
+    fn value(data: &CoreData) -> Result<Self::Value, DataReadError> {
+        let CoreData::GCounter(counter) = data else {
+            return Err(DataReadError::WrongType);
+        };
+        Ok((counter.value(), bytes(data)?))
+    }
+}
+
+impl DataKind for RawSet {
+    type Value = (usize, Vec<u8>);
+
+    fn empty() -> CoreData {
+        CoreData::OrSet(OrSet::new())
+    }
+
+    fn value(data: &CoreData) -> Result<Self::Value, DataReadError> {
+        let CoreData::OrSet(set) = data else {
+            return Err(DataReadError::WrongType);
+        };
+        Ok((set.iter().count(), bytes(data)?))
+    }
+}
+
+fn likes_of(post: usize) -> String {
+    format!("likes/{post}")
+}
+
+fn fans_of(post: usize) -> String {
+    format!("fans/{post}")
+}
+
+/// Runs until the parent ends, or the node does.
+pub(super) fn run<H: Host>(options: NodeOptions) -> ExitCode {
+    node_process::<H, _, _>(|security, orders| node::<H>(options, security, orders))
+}
+
+async fn node<H: Host>(
+    options: NodeOptions,
+    security: Security,
+    orders: Receiver<String>,
+) -> Result<(), StartError> {
+    let keeps = options.store.is_some();
+    let mut builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
+        .bind(&options.bind)
+        .security(security)
+        .fast_profile()
+        .config(move |config| {
+            // Nobody who stands still or is cut off for some seconds is to be downed.
+            config.downing.stable_after = Some(Duration::from_secs(60));
+            config.ddata.gossip_interval = Duration::from_millis(500);
+            if keeps {
+                config.ddata.durable_keys = ["likes/*", "fans/*"]
+                    .iter()
+                    .filter_map(|pattern| Pattern::parse(pattern).ok())
+                    .collect();
+            }
+        });
+    if let Some(path) = &options.store {
+        let store = Redb::open(path).map_err(|error| StartError::Environment { what: "store", error })?;
+        builder = builder.store(store);
+    }
+    let cluster = builder.start().await?;
+    match &options.seed {
+        Some(seed) => cluster.join([seed]).await?,
+        None => cluster.join([cluster.address().address()]).await?,
+    }
+    cluster.up().await.map_err(|_| ClusterError::Stopped)?;
+    say(format_args!("{READY}{}", cluster.address().address()));
+    let runtime =
+        <H::Adapter as quorate_driver::Adapter>::runtime().map_err(|error| StartError::Environment {
+            what: "runtime",
+            error,
+        })?;
+    let node = Arc::new(Node {
+        data: cluster.data(),
+        name: format!("n{}-{}", options.index, options.life),
+        is_writing: AtomicBool::new(false),
+        open: AtomicUsize::new(0),
+        updates: AtomicU64::new(0),
+        acknowledged: AtomicU64::new(0),
+    });
+    for writer in 0..WRITERS {
+        let (node, clock) = (Arc::clone(&node), runtime.clone());
+        runtime.spawn(async move { node.write(writer, &clock).await });
+    }
+    let ended = async {
+        cluster.terminated().await;
+    };
+    future::or(ended, node.obey(&runtime, &orders)).await;
+    Ok(())
+}
+
+struct Node {
+    data: Data,
+    name: String,
+    is_writing: AtomicBool,
+    /// Updates under way.
+    open: AtomicUsize,
+    updates: AtomicU64,
+    acknowledged: AtomicU64,
+}
+
+/// What an update does, as the ledger writes it.
+enum Update {
+    Like(usize),
+    Follow(usize, String),
+    Leave(usize, String),
+}
+
+impl std::fmt::Display for Update {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Like(post) => write!(f, "like {post}"),
+            Self::Follow(post, fan) => write!(f, "follow {post} {fan}"),
+            Self::Leave(post, fan) => write!(f, "leave {post} {fan}"),
+        }
+    }
+}
+
+impl Node {
+    fn likes(&self, post: usize) -> Counter {
+        self.data.counter(likes_of(post)).with_timeout(TIMEOUT)
+    }
+
+    fn fans(&self, post: usize) -> Set<String> {
+        self.data.set(fans_of(post)).with_timeout(TIMEOUT)
+    }
+
+    /// One writer: an update, a pause, for ever.
+    async fn write(&self, writer: u64, runtime: &impl Runtime) {
+        let mut fans: VecDeque<(usize, String)> = VecDeque::new();
+        let mut count = 0_u64;
+        loop {
+            runtime.sleep_until(runtime.now().mono + PAUSE).await;
+            if !self.is_writing.load(Ordering::SeqCst) {
+                continue;
+            }
+            count += 1;
+            // Any spread will do, as long as every post and every kind of update has its turn.
+            let post = (count.wrapping_mul(7) + writer) as usize % POSTS;
+            let update = match count % 4 {
+                0 if fans.len() > FANS_KEPT || count.is_multiple_of(12) && !fans.is_empty() => {
+                    let (post, fan) = fans.pop_front().unwrap_or_default();
+                    Update::Leave(post, fan)
+                }
+                0 | 2 => Update::Follow(post, format!("{}-{writer}-{count}", self.name)),
+                _ => Update::Like(post),
+            };
+            if let (true, Update::Follow(post, fan)) = (self.update(&update).await, &update) {
+                fans.push_back((*post, fan.clone()));
+            }
+        }
+    }
+
+    /// Makes an update and tells what became of it. Says whether it was acknowledged.
+    async fn update(&self, update: &Update) -> bool {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        self.updates.fetch_add(1, Ordering::SeqCst);
+        say(format_args!("begin {update}"));
+        let result = match update {
+            Update::Like(post) => self.likes(*post).increment(1, Write::Majority).await,
+            Update::Follow(post, fan) => self.fans(*post).add(fan, Write::Majority).await,
+            Update::Leave(post, fan) => self.fans(*post).remove(fan, Write::Majority).await,
+        };
+        let is_done = result.is_ok();
+        match result {
+            Ok(()) => {
+                self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                say(format_args!("done {update}"));
+            }
+            Err(error) if DataWriteError::is_applied(&error) => say(format_args!("open {update}")),
+            Err(_) => say(format_args!("void {update}")),
+        }
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        is_done
+    }
+
+    /// Does what the parent says, and shows how things stand.
+    async fn obey(&self, runtime: &impl Runtime, orders: &Receiver<String>) {
+        loop {
+            let due = async {
+                runtime.sleep_until(runtime.now().mono + SHOW_EVERY).await;
+                None
+            };
+            match future::or(async { orders.recv().await.ok() }, due)
+                .await
+                .as_deref()
+            {
+                None => self.show("show").await,
+                Some("go") => self.is_writing.store(true, Ordering::SeqCst),
+                Some("halt") => {
+                    self.is_writing.store(false, Ordering::SeqCst);
+                    while self.open.load(Ordering::SeqCst) > 0 {
+                        runtime.sleep_until(runtime.now().mono + PAUSE).await;
+                    }
+                    say(format_args!("idle"));
+                }
+                Some("cut") => gate::cut(),
+                Some("heal") => gate::heal(),
+                Some("state") => self.show("state").await,
+                Some("dump") => self.dump().await,
+                Some(other) => say(format_args!("unknown order {other}")),
+            }
+        }
+    }
+
+    /// `WORD updates acknowledged likes fans digest`.
+    async fn show(&self, word: &str) {
+        let (mut likes, mut fans) = (0_u128, 0);
+        let mut digest = DefaultHasher::new();
+        for post in 0..POSTS {
+            if let Ok((value, bytes)) = self.data.of::<RawCounter>(likes_of(post)).read(Read::Local).await {
+                likes += value;
+                digest.write(&bytes);
+            }
+            if let Ok((count, bytes)) = self.data.of::<RawSet>(fans_of(post)).read(Read::Local).await {
+                fans += count;
+                digest.write(&bytes);
+            }
+        }
+        let (updates, acknowledged) = (&self.updates, &self.acknowledged);
+        say(format_args!(
+            "{word} {} {} {likes} {fans} {:016x}",
+            updates.load(Ordering::SeqCst),
+            acknowledged.load(Ordering::SeqCst),
+            digest.finish()
+        ));
+    }
+
+    /// Every value, then `end`.
+    async fn dump(&self) {
+        for post in 0..POSTS {
+            if let Ok(likes) = self.likes(post).read(Read::Local).await {
+                say(format_args!("likes {post} {likes}"));
+            }
+            for fan in self.fans(post).read(Read::Local).await.unwrap_or_default() {
+                say(format_args!("fan {post} {fan}"));
+            }
+        }
+        say(format_args!("end"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before anything is started, `--help` with
+//! 0, and a store that cannot be had with the cause in one line, within seconds.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[cfg(target_os = "linux")]
+use std::time::Instant;
+
+use quorate_programs::command_lines::{self, Row};
+use quorate_programs::{Directory, rows};
+#[cfg(target_os = "linux")]
+use quorate_programs::{Program, command_lines::AT_ONCE};
+
+const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
+const NO_STORE: &[&str] = &["--store", ""];
+
+static ROWS: [Row; 10] = rows! {
+    "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
+    "chaos": [&["pigeons"], &[]],
+    "churn": [&["--transport", "pigeon"], &["--minutes", "many"], &["--minutes", "-1"]],
+    "counter": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--state", "solid"]],
+    "deliveries": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--bytes", "2000000"]],
+    "flood": [&["--strangers", "udp"], &["--strangers"]],
+    "likes": [NO_STORE, &["--postgres", "host=nowhere"]],
+    "only_one": [NO_STORE, &["--postgres", "host=nowhere"]],
+    "rolling": [],
+    "rotation": [&["--transport", "pigeon"]],
+};
+
+#[test]
+fn every_program_has_a_row() {
+    command_lines::are_all(env!("CARGO_MANIFEST_DIR"), &ROWS);
+}
+
+#[test]
+fn a_mistake_in_the_arguments_ends_every_program_with_2_and_one_line_before_anything_is_started() {
+    command_lines::mistakes_are_refused(&ROWS);
+}
+
+#[test]
+fn help_is_printed_and_is_no_mistake() {
+    command_lines::help_is_printed(&ROWS);
+}
+
+fn row(name: &str) -> &'static Row {
+    ROWS.iter().find(|row| row.name == name).unwrap()
+}
+
+/// It ends with 1, and says why in one line that has this in it.
+fn cannot_begin(name: &str, arguments: &[&str], cause: &str) {
+    command_lines::cannot_begin(row(name), arguments, cause);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_at_once() {
+    // Nobody listens there.
+    let server = "host=127.0.0.1 port=1 user=nobody";
+    for name in ["bank", "counter", "deliveries"] {
+        cannot_begin(name, &["--postgres", server], "connect");
+        cannot_begin(
+            name,
+            &["--postgres", "host=/nowhere user=nobody", "--json"],
+            "connect",
+        );
+        cannot_begin(name, &["--postgres", "pigeons"], "server");
+    }
+}
+
+#[test]
+fn a_damaged_store_is_named_at_once() {
+    for damaged in ["node-1.redb", "node-4.redb"] {
+        for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
+            let folder = Directory::new(&format!("damaged-{name}-{damaged}"));
+            std::fs::write(folder.0.join(damaged), [7; 5_000]).unwrap();
+            cannot_begin(name, &["--store", folder.path()], damaged);
+        }
+    }
+}
+
+#[test]
+fn a_store_where_no_folder_can_be_made_is_named_at_once() {
+    for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
+        cannot_begin(name, &["--store", "/dev/null/store"], "directory");
+    }
+}
+
+/// In a file system of its own that is full: where this process may mount one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_at_once() {
+    let folder = Directory::new("full");
+    let mounted = |program: &str| {
+        format!(
+            "mount -t tmpfs -o size=64k none {} && exec {program}",
+            folder.path()
+        )
+    };
+    let run = |script: &str| Program::start("unshare", &["-m", "sh", "-c", script]).end();
+    if run(&mounted("true")).code != Some(0) {
+        return eprintln!("skipped: no file system can be mounted here");
+    }
+    for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
+        let begun = Instant::now();
+        let ended = run(&mounted(&format!("{} --store {}", row(name).path, folder.path())));
+        let said: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!((ended.code, said.len()), (Some(1), 1), "{name}: {said:?}");
+        assert!(
+            said[0].contains("space") && begun.elapsed() < AT_ONCE,
+            "{name}: {said:?}"
+        );
+    }
+}
