@@ -86,7 +86,8 @@ impl Connection {
         };
         let work = self.client.query_opt(statement, values);
         let done = runtime.block_on(async { tokio::time::timeout(self.timeout, work).await });
-        done.map_err(|_| too_late())?.map_err(io::Error::other)
+        let done = done.map_err(|_| too_late())?;
+        done.map_err(|error| Fault::from(error).into())
     }
 }
 

@@ -89,7 +89,8 @@ impl Postgres {
     /// or has a zero byte.
     pub fn new(server: &str, node: &str, tls: Tls) -> io::Result<Self> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
-        let config = tokio_postgres::Config::from_str(server).map_err(|error| invalid(error.to_string()))?;
+        let config = tokio_postgres::Config::from_str(server)
+            .map_err(|error| invalid(session::with_causes(&error)))?;
         if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require && tls.is_off() {
             let what = "the server's text says sslmode=require, and TLS is off";
             return Err(invalid(what.to_owned()));

@@ -1,6 +1,7 @@
 //! One connection: runs a group of orders as one transaction, and says what an error means. Spec: sharding 10.7; reliability
 //! I-81.
 
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -40,12 +41,23 @@ impl From<Fault> for io::Error {
             // Its own text is "db error", with what the server said behind it.
             Fault::Server(error) => match error.as_db_error() {
                 Some(said) => Self::other(format!("{said} ({})", said.code().code())),
-                None => Self::other(error),
+                None => Self::other(with_causes(&error)),
             },
             Fault::Io(error) => error,
             Fault::Damaged(what) => Self::new(io::ErrorKind::InvalidData, format!("{what} is damaged")),
         }
     }
+}
+
+/// An error, and behind it what it came from: its own text says only what was tried.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 impl Fault {
