@@ -396,3 +396,26 @@ fn no_two_programs_of_the_workspace_share_a_name() {
     }
     assert!(!seen.is_empty());
 }
+
+/// A test that cannot run says so on the handle of standard error: what macros print, the harness keeps to itself. The gate counts those lines.
+#[test]
+fn what_a_test_skips_is_said_past_the_capture() {
+    let mut files = Vec::new();
+    rust_files(&root(), &mut files);
+    let mut said = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a readable file");
+        // Put together, so that this file is none of those that say it.
+        for (at, _) in text.match_indices(concat!("\"skipped", ": ")) {
+            said += 1;
+            let before = text[..at].trim_end().trim_end_matches('(');
+            let captured = ["print!", "println!", "eprint!", "eprintln!"];
+            assert!(
+                captured.iter().all(|name| !before.ends_with(name)),
+                "{}: captured",
+                file.display()
+            );
+        }
+    }
+    assert!(said > 10, "only {said} places say it");
+}

@@ -278,8 +278,8 @@ async fn ids_remembered_in_replicated_data_are_removed_from_a_database_over_tls(
     ) {
         (Ok(server), Ok(ca)) => (format!("{server} sslmode=require"), ca),
         _ => {
-            return println!(
-                "skipped: QUORATE_POSTGRES names no PostgreSQL server, or QUORATE_POSTGRES_CA no authority"
+            return common::skipped(
+                "QUORATE_POSTGRES names no PostgreSQL server, or QUORATE_POSTGRES_CA no authority",
             );
         }
     };
