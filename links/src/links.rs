@@ -23,7 +23,6 @@ use quorate_core::message::{Lane, Message};
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_core::wire::handshake::FEATURES_REQUIRED;
 use rand_core::Rng;
 
 use crate::authentication::Authentication;
@@ -95,10 +94,10 @@ impl Links {
     }
 
     /// The same with other features than [`FEATURES`](quorate_core::wire::handshake::FEATURES), for a host that accepts no bulk
-    /// links for instance. Those that members have to have ([`FEATURES_REQUIRED`]) stay.
+    /// links for instance.
     #[must_use]
     pub const fn with_features(mut self, features: u64) -> Self {
-        self.base.features = features | FEATURES_REQUIRED;
+        self.base.features = features;
         self
     }
 

@@ -137,13 +137,9 @@ impl Outbound {
                     && !peer_link.queues.bars(&message) =>
             {
                 let (link, epoch) = (*link, *epoch);
-                let encoded = self.encoder.encode_for(
-                    peer_link.features,
-                    &message,
-                    epoch,
-                    &base.config.limits,
-                    &mut peer_link.out,
-                );
+                let encoded = self
+                    .encoder
+                    .encode(&message, epoch, &base.config.limits, &mut peer_link.out);
                 match encoded {
                     Ok(()) => {
                         base.stats.frames_sent += 1;
@@ -419,13 +415,7 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLi
         let Some((to, message)) = peer_link.queues.pop() else {
             return;
         };
-        match encoder.encode_for(
-            peer_link.features,
-            &message,
-            epoch,
-            &base.config.limits,
-            &mut peer_link.out,
-        ) {
+        match encoder.encode(&message, epoch, &base.config.limits, &mut peer_link.out) {
             Ok(()) => base.stats.frames_sent += 1,
             Err(_) => base.drop_message(to, message, DropReason::TooLarge),
         }

@@ -122,8 +122,6 @@ pub(crate) struct PeerLink {
     /// Handshakes that have opened this link, the renewals included.
     pub(crate) handshakes: u64,
     pub(crate) queues: Queues,
-    /// What both ends of the open link understand.
-    pub(crate) features: u64,
     /// Dials in a row that failed.
     pub(crate) failures: u32,
     /// Frames that are encoded and not handed over.

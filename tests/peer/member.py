@@ -21,7 +21,6 @@ import time
 import wire
 from wire import Node
 
-FEATURES = wire.SETTINGS | wire.MARKS
 TICK = 1.0
 DIAL_LIMIT = 3.0
 EXTRACTOR = "siphash-1-3"
@@ -38,7 +37,7 @@ class Link:
         self.stream = socket.create_connection(to, DIAL_LIMIT)
         self.stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.epoch = member.next_epoch(to)
-        hello = wire.Hello((1, 1), kind, 0, self.epoch, FEATURES, os.urandom(16), member.cluster, member.me, to, None)
+        hello = wire.Hello((1, 1), kind, 0, self.epoch, 0, os.urandom(16), member.cluster, member.me, to, None)
         self.stream.sendall(wire.hello(hello))
         answer, body = wire.read_handshake(exactly(self.stream))
         if answer != wire.HELLO_ACK:
@@ -134,7 +133,7 @@ class Peer:
                 stream.sendall(wire.hello_reject(reason) if reason != 4 else wire.handshake(
                     wire.HELLO_REJECT, bytes([1, 1, 4]) + wire.u64(self.me.uid)))
                 return
-            stream.sendall(wire.hello_ack(wire.HelloAck(1, hello.auth, FEATURES & hello.features, os.urandom(16), self.me)))
+            stream.sendall(wire.hello_ack(wire.HelloAck(1, hello.auth, 0, os.urandom(16), self.me)))
             while True:
                 kind, epoch, body = wire.read_frame(read)
                 values = wire.read_message(kind, body)
@@ -158,7 +157,7 @@ class Proxy:
     """A kind of which this member hosts nothing (4.2, 4.3, 4.7)."""
 
     def __init__(self, name, shards, role=""):
-        self.fields = wire.Fields(name, role, shards, EXTRACTOR, 0, None)
+        self.fields = wire.Fields(name, role, shards, EXTRACTOR, 0, None, None)
         self.id, self.accepted, self.term = wire.kind_id(name), None, None
         self.homes, self.used, self.marks = {}, {}, {}
 
@@ -311,7 +310,7 @@ class Member(Peer):
         self.round += 1
         self.run(lambda: proxy.accepted is not None, limit, "the kind's acceptance", lambda: self.announce(self.oldest()))
         self.run(lambda: proxy.term is not None, limit, "the registration", lambda: self.send(
-            self.oldest(role), wire.SHARDING_, proxy.id, wire.REGISTER, 0, proxy.fields, []))
+            self.oldest(role), wire.SHARDING_, proxy.id, wire.REGISTER, 0, proxy.fields, wire.WHOLE, []))
         return proxy
 
     def announce(self, to):
@@ -338,14 +337,14 @@ class Member(Peer):
         elif proxy is None:
             return
         elif tag == wire.REGION_QUERY:
-            self.send(sender, wire.SHARDING_, kind, wire.REGISTER, 0, proxy.fields, [])
+            self.send(sender, wire.SHARDING_, kind, wire.REGISTER, 0, proxy.fields, wire.WHOLE, [])
         elif tag == wire.REGISTER_ACK:
             proxy.term = values[0]
         elif tag == wire.REGISTER_REFUSED:
             raise Failed("the coordinator refuses the kind: %s" % (values[1],))
         elif tag == wire.SHARD_HOMES and values[0] == proxy.term:
             proxy.homes.update({shard: of for of, shards in values[1] for shard in shards})
-        elif tag in (wire.BEGIN_HAND_OFF, wire.BEGIN_NUMBERED):
+        elif tag == wire.BEGIN_HAND_OFF:
             proxy.homes.pop(values[1], None)
             self.settle(proxy, values[1], (sender, tag, values))
 

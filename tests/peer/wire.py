@@ -12,12 +12,9 @@ from collections import namedtuple
 CONTROL, GOSSIP, REPLY, USER, BULK = range(5)
 LINK_OF_LANE = {CONTROL: 0, GOSSIP: 0, REPLY: 0, USER: 1, BULK: 2}
 
-# Feature bits (3.3).
-SETTINGS, MARKS = 1 << 4, 1 << 6
-
 Node = namedtuple("Node", "host port uid")
 Term = namedtuple("Term", "up_number node")
-Fields = namedtuple("Fields", "name role shards extractor flags mode")
+Fields = namedtuple("Fields", "name role shards extractor flags mode remembers")
 Singleton = namedtuple("Singleton", "name role flags")
 Member = namedtuple("Member", "node status up_number roles version")
 STATUS = ["Joining", "Up", "Leaving", "Exiting", "Down", None, "WeaklyUp", "PreparingForShutdown", "ReadyForShutdown"]
@@ -272,9 +269,9 @@ def read_state(data):
     if r.u8() != 0:
         raise Malformed("form")
     layout = r.u8()
-    if layout not in (1, 2) or r.u8() != 0:
+    if layout != 1 or r.u8() != 0:
         raise Malformed("layout")
-    hosts_n, roles_n, sets_n, versions_n, members_n, tombs_n, observers_n, clock_n, meta_n = r.numbers("H", 9)
+    hosts_n, roles_n, sets_n, versions_n, members_n, tombs_n, observers_n, clock_n, gone_n, meta_n = r.numbers("H", 10)
     records_n, epoch = r.u32(), r.u64()
     hosts, roles = names(hosts_n, r), names(roles_n, r)
     sets = [[roles[at] for at in r.numbers("H", length)] for length in r.numbers("B", sets_n)]
@@ -296,7 +293,7 @@ def read_state(data):
         observers[nodes[at]] = (version, {nodes[subjects[i]]: (words[i], record_versions[i]) for i in range_})
         begin += count
     clock = {nodes[at]: counter for at, counter in zip(r.numbers("H", clock_n), r.numbers("Q", clock_n))}
-    gone = {(nodes + tombstones)[at] for at in r.numbers("H", r.u16())} if layout == 2 else set()
+    gone = {(nodes + tombstones)[at] for at in r.numbers("H", gone_n)}
     meta = r.take(meta_n)
     r.end()
     return State(members, seen, set(tombstones), observers, clock, gone, epoch, meta)
@@ -312,7 +309,7 @@ def names_of(values):
 
 
 def state(value):
-    """A state in form 0; in layout 2 if somebody is gone."""
+    """A state in form 0."""
     members = sorted(value.members, key=lambda member: node_order(member.node))
     nodes = [member.node for member in members]
     tombstones = sorted(value.tombstones, key=node_order)
@@ -330,8 +327,8 @@ def state(value):
     for of in value.seen:
         seen[index[of] // 8] |= 1 << index[of] % 8
     gone = sorted(everybody.index(of) for of in value.gone)
-    out = [u8(0), u8(2 if gone else 1), u8(0),
-           packed("H", map(len, (hosts, roles, sets, versions, members, tombstones, observers, clock, value.meta))),
+    out = [u8(0), u8(1), u8(0),
+           packed("H", map(len, (hosts, roles, sets, versions, members, tombstones, observers, clock, gone, value.meta))),
            u32(len(flat)), u64(value.epoch), names_of(hosts), names_of(roles),
            packed("B", map(len, sets)), packed("H", (at for of in sets for at in of)), names_of(versions),
            packed("H", (hosts.index(of.host.encode()) for of in nodes)), packed("H", (of.port for of in nodes)),
@@ -342,9 +339,7 @@ def state(value):
            packed("Q", (of.uid for of in tombstones)),
            packed("H", (index[of] for of, _ in observers)), packed("Q", (row[0] for _, row in observers)), packed("H", map(len, records)),
            packed("H", (row[0] for row in flat)), packed("B", (row[1] for row in flat)), packed("Q", (row[2] for row in flat)),
-           packed("H", (row[0] for row in clock)), packed("Q", (row[1] for row in clock))]
-    if gone:
-        out += [u16(len(gone)), packed("H", gone)]
+           packed("H", (row[0] for row in clock)), packed("Q", (row[1] for row in clock)), packed("H", gone)]
     return b"".join(out) + value.meta
 
 
@@ -371,14 +366,12 @@ Kind = namedtuple("Kind", "name lane write read")
 
 
 def settings(values):
-    """4.8: {key: (flags, value)}; nothing where there are none."""
+    """4.8: {key: (flags, value)}."""
     rows = (text(key) + u8(flags) + text(value) for key, (flags, value) in sorted(values.items()))
-    return u8(len(values)) + b"".join(rows) if values else b""
+    return u8(len(values)) + b"".join(rows)
 
 
 def read_settings(r):
-    if r.at == len(r.data):
-        return {}
     return {key: value for key, value in ((r.text(), (r.u8(), r.text())) for _ in range(r.u8()))}
 
 
@@ -399,19 +392,21 @@ def write_status(to, digest, clock):
 
 def fields(value):
     head = text(value.name) + text(value.role) + u32(value.shards) + text(value.extractor) + u8(value.flags)
-    return head + (u8(value.mode) if value.flags & 1 else b"")
+    return head + (u8(value.mode) + u8(value.remembers) if value.flags & 1 else b"")
 
 
 def read_fields(r):
     name, role, count, extractor, flags = r.text(), r.text(), r.u32(), r.text(), r.u8()
-    return Fields(name, role, count, extractor, flags, r.u8() if flags & 1 else None)
+    return Fields(name, role, count, extractor, flags, *((r.u8(), r.u8()) if flags & 1 else (None, None)))
 
 
 (REGISTER, REGISTER_ACK, REGISTER_REFUSED, REGION_QUERY, NO_REGION, GET_SHARD_HOME, SHARD_HOMES, HOST_SHARD, SHARD_STARTED, BEGIN_HAND_OFF,
- BEGIN_HAND_OFF_ACK, HAND_OFF, SHARD_STOPPED, GRACEFUL_SHUTDOWN_REQ, REGION_STOPPED, NOBODY_HOSTS, BEGIN_NUMBERED, BEGIN_NUMBERED_ACK,
- REGISTER_PART, SHARD_TOKENS, HOST_PLACED_SHARD, FORCED_HAND_OFF, STOP) = range(1, 24)
+ BEGIN_HAND_OFF_ACK, HAND_OFF, SHARD_STOPPED, GRACEFUL_SHUTDOWN_REQ, REGION_STOPPED, NOBODY_HOSTS, SHARD_TOKENS, STOP) = range(1, 19)
 
 STOP_THESE, STOPPED, STOP_REFUSED = 1, 2, 3
+
+# A registration that names all its shards at once (4.2).
+WHOLE = (0, 0, 1)
 
 
 def stop(value):
@@ -430,18 +425,17 @@ def read_stop(r):
 NUMBER = {"u8": (u8, Reader.u8), "u16": (u16, Reader.u16), "u32": (u32, Reader.u32), "u64": (u64, Reader.u64),
           "term": (term, Reader.term), "shards": (shards, Reader.shards), "fields": (fields, read_fields),
           "stop": (stop, read_stop),
+          "part": (lambda part: u64(part[0]) + u16(part[1]) + u16(part[2]), lambda r: (r.u64(), r.u16(), r.u16())),
           "token": (lambda token: u64(token[0]) + u64(token[1]), lambda r: (r.u64(), r.u64())),
           "homes": (lambda homes: u32(len(homes)) + b"".join(node(of) + shards(at) for of, at in homes),
                     lambda r: [(r.node(), r.shards()) for _ in range(r.u32())]),
           "tokens": (lambda rows: u32(len(rows)) + b"".join(u16(at) + u64(a) + u64(b) for at, (a, b) in rows),
                      lambda r: [(r.u16(), (r.u64(), r.u64())) for _ in range(r.u32())])}
 ON_SHARD = ["term", "u16"]
-SHARDING = {REGISTER: ["u8", "fields", "shards"], REGISTER_ACK: ["term"], REGISTER_REFUSED: ["term", "fields"], REGION_QUERY: ["term"],
-            NO_REGION: ["term"], GET_SHARD_HOME: ["u16"], SHARD_HOMES: ["term", "homes"], HOST_SHARD: ON_SHARD, SHARD_STARTED: ON_SHARD,
-            BEGIN_HAND_OFF: ON_SHARD, BEGIN_HAND_OFF_ACK: ON_SHARD, HAND_OFF: ON_SHARD, SHARD_STOPPED: ON_SHARD, GRACEFUL_SHUTDOWN_REQ: [],
-            REGION_STOPPED: [], NOBODY_HOSTS: [], BEGIN_NUMBERED: ON_SHARD + ["u64"], BEGIN_NUMBERED_ACK: ON_SHARD + ["u64"],
-            REGISTER_PART: ["u8", "fields", "u64", "u16", "u16", "shards"], SHARD_TOKENS: ["tokens"],
-            HOST_PLACED_SHARD: ON_SHARD + ["token"], FORCED_HAND_OFF: ON_SHARD, STOP: ["stop"]}
+SHARDING = {REGISTER: ["u8", "fields", "part", "shards"], REGISTER_ACK: ["term"], REGISTER_REFUSED: ["term", "fields"], REGION_QUERY: ["term"],
+            NO_REGION: ["term"], GET_SHARD_HOME: ["u16"], SHARD_HOMES: ["term", "homes"], HOST_SHARD: ON_SHARD + ["token"],
+            SHARD_STARTED: ON_SHARD, BEGIN_HAND_OFF: ON_SHARD + ["u64"], BEGIN_HAND_OFF_ACK: ON_SHARD + ["u64"], HAND_OFF: ON_SHARD + ["u8"],
+            SHARD_STOPPED: ON_SHARD, GRACEFUL_SHUTDOWN_REQ: [], REGION_STOPPED: [], NOBODY_HOSTS: [], SHARD_TOKENS: ["tokens"], STOP: ["stop"]}
 
 
 def write_sharding(kind, tag, *values):

@@ -93,7 +93,7 @@ impl Entity for Counter {
     type Reply = Receipt;
 
     async fn on_start(&mut self, context: &EntityContext) {
-        assert_eq!((context.kind(), context.token()), ("billing", Some(self.token)));
+        assert_eq!((context.kind(), context.token()), ("billing", self.token));
         let node = context.node().clone();
         self.journal.note(Happened::Started(node, self.token));
     }

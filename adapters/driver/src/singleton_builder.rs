@@ -78,7 +78,7 @@ impl SingletonBuilder {
         E: Entity,
         F: Fn(Token) -> E + Send + Sync + 'static,
     {
-        let make = move |context: EntityContext| make(context.token().unwrap_or(Token::NONE));
+        let make = move |context: EntityContext| make(context.token());
         let starter = Arc::new(TypedStarter {
             make: Arc::new(make),
             shared: Arc::clone(&self.shared),

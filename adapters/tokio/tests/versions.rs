@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{LIMIT, within};
 use quorate_core::message::DetectorMsg;
-use quorate_core::wire::handshake::{FEATURE_SETTINGS, HandshakeDecoded, decode_hello, encode_hello};
+use quorate_core::wire::handshake::{FEATURES, HandshakeDecoded, decode_hello, encode_hello};
 use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES};
 use quorate_driver::core::{Address, Config, Status};
 use quorate_driver::{Accepted, Adapter, Cluster, LinkKind, LinkWriter, Listener, Security, Transport};
@@ -115,8 +115,8 @@ fn translated(version: Version, bytes: &[u8]) -> Vec<u8> {
                 if version.has_news {
                     hello.features |= UNKNOWN_FEATURE;
                 } else {
-                    // It neither tells its settings nor reads them.
-                    hello.features &= !FEATURE_SETTINGS;
+                    // What this version knows came later.
+                    hello.features &= !FEATURES;
                 }
                 let mut out = Vec::new();
                 encode_hello(&hello, &mut out).unwrap();

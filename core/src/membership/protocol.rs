@@ -82,10 +82,6 @@ impl Msg {
         REMOVED = 16 on Control;
     }
 
-    /// Kinds reserved for gossip that carries only what the receiver lacks, and for changes pushed without waiting for a
-    /// gossip round; nothing sends or understands them yet.
-    pub const RESERVED: [u16; 2] = [13, 14];
-
     /// The message's tag.
     #[must_use]
     pub const fn tag(&self) -> Tag {

@@ -209,7 +209,7 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
-        /// The placement's token; none on links to nodes that read none.
+        /// The placement's token; [`Token::NONE`] where a region has not said with which one it hosts the shard: it goes on with that.
         token: Token,
     },
     /// Region to coordinator: I host it.
@@ -225,7 +225,7 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
-        /// Which of its hand-offs, counted from 1; 0 on links to nodes that send no marks.
+        /// Which of its hand-offs, counted from 1.
         number: u64,
     },
     /// Region to coordinator: forgotten, and everything I sent has arrived; from now on I buffer.
@@ -234,7 +234,7 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
-        /// The hand-off; 0 from a node that sends no marks.
+        /// The hand-off.
         number: u64,
     },
     /// Coordinator to the owner: stop this shard.

@@ -11,10 +11,6 @@ use alloc::vec::Vec;
 
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::handshake::{
-    FEATURE_ASK_CHAIN, FEATURE_FORCE, FEATURE_GONE, FEATURE_MARKS, FEATURE_PARTS, FEATURE_SETTINGS,
-    FEATURE_TOKENS, FEATURE_WISHES, FEATURES,
-};
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
 use crate::bytes::Reader;
 use crate::config::Limits;
@@ -49,7 +45,7 @@ impl Encoder {
         Self::default()
     }
 
-    /// Appends one whole frame for a peer of this build. The same message gives the same bytes, whatever was encoded before.
+    /// Appends one whole frame. The same message gives the same bytes, whatever was encoded before.
     ///
     /// # Errors
     /// As [`encode_message`]; `out` is unchanged then.
@@ -60,25 +56,10 @@ impl Encoder {
         limits: &Limits,
         out: &mut Vec<u8>,
     ) -> Result<(), WireError> {
-        self.encode_for(FEATURES, message, epoch, limits, out)
-    }
-
-    /// As [`Encoder::encode`], on a link with these features: what belongs to another one is left out.
-    ///
-    /// # Errors
-    /// As [`encode_message`]; `out` is unchanged then.
-    pub fn encode_for(
-        &mut self,
-        features: u64,
-        message: &Message,
-        epoch: u32,
-        limits: &Limits,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WireError> {
         let start = out.len();
         begin_frame(out);
         let written = self
-            .put_body(features, message, limits, out)
+            .put_body(message, limits, out)
             .and_then(|()| finish_frame(out, start, message.tag(), epoch, limits));
         if written.is_err() {
             out.truncate(start);
@@ -86,34 +67,13 @@ impl Encoder {
         written
     }
 
-    fn put_body(
-        &mut self,
-        features: u64,
-        message: &Message,
-        limits: &Limits,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WireError> {
-        let reads = membership::Reads {
-            gone: features & FEATURE_GONE != 0,
-            settings: features & FEATURE_SETTINGS != 0,
-        };
-        let chains = features & FEATURE_ASK_CHAIN != 0;
+    fn put_body(&mut self, message: &Message, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
         match message {
-            Message::Membership(msg) => membership::put(msg, reads, limits, &mut self.packer, out),
+            Message::Membership(msg) => membership::put(msg, limits, &mut self.packer, out),
             Message::Detector(msg) => detector::put(msg, out),
-            Message::Sharding(msg) => {
-                let reads = sharding::Reads {
-                    chains,
-                    marks: features & FEATURE_MARKS != 0,
-                    parts: features & FEATURE_PARTS != 0,
-                    tokens: features & FEATURE_TOKENS != 0,
-                    force: features & FEATURE_FORCE != 0,
-                    wishes: features & FEATURE_WISHES != 0,
-                };
-                sharding::put(msg, reads, limits, out)
-            }
+            Message::Sharding(msg) => sharding::put(msg, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),
-            Message::Singleton(msg) => singleton::put(msg, chains, out),
+            Message::Singleton(msg) => singleton::put(msg, out),
             Message::Journal(msg) => journal::put(msg, out),
         }
     }

@@ -25,7 +25,6 @@ const FLAG_BOTH: u8 = FLAG_ASK | FLAG_CHAIN;
 
 pub(super) fn put_envelope(
     body: &EntityEnvelope,
-    chains: bool,
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
@@ -45,7 +44,7 @@ pub(super) fn put_envelope(
     out.extend_from_slice(&body.kind.raw().to_le_bytes());
     put_shard(body.shard, out)?;
     out.push(body.hops);
-    put_ticket(body.ask.as_ref(), chains, out)?;
+    put_ticket(body.ask.as_ref(), out)?;
     out.extend_from_slice(&entity_len.to_le_bytes());
     out.extend_from_slice(entity);
     out.extend_from_slice(&body.payload);
@@ -99,13 +98,13 @@ pub(super) fn read_id(reader: &mut Reader<'_>) -> Result<EntityId, WireError> {
     Ok(EntityId::new(reader.take(bytes)?))
 }
 
-/// The flags, and what travels with an ask; `chains`: the reader understands whose handlers wait.
-pub(super) fn put_ticket(ask: Option<&AskTicket>, chains: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// The flags, and what travels with an ask.
+pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Vec<u8>) -> Result<(), WireError> {
     let Some(ticket) = ask else {
         out.push(0);
         return Ok(());
     };
-    let names = if chains { ticket.chain.names() } else { &[] };
+    let names = ticket.chain.names();
     out.push(if names.is_empty() { FLAG_ASK } else { FLAG_BOTH });
     out.extend_from_slice(&ticket.ask.id.to_le_bytes());
     out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());

@@ -10,7 +10,6 @@
 use alloc::vec::Vec;
 
 use super::deflate::Packer;
-use super::gossip::Addressed;
 use super::{gossip, settings};
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node, put_text};
@@ -23,43 +22,20 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::packed::roles::{data_center, wire_roles};
 use crate::message::Tag;
 
-/// What the reader of a message understands beside the stable bodies: the features of its link.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reads {
-    /// States that say who is gone.
-    pub(super) gone: bool,
-    /// Settings behind a question to join and behind its answer.
-    pub(super) settings: bool,
-}
-
 pub(super) fn put(
     msg: &Msg,
-    reads: Reads,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let mut put_addressed = |to, gossip, out: &mut Vec<u8>| {
-        let says_gone = reads.gone;
-        gossip::put_addressed(
-            &Addressed {
-                to,
-                gossip,
-                says_gone,
-            },
-            limits,
-            packer,
-            out,
-        )
-    };
     match msg {
         Msg::InitJoin(body) => {
             out.extend_from_slice(&body.config_digest.to_le_bytes());
-            settings::put(&body.settings, reads.settings, out)
+            settings::put(&body.settings, out)
         }
         Msg::InitJoinAck(body) => {
             out.push(u8::from(body.compatible));
-            settings::put(&body.settings, reads.settings, out)
+            settings::put(&body.settings, out)
         }
         Msg::InitJoinNack => {
             // A frame's body is never empty.
@@ -71,8 +47,8 @@ pub(super) fn put(
         Msg::JoinRefused(body) => put_join_refused(body, out),
         Msg::ExitingConfirmed { to } | Msg::Removed { to } => put_node(out, to),
         Msg::GossipStatus(body) => gossip::put_status(body, limits, out),
-        Msg::Welcome(body) => put_addressed(&body.to, &body.gossip, out),
-        Msg::Gossip(body) => put_addressed(&body.to, &body.gossip, out),
+        Msg::Welcome(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
+        Msg::Gossip(body) => gossip::put_addressed(&body.to, &body.gossip, limits, packer, out),
     }
 }
 

@@ -1,5 +1,4 @@
-//! Where a shard is and why, as bytes: as an earlier version knows it, and with wishes. Unstable as all of sharding. Spec: sharding 1.3,
-//! `docs/WIRE.md` 4.11.
+//! Where a shard is and why, as bytes. Unstable as all of sharding. Spec: sharding 1.3, `docs/WIRE.md` 4.11.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -11,10 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, WireError, put_address, put_node};
-use crate::ident::UniqueAddress;
-use crate::sharding::protocol::survey::{
-    DECISIONS_MAX, Decided, PLAIN_DECISIONS_MAX, Placement, ShardDecision,
-};
+use crate::sharding::protocol::survey::{DECISIONS_MAX, Decided, Placement, ShardDecision};
 use crate::sharding::state::wish::{Obstacle, Wish};
 
 const ALLOCATED: u8 = 1;
@@ -39,85 +35,37 @@ const PAUSED: u8 = 10;
 const STORE_SILENT: u8 = 11;
 const NOT_EXTERNAL: u8 = 12;
 
-/// What an earlier version knows of it: no wish, and the last decisions of those that there were then.
-pub(super) fn put_plain(placement: &Placement, out: &mut Vec<u8>) -> Result<(), WireError> {
-    put_where(placement, out)?;
-    let plain = placement
-        .decided
-        .iter()
-        .filter(|decided| decided.decision.is_plain());
-    let plain: Vec<&Decided> = plain.collect();
-    let skipped = plain.len().saturating_sub(PLAIN_DECISIONS_MAX);
-    put_decided(plain.get(skipped..).unwrap_or_default(), out)
-}
-
-/// All of it.
 pub(super) fn put(placement: &Placement, out: &mut Vec<u8>) -> Result<(), WireError> {
-    put_where(placement, out)?;
-    out.push(u8::from(placement.may_run_twice));
-    out.push(u8::from(placement.wish.is_some()));
-    if let Some(wish) = &placement.wish {
-        put_wish(wish, out)?;
-    }
-    let decided: Vec<&Decided> = placement.decided.iter().collect();
-    put_decided(&decided, out)
-}
-
-pub(super) fn read_plain(reader: &mut Reader<'_>) -> Result<Placement, WireError> {
-    let (home, is_moving) = read_where(reader)?;
-    let decided = read_decided(reader, PLAIN_DECISIONS_MAX)?;
-    let placement = Placement {
-        home,
-        is_moving,
-        may_run_twice: false,
-        wish: None,
-        decided,
-    };
-    if placement.is_plain() {
-        Ok(placement)
-    } else {
-        Err(WireError::Malformed { what: "decision" })
-    }
-}
-
-/// What could be said plainly is said so.
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<Placement, WireError> {
-    let (home, is_moving) = read_where(reader)?;
-    let may_run_twice = reader.bool("may run twice")?;
-    let wish = match reader.bool("wish")? {
-        true => Some(read_wish(reader)?),
-        false => None,
-    };
-    let decided = read_decided(reader, DECISIONS_MAX)?;
-    let placement = Placement {
-        home,
-        is_moving,
-        may_run_twice,
-        wish,
-        decided,
-    };
-    if placement.is_plain() {
-        Err(WireError::Malformed { what: "placement" })
-    } else {
-        Ok(placement)
-    }
-}
-
-fn put_where(placement: &Placement, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.push(u8::from(placement.home.is_some()));
     if let Some(home) = &placement.home {
         put_node(out, home)?;
     }
     out.push(u8::from(placement.is_moving));
-    Ok(())
+    out.push(u8::from(placement.may_run_twice));
+    out.push(u8::from(placement.wish.is_some()));
+    if let Some(wish) = &placement.wish {
+        put_wish(wish, out)?;
+    }
+    put_decided(&placement.decided, out)
 }
 
-fn read_where(reader: &mut Reader<'_>) -> Result<(Option<UniqueAddress>, bool), WireError> {
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<Placement, WireError> {
     let home = match reader.bool("home")? {
         true => Some(reader.node()?),
         false => None,
     };
-    Ok((home, reader.bool("is moving")?))
+    let (is_moving, may_run_twice) = (reader.bool("is moving")?, reader.bool("may run twice")?);
+    let wish = match reader.bool("wish")? {
+        true => Some(read_wish(reader)?),
+        false => None,
+    };
+    Ok(Placement {
+        home,
+        is_moving,
+        may_run_twice,
+        wish,
+        decided: read_decided(reader)?,
+    })
 }
 
 fn put_wish(wish: &Wish, out: &mut Vec<u8>) -> Result<(), WireError> {
@@ -140,7 +88,7 @@ fn read_wish(reader: &mut Reader<'_>) -> Result<Wish, WireError> {
     Ok(Wish { at, by, since_ms })
 }
 
-fn put_decided(decided: &[&Decided], out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_decided(decided: &[Decided], out: &mut Vec<u8>) -> Result<(), WireError> {
     let count = u8::try_from(decided.len())
         .ok()
         .filter(|_| decided.len() <= DECISIONS_MAX);
@@ -178,9 +126,9 @@ fn put_decided(decided: &[&Decided], out: &mut Vec<u8>) -> Result<(), WireError>
     Ok(())
 }
 
-fn read_decided(reader: &mut Reader<'_>, most: usize) -> Result<Vec<Decided>, WireError> {
+fn read_decided(reader: &mut Reader<'_>) -> Result<Vec<Decided>, WireError> {
     let count = usize::from(reader.u8()?);
-    if count > most {
+    if count > DECISIONS_MAX {
         return Err(WireError::Malformed {
             what: "count of decisions",
         });

@@ -37,19 +37,15 @@ const SINGLETON: u8 = 2;
 const FLAG_ACCEPTED: u8 = 1;
 const FLAG_RUNNING: u8 = 2;
 
-const FLAG_KEEPS: u8 = 1;
-const FLAG_REMEMBERS: u8 = 2;
-
+/// Of a kind and of a singleton.
 const FLAG_HOSTS: u8 = 1;
 const FLAG_LEASE: u8 = 2;
+/// Of a singleton.
 const FLAG_DURABLE: u8 = 4;
 
-/// In the number of the store mode of a kind that remembers its entities: in logs. A reader of an earlier version takes that for a mode
-/// that it does not know, and so for another kind than one that does not.
-const IN_EVENTS: u8 = 1 << 7;
-
-/// In the number of the store mode: a shard needs a lease. To a reader of an earlier version that is a mode that it does not know, too.
-const LEASES: u8 = 1 << 6;
+const REMEMBERS_NOBODY: u8 = 0;
+const IN_DATA: u8 = 1;
+const IN_EVENTS: u8 = 2;
 
 pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
@@ -106,7 +102,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RegistryMsg, WireError> {
     }
 }
 
-/// A kind's fields: name, role (empty for none), shards, extractor, what is kept.
+/// A kind's fields: name, role (empty for none), shards, extractor, flags, what is kept.
 pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_text(out, &fields.name, "kind")?;
     put_text(out, fields.role.as_ref().map_or("", Role::as_str), "role")?;
@@ -116,54 +112,40 @@ pub(super) fn put_fields(fields: &KindFields, out: &mut Vec<u8>) -> Result<(), W
         out.push(0);
         return Ok(());
     };
-    out.push(
-        FLAG_KEEPS
-            | if keeping.remember_entities.is_some() {
-                FLAG_REMEMBERS
-            } else {
-                0
-            },
-    );
-    let mode = match keeping.store {
+    out.push(FLAG_HOSTS | if keeping.lease { FLAG_LEASE } else { 0 });
+    out.push(match keeping.store {
         StoreMode::Memory => 0,
         StoreMode::DistributedData => 1,
         StoreMode::Events => 2,
-        StoreMode::Other { code } if code <= 2 || code & LEASES != 0 => {
-            return Err(WireError::Unencodable { what: "store mode" });
-        }
+        StoreMode::Other { code: 0..=2 } => return Err(WireError::Unencodable { what: "store mode" }),
         StoreMode::Other { code } => code,
-    };
-    let mode = if keeping.lease { mode | LEASES } else { mode };
+    });
     out.push(match keeping.remember_entities {
-        None => mode,
-        Some(RememberStore::Data) if mode & IN_EVENTS == 0 => mode,
-        Some(RememberStore::Events) if mode & IN_EVENTS == 0 => mode | IN_EVENTS,
-        Some(RememberStore::Data | RememberStore::Events) => {
-            return Err(WireError::Unencodable { what: "store mode" });
-        }
+        None => REMEMBERS_NOBODY,
+        Some(RememberStore::Data) => IN_DATA,
+        Some(RememberStore::Events) => IN_EVENTS,
     });
     Ok(())
 }
 
-/// The store mode, where a kind that remembers its entities does so, and whether its shards need leases.
-fn read_keeping(remembers: bool, code: u8) -> Keeping {
-    let (lease, code) = (code & LEASES != 0, code & !LEASES);
-    let in_events = remembers && code & IN_EVENTS != 0;
-    let mode = if in_events { code & !IN_EVENTS } else { code };
-    Keeping {
+fn read_keeping(lease: bool, reader: &mut Reader<'_>) -> Result<Keeping, WireError> {
+    let store = match reader.u8()? {
+        0 => StoreMode::Memory,
+        1 => StoreMode::DistributedData,
+        2 => StoreMode::Events,
+        code => StoreMode::Other { code },
+    };
+    let remember_entities = match reader.u8()? {
+        REMEMBERS_NOBODY => None,
+        IN_DATA => Some(RememberStore::Data),
+        IN_EVENTS => Some(RememberStore::Events),
+        _ => return Err(WireError::Malformed { what: "remembers" }),
+    };
+    Ok(Keeping {
+        store,
+        remember_entities,
         lease,
-        remember_entities: remembers.then_some(if in_events {
-            RememberStore::Events
-        } else {
-            RememberStore::Data
-        }),
-        store: match mode {
-            0 => StoreMode::Memory,
-            1 => StoreMode::DistributedData,
-            2 => StoreMode::Events,
-            code => StoreMode::Other { code },
-        },
-    }
+    })
 }
 
 pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireError> {
@@ -173,8 +155,8 @@ pub(super) fn read_fields(reader: &mut Reader<'_>) -> Result<KindFields, WireErr
     let extractor = Arc::from(reader.text("extractor")?);
     let keeping = match reader.u8()? {
         0 => None,
-        flags if flags & FLAG_KEEPS != 0 && flags & !(FLAG_KEEPS | FLAG_REMEMBERS) == 0 => {
-            Some(read_keeping(flags & FLAG_REMEMBERS != 0, reader.u8()?))
+        flags if flags & FLAG_HOSTS != 0 && flags & !(FLAG_HOSTS | FLAG_LEASE) == 0 => {
+            Some(read_keeping(flags & FLAG_LEASE != 0, reader)?)
         }
         _ => return Err(WireError::Malformed { what: "kind flags" }),
     };

@@ -16,11 +16,7 @@ use crate::bytes::{Reader, put_text};
 /// Flag: the other node must have it.
 const MUST_EXIST: u8 = 1;
 
-/// Writes nothing where there is nothing to say, or nobody who reads it.
-pub(super) fn put(settings: &Settings, is_read: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
-    if settings.is_empty() || !is_read {
-        return Ok(());
-    }
+pub(super) fn put(settings: &Settings, out: &mut Vec<u8>) -> Result<(), WireError> {
     let count = u8::try_from(settings.len()).map_err(|_| WireError::LimitExceeded { what: "settings" })?;
     out.push(count);
     for setting in settings.iter() {
@@ -31,16 +27,8 @@ pub(super) fn put(settings: &Settings, is_read: bool, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Reads what is left of the body; nothing is no settings.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Settings, WireError> {
-    if reader.rest().is_empty() {
-        return Ok(Settings::default());
-    }
     let count = usize::from(reader.u8()?);
-    if count == 0 {
-        // No settings are written as nothing.
-        return Err(WireError::TrailingBytes);
-    }
     if count > SETTINGS_MAX {
         return Err(WireError::LimitExceeded { what: "settings" });
     }

@@ -45,44 +45,16 @@ const SHARD_STOPPED: u8 = 13;
 const GRACEFUL_SHUTDOWN_REQ: u8 = 14;
 const REGION_STOPPED: u8 = 15;
 const NOBODY_HOSTS: u8 = 16;
-/// As [`BEGIN_HAND_OFF`] and [`BEGIN_HAND_OFF_ACK`], with the number of the hand-off behind the shard.
-const BEGIN_NUMBERED_HAND_OFF: u8 = 17;
-const BEGIN_NUMBERED_HAND_OFF_ACK: u8 = 18;
-/// As [`REGISTER`], with the part in front of the shards.
-const REGISTER_PART: u8 = 19;
+const SHARD_TOKENS: u8 = 17;
+const STOP: u8 = 18;
 
-const SHARD_TOKENS: u8 = 20;
-/// As [`HOST_SHARD`], with the placement's token behind the shard.
-const HOST_PLACED_SHARD: u8 = 21;
-/// As [`HAND_OFF`], of a shard that several regions run.
-const FORCED_HAND_OFF: u8 = 22;
-const STOP: u8 = 23;
-
-/// What the reader at the other end of a link understands.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reads {
-    /// Whose handlers wait for an ask.
-    pub(super) chains: bool,
-    /// Marks, and numbers of hand-offs.
-    pub(super) marks: bool,
-    /// Lists in parts.
-    pub(super) parts: bool,
-    /// Tokens of placements.
-    pub(super) tokens: bool,
-    /// Hand-offs by force.
-    pub(super) force: bool,
-    /// Wishes for shards, in explanations.
-    pub(super) wishes: bool,
-}
-
-pub(super) fn put(msg: &Msg, reads: Reads, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match msg {
-        Msg::Kind(body) => put_kind(body, reads, out),
-        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, reads.chains, limits, out),
+        Msg::Kind(body) => put_kind(body, out),
+        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, limits, out),
         Msg::AskReply(body) => entity::put_reply(body, out),
         Msg::Registry(body) => registry::put(body, out),
-        Msg::Survey(body) => survey::put(body, reads, limits, out),
-        Msg::Mark(_) | Msg::MarkAck(_) if !reads.marks => Err(WireError::Unencodable { what: "mark" }),
+        Msg::Survey(body) => survey::put(body, limits, out),
         Msg::Mark(mark) | Msg::MarkAck(mark) => {
             out.extend_from_slice(&mark.kind.raw().to_le_bytes());
             put_shard(mark.shard, out)?;
@@ -154,7 +126,7 @@ fn read_starts(reader: &mut Reader<'_>) -> Result<EntityStarts, WireError> {
     })
 }
 
-fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_kind(message: &ShardingMessage, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&message.kind.raw().to_le_bytes());
     match &message.body {
         ShardingBody::Register {
@@ -163,10 +135,10 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
             draining,
             part,
         } => {
-            out.push(if part.is_whole() { REGISTER } else { REGISTER_PART });
+            out.push(REGISTER);
             out.push(u8::from(*draining));
             put_fields(fields, out)?;
-            put_part(*part, reads, out)?;
+            put_part(*part, out)?;
             put_shards(hosted, out)
         }
         ShardingBody::RegisterAck { term } => put_term(REGISTER_ACK, term, out),
@@ -189,37 +161,34 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
                 put_shards(shards, out)
             })
         }
-        ShardingBody::ShardTokens { .. } if !reads.tokens => Err(WireError::Unencodable { what: "tokens" }),
         ShardingBody::ShardTokens { tokens } => {
             out.push(SHARD_TOKENS);
             put_tokens(tokens, out)
         }
-        ShardingBody::HostShard { term, shard, token } if reads.tokens && *token > Token::NONE => {
-            put_term_shard(HOST_PLACED_SHARD, term, *shard, out)?;
+        ShardingBody::HostShard { term, shard, token } => {
+            put_term_shard(HOST_SHARD, term, *shard, out)?;
             put_token(*token, out);
             Ok(())
         }
-        ShardingBody::HostShard { term, shard, .. } => put_term_shard(HOST_SHARD, term, *shard, out),
         ShardingBody::ShardStarted { term, shard } => put_term_shard(SHARD_STARTED, term, *shard, out),
         ShardingBody::BeginHandOff { term, shard, number } => {
-            let tags = (BEGIN_HAND_OFF, BEGIN_NUMBERED_HAND_OFF);
-            put_hand_off(tags, (term, *shard), if reads.marks { *number } else { 0 }, out)
+            put_term_shard(BEGIN_HAND_OFF, term, *shard, out)?;
+            out.extend_from_slice(&number.to_le_bytes());
+            Ok(())
         }
         ShardingBody::BeginHandOffAck { term, shard, number } => {
-            let tags = (BEGIN_HAND_OFF_ACK, BEGIN_NUMBERED_HAND_OFF_ACK);
-            put_hand_off(tags, (term, *shard), if reads.marks { *number } else { 0 }, out)
+            put_term_shard(BEGIN_HAND_OFF_ACK, term, *shard, out)?;
+            out.extend_from_slice(&number.to_le_bytes());
+            Ok(())
         }
         ShardingBody::HandOff {
             term,
             shard,
             by_force,
         } => {
-            let tag = if *by_force && reads.force {
-                FORCED_HAND_OFF
-            } else {
-                HAND_OFF
-            };
-            put_term_shard(tag, term, *shard, out)
+            put_term_shard(HAND_OFF, term, *shard, out)?;
+            out.push(u8::from(*by_force));
+            Ok(())
         }
         ShardingBody::ShardStopped { term, shard } => put_term_shard(SHARD_STOPPED, term, *shard, out),
         ShardingBody::GracefulShutdownReq => {
@@ -244,7 +213,12 @@ fn put_kind(message: &ShardingMessage, reads: Reads, out: &mut Vec<u8>) -> Resul
 fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
     let kind = KindId::from_raw(reader.u64()?);
     let body = match reader.u8()? {
-        tag @ (REGISTER | REGISTER_PART) => read_register(tag == REGISTER_PART, reader)?,
+        REGISTER => ShardingBody::Register {
+            draining: reader.bool("draining")?,
+            fields: read_fields(reader)?,
+            part: read_part(reader)?,
+            hosted: read_shards(reader)?,
+        },
         REGISTER_ACK => ShardingBody::RegisterAck {
             term: read_term(reader)?,
         },
@@ -265,32 +239,29 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
         SHARD_TOKENS => ShardingBody::ShardTokens {
             tokens: read_tokens(reader)?,
         },
-        tag @ (HOST_SHARD | HOST_PLACED_SHARD) => ShardingBody::HostShard {
+        HOST_SHARD => ShardingBody::HostShard {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
-            token: match tag {
-                HOST_PLACED_SHARD => read_token(reader)?,
-                _ => Token::NONE,
-            },
+            token: Token::new(reader.u64()?, reader.u64()?),
         },
         SHARD_STARTED => ShardingBody::ShardStarted {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
         },
-        tag @ (BEGIN_HAND_OFF | BEGIN_NUMBERED_HAND_OFF) => ShardingBody::BeginHandOff {
+        BEGIN_HAND_OFF => ShardingBody::BeginHandOff {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
-            number: read_number(tag == BEGIN_NUMBERED_HAND_OFF, reader)?,
+            number: reader.u64()?,
         },
-        tag @ (BEGIN_HAND_OFF_ACK | BEGIN_NUMBERED_HAND_OFF_ACK) => ShardingBody::BeginHandOffAck {
+        BEGIN_HAND_OFF_ACK => ShardingBody::BeginHandOffAck {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
-            number: read_number(tag == BEGIN_NUMBERED_HAND_OFF_ACK, reader)?,
+            number: reader.u64()?,
         },
-        tag @ (HAND_OFF | FORCED_HAND_OFF) => ShardingBody::HandOff {
+        HAND_OFF => ShardingBody::HandOff {
             term: read_term(reader)?,
             shard: read_shard(reader)?,
-            by_force: tag == FORCED_HAND_OFF,
+            by_force: reader.bool("by force")?,
         },
         SHARD_STOPPED => ShardingBody::ShardStopped {
             term: read_term(reader)?,
@@ -309,36 +280,23 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<ShardingMessage, WireError> {
     Ok(ShardingMessage { kind, body })
 }
 
-fn read_register(is_part: bool, reader: &mut Reader<'_>) -> Result<ShardingBody, WireError> {
-    Ok(ShardingBody::Register {
-        draining: reader.bool("register flags")?,
-        fields: read_fields(reader)?,
-        part: if is_part { read_part(reader)? } else { Part::WHOLE },
-        hosted: read_shards(reader)?,
-    })
-}
-
-/// Nothing for a whole list, which every version reads.
-fn put_part(part: Part, reads: Reads, out: &mut Vec<u8>) -> Result<(), WireError> {
-    if !part.is_legal() || !(part.is_whole() || reads.parts) {
+fn put_part(part: Part, out: &mut Vec<u8>) -> Result<(), WireError> {
+    if !part.is_legal() {
         return Err(WireError::Unencodable { what: "part" });
     }
-    if !part.is_whole() {
-        out.extend_from_slice(&part.list.to_le_bytes());
-        out.extend_from_slice(&part.index.to_le_bytes());
-        out.extend_from_slice(&part.count.to_le_bytes());
-    }
+    out.extend_from_slice(&part.list.to_le_bytes());
+    out.extend_from_slice(&part.index.to_le_bytes());
+    out.extend_from_slice(&part.count.to_le_bytes());
     Ok(())
 }
 
-/// A whole list is written otherwise.
 fn read_part(reader: &mut Reader<'_>) -> Result<Part, WireError> {
     let part = Part {
         list: reader.u64()?,
         index: reader.u16()?,
         count: reader.u16()?,
     };
-    if part.is_whole() || !part.is_legal() {
+    if !part.is_legal() {
         return Err(WireError::Malformed { what: "part" });
     }
     Ok(part)
@@ -380,7 +338,7 @@ fn put_token(token: Token, out: &mut Vec<u8>) {
     out.extend_from_slice(&token.count.to_le_bytes());
 }
 
-/// No token is written as nothing.
+/// With which token a shard was given: with some.
 fn read_token(reader: &mut Reader<'_>) -> Result<Token, WireError> {
     match Token::new(reader.u64()?, reader.u64()?) {
         Token::NONE => Err(WireError::Malformed { what: "token" }),
@@ -426,32 +384,6 @@ pub(super) fn read_shard(reader: &mut Reader<'_>) -> Result<ShardId, WireError> 
 fn put_term_shard(tag: u8, term: &Term, shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_term(tag, term, out)?;
     put_shard(shard, out)
-}
-
-/// A hand-off without a number has a tag of its own, which every version reads.
-fn put_hand_off(
-    (plain, numbered): (u8, u8),
-    (term, shard): (&Term, ShardId),
-    number: u64,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
-    if number == 0 {
-        return put_term_shard(plain, term, shard, out);
-    }
-    put_term_shard(numbered, term, shard, out)?;
-    out.extend_from_slice(&number.to_le_bytes());
-    Ok(())
-}
-
-/// A number that is written is not 0: that would be written otherwise.
-fn read_number(is_numbered: bool, reader: &mut Reader<'_>) -> Result<u64, WireError> {
-    if !is_numbered {
-        return Ok(0);
-    }
-    match reader.u64()? {
-        0 => Err(WireError::Malformed { what: "hand-off" }),
-        number => Ok(number),
-    }
 }
 
 pub(super) fn put_term(tag: u8, term: &Term, out: &mut Vec<u8>) -> Result<(), WireError> {

@@ -27,10 +27,10 @@ const CLAIM: u8 = 8;
 const PROMISED: u8 = 9;
 const REFUSED: u8 = 10;
 
-pub(super) fn put(msg: &Msg, chains: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(msg: &Msg, out: &mut Vec<u8>) -> Result<(), WireError> {
     match msg {
         Msg::Statement(statement) => put_statement(statement, out),
-        Msg::Delivery(delivery) => put_delivery(delivery, chains, out),
+        Msg::Delivery(delivery) => put_delivery(delivery, out),
         Msg::Reply(reply) => entity::put_reply(reply, out),
     }
 }
@@ -102,12 +102,12 @@ fn read_statement(reader: &mut Reader<'_>) -> Result<Statement, WireError> {
     })
 }
 
-fn put_delivery(delivery: &Delivery, chains: bool, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_delivery(delivery: &Delivery, out: &mut Vec<u8>) -> Result<(), WireError> {
     // Fixed fields of an ask with the longest host take under 320 bytes: one growth at most.
     out.reserve(delivery.payload.len().saturating_add(320));
     out.extend_from_slice(&delivery.singleton.raw().to_le_bytes());
     put_token(delivery.token, out);
-    put_ticket(delivery.ask.as_ref(), chains, out)?;
+    put_ticket(delivery.ask.as_ref(), out)?;
     out.extend_from_slice(&delivery.payload);
     Ok(())
 }

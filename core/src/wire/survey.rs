@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use super::sharding::{Reads, put_shard, read_shard};
+use super::sharding::{put_shard, read_shard};
 use super::{listing, placement};
 use crate::bytes::{Reader, WireError};
 use crate::config::Limits;
@@ -19,25 +19,13 @@ const QUERY: u8 = 1;
 const COUNTS: u8 = 2;
 const WHERE: u8 = 3;
 const THERE: u8 = 4;
-
-/// As [`COUNTS`], of a kind that is here, with more to follow.
-const SOME_COUNTS: u8 = 5;
-/// As [`THERE`], of a shard that is known here, with what an earlier version does not know.
-const THERE_AND_WISHED: u8 = 6;
-
-const LIST: u8 = 7;
-const ENTITIES: u8 = 8;
+const LIST: u8 = 5;
+const ENTITIES: u8 = 6;
 
 /// A shard in a list takes two bytes, and four for its entities.
 const SHARD_BYTES: usize = 6;
 
-/// A reader that does not know of wishes is told the rest of a placement.
-pub(super) fn put(
-    message: &SurveyMsg,
-    reads: Reads,
-    limits: &Limits,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
+pub(super) fn put(message: &SurveyMsg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
         SurveyMsg::Query { id, kind } => {
             out.push(QUERY);
@@ -45,25 +33,14 @@ pub(super) fn put(
             out.extend_from_slice(&kind.raw().to_le_bytes());
             Ok(())
         }
-        SurveyMsg::Counts {
-            id,
-            region: Some(region),
-            more: true,
-        } if reads.parts => {
-            out.push(SOME_COUNTS);
-            out.extend_from_slice(&id.to_le_bytes());
-            put_counts(region, out)
-        }
-        SurveyMsg::Counts { more: true, .. } => Err(WireError::Unencodable { what: "part" }),
-        SurveyMsg::Counts {
-            id,
-            region,
-            more: false,
-        } => {
+        SurveyMsg::Counts { id, region, more } => {
             out.push(COUNTS);
             out.extend_from_slice(&id.to_le_bytes());
             out.push(u8::from(region.is_some()));
-            region.as_ref().map_or(Ok(()), |region| put_counts(region, out))
+            region.as_ref().map_or(Ok(()), |region| {
+                out.push(u8::from(*more));
+                put_counts(region, out)
+            })
         }
         SurveyMsg::Where { id, kind, shard } => {
             out.push(WHERE);
@@ -71,13 +48,13 @@ pub(super) fn put(
             out.extend_from_slice(&kind.raw().to_le_bytes());
             put_shard(*shard, out)
         }
-        SurveyMsg::There {
-            id,
-            placement: Some(there),
-        } if reads.wishes && !there.is_plain() => {
-            out.push(THERE_AND_WISHED);
+        SurveyMsg::There { id, placement } => {
+            out.push(THERE);
             out.extend_from_slice(&id.to_le_bytes());
-            placement::put(there, out)
+            out.push(u8::from(placement.is_some()));
+            placement
+                .as_ref()
+                .map_or(Ok(()), |placement| placement::put(placement, out))
         }
         SurveyMsg::List {
             id,
@@ -99,14 +76,6 @@ pub(super) fn put(
                 .as_ref()
                 .map_or(Ok(()), |listed| listing::put(listed, limits, out))
         }
-        SurveyMsg::There { id, placement } => {
-            out.push(THERE);
-            out.extend_from_slice(&id.to_le_bytes());
-            out.push(u8::from(placement.is_some()));
-            placement
-                .as_ref()
-                .map_or(Ok(()), |placement| placement::put_plain(placement, out))
-        }
     }
 }
 
@@ -119,11 +88,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
             kind: KindId::from_raw(reader.u64()?),
         }),
         COUNTS => {
-            let region = match reader.bool("region")? {
-                true => Some(read_counts(reader)?),
-                false => None,
+            let (more, region) = match reader.bool("region")? {
+                true => (reader.bool("more")?, Some(read_counts(reader)?)),
+                false => (false, None),
             };
-            let more = false;
             Ok(SurveyMsg::Counts { id, region, more })
         }
         WHERE => Ok(SurveyMsg::Where {
@@ -133,20 +101,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
         }),
         THERE => {
             let placement = match reader.bool("placement")? {
-                true => Some(placement::read_plain(reader)?),
+                true => Some(placement::read(reader)?),
                 false => None,
             };
             Ok(SurveyMsg::There { id, placement })
         }
-        SOME_COUNTS => Ok(SurveyMsg::Counts {
-            id,
-            region: Some(read_counts(reader)?),
-            more: true,
-        }),
-        THERE_AND_WISHED => Ok(SurveyMsg::There {
-            id,
-            placement: Some(placement::read(reader)?),
-        }),
         LIST => {
             let (kind, bytes) = (KindId::from_raw(reader.u64()?), reader.u32()?);
             let after = listing::read_position(reader)?;

@@ -222,7 +222,6 @@ impl Outbound {
         if renews {
             return self.hand_over(base, link, ack, epoch);
         }
-        peer_link.features = ack.features;
         let peer = ack.from.clone();
         peer_link.failures = 0;
         peer_link.reset_buffers();

@@ -252,7 +252,6 @@ impl Outbound {
         peer_link.writing = false;
         // It stands in the list of links to flush as the old link, if at all, and has nothing left for that.
         peer_link.dirty = false;
-        peer_link.features = ack.features;
         peer_link.state = ConnectionState::Open {
             link: successor,
             peer: ack.from,

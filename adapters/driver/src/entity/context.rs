@@ -97,10 +97,9 @@ impl EntityContext {
     /// one, so that who has seen a higher one refuses a lower. What the entity writes by itself in the node's store is fenced by it.
     ///
     /// The tokens of a kind whose homes are stored ([`Kind::store_mode`](crate::Kind::store_mode)) rise for good. Those of one whose homes
-    /// are in memory begin anew when all nodes were stopped: fence nothing by them that outlives the cluster. `None` if the shard was
-    /// placed by a node of an earlier version.
+    /// are in memory begin anew when all nodes were stopped: fence nothing by them that outlives the cluster.
     #[must_use]
-    pub fn token(&self) -> Option<Token> {
+    pub fn token(&self) -> Token {
         self.inside.who.token()
     }
 

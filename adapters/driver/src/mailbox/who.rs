@@ -64,10 +64,10 @@ impl Who {
         }
     }
 
-    pub(crate) fn token(&self) -> Option<Token> {
+    pub(crate) const fn token(&self) -> Token {
         match self.place {
-            Place::Shard(_, token) => (token.token > Token::NONE).then_some(token.token),
-            Place::Singleton(token) => Some(token),
+            Place::Shard(_, token) => token.token,
+            Place::Singleton(token) => token,
         }
     }
 

@@ -112,6 +112,7 @@ impl Coordinator {
         let Some(hand_off) = self.hand_offs.get_mut(&shard) else {
             // Its hand-off was cancelled meanwhile, or was an earlier coordinator's: it is to go on there.
             if self.homes.get(&shard) == Some(from) {
+                self.give_unless_known(cx, shard);
                 self.host(cx, shard, from);
             }
             return;

@@ -245,6 +245,15 @@ impl Coordinator {
         self.ledger.note(shard);
     }
 
+    /// A home runs a shard no more of which it has not said with which token it ran it: it begins again with a new one.
+    pub(super) fn give_unless_known(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
+        if self.tokens.of(shard) == Token::NONE {
+            self.tokens.give(shard);
+            self.renew_unless_stored(cx, shard);
+            self.store(cx);
+        }
+    }
+
     /// Tells homes the tokens that are stored by now.
     pub(super) fn tell_renewed(&mut self, cx: &mut Cx<'_>) {
         if self.tokens.renewed.is_empty() || !self.is_active() || self.paused {

@@ -28,7 +28,7 @@ pub struct EntityEnvelope {
 /// The token of a shard's placement: above that of every earlier one, as far as `is_stored` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlacementToken {
-    /// The token; [`Token::NONE`] if the coordinator, of an earlier version, gave none.
+    /// The token.
     pub token: Token,
     /// Whether it was stored before it was given, so that it is above all earlier ones for good. Otherwise tokens begin anew with the
     /// cluster, and nothing that outlives it may be fenced by them.
@@ -39,7 +39,7 @@ impl PlacementToken {
     /// The token, if durable writes may be fenced by it.
     #[must_use]
     pub fn stored(self) -> Option<Token> {
-        (self.is_stored && self.token > Token::NONE).then_some(self.token)
+        self.is_stored.then_some(self.token)
     }
 }
 

@@ -156,9 +156,6 @@ pub struct EntityPage {
 /// the most shards that a kind can have cost 25 MB when each has that many.
 pub const DECISIONS_MAX: usize = 8;
 
-/// As many as a node of an earlier version reads.
-pub(crate) const PLAIN_DECISIONS_MAX: usize = 5;
-
 /// Where a shard is, as its coordinator knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
@@ -167,21 +164,15 @@ pub struct Placement {
     /// Whether it is being handed off.
     pub is_moving: bool,
     /// Whether both sides of a partition would run it, as the coordinator's node hosts the kind. `false` from a coordinator on a proxy, which
-    /// does not know, and from one of an earlier version.
+    /// does not know.
     pub may_run_twice: bool,
-    /// Where somebody outside wants it to be (external placement); `None` if nobody does, and from a coordinator of an earlier version.
+    /// Where somebody outside wants it to be (external placement); `None` if nobody does.
     pub wish: Option<Wish>,
     /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over begins with what it found.
     pub decided: Vec<Decided>,
 }
 
 impl Placement {
-    /// Whether a node of an earlier version can be told all of it.
-    pub(crate) fn is_plain(&self) -> bool {
-        let plain = self.decided.iter().all(|decided| decided.decision.is_plain());
-        plain && !self.may_run_twice && self.wish.is_none() && self.decided.len() <= PLAIN_DECISIONS_MAX
-    }
-
     /// Leaves out the oldest decisions that do not fit into so many bytes of a message.
     pub(crate) fn fit(&mut self, bytes: usize) {
         let home = self.home.as_ref().map_or(0, node_bytes);
@@ -253,14 +244,6 @@ pub enum ShardDecision {
 }
 
 impl ShardDecision {
-    /// Whether a node of an earlier version knows of it.
-    pub(crate) const fn is_plain(&self) -> bool {
-        match self {
-            Self::Allocated { .. } | Self::Found { .. } | Self::Moves { .. } | Self::Freed { .. } => true,
-            Self::Stays { .. } | Self::Wished(_) | Self::NotFollowed { .. } | Self::Unanswered => false,
-        }
-    }
-
     /// Bytes of its names in a message.
     fn bytes(&self) -> usize {
         match self {
@@ -306,8 +289,7 @@ impl Explained {
 /// What one node hosts of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionCounts {
-    /// Shards with the entities that run in each, by number. A node of an earlier version leaves out what one message cannot hold,
-    /// and what is lost on the way is missing.
+    /// Shards with the entities that run in each, by number. What is lost on the way is missing.
     pub shards: Vec<(ShardId, u32)>,
     /// All shards, those that were left out included.
     pub shards_total: u32,

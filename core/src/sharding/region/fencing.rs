@@ -20,22 +20,27 @@ const TOKEN_BYTES: usize = 18;
 
 impl Region {
     /// The coordinator gives a shard with this token; `false` if it was given here with a higher one, which it does not know: it hears
-    /// of that. A coordinator of an earlier version gives no token, and says nothing by that.
+    /// of that. None: the coordinator has not heard which one it is. What has one here goes on with that, anything else is given again.
     pub(super) fn take_token(
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        shard: ShardId,
-        token: Token,
+        term: &Term,
+        (shard, token): (ShardId, Token),
     ) -> bool {
         let running = self
             .shards
             .get(&shard)
             .map_or(Token::NONE, |here| here.token.token);
+        let held = running.max(self.placement(shard).token);
         if token == Token::NONE {
-            return true;
+            if held == Token::NONE {
+                let term = term.clone();
+                self.say(cx, from, ShardingBody::ShardStopped { term, shard });
+            }
+            return held > Token::NONE;
         }
-        if token < running.max(self.placement(shard).token) {
+        if token < held {
             cx.counters().tokens_stale += 1;
             self.send_register(cx, from);
             return false;
@@ -93,7 +98,7 @@ impl Region {
     /// Says with which tokens the shards that it hosts were given, before it says that it hosts them.
     pub(super) fn say_tokens(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let running = self.shards.iter().map(|(shard, here)| (*shard, here.token.token));
-        let tokens: Vec<(ShardId, Token)> = running.filter(|(_, token)| *token > Token::NONE).collect();
+        let tokens: Vec<(ShardId, Token)> = running.collect();
         let limit = cx.config().limits.control_frame_bytes_max;
         let room = limit.saturating_sub(AROUND_TOKENS_BYTES) / TOKEN_BYTES;
         for tokens in tokens.chunks(room.max(1)) {

@@ -31,7 +31,9 @@ impl Region {
         term: Term,
         (shard, token): (ShardId, Token),
     ) {
-        if !self.accept_for(shared, from, &term, shard) || !self.take_token(shared.cx, from, shard, token) {
+        if !self.accept_for(shared, from, &term, shard)
+            || !self.take_token(shared.cx, from, &term, (shard, token))
+        {
             return;
         }
         if self.host(shared, from, &term, shard) {

@@ -37,8 +37,7 @@ mod waiting;
 
 const SHARD: ShardId = ShardId(3);
 
-/// A coordinator of an earlier version gives none.
-const TOKEN: Token = Token::NONE;
+const TOKEN: Token = Token::new(1, 1);
 
 /// A region on node `b` (2); the coordinator is on `a` (1), which is older; `c` (3) is another member.
 struct Rig {
@@ -343,7 +342,13 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
         draining: false,
         part: Part::WHOLE,
     };
-    assert_eq!(said, vec![says(c(), claim)], "it may still run entities");
+    let tokens = vec![(SHARD, TOKEN)];
+    let tokens = ShardingBody::ShardTokens { tokens };
+    assert_eq!(
+        said,
+        vec![says(c(), tokens), says(c(), claim)],
+        "it may still run entities"
+    );
     rig.act(|region, shared| region.on_register_ack(shared, &c(), next.clone()));
     let entity = EntityId::from("e");
     let ended = rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &entity));
@@ -455,7 +460,10 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
         kind: KindId::of("files"),
         shard: SHARD,
         entity: EntityId::from("e"),
-        token: PlacementToken::default(),
+        token: PlacementToken {
+            token: TOKEN,
+            is_stored: false,
+        },
     });
     let said = ShardingEvent::ShardStarted {
         shard: SHARD,

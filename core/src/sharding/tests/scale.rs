@@ -30,13 +30,12 @@ use crate::wire::{Decoded, Encoder, decode_frame, decode_message};
 /// Tags of what regions and coordinators say, as `docs/WIRE.md` 4.2 has them.
 const REGISTER: u8 = 1;
 const SHARD_HOMES: u8 = 7;
-const HOST_SHARD: u8 = 21;
+const HOST_SHARD: u8 = 8;
 const SHARD_STARTED: u8 = 9;
 const HAND_OFF: u8 = 12;
 const SHARD_STOPPED: u8 = 13;
-const BEGIN_HAND_OFF: u8 = 17;
-const BEGIN_HAND_OFF_ACK: u8 = 18;
-const REGISTER_PART: u8 = 19;
+const BEGIN_HAND_OFF: u8 = 10;
+const BEGIN_HAND_OFF_ACK: u8 = 11;
 
 fn kind() -> KindId {
     KindId::of("files")
@@ -454,7 +453,7 @@ fn many_shards_on_a_few_nodes_in_small_frames() {
     assert_eq!(wide.counts(), [0, 10_000, 10_000]);
     wide.touch_homeless(&[1, 2]);
     assert_eq!(wide.counts(), [0, 15_000, 15_000]);
-    let (parts, longest) = wide.said[&REGISTER_PART];
+    let (parts, longest) = wide.said[&REGISTER];
     // Five parts, as often as the successor was not ready for them.
     assert!(
         parts >= 10 && parts % 5 == 0 && longest <= 4 << 10,

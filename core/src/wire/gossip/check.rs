@@ -37,6 +37,7 @@ pub(super) fn check_counts(counts: &Counts, limits: &Limits) -> Result<(), WireE
         (counts.observers, members, "reachability versions"),
         (counts.records, records_max, "reachability records"),
         (counts.clock, members, "clock entries"),
+        (counts.gone, members.saturating_add(counts.tombstones), "gone"),
         (counts.meta, META_BYTES_MAX, "meta bytes"),
     ];
     match bounds.into_iter().find(|(count, max, _)| count > max) {

@@ -23,7 +23,6 @@ use crate::bytes::WireError;
 use crate::bytes::{Reader, put_node};
 use crate::config::Limits;
 use crate::ident::UniqueAddress;
-use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::PackedGossip;
 use crate::membership::state::packed::sections::Sections;
 use crate::message::GossipBody;
@@ -31,36 +30,20 @@ use crate::message::GossipBody;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 
-/// A state, whom it is for, and whether that one understands who is gone.
-pub(super) struct Addressed<'a> {
-    pub(super) to: &'a UniqueAddress,
-    pub(super) gossip: &'a GossipBody,
-    pub(super) says_gone: bool,
-}
-
-/// Writes a state.
+/// Writes a state, and whom it is for.
 pub(super) fn put_addressed(
-    addressed: &Addressed<'_>,
+    to: &UniqueAddress,
+    gossip: &GossipBody,
     limits: &Limits,
     packer: &mut Packer,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let &Addressed {
-        to,
-        gossip,
-        says_gone,
-    } = addressed;
     put_node(out, to)?;
     packer.state.clear();
     match gossip {
-        GossipBody::Held(gossip) => write::put_state(gossip, says_gone, limits, &mut packer.state)?,
+        GossipBody::Held(gossip) => write::put_state(gossip, limits, &mut packer.state)?,
         // It has one written form, and these are its bytes.
-        GossipBody::Packed(packed) if says_gone || !packed.has_gone() => {
-            packer.state.extend_from_slice(packed.as_bytes());
-        }
-        GossipBody::Packed(packed) => {
-            write::put_state(&packed.open(&Gossip::new()), false, limits, &mut packer.state)?;
-        }
+        GossipBody::Packed(packed) => packer.state.extend_from_slice(packed.as_bytes()),
     }
     let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
     if let Some(packed) = packer.pack(limits) {

@@ -18,7 +18,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::META_BYTES_MAX;
 
 /// Counts, epoch, and the receiver in front.
-const HEAD_BYTES: usize = 32 + HOST_BYTES_MAX + 16;
+const HEAD_BYTES: usize = 34 + HOST_BYTES_MAX + 16;
 /// A name's length, host, port, uid, status, age, indexes of roles and version, seen bit, clock entry; a version of its own.
 const MEMBER_BYTES: usize = 1 + 12 + 9 + 1 + 10 + 1 + APP_VERSION_BYTES_MAX;
 const TOMBSTONE_BYTES: usize = 1 + 12 + GONE_BYTES;
@@ -45,7 +45,7 @@ pub(crate) fn has_room(gossip: &Gossip, limits: &Limits) -> bool {
         return true;
     }
     let mut exact = Vec::new();
-    put_state(gossip, true, limits, &mut exact).is_ok() && fits(exact.len())
+    put_state(gossip, limits, &mut exact).is_ok() && fits(exact.len())
 }
 
 /// The state's size if nothing in it were shared.

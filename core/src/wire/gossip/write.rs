@@ -19,7 +19,7 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::membership::state::packed::COUNTER_MAX;
-use crate::membership::state::packed::columns::{Counts, LAYOUT_GONE, LAYOUT_PLAIN, reach_code, status_code};
+use crate::membership::state::packed::columns::{Counts, LAYOUT, reach_code, status_code};
 use crate::membership::state::packed::roles::wire_roles;
 use crate::membership::state::reachability::Record;
 
@@ -31,16 +31,10 @@ struct Tables<'a> {
     app_versions: Vec<&'a str>,
 }
 
-/// Writes a state; who is gone only if `says_gone`, which the receiver must understand.
-pub(super) fn put_state(
-    gossip: &Gossip,
-    says_gone: bool,
-    limits: &Limits,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
+/// Writes a state.
+pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     let tables = Tables::of(gossip);
-    let says_gone = says_gone && !gossip.gone().is_empty();
-    out.extend_from_slice(&[if says_gone { LAYOUT_GONE } else { LAYOUT_PLAIN }, 0]);
+    out.extend_from_slice(&[LAYOUT, 0]);
     put_counts(gossip, &tables, limits, out)?;
     put_texts(out, tables.hosts.iter().copied(), "address")?;
     put_texts(out, tables.roles.iter().map(|role| role.as_str()), "role")?;
@@ -51,15 +45,7 @@ pub(super) fn put_state(
     put_nodes(out, &tables.hosts, gossip.tombstones().iter())?;
     put_reachability(gossip, out)?;
     put_clock(gossip, out)?;
-    if says_gone {
-        out.extend_from_slice(&count_u16(gossip.gone().len(), "gone")?.to_le_bytes());
-        let nodes = gossip.members().iter().map(|member| &member.node);
-        for (at, node) in nodes.chain(gossip.tombstones()).enumerate() {
-            if gossip.is_gone(node) {
-                out.extend_from_slice(&count_u16(at, "gone")?.to_le_bytes());
-            }
-        }
-    }
+    put_gone(gossip, out)?;
     out.extend_from_slice(gossip.meta());
     Ok(())
 }
@@ -116,9 +102,9 @@ fn put_counts(
         tombstones: gossip.tombstones().len(),
         observers: gossip.reachability().versions().len(),
         clock: gossip.version().len(),
+        gone: gossip.gone().len(),
         meta: gossip.meta().len(),
         records: gossip.reachability().records().len(),
-        has_gone: false,
     };
     check_counts(&counts, limits)?;
     let fields = [
@@ -130,6 +116,7 @@ fn put_counts(
         (counts.tombstones, "tombstones"),
         (counts.observers, "reachability versions"),
         (counts.clock, "clock entries"),
+        (counts.gone, "gone"),
         (counts.meta, "meta bytes"),
     ];
     for (count, what) in fields {
@@ -243,6 +230,20 @@ fn put_clock(gossip: &Gossip, out: &mut Vec<u8>) -> Result<(), WireError> {
     entries
         .iter()
         .try_for_each(|(_, counter)| put_counter(*counter, out))
+}
+
+/// The positions of who is gone among the members, then the removed.
+fn put_gone(gossip: &Gossip, out: &mut Vec<u8>) -> Result<(), WireError> {
+    if gossip.gone().is_empty() {
+        return Ok(());
+    }
+    let nodes = gossip.members().iter().map(|member| &member.node);
+    for (at, node) in nodes.chain(gossip.tombstones()).enumerate() {
+        if gossip.is_gone(node) {
+            out.extend_from_slice(&count_u16(at, "gone")?.to_le_bytes());
+        }
+    }
+    Ok(())
 }
 
 /// The positions of members that come in rising order.

@@ -26,40 +26,10 @@ pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
 pub const PROOF_BYTES_MAX: usize = 64;
 /// Nothing is proved in the handshake: TLS or Noise has seen to it below, or whoever can connect is believed.
 pub const AUTH_NONE: u8 = 0;
-/// Feature bit, reserved: the sender understands delta gossip.
-pub const FEATURE_DELTA_GOSSIP: u64 = 1;
-/// Feature bit, reserved: the sender understands eager push.
-pub const FEATURE_EAGER_PUSH: u64 = 1 << 1;
 /// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link dials none there.
-pub const FEATURE_BULK: u64 = 1 << 2;
-/// Feature bit: the sender reads states that say which members are gone (layout 2).
-pub const FEATURE_GONE: u64 = 1 << 3;
-/// Feature bit: I read the settings behind a question to join and behind its answer.
-pub const FEATURE_SETTINGS: u64 = 1 << 4;
-/// Feature: asks that say whose handlers wait for their answer.
-pub const FEATURE_ASK_CHAIN: u64 = 1 << 5;
-/// Feature: marks behind messages to entities, and hand-offs with numbers.
-pub const FEATURE_MARKS: u64 = 1 << 6;
-/// Feature: registrations and surveys in parts, where one frame cannot hold them.
-pub const FEATURE_PARTS: u64 = 1 << 7;
-/// Feature: tokens of placements, with a shard that is to be hosted and before a registration.
-pub const FEATURE_TOKENS: u64 = 1 << 8;
-/// Feature: hand-offs that tell an owner to kill what does not stop in time.
-pub const FEATURE_FORCE: u64 = 1 << 9;
-/// Feature: in explanations, where shards are wanted from outside, and whether both sides of a partition would run them.
-pub const FEATURE_WISHES: u64 = 1 << 10;
-/// What the links of every node of this version have: nobody is a member who cannot mark (`sharding.hand_off`).
-pub const FEATURES_REQUIRED: u64 = FEATURE_MARKS;
+pub const FEATURE_BULK: u64 = 1;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
-pub const FEATURES: u64 = FEATURE_BULK
-    | FEATURE_GONE
-    | FEATURE_SETTINGS
-    | FEATURE_ASK_CHAIN
-    | FEATURE_MARKS
-    | FEATURE_PARTS
-    | FEATURE_TOKENS
-    | FEATURE_FORCE
-    | FEATURE_WISHES;
+pub const FEATURES: u64 = FEATURE_BULK;
 
 /// What a link is for. Each side dials its own to a peer and writes only on those it dialed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

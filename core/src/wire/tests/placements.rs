@@ -1,19 +1,16 @@
-//! Where a shard is and why, to those who know of wishes and to those who do not.
+//! Where a shard is and why.
 
 use super::*;
-use crate::sharding::protocol::survey::{DECISIONS_MAX, PLAIN_DECISIONS_MAX};
-use crate::wire::handshake::FEATURE_WISHES;
+use crate::sharding::protocol::survey::DECISIONS_MAX;
 
 fn there(placement: Placement) -> Message {
     let placement = Some(placement);
     Message::Sharding(ShardingMsg::Survey(SurveyMsg::There { id: 4, placement }))
 }
 
-fn sent(placement: Placement, features: u64) -> Result<Vec<u8>, WireError> {
+fn sent(placement: Placement, limits: &Limits) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
-    let limits = Limits::default();
-    let written = Encoder::new().encode_for(features, &there(placement), 7, &limits, &mut bytes);
-    written.map(|()| bytes)
+    encode_message(&there(placement), 7, limits, &mut bytes).map(|()| bytes)
 }
 
 fn heard(bytes: &[u8]) -> Placement {
@@ -26,87 +23,47 @@ fn heard(bytes: &[u8]) -> Placement {
     }
 }
 
-/// A decision that every version knows.
-fn found(at_ms: u64) -> Decided {
-    let home = crate::fixture::node("a", 9);
-    let decision = ShardDecision::Found { home };
-    Decided { at_ms, decision }
-}
-
 #[test]
-fn who_does_not_know_of_wishes_is_told_the_rest() {
-    let plain = placement();
-    assert_eq!(sent(plain.clone(), 0), sent(plain, FEATURE_WISHES), "as ever");
-    let whole = Placement {
-        home: Some(crate::fixture::node("b", 9)),
-        is_moving: true,
-        ..wished_placement()
-    };
-    assert_eq!(heard(&sent(whole.clone(), FEATURE_WISHES).unwrap()), whole);
-    let moves = whole.decided[2].clone();
-    assert!(matches!(moves.decision, ShardDecision::Moves { .. }));
-    let rest = Placement {
-        may_run_twice: false,
-        wish: None,
-        decided: vec![moves],
-        ..whole.clone()
-    };
-    assert_eq!(heard(&sent(whole, 0).unwrap()), rest);
-}
-
-#[test]
-fn who_knows_of_five_decisions_is_told_the_last_five_that_it_knows() {
+fn as_many_decisions_are_told_as_a_coordinator_remembers() {
     let all = |count| Placement {
-        decided: (0..count as u64).map(found).collect(),
+        decided: (0..count as u64)
+            .map(|at_ms| Decided {
+                at_ms,
+                decision: ShardDecision::Unanswered,
+            })
+            .collect(),
         ..Placement::default()
     };
     let most = all(DECISIONS_MAX);
-    let last: Vec<u64> = heard(&sent(most.clone(), 0).unwrap())
-        .decided
-        .iter()
-        .map(|decided| decided.at_ms)
-        .collect();
-    assert_eq!(last, [3, 4, 5, 6, 7]);
-    assert_eq!(heard(&sent(most.clone(), FEATURE_WISHES).unwrap()), most);
-    let too_many = sent(all(DECISIONS_MAX + 1), FEATURE_WISHES);
+    assert_eq!(heard(&sent(most.clone(), &Limits::default()).unwrap()), most);
+    let too_many = sent(all(DECISIONS_MAX + 1), &Limits::default());
     assert_eq!(too_many, Err(WireError::Unencodable { what: "decisions" }));
-    let five = all(PLAIN_DECISIONS_MAX);
-    assert_eq!(sent(five.clone(), FEATURE_WISHES), sent(five, 0));
 }
 
 #[test]
-fn what_could_be_said_plainly_and_what_nobody_says_is_refused() {
-    let read = |body: &[u8]| {
-        let limits = Limits::default();
-        decode_message(0x0105, Lane::Control, body, &limits)
+fn what_nobody_says_is_refused() {
+    let read = |decided: &[u8]| {
+        let head = [&[4][..], &4_u64.to_le_bytes(), &[1, 0, 0, 0, 0]].concat();
+        decode_message(
+            0x0105,
+            Lane::Control,
+            &[&head, decided].concat(),
+            &Limits::default(),
+        )
     };
-    let body = |tag: u8, rest: &[u8]| [&[tag][..], &4_u64.to_le_bytes(), rest].concat();
-    // Nothing known, not moving, and then: no wish, no decisions.
-    assert!(read(&body(4, &[1, 0, 0, 0])).is_ok());
-    let plain = read(&body(6, &[0, 0, 0, 0, 0]));
-    assert_eq!(plain, Err(WireError::Malformed { what: "placement" }));
-    // Both sides would run it.
-    assert!(read(&body(6, &[0, 0, 1, 0, 0])).is_ok());
+    assert!(read(&[0]).is_ok());
     let unanswered = [&[0; 8][..], &[8]].concat();
-    let said = |head: &[u8], count: u8, decided: &[u8]| [head, &[count], decided].concat();
-    assert!(read(&body(6, &said(&[0, 0, 0, 0], 1, &unanswered))).is_ok());
+    assert!(read(&[&[1][..], &unanswered].concat()).is_ok());
     assert_eq!(
-        read(&body(4, &said(&[1, 0, 0], 1, &unanswered))),
-        Err(WireError::Malformed { what: "decision" }),
-        "who says 4 says what every version knows"
-    );
-    let nine = unanswered.repeat(9);
-    assert_eq!(
-        read(&body(6, &said(&[0, 0, 0, 0], 9, &nine))),
+        read(&[&[9][..], &unanswered.repeat(9)].concat()),
         Err(WireError::Malformed {
             what: "count of decisions"
         })
     );
     let address = [&[1, b'a'][..], &7_u16.to_le_bytes()].concat();
     for (why, is_known) in [(0, false), (1, true), (12, true), (13, false)] {
-        let decided = [&[0; 8][..], &[7], &address, &[why]].concat();
-        let read = read(&body(6, &said(&[0, 0, 0, 0], 1, &decided)));
-        assert_eq!(read.is_ok(), is_known, "{why}");
+        let decided = [&[1][..], &[0; 8], &[7], &address, &[why]].concat();
+        assert_eq!(read(&decided).is_ok(), is_known, "{why}");
     }
 }
 
@@ -141,6 +98,5 @@ fn an_answer_that_fits_no_frame_leaves_out_the_oldest_decisions() {
         control_frame_bytes_max: most,
         ..Limits::default()
     };
-    let written = Encoder::new().encode_for(FEATURE_WISHES, &there(fits), 7, &limits, &mut Vec::new());
-    assert_eq!(written, Ok(()));
+    assert!(sent(fits, &limits).is_ok());
 }

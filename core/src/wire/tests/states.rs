@@ -27,7 +27,7 @@ struct StateColumns {
     /// Member, status, version.
     records: Vec<(u16, u8, u64)>,
     clock: Vec<(u16, u64)>,
-    /// Written with layout 2 only: positions among the members, then the tombstones.
+    /// Positions among the members, then the tombstones.
     gone: Vec<u16>,
     meta: Vec<u8>,
     /// Overrides of the counts: position in the header, value.
@@ -54,14 +54,14 @@ impl StateColumns {
             observers: vec![(0, 3, 2), (2, 1, 0), (3, 9, 1)],
             records: vec![(1, 1, 3), (2, 2, 1), (0, 1, 9)],
             clock: vec![(0, 1), (3, COUNTER_MAX)],
-            gone: Vec::new(),
+            gone: vec![5],
             meta: b"meta".to_vec(),
             lies: Vec::new(),
             tail: Vec::new(),
         }
     }
 
-    fn counts(&self) -> [usize; 9] {
+    fn counts(&self) -> [usize; 10] {
         [
             self.hosts.len(),
             self.roles.len(),
@@ -71,6 +71,7 @@ impl StateColumns {
             self.tombstones.len(),
             self.observers.len(),
             self.clock.len(),
+            self.gone.len(),
             self.meta.len(),
         ]
     }
@@ -158,10 +159,7 @@ impl StateColumns {
         self.clock
             .iter()
             .for_each(|entry| out.extend(entry.1.to_le_bytes()));
-        if self.version[0] == 2 {
-            out.extend(u16::try_from(self.gone.len()).unwrap().to_le_bytes());
-            self.gone.iter().for_each(|at| out.extend(at.to_le_bytes()));
-        }
+        self.gone.iter().for_each(|at| out.extend(at.to_le_bytes()));
         out.extend(&self.meta);
         out.extend(&self.tail);
         out
@@ -311,7 +309,7 @@ fn b_18_rows_in_another_order_are_refused() {
 fn b_19_values_outside_their_range_are_refused() {
     check(
         "state version",
-        |s| s.version = [3, 0],
+        |s| s.version = [2, 0],
         malformed("state version"),
     );
     check("state flags", |s| s.version = [1, 1], malformed("state version"));
@@ -375,7 +373,8 @@ fn b_29_b_30_m_454_counts_and_duplicates() {
     check("app versions", lie(3, 5), exceeded("app versions"));
     check("observers", lie(6, 5), exceeded("reachability versions"));
     check("clock entries", lie(7, 5), exceeded("clock entries"));
-    check("meta", lie(8, META_BYTES_MAX + 1), exceeded("meta bytes"));
+    check("gone", lie(8, 7), exceeded("gone"));
+    check("meta", lie(9, META_BYTES_MAX + 1), exceeded("meta bytes"));
     check(
         "records",
         |s| s.records = vec![(1, 1, 1); 65],
@@ -474,14 +473,10 @@ fn b_13_b_16_a_state_that_is_too_long_or_too_short() {
 }
 
 #[test]
-fn who_is_gone_is_refused_in_a_second_form_and_of_members_that_stay() {
+fn who_is_gone_is_refused_in_another_order_and_of_members_that_stay() {
     fn gone(at: &'static [u16]) -> impl FnOnce(&mut StateColumns) {
-        move |state| {
-            state.version = [2, 0];
-            state.gone = at.to_vec();
-        }
+        move |state| state.gone = at.to_vec()
     }
-    check("nobody", gone(&[]), non_canonical("gone"));
     check("out of order", gone(&[4, 1]), non_canonical("gone"));
     check("twice", gone(&[1, 1]), duplicate("gone"));
     check("a member that is Up", gone(&[0]), malformed("gone"));

@@ -5,10 +5,8 @@ use crate::bytes::WireError;
 use crate::membership::state::member::Status;
 use crate::membership::state::reachability::Reach;
 
-/// The layout of a state in which nobody is gone.
-pub(crate) const LAYOUT_PLAIN: u8 = 1;
-/// The same, and who is gone. Written only where the link's features say that it is understood.
-pub(crate) const LAYOUT_GONE: u8 = 2;
+/// The layout of a state.
+pub(crate) const LAYOUT: u8 = 1;
 
 /// The fixed start of a state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,10 +19,9 @@ pub(crate) struct Counts {
     pub(crate) tombstones: usize,
     pub(crate) observers: usize,
     pub(crate) clock: usize,
+    pub(crate) gone: usize,
     pub(crate) meta: usize,
     pub(crate) records: usize,
-    /// Whether the state says who is gone.
-    pub(crate) has_gone: bool,
 }
 
 pub(crate) const fn status_code(status: Status) -> Result<u8, WireError> {

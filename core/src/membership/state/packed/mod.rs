@@ -63,11 +63,6 @@ impl PackedGossip {
         &self.bytes
     }
 
-    /// Whether the state says of members that they are gone.
-    pub(crate) fn has_gone(&self) -> bool {
-        self.sections().counts.has_gone
-    }
-
     /// How many members the state has.
     #[must_use]
     pub fn members(&self) -> usize {
@@ -176,7 +171,7 @@ impl<'b> StateForm for Sections<'b> {
             .chain(held.tombstones())
             .enumerate()
             .filter(|(at, _)| positions.next_if_eq(at).is_some());
-        !self.counts.has_gone || said.all(|(_, node)| held.is_gone(node))
+        self.counts.gone == 0 || said.all(|(_, node)| held.is_gone(node))
     }
 
     fn is_seen_within(&self, held: &Gossip) -> bool {

@@ -82,7 +82,7 @@ fn gone(
     members: &[Member],
     tombstones: &BTreeSet<UniqueAddress>,
 ) -> Arc<BTreeSet<UniqueAddress>> {
-    if !state.counts.has_gone && base.gone().is_empty() {
+    if state.counts.gone == 0 && base.gone().is_empty() {
         return Arc::clone(base.gone_arc());
     }
     let mut positions = state.gone.u16s().map(usize::from).peekable();

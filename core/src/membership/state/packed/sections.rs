@@ -7,7 +7,7 @@
     clippy::panic
 )]
 
-use super::columns::{Counts, LAYOUT_GONE, LAYOUT_PLAIN};
+use super::columns::{Counts, LAYOUT};
 use crate::bytes::WireError;
 use crate::bytes::nodes::{NodeColumns, Texts};
 use crate::bytes::{Column, Reader};
@@ -78,7 +78,7 @@ impl<'a> Sections<'a> {
             record_versions: reader.column(counts.records)?,
             clock: reader.column(counts.clock)?,
             counters: reader.column(counts.clock)?,
-            gone: read_gone(reader, &counts)?,
+            gone: reader.column(counts.gone)?,
             meta: reader.take(counts.meta)?,
         };
         reader.finish()?;
@@ -99,31 +99,12 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Who is gone. A layout with room for them names at least one: there is one form of each state.
-fn read_gone<'a>(reader: &mut Reader<'a>, counts: &Counts) -> Result<Column<'a, 2>, WireError> {
-    if !counts.has_gone {
-        return Ok(Column::default());
-    }
-    let count = usize::from(reader.u16()?);
-    if count == 0 {
-        return Err(WireError::NonCanonical { what: "gone" });
-    }
-    if count > counts.members.saturating_add(counts.tombstones) {
-        return Err(WireError::LimitExceeded { what: "gone" });
-    }
-    reader.column(count)
-}
-
 fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
-    let has_gone = match (reader.u8()?, reader.u8()?) {
-        (LAYOUT_PLAIN, 0) => false,
-        (LAYOUT_GONE, 0) => true,
-        _ => {
-            return Err(WireError::Malformed {
-                what: "state version",
-            });
-        }
-    };
+    if (reader.u8()?, reader.u8()?) != (LAYOUT, 0) {
+        return Err(WireError::Malformed {
+            what: "state version",
+        });
+    }
     let mut next = || reader.u16().map(usize::from);
     Ok(Counts {
         hosts: next()?,
@@ -134,8 +115,8 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
         tombstones: next()?,
         observers: next()?,
         clock: next()?,
+        gone: next()?,
         meta: next()?,
         records: usize::try_from(reader.u32()?).unwrap_or(usize::MAX),
-        has_gone,
     })
 }

@@ -213,3 +213,13 @@ fn i_100_what_a_coordinator_before_was_told_by_a_liar_is_stopped_once_the_next_o
     assert!(begins(S), "{effects:?}");
     assert!(!begins(ShardId(5)), "what it can have been given stays");
 }
+
+#[test]
+fn a_home_that_has_not_said_its_token_and_runs_the_shard_no_more_begins_it_with_a_new_one() {
+    let mut rig = Rig::active();
+    rig.register(&b(), &[S]);
+    assert_eq!(rig.stopped(&b()), vec![says(b(), host(S))]);
+    assert_eq!(tokens_of(&rig), [(S, Token::new(1, 1))]);
+    assert_eq!(rig.stopped(&b()), vec![says(b(), host(S))], "said again");
+    assert_eq!(tokens_of(&rig), [(S, Token::new(1, 1))]);
+}

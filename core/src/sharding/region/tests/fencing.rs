@@ -157,3 +157,13 @@ fn s_10_15_a_shard_that_was_given_during_a_pause_is_not_said_to_have_stopped() {
     let effects = rig.act(|region, shared| region.on_still_member(shared));
     assert!(effects.contains(&started()), "{effects:?}");
 }
+
+#[test]
+fn what_is_given_without_a_token_goes_on_with_its_own_or_is_given_again() {
+    let mut rig = Rig::registered(true);
+    assert_eq!(rig.given(Token::NONE), [stopped()], "nothing begins without one");
+    assert!(rig.region.shards.is_empty());
+    assert!(rig.given(FIRST).contains(&started()));
+    assert_eq!(rig.given(Token::NONE), [started()], "it goes on");
+    assert_eq!(rig.region.shards[&SHARD].token.token, FIRST);
+}

@@ -82,7 +82,10 @@ fn starts(slot: Slot, shard: ShardId, entity: &str) -> Effect {
         kind: KindId::of("files"),
         shard,
         entity: EntityId::from(entity),
-        token: PlacementToken::default(),
+        token: PlacementToken {
+            token: TOKEN,
+            is_stored: false,
+        },
     })
 }
 
