@@ -1,4 +1,6 @@
-//! What voters and owners of quorum logs say. Spec: sharding 10.7, 10.16, `docs/WIRE.md` 4.10.
+//! What voters and owners of quorum logs say. Of the logs that others open it names no entries and no snapshots: who writes a log decides
+//! what it holds, and a voter is believed of what it has accepted (`SECURITY.md`, 0x0121 and 0x0122), so that these stand in logs of its own.
+//! Spec: sharding 10.7, 10.16, `docs/WIRE.md` 4.10.
 
 use std::sync::Arc;
 
@@ -79,12 +81,12 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             let stores = stores(lie);
             voter(VoterBody::Elect { stores }, lie)
         }
-        Kind::Promise => request(lie, |_, _| Ask::Promise),
-        Kind::Read => request(lie, |lie, _| Ask::Read { from: place(lie) }),
-        Kind::Accept => request(lie, |lie, token| Ask::Accept {
+        Kind::Promise => request(lie, log, |_, _| Ask::Promise),
+        Kind::Read => request(lie, log, |lie, _| Ask::Read { from: place(lie) }),
+        Kind::Accept => request(lie, own_log, |lie, token| Ask::Accept {
             entries: vec![entry(lie, token)],
         }),
-        Kind::Keep => request(lie, |lie, token| {
+        Kind::Keep => request(lie, own_log, |lie, token| {
             let snapshot = snapshot(lie, token);
             Ask::Keep {
                 snapshot,
@@ -92,15 +94,19 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
                 bytes: lie.bytes().into(),
             }
         }),
-        Kind::Page => {
+        Kind::Page if lie.flag() => {
             let page = page(lie);
-            reply(lie, Said::Page(page))
+            reply(lie, own_log, Said::Page(page))
         }
-        Kind::Accepted => reply(lie, Said::Accepted),
-        Kind::Kept => reply(lie, Said::Kept),
+        Kind::Page => {
+            let page = empty_page(lie);
+            reply(lie, log, Said::Page(page))
+        }
+        Kind::Accepted => reply(lie, log, Said::Accepted),
+        Kind::Kept => reply(lie, log, Said::Kept),
         Kind::Refused => {
             let held = token(lie);
-            reply(lie, Said::Refused { held })
+            reply(lie, log, Said::Refused { held })
         }
     }
 }
@@ -128,15 +134,24 @@ fn stores(lie: &mut Lie<'_>) -> Arc<[StoreId]> {
 fn log(lie: &mut Lie<'_>) -> Arc<str> {
     match lie.one(&lie.known.logs) {
         Some(log) if lie.chance.per_mille(700) => log,
-        _ => Arc::from(format!("lie-{}", lie.chance.below(16))),
+        _ => own_log(lie),
     }
+}
+
+/// A log that nobody else opens.
+fn own_log(lie: &mut Lie<'_>) -> Arc<str> {
+    Arc::from(format!("lie-{}", lie.chance.below(16)))
 }
 
 fn token(lie: &mut Lie<'_>) -> Token {
     Token::new(lie.number(LOG_TERM), lie.number(LOG_TERM))
 }
 
-fn request(lie: &mut Lie<'_>, ask: impl FnOnce(&mut Lie<'_>, Token) -> Ask) -> Message {
+fn request(
+    lie: &mut Lie<'_>,
+    log: impl FnOnce(&mut Lie<'_>) -> Arc<str>,
+    ask: impl FnOnce(&mut Lie<'_>, Token) -> Ask,
+) -> Message {
     let token = token(lie);
     let ask = ask(lie, token);
     Msg::Request(Request {
@@ -150,7 +165,7 @@ fn request(lie: &mut Lie<'_>, ask: impl FnOnce(&mut Lie<'_>, Token) -> Ask) -> M
     .into()
 }
 
-fn reply(lie: &mut Lie<'_>, said: Said) -> Message {
+fn reply(lie: &mut Lie<'_>, log: impl FnOnce(&mut Lie<'_>) -> Arc<str>, said: Said) -> Message {
     Msg::Reply(Reply {
         log: log(lie),
         store: store(lie),
@@ -185,6 +200,16 @@ fn snapshot(lie: &mut Lie<'_>, token: Token) -> SnapshotHead {
         covers: lie.number(POSITION),
         token,
         parts: lie.number_u32(LOG_PART),
+    }
+}
+
+/// Nothing is there, or there is more.
+fn empty_page(lie: &mut Lie<'_>) -> Page {
+    let next = lie.flag().then(|| place(lie));
+    Page {
+        snapshot: None,
+        items: Vec::new(),
+        next,
     }
 }
 
