@@ -7,6 +7,7 @@ pub mod counter;
 pub mod deliveries;
 mod ending;
 mod gate;
+pub mod liars;
 pub mod likes;
 mod nodes;
 pub mod only_one;

@@ -87,6 +87,11 @@ impl Processes {
         self.places[index].process.is_some()
     }
 
+    /// The system's number of a node's process.
+    pub(crate) fn id(&self, index: usize) -> Option<u32> {
+        self.places[index].process.as_ref().map(ChildProcess::id)
+    }
+
     /// Starts a node's next process.
     pub(crate) fn start(&mut self, index: usize, arguments: Vec<OsString>) -> Result<(), String> {
         let introduction = self.authority.introduction().map_err(|error| error.to_string())?;

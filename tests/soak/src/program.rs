@@ -42,6 +42,8 @@ pub(crate) trait Program {
     const STATE: Option<&'static str> = None;
     /// What it says about `--bytes`, if the program knows that option, and the least, most and usual.
     const BYTES: Option<(&'static str, (usize, usize, usize))> = None;
+    /// What it says about `--messages`, if the program knows that option, and the least, most and usual.
+    const MESSAGES: Option<(&'static str, (u64, u64, u64))> = None;
     /// Where the tables of the nodes are in a database.
     const SCHEMA: &'static str = "";
     const EXIT: &'static str;
@@ -131,7 +133,7 @@ Options:
       --seconds N    {}, {least} to {most} (default {usual})
       --transport T  {}: what the nodes talk over (default {})
       --store DIR    {}
-{}{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
+{}{}{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
   -h, --help         print this
 
 Exit code: {}, 2 for a
@@ -148,6 +150,9 @@ mistake in the options.
         P::BYTES.map_or_else(String::new, |(about, (least, most, usual))| {
             format!("      --bytes N      {about}, {least} to {most} (default {usual})\n")
         }),
+        P::MESSAGES.map_or_else(String::new, |(about, (least, most, usual))| {
+            format!("      --messages N   {about}, {least} to {most} (default {usual})\n")
+        }),
         P::EXIT,
     )
 }
@@ -162,6 +167,8 @@ pub(crate) struct Options {
     pub(crate) state: State,
     /// Of a message; 0 for a program that has no `--bytes`.
     pub(crate) bytes: usize,
+    /// 0 for a program that has no `--messages`.
+    pub(crate) messages: u64,
     pub(crate) json: bool,
 }
 
@@ -270,6 +277,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
         postgres: None,
         state: State::default(),
         bytes: P::BYTES.map_or(0, |(_, (_, _, usual))| usual),
+        messages: P::MESSAGES.map_or(0, |(_, (_, _, usual))| usual),
         json: false,
     };
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -301,6 +309,13 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
                 options.bytes = parsed(&mut parser)?;
                 if !(least..=most).contains(&options.bytes) {
                     return Err(format!("--bytes takes {least} to {most}"));
+                }
+            }
+            Long("messages") if P::MESSAGES.is_some() => {
+                let (least, most, _) = P::MESSAGES.map_or((0, 0, 0), |(_, range)| range);
+                options.messages = parsed(&mut parser)?;
+                if !(least..=most).contains(&options.messages) {
+                    return Err(format!("--messages takes {least} to {most}"));
                 }
             }
             Long("json") => options.json = true,

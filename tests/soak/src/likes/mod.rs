@@ -243,6 +243,7 @@ mod tests {
             postgres: None,
             state: crate::stores::State::default(),
             bytes: 0,
+            messages: 0,
             json: true,
         };
         let code = ending::finish::<Likes>(&options, outcome.map_err(str::to_owned));
