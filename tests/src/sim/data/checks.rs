@@ -409,8 +409,9 @@ impl Sim {
                 let envelope = node.ddata().envelope(key);
                 let is_marked = |named: &&UniqueAddress| {
                     let marker = envelope.and_then(|envelope| envelope.pruning.get(*named));
+                    // One that never ends is none.
                     matches!(marker, Some(Pruning::Performed { obsolete_at_ms })
-                        if now_ms < obsolete_at_ms + SETTLED_AFTER_MS)
+                        if obsolete_at_ms.checked_add(SETTLED_AFTER_MS).is_some_and(|end| now_ms < end))
                 };
                 let mut strangers = named.iter().filter(|named| !members.contains(named));
                 if let Some(stranger) = strangers.find(|stranger| !is_marked(stranger)) {
