@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::entity::{Flow, Told, Transfer};
 use crate::ending::Judged;
+use crate::ledger::{Counts, line};
 
 /// All accounts, by their number.
 pub(super) type Readings = BTreeMap<u64, Told>;
@@ -39,10 +40,7 @@ pub(super) struct Ledger {
     into: BTreeMap<u64, Flow>,
     /// Sent and not acknowledged, by client and number.
     open: BTreeMap<(u64, u64), Transfer>,
-    pub(super) sent: u64,
-    pub(super) acknowledged: u64,
-    last_at: Option<Instant>,
-    longest_gap: Duration,
+    pub(super) counts: Counts,
 }
 
 /// How a run ended.
@@ -87,20 +85,14 @@ impl Ledger {
         self.out.entry(transfer.from).or_default().add(&transfer);
         self.into.entry(transfer.to).or_default().add(&transfer);
         self.open.insert((transfer.client, transfer.number), transfer);
-        self.sent += 1;
+        self.counts.sent += 1;
     }
 
     /// It was acknowledged.
     pub(super) fn acknowledged(&mut self, now: Instant, client: u64, number: u64) {
-        if self.open.remove(&(client, number)).is_none() {
-            return;
+        if self.open.remove(&(client, number)).is_some() {
+            self.counts.acknowledged(now);
         }
-        self.acknowledged += 1;
-        let gap = self
-            .last_at
-            .map_or(Duration::ZERO, |last| now.duration_since(last));
-        self.longest_gap = self.longest_gap.max(gap);
-        self.last_at = Some(now);
     }
 
     /// What was sent and not acknowledged.
@@ -112,9 +104,9 @@ impl Ledger {
     pub(super) fn judge(&self, found: &Readings) -> Verdict {
         let mut verdict = Verdict {
             accounts: found.len() as u64,
-            transfers: self.sent,
-            acknowledged: self.acknowledged,
-            longest_gap: self.longest_gap,
+            transfers: self.counts.sent,
+            acknowledged: self.counts.acknowledged,
+            longest_gap: self.counts.longest_gap,
             ..Verdict::default()
         };
         let named = [self.out.keys(), self.into.keys()].into_iter().flatten();
@@ -156,26 +148,25 @@ impl Judged for Verdict {
     }
 
     fn json(&self) -> String {
-        let fields = [
-            ("accounts", self.accounts),
-            ("transfers", self.transfers),
-            ("acknowledged", self.acknowledged),
-            ("resolved", self.resolved),
-            ("lost", self.lost),
-            ("doubled", self.doubled),
-            ("wrong", self.wrong),
-            ("kills", self.kills),
-            ("cuts", self.cuts),
-            ("stops", self.stops),
-            ("fallen", self.fallen),
-            ("refused", self.refused),
-            ("fenced", self.fenced),
-            ("resent", self.resent),
-            ("recovered", self.recovered),
-        ];
-        let fields = fields.map(|(name, value)| format!("\"{name}\":{value},"));
-        let (sum, gap) = (self.sum, self.longest_gap.as_millis());
-        format!("{{{}\"sum\":{sum},\"longest_gap_ms\":{gap}}}", fields.concat())
+        line(&[
+            ("accounts", &self.accounts),
+            ("transfers", &self.transfers),
+            ("acknowledged", &self.acknowledged),
+            ("resolved", &self.resolved),
+            ("lost", &self.lost),
+            ("doubled", &self.doubled),
+            ("wrong", &self.wrong),
+            ("kills", &self.kills),
+            ("cuts", &self.cuts),
+            ("stops", &self.stops),
+            ("fallen", &self.fallen),
+            ("refused", &self.refused),
+            ("fenced", &self.fenced),
+            ("resent", &self.resent),
+            ("recovered", &self.recovered),
+            ("sum", &self.sum),
+            ("longest_gap_ms", &self.longest_gap.as_millis()),
+        ])
     }
 }
 
@@ -237,7 +228,14 @@ mod tests {
             ledger.acknowledged(Instant::now(), one.client, one.number);
         }
         ledger.acknowledged(Instant::now(), 7, 4);
-        assert_eq!((ledger.sent, ledger.acknowledged, ledger.open().len()), (3, 3, 0));
+        assert_eq!(
+            (
+                ledger.counts.sent,
+                ledger.counts.acknowledged,
+                ledger.open().len()
+            ),
+            (3, 3, 0)
+        );
         let with = |some: &[Transfer]| readings(&[&[before], some].concat());
         assert_eq!(judged(&ledger, &with(&all)), (0, 0, 0));
         assert_eq!(judged(&ledger, &with(&all[..2])), (2, 0, 2), "here and there");

@@ -11,18 +11,13 @@ mod stalled;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use self::fleet::Fleet;
+use self::fleet::{Fleet, Transfers};
 use self::ledger::Verdict;
 use crate::ending::{self, Folder};
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::stores::Stores;
 use quorate_demo::hosts::Host;
-use quorate_demo::screen::Screen;
-use quorate_demo::trust::Authority;
-
-/// Without a terminal, how things stand is a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 
 /// Accounts of a run.
 const ACCOUNTS: u64 = 60;
@@ -75,18 +70,15 @@ pub fn main() -> ExitCode {
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
-    let started = Instant::now();
-    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let screen = Screen::new(options.json, started, LINE_EVERY);
     let stores = Stores::of_run(options, folder);
     let node = NodeOptions::first("bank", stage);
-    let mut fleet = Fleet::new((node, stores), authority, screen);
+    let mut fleet = Fleet::new(options, stage, node, Some(stores), Transfers::default())?;
     fleet.start_all()?;
     fleet
         .screen
         .say(format_args!("{NODES} nodes are up, over {}", stage.name));
     let found = fleet.read()?;
-    fleet.ledger.begin(found);
+    fleet.proof.ledger.begin(found);
     let went = work(&mut fleet, options.time);
     if went.is_err() {
         fleet.explain();
@@ -131,7 +123,7 @@ fn work(fleet: &mut Fleet, time: Duration) -> Result<(), String> {
         fleet.until_more_is_acknowledged()?;
     }
     fleet.screen.say("all nodes are killed at once");
-    (0..NODES).try_for_each(|index| fleet.kill(index))?;
+    fleet.kill_all()?;
     fleet.start_all()?;
     fleet.until_more_is_acknowledged()?;
     fleet.run_for(CALM)?;
@@ -150,11 +142,11 @@ fn happens(fleet: &mut Fleet, fault: Fault, index: usize) -> Result<(), String> 
             fleet
                 .screen
                 .say(format_args!("node {node} is cut off from the others"));
-            fleet.cut_off(index)
+            fleet.cut_off_until_it_ends(index)
         }
         Fault::StandsStill => {
             fleet.screen.say(format_args!("node {node} stands still"));
-            fleet.stand_still(index)
+            fleet.stands_still(index)
         }
     }
 }

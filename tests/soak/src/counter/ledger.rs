@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::ending::Judged;
+use crate::ledger::{Counts, line};
 
 /// What a counter says: its value, and the commands that have counted, ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,10 +33,7 @@ struct Line {
 pub(super) struct Ledger {
     base: Readings,
     lines: BTreeMap<u64, Line>,
-    pub(super) sent: u64,
-    pub(super) acknowledged: u64,
-    last_at: Option<Instant>,
-    longest_gap: Duration,
+    pub(super) counts: Counts,
     /// What an earlier run's counters lack, and have too much.
     before: (u64, u64),
 }
@@ -81,18 +79,13 @@ impl Ledger {
         let line = self.lines.entry(counter).or_default();
         line.sent += 1;
         line.sum += by;
-        self.sent += 1;
+        self.counts.sent += 1;
     }
 
     /// A client was told that it has counted.
     pub(super) fn acknowledged(&mut self, now: Instant, counter: u64) {
         self.lines.entry(counter).or_default().acknowledged += 1;
-        self.acknowledged += 1;
-        let gap = self
-            .last_at
-            .map_or(Duration::ZERO, |last| now.duration_since(last));
-        self.longest_gap = self.longest_gap.max(gap);
-        self.last_at = Some(now);
+        self.counts.acknowledged(now);
     }
 
     /// Holds everything against what the counters say now. A command that was sent and not acknowledged, because its client was
@@ -111,11 +104,11 @@ impl Ledger {
         }
         Verdict {
             counters: found.len() as u64,
-            commands: self.sent,
-            acknowledged: self.acknowledged,
+            commands: self.counts.sent,
+            acknowledged: self.counts.acknowledged,
             lost,
             doubled,
-            longest_gap: self.longest_gap,
+            longest_gap: self.counts.longest_gap,
             ..Verdict::default()
         }
     }
@@ -139,21 +132,19 @@ impl Judged for Verdict {
     }
 
     fn json(&self) -> String {
-        format!(
-            "{{\"counters\":{},\"commands\":{},\"acknowledged\":{},\"lost\":{},\"doubled\":{},\"passivated\":{},\"recovered\":{},\
-             \"homes\":{},\"moved\":{},\"alarms\":{},\"longest_gap_ms\":{}}}",
-            self.counters,
-            self.commands,
-            self.acknowledged,
-            self.lost,
-            self.doubled,
-            self.passivated,
-            self.recovered,
-            self.homes,
-            self.moved,
-            self.alarms,
-            self.longest_gap.as_millis()
-        )
+        line(&[
+            ("counters", &self.counters),
+            ("commands", &self.commands),
+            ("acknowledged", &self.acknowledged),
+            ("lost", &self.lost),
+            ("doubled", &self.doubled),
+            ("passivated", &self.passivated),
+            ("recovered", &self.recovered),
+            ("homes", &self.homes),
+            ("moved", &self.moved),
+            ("alarms", &self.alarms),
+            ("longest_gap_ms", &self.longest_gap.as_millis()),
+        ])
     }
 }
 

@@ -10,20 +10,15 @@ mod ledger;
 mod node;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use self::fleet::Fleet;
+use self::fleet::{Changes, Fleet};
 use self::ledger::{Left, Verdict};
 use crate::ending::{self, Folder};
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::stores::Stores;
 use quorate_demo::hosts::Host;
-use quorate_demo::screen::Screen;
-use quorate_demo::trust::Authority;
-
-/// Without a terminal, how things stand is a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 
 /// Counters of a run.
 const COUNTERS: u64 = 200;
@@ -82,15 +77,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
-    let started = Instant::now();
-    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let screen = Screen::new(options.json, started, LINE_EVERY);
     let stores = Stores::of_run(options, folder);
     let node = NodeOptions {
         state: options.state,
         ..NodeOptions::first("counter", stage)
     };
-    let mut fleet = Fleet::new((node, stores), authority, screen);
+    let mut fleet = Fleet::new(options, stage, node, Some(stores), Changes::default())?;
     fleet.start_all()?;
     fleet.screen.say(format_args!(
         "{NODES} nodes are up, over {}, state mode {}",
@@ -101,7 +93,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let found = fleet.read()?;
     // Until this run ends in good order, nobody knows more than that.
     Left::new(found.clone(), false).write(&folder.path().join(LEFT))?;
-    fleet.ledger.begin(found, left.as_ref());
+    fleet.proof.ledger.begin(found, left.as_ref());
     fleet.begin_alarms()?;
     if let Some(left) = left {
         let known = left.counters();
@@ -112,7 +104,7 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
     let went = work(&mut fleet, options.time / 5);
     if went.is_err() {
         // Nobody changes anything while it is read. The first error counts.
-        let _ = fleet.end();
+        let _ = fleet.halt();
     }
     let found = fleet.read()?;
     Left::new(found.clone(), true).write(&folder.path().join(LEFT))?;
@@ -150,7 +142,7 @@ fn work(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
     fleet.run_for(part)?;
     all_are_killed(fleet)?;
     fleet.run_for(part)?;
-    fleet.end()
+    fleet.halt()
 }
 
 fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
@@ -201,11 +193,11 @@ fn one_leaves(fleet: &mut Fleet) -> Result<(), String> {
 
 fn all_are_killed(fleet: &mut Fleet) -> Result<(), String> {
     fleet.start(LEAVES)?;
-    fleet.end()?;
+    fleet.halt()?;
     let homes = fleet.homes_at_rest()?;
     fleet.begin()?;
     fleet.screen.say("all nodes are killed at once");
-    (0..NODES).try_for_each(|index| fleet.kill(index))?;
+    fleet.kill_all()?;
     fleet.start_all()?;
     fleet
         .screen

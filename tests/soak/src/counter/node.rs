@@ -1,42 +1,31 @@
-//! One node process: hosts counters, has clients that change them all the time, tells its parent what they send and are told, and does
-//! as it is told. Every line it writes is one fact; `fleet` says what they mean.
+//! One node process: hosts counters and alarms, and has clients that change counters all the time.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_channel::Receiver;
-use futures_lite::future;
+use quorate_demo::hosts::Host;
 use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
-use quorate_driver::{Cluster, ClusterError, Kind, Region, Runtime, Security, StartError};
+use quorate_driver::{Adapter, Kind, Region, Runtime, Security, StartError};
 
 use super::COUNTERS;
 use super::alarm;
 use super::entity::{Client, Command, Counter, Told};
-use crate::gate::{self, Cuttable};
-use crate::program::{NODES, NodeOptions, READY, node_process, say};
+use crate::node::{Clients, Hosted, RETRY, SHARDS, TIMEOUT, Up, in_parts, pause, serve, start};
+use crate::program::{NODES, NodeOptions, node_process, say};
 use crate::stores::{State, VOTERS, with_store};
-use quorate_demo::hosts::Host;
 
 /// Tasks of one node that send commands.
 const CLIENTS: u8 = 4;
 /// Counters that are read at a time.
-const READERS: usize = 16;
+const READERS: u64 = 16;
 /// Between two commands of one client.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Before a command is sent again.
-const RETRY: Duration = Duration::from_millis(50);
-/// How long an ask waits. A command that was not answered is sent again under its number, and counts once.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two lines for the table.
-const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// Counters that a node keeps in memory, and for how long without a command: fewer and shorter than it takes until each is wanted again.
 const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
-/// More than five nodes need, so that each has its share.
-const SHARDS: u32 = 30;
 /// Where the tables are.
 pub(super) const SCHEMA: &str = "quorate_counter";
 
@@ -63,55 +52,32 @@ async fn node<H: Host>(
     security: Security,
     orders: Receiver<String>,
 ) -> Result<(), StartError> {
-    let environment = |what| move |error| StartError::Environment { what, error };
     let state = options.state;
-    let builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
-        .bind(&options.bind)
-        .security(security)
-        .fast_profile()
-        .config(move |config: &mut Config| {
+    let up = start::<H>(&options, security, |builder| {
+        let builder = builder.config(move |config: &mut Config| {
             alarm::remembering(config, state);
             // Nobody is Up alone and takes its own file for that of a majority.
             config.membership.min_nr_of_members = NODES;
             config.journal.voters = VOTERS;
         });
-    let builder = with_store(builder, &options, SCHEMA).map_err(environment("store"))?;
-    let cluster = builder.start().await?;
-    say(format_args!("listens {}", cluster.address().address()));
-    match &options.seed {
-        Some(seed) => cluster.join([seed]).await?,
-        None => cluster.join([cluster.address().address()]).await?,
-    }
-    cluster.up().await.map_err(|_| ClusterError::Stopped)?;
-    let counters = cluster
-        .register_event_sourced(kind(state)?, |_| Counter::default())
-        .await?;
-    let alarms = alarm::host(&cluster, state).await?;
-    say(format_args!("{READY}{}", cluster.address().address()));
-    let runtime = <H::Adapter as quorate_driver::Adapter>::runtime().map_err(environment("runtime"))?;
-    let first = u8::try_from(options.index).unwrap_or(0) * CLIENTS;
-    let node = Arc::new(Node {
-        counters,
-        alarms,
-        first_number: options.life.saturating_mul(1_000_000),
-        is_asking: AtomicBool::new(false),
-        open: AtomicUsize::new(0),
-        acknowledged: AtomicU64::new(0),
-        repeated: AtomicU64::new(0),
+        with_store(builder, &options, SCHEMA)
     });
+    let up = up.await?;
+    let node = Arc::new(Node {
+        counters: up
+            .cluster
+            .register_event_sourced(kind(state)?, |_| Counter::default())
+            .await?,
+        alarms: alarm::host(&up.cluster, state).await?,
+        first_number: options.life.saturating_mul(1_000_000),
+        clients: Clients::default(),
+    });
+    let first = u8::try_from(options.index).unwrap_or(0) * CLIENTS;
     for client in first..first + CLIENTS {
-        let (node, clock) = (Arc::clone(&node), runtime.clone());
-        runtime.spawn(async move { node.ask(client, &clock).await });
+        let (node, clock) = (Arc::clone(&node), up.runtime.clone());
+        up.runtime.spawn(async move { node.ask(client, &clock).await });
     }
-    let ended = async {
-        cluster.terminated().await;
-    };
-    let obeyed = async {
-        obey(&node, &cluster, &runtime, &orders).await;
-        let left = cluster.leave().await;
-        say(format_args!("left {}", left.is_ok_and(|left| left.is_graceful())));
-    };
-    future::or(ended, obeyed).await;
+    serve(&node, &up, &orders).await;
     Ok(())
 }
 
@@ -120,48 +86,29 @@ struct Node {
     alarms: Region<(), String>,
     /// Numbers of this process's clients are above those of every earlier one.
     first_number: u64,
-    is_asking: AtomicBool,
-    /// Commands under way.
-    open: AtomicUsize,
-    acknowledged: AtomicU64,
-    /// Asks that ended with an error, after which the command was sent again.
-    repeated: AtomicU64,
+    clients: Clients,
 }
 
 impl Node {
     /// One client: a command, a pause, for ever. It has one command open at a time, so the newest number says which have counted.
     async fn ask(&self, client: Client, runtime: &impl Runtime) {
-        let mut number = self.first_number;
-        loop {
-            runtime.sleep_until(runtime.now().mono + PAUSE).await;
-            if !self.is_asking.load(Ordering::SeqCst) {
-                continue;
-            }
-            number += 1;
-            self.open.fetch_add(1, Ordering::SeqCst);
+        for number in self.first_number + 1.. {
+            let _turn = self.clients.next(runtime, PAUSE).await;
             let (counter, by) = choose(client, number);
             say(format_args!("sent {counter} {by}"));
             let command = Command::Change { by, client, number };
             let told = self.until_answered(counter, command, runtime).await;
             let Told { recovered, node, .. } = told;
             say(format_args!("done {counter} {recovered} {node}"));
-            self.acknowledged.fetch_add(1, Ordering::SeqCst);
-            self.open.fetch_sub(1, Ordering::SeqCst);
+            self.clients.has_acknowledged();
         }
     }
 
     /// Sends a command until it is answered.
     async fn until_answered(&self, counter: u64, command: Command, runtime: &impl Runtime) -> Told {
         let counter = self.counters.entity(format!("counter-{counter}"));
-        loop {
-            match counter.ask(&command).timeout(TIMEOUT).await {
-                Ok(told) => return told,
-                Err(_) => {
-                    self.repeated.fetch_add(1, Ordering::SeqCst);
-                    runtime.sleep_until(runtime.now().mono + RETRY).await;
-                }
-            }
-        }
+        let ask = || async { counter.ask(&command).timeout(TIMEOUT).await };
+        self.clients.until_answered(runtime, ask).await
     }
 
     /// `alarm name home` for each, then `alarms`: it runs from then on, if it did not before.
@@ -173,7 +120,7 @@ impl Node {
                     say(format_args!("alarm {id} {home}"));
                     break;
                 }
-                runtime.sleep_until(runtime.now().mono + RETRY).await;
+                pause(runtime, RETRY).await;
             }
         }
         say(format_args!("alarms"));
@@ -193,7 +140,7 @@ impl Node {
 
     /// `value counter value changes recovered home` for every so many'th, from this one on.
     async fn read_some(&self, first: u64, runtime: &impl Runtime) {
-        for counter in (first..COUNTERS).step_by(READERS) {
+        for counter in (first..COUNTERS).step_by(READERS as usize) {
             let told = self.until_answered(counter, Command::Read, runtime).await;
             let Told {
                 value,
@@ -208,17 +155,35 @@ impl Node {
     }
 }
 
-/// Reads all counters, several at a time, and says `read` behind the last: beside what the node is at.
-fn read_all(node: &Arc<Node>, runtime: &impl Runtime) {
-    let left = Arc::new(AtomicUsize::new(READERS));
-    for first in (0..COUNTERS).take(READERS) {
-        let (node, clock, left) = (Arc::clone(node), runtime.clone(), Arc::clone(&left));
-        runtime.spawn(async move {
-            node.read_some(first, &clock).await;
-            if left.fetch_sub(1, Ordering::SeqCst) == 1 {
-                say(format_args!("read"));
-            }
-        });
+impl Hosted for Node {
+    fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Acknowledged, repeated, counters here, passivated, recovered, fenced.
+    async fn shown<A: Adapter>(&self, up: &Up<A>) -> Option<String> {
+        let stats = up.cluster.stats().await.ok()?;
+        let ((acknowledged, repeated), host) = (self.clients.counts(), stats.host);
+        Some(format!(
+            "{acknowledged} {repeated} {} {} {} {}",
+            host.entities,
+            stats.core.sharding.entities_passivated,
+            host.entities_recovered,
+            host.entities_fenced
+        ))
+    }
+
+    async fn obey<A: Adapter>(self: &Arc<Self>, up: &Up<A>, order: &str, _: &str) -> bool {
+        match order {
+            "read" => in_parts(&up.runtime, READERS, "read", |first| {
+                let (node, clock) = (Arc::clone(self), up.runtime.clone());
+                async move { node.read_some(first, &clock).await }
+            }),
+            "alarms" => self.ask_alarms(&up.runtime).await,
+            "running" => self.count_alarms().await,
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -227,51 +192,4 @@ fn choose(client: Client, number: u64) -> (u64, i64) {
     let mixed = (number << 8 | u64::from(client)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let by = if (mixed >> 20).is_multiple_of(3) { -1 } else { 1 };
     ((mixed >> 32) % COUNTERS, by)
-}
-
-/// Does what the parent says, and shows how things stand, until this node is to leave.
-async fn obey<A>(node: &Arc<Node>, cluster: &Cluster<A>, runtime: &impl Runtime, orders: &Receiver<String>) {
-    loop {
-        let due = async {
-            runtime.sleep_until(runtime.now().mono + SHOW_EVERY).await;
-            None
-        };
-        match future::or(async { orders.recv().await.ok() }, due)
-            .await
-            .as_deref()
-        {
-            None => show(node, cluster).await,
-            Some("go") => node.is_asking.store(true, Ordering::SeqCst),
-            Some("halt") => {
-                node.is_asking.store(false, Ordering::SeqCst);
-                while node.open.load(Ordering::SeqCst) > 0 {
-                    runtime.sleep_until(runtime.now().mono + PAUSE).await;
-                }
-                show(node, cluster).await;
-                say(format_args!("idle"));
-            }
-            Some("read") => read_all(node, runtime),
-            Some("alarms") => node.ask_alarms(runtime).await,
-            Some("running") => node.count_alarms().await,
-            Some("cut") => gate::cut(),
-            Some("leave") => return,
-            Some(other) => say(format_args!("unknown order {other}")),
-        }
-    }
-}
-
-/// `show acknowledged repeated here passivated recovered fenced`.
-async fn show<A>(node: &Node, cluster: &Cluster<A>) {
-    let Ok(stats) = cluster.stats().await else {
-        return;
-    };
-    say(format_args!(
-        "show {} {} {} {} {} {}",
-        node.acknowledged.load(Ordering::SeqCst),
-        node.repeated.load(Ordering::SeqCst),
-        stats.host.entities,
-        stats.core.sharding.entities_passivated,
-        stats.host.entities_recovered,
-        stats.host.entities_fenced
-    ));
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ending::Judged;
+use crate::ledger::line;
 
 /// What became of a job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +43,7 @@ impl Ledger {
     }
 
     /// It was taken.
-    pub(super) fn acknowledged(&mut self, name: &str) {
+    pub(super) fn took(&mut self, name: &str) {
         let job = self.jobs.entry(name.to_owned()).or_default();
         if !std::mem::replace(&mut job.is_acknowledged, true) {
             self.acknowledged += 1;
@@ -82,10 +83,14 @@ impl Judged for Verdict {
     }
 
     fn json(&self) -> String {
-        format!(
-            "{{\"jobs\":{},\"acknowledged\":{},\"lost\":{},\"doubled\":{},\"kills\":{},\"store\":\"{}\"}}",
-            self.jobs, self.acknowledged, self.lost, self.doubled, self.kills, self.store
-        )
+        line(&[
+            ("jobs", &self.jobs),
+            ("acknowledged", &self.acknowledged),
+            ("lost", &self.lost),
+            ("doubled", &self.doubled),
+            ("kills", &self.kills),
+            ("store", &format_args!("\"{}\"", self.store)),
+        ])
     }
 }
 
@@ -101,7 +106,7 @@ mod tests {
         }
         ledger.handled("a");
         for name in ["a", "b", "c"] {
-            ledger.acknowledged(name);
+            ledger.took(name);
         }
         assert_eq!((ledger.acknowledged, ledger.open), (3, 2));
         ledger.handled("b");

@@ -10,17 +10,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use self::fleet::Fleet;
-use self::ledger::Verdict;
+use self::ledger::{Ledger, Verdict};
 use crate::ending::{self, Folder};
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::stores::Stores;
 use quorate_demo::hosts::Host;
-use quorate_demo::screen::Screen;
-use quorate_demo::trust::Authority;
 
-/// Without a terminal, how things stand is a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 /// Between two kills.
 const CALM: Duration = Duration::from_secs(3);
 
@@ -60,16 +56,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
-    let started = Instant::now();
-    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let screen = Screen::new(options.json, started, LINE_EVERY);
     let stores = Stores::of_run(options, folder);
     let store = if stores.is_server() { "postgres" } else { "redb" };
     let node = NodeOptions {
         bytes: options.bytes,
         ..NodeOptions::first("deliveries", stage)
     };
-    let mut fleet = Fleet::new((node, stores), authority, screen);
+    let mut fleet = Fleet::new(options, stage, node, Some(stores), Ledger::default())?;
     fleet.start_all()?;
     fleet
         .screen
@@ -96,13 +89,15 @@ fn work(fleet: &mut Fleet, time: Duration) -> Result<(), String> {
             break;
         }
         fleet.run_for(CALM)?;
-        fleet.kill((round * 2) % NODES)?;
+        let node = (round * 2) % NODES;
+        fleet.screen.say(format_args!("node {} is killed", node + 1));
+        fleet.kill(node)?;
         fleet.until_more_is_acknowledged()?;
         fleet.start_all()?;
         fleet.until_more_is_acknowledged()?;
     }
     fleet.screen.say("all nodes are killed at once");
-    (0..NODES).try_for_each(|index| fleet.kill(index))?;
+    fleet.kill_all()?;
     fleet.start_all()?;
     fleet.until_more_is_acknowledged()?;
     fleet.run_for(CALM)?;

@@ -81,10 +81,7 @@ impl Ledger {
     }
 
     /// A process said something about an update.
-    pub(super) fn hear(&mut self, process: usize, line: &str) {
-        let Some((word, update)) = line.split_once(' ') else {
-            return;
-        };
+    pub(super) fn heard(&mut self, process: usize, word: &str, update: &str) {
         let loose = self.loose.entry(process).or_default();
         match word {
             "begin" => {
@@ -193,7 +190,8 @@ mod tests {
         let mut ledger = Ledger::after(dump(&["likes 0 10", "fan 0 old"]));
         lines
             .iter()
-            .for_each(|(process, line)| ledger.hear(*process, line));
+            .filter_map(|(process, line)| Some((*process, line.split_once(' ')?)))
+            .for_each(|(process, (word, update))| ledger.heard(process, word, update));
         ledger
     }
 

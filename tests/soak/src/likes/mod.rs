@@ -4,7 +4,6 @@
 mod fleet;
 mod ledger;
 mod node;
-mod table;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,10 +11,11 @@ use std::time::{Duration, Instant};
 use self::fleet::Fleet;
 use self::ledger::{Ledger, Verdict};
 use crate::ending;
+use crate::ledger::line;
+use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
+use crate::stores::Stores;
 use quorate_demo::hosts::Host;
-use quorate_demo::screen::Screen;
-use quorate_demo::trust::Authority;
 
 /// Which node stands still, is cut off, is killed; the first is the seed of all and goes through all of it unharmed.
 const STILL: usize = 1;
@@ -27,8 +27,6 @@ const FAULT_MAX: Duration = Duration::from_secs(6);
 const CONVERGE_MAX: Duration = Duration::from_secs(30);
 /// Between two looks whether they are.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// Without a terminal, how the nodes stand is a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 
 struct Likes;
 
@@ -84,49 +82,45 @@ impl ending::Judged for Outcome {
     }
 
     fn json(&self) -> String {
-        format!(
-            "{{\"nodes\":{NODES},\"updates\":{},\"acknowledged\":{},\"missing\":{},\"equal\":{},\"seconds\":{:.1}}}",
-            self.updates,
-            self.acknowledged,
-            self.verdict.missing,
-            self.is_equal,
-            self.took.as_secs_f64()
-        )
+        line(&[
+            ("nodes", &NODES),
+            ("updates", &self.updates),
+            ("acknowledged", &self.acknowledged),
+            ("missing", &self.verdict.missing),
+            ("equal", &self.is_equal),
+            ("seconds", &format_args!("{:.1}", self.took.as_secs_f64())),
+        ])
     }
 }
 
 fn run(options: &Options, stage: &Stage) -> Result<Outcome, String> {
     let started = Instant::now();
-    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let screen = Screen::new(options.json, started, LINE_EVERY);
     let node = NodeOptions::first("likes", stage);
-    let mut fleet = Fleet::new(node, options.store.clone(), authority, screen);
+    let stores = options.store.clone().map(Stores::Files);
+    let mut fleet = Fleet::new(options, stage, node, stores, Ledger::default())?;
     fleet.start_all()?;
     fleet
         .screen
         .say(format_args!("{NODES} nodes are up, over {}", stage.name));
     converge(&mut fleet)?;
     let base = fleet.dump(0)?;
-    fleet.ledger = Ledger::after(base);
-    fleet.tell_all("go");
+    fleet.proof = Ledger::after(base);
+    fleet.begin()?;
     faults(&mut fleet, options.time)?;
-    fleet.ask_all("halt", "idle")?;
+    fleet.halt()?;
     fleet.screen.say("nobody writes any more");
     let mut is_equal = converge(&mut fleet)?;
     if options.store.is_some() {
         fleet
             .screen
             .say("all nodes are killed at once, and started again");
-        // All writes were over before: nothing is unknown because of this.
-        let ledger = std::mem::take(&mut fleet.ledger);
-        (0..NODES).try_for_each(|index| fleet.kill(index))?;
-        fleet.ledger = ledger;
+        fleet.kill_all()?;
         fleet.start_all()?;
         is_equal &= converge(&mut fleet)?;
     }
     let found = fleet.dump(0)?;
-    let verdict = fleet.ledger.judge(&found);
-    let (updates, acknowledged) = (fleet.ledger.updates, fleet.ledger.acknowledged);
+    let verdict = fleet.proof.judge(&found);
+    let (updates, acknowledged) = (fleet.proof.updates, fleet.proof.acknowledged);
     let likes: u128 = found.likes.values().sum();
     fleet.screen.say(format_args!(
         "{updates} updates, {acknowledged} acknowledged, {} missing; {likes} likes and {} followers on every node",
@@ -166,9 +160,9 @@ fn faults(fleet: &mut Fleet, writing: Duration) -> Result<(), String> {
     fleet.run_for(part)?;
     fleet.screen.say(format_args!("node {} is killed", KILLED + 1));
     fleet.kill(KILLED)?;
+    fleet.proof.killed(KILLED);
     fleet.run_for(part / 2)?;
     fleet.start(KILLED)?;
-    fleet.tell(KILLED, "go");
     fleet
         .screen
         .say(format_args!("node {} is back, as a new process", KILLED + 1));
@@ -179,10 +173,9 @@ fn faults(fleet: &mut Fleet, writing: Duration) -> Result<(), String> {
 fn converge(fleet: &mut Fleet) -> Result<bool, String> {
     let began = Instant::now();
     loop {
-        let states = fleet.states()?;
-        let mut digests: Vec<&str> = states.iter().map(|shown| &*shown.digest).collect();
+        let mut digests = fleet.digests()?;
         digests.dedup();
-        if digests.len() == 1 && states.len() == NODES {
+        if digests.len() == 1 {
             let took = began.elapsed().as_secs_f64();
             fleet
                 .screen

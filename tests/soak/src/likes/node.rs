@@ -1,25 +1,23 @@
-//! One node process: likes posts and follows fans on its own, tells its parent about each update, and does as it is told. Every
-//! line it writes is one fact; `ledger` says what they mean.
+//! One node process: likes posts and follows fans on its own, and tells its parent about each update. `ledger` says what its lines mean.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_channel::Receiver;
-use futures_lite::future;
 use quorate_core::ddata::crdt::{Data as CoreData, GCounter, OrSet};
 use quorate_core::ddata::state::key::Pattern;
 use quorate_core::wire;
+use quorate_demo::hosts::Host;
 use quorate_driver::data::{Counter, Data, DataKind, DataReadError, DataWriteError, Read, Set, Write};
-use quorate_driver::{Cluster, ClusterError, Runtime, Security, StartError};
+use quorate_driver::{Adapter, Runtime, Security, StartError};
 use quorate_store_redb::Redb;
 
-use crate::gate::{self, Cuttable};
-use crate::program::{NodeOptions, READY, node_process, say};
-use quorate_demo::hosts::Host;
+use crate::node::{Clients, Hosted, Up, serve, start};
+use crate::program::{NodeOptions, node_process, say};
 
 /// Posts that are liked and followed.
 pub(super) const POSTS: usize = 4;
@@ -31,8 +29,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 const FANS_KEPT: usize = 100;
 /// How long a write waits for a majority.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Between two lines for the table.
-const SHOW_EVERY: Duration = Duration::from_millis(250);
 
 /// The bytes of a value beside the value: equal replicas have equal bytes.
 struct RawCounter;
@@ -93,11 +89,8 @@ async fn node<H: Host>(
     orders: Receiver<String>,
 ) -> Result<(), StartError> {
     let keeps = options.store.is_some();
-    let mut builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
-        .bind(&options.bind)
-        .security(security)
-        .fast_profile()
-        .config(move |config| {
+    let up = start::<H>(&options, security, |builder| {
+        let builder = builder.config(move |config| {
             // Nobody who stands still or is cut off for some seconds is to be downed.
             config.downing.stable_after = Some(Duration::from_secs(60));
             config.ddata.gossip_interval = Duration::from_millis(500);
@@ -108,49 +101,31 @@ async fn node<H: Host>(
                     .collect();
             }
         });
-    if let Some(path) = &options.store {
-        let store = Redb::open(path).map_err(|error| StartError::Environment { what: "store", error })?;
-        builder = builder.store(store);
-    }
-    let cluster = builder.start().await?;
-    match &options.seed {
-        Some(seed) => cluster.join([seed]).await?,
-        None => cluster.join([cluster.address().address()]).await?,
-    }
-    cluster.up().await.map_err(|_| ClusterError::Stopped)?;
-    say(format_args!("{READY}{}", cluster.address().address()));
-    let runtime =
-        <H::Adapter as quorate_driver::Adapter>::runtime().map_err(|error| StartError::Environment {
-            what: "runtime",
-            error,
-        })?;
+        Ok(match &options.store {
+            Some(path) => builder.store(Redb::open(path)?),
+            None => builder,
+        })
+    });
+    let up = up.await?;
     let node = Arc::new(Node {
-        data: cluster.data(),
+        data: up.cluster.data(),
         name: format!("n{}-{}", options.index, options.life),
-        is_writing: AtomicBool::new(false),
-        open: AtomicUsize::new(0),
+        clients: Clients::default(),
         updates: AtomicU64::new(0),
-        acknowledged: AtomicU64::new(0),
     });
     for writer in 0..WRITERS {
-        let (node, clock) = (Arc::clone(&node), runtime.clone());
-        runtime.spawn(async move { node.write(writer, &clock).await });
+        let (node, clock) = (Arc::clone(&node), up.runtime.clone());
+        up.runtime.spawn(async move { node.write(writer, &clock).await });
     }
-    let ended = async {
-        cluster.terminated().await;
-    };
-    future::or(ended, node.obey(&runtime, &orders)).await;
+    serve(&node, &up, &orders).await;
     Ok(())
 }
 
 struct Node {
     data: Data,
     name: String,
-    is_writing: AtomicBool,
-    /// Updates under way.
-    open: AtomicUsize,
+    clients: Clients,
     updates: AtomicU64,
-    acknowledged: AtomicU64,
 }
 
 /// What an update does, as the ledger writes it.
@@ -182,13 +157,8 @@ impl Node {
     /// One writer: an update, a pause, for ever.
     async fn write(&self, writer: u64, runtime: &impl Runtime) {
         let mut fans: VecDeque<(usize, String)> = VecDeque::new();
-        let mut count = 0_u64;
-        loop {
-            runtime.sleep_until(runtime.now().mono + PAUSE).await;
-            if !self.is_writing.load(Ordering::SeqCst) {
-                continue;
-            }
-            count += 1;
+        for count in 1_u64.. {
+            let _turn = self.clients.next(runtime, PAUSE).await;
             // Any spread will do, as long as every post and every kind of update has its turn.
             let post = (count.wrapping_mul(7) + writer) as usize % POSTS;
             let update = match count % 4 {
@@ -207,7 +177,6 @@ impl Node {
 
     /// Makes an update and tells what became of it. Says whether it was acknowledged.
     async fn update(&self, update: &Update) -> bool {
-        self.open.fetch_add(1, Ordering::SeqCst);
         self.updates.fetch_add(1, Ordering::SeqCst);
         say(format_args!("begin {update}"));
         let result = match update {
@@ -218,47 +187,17 @@ impl Node {
         let is_done = result.is_ok();
         match result {
             Ok(()) => {
-                self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                self.clients.has_acknowledged();
                 say(format_args!("done {update}"));
             }
             Err(error) if DataWriteError::is_applied(&error) => say(format_args!("open {update}")),
             Err(_) => say(format_args!("void {update}")),
         }
-        self.open.fetch_sub(1, Ordering::SeqCst);
         is_done
     }
 
-    /// Does what the parent says, and shows how things stand.
-    async fn obey(&self, runtime: &impl Runtime, orders: &Receiver<String>) {
-        loop {
-            let due = async {
-                runtime.sleep_until(runtime.now().mono + SHOW_EVERY).await;
-                None
-            };
-            match future::or(async { orders.recv().await.ok() }, due)
-                .await
-                .as_deref()
-            {
-                None => self.show("show").await,
-                Some("go") => self.is_writing.store(true, Ordering::SeqCst),
-                Some("halt") => {
-                    self.is_writing.store(false, Ordering::SeqCst);
-                    while self.open.load(Ordering::SeqCst) > 0 {
-                        runtime.sleep_until(runtime.now().mono + PAUSE).await;
-                    }
-                    say(format_args!("idle"));
-                }
-                Some("cut") => gate::cut(),
-                Some("heal") => gate::heal(),
-                Some("state") => self.show("state").await,
-                Some("dump") => self.dump().await,
-                Some(other) => say(format_args!("unknown order {other}")),
-            }
-        }
-    }
-
-    /// `WORD updates acknowledged likes fans digest`.
-    async fn show(&self, word: &str) {
+    /// All likes, all followers, and a digest of the bytes of both.
+    async fn held(&self) -> (u128, usize, u64) {
         let (mut likes, mut fans) = (0_u128, 0);
         let mut digest = DefaultHasher::new();
         for post in 0..POSTS {
@@ -271,13 +210,7 @@ impl Node {
                 digest.write(&bytes);
             }
         }
-        let (updates, acknowledged) = (&self.updates, &self.acknowledged);
-        say(format_args!(
-            "{word} {} {} {likes} {fans} {:016x}",
-            updates.load(Ordering::SeqCst),
-            acknowledged.load(Ordering::SeqCst),
-            digest.finish()
-        ));
+        (likes, fans, digest.finish())
     }
 
     /// Every value, then `end`.
@@ -291,5 +224,27 @@ impl Node {
             }
         }
         say(format_args!("end"));
+    }
+}
+
+impl Hosted for Node {
+    fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Updates, acknowledged, likes, followers, digest.
+    async fn shown<A: Adapter>(&self, _: &Up<A>) -> Option<String> {
+        let (likes, fans, digest) = self.held().await;
+        let (updates, (acknowledged, _)) = (self.updates.load(Ordering::SeqCst), self.clients.counts());
+        Some(format!("{updates} {acknowledged} {likes} {fans} {digest:016x}"))
+    }
+
+    async fn obey<A: Adapter>(self: &Arc<Self>, _: &Up<A>, order: &str, _: &str) -> bool {
+        match order {
+            "state" => say(format_args!("state {:016x}", self.held().await.2)),
+            "dump" => self.dump().await,
+            _ => return false,
+        }
+        true
     }
 }

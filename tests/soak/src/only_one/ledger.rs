@@ -8,6 +8,7 @@ use quorate_core::token::Token;
 
 use super::book::{Invoice, Reply, Request};
 use crate::ending::Judged;
+use crate::ledger::{Counts, line};
 
 /// Everything that was said.
 #[derive(Debug, Default)]
@@ -20,9 +21,7 @@ pub(super) struct Ledger {
     pub(super) refused: u64,
     /// Numbers as clients were told them.
     numbers: BTreeMap<String, BTreeSet<u64>>,
-    pub(super) acknowledged: u64,
-    last_at: Option<Instant>,
-    longest_gap: Duration,
+    pub(super) counts: Counts,
 }
 
 /// How a run ended.
@@ -62,13 +61,8 @@ impl Ledger {
 
     /// A client was told its order's number.
     pub(super) fn acknowledged(&mut self, now: Instant, order: &str, number: u64) {
-        self.acknowledged += 1;
         self.numbers.entry(order.to_owned()).or_default().insert(number);
-        let gap = self
-            .last_at
-            .map_or(Duration::ZERO, |last| now.duration_since(last));
-        self.longest_gap = self.longest_gap.max(gap);
-        self.last_at = Some(now);
+        self.counts.acknowledged(now);
     }
 
     /// Holds everything against the book, in the order of its numbers.
@@ -93,12 +87,12 @@ impl Ledger {
         Verdict {
             instances: self.instances.len(),
             invoices: invoices.len(),
-            acknowledged: self.acknowledged,
+            acknowledged: self.counts.acknowledged,
             missing: told().filter(is_missing).count() as u64,
             doubled: (twice_in_the_book + twice_told) as u64,
             lower_tokens_accepted: self.lower_tokens_accepted.max(lower_in_the_book as u64),
             refused: self.refused,
-            longest_gap: self.longest_gap,
+            longest_gap: self.counts.longest_gap,
             stuck,
         }
     }
@@ -119,17 +113,15 @@ impl Judged for Verdict {
     }
 
     fn json(&self) -> String {
-        format!(
-            "{{\"instances\":{},\"invoices\":{},\"acknowledged\":{},\"missing\":{},\"doubled\":{},\
-             \"lower_tokens_accepted\":{},\"longest_gap_ms\":{}}}",
-            self.instances,
-            self.invoices,
-            self.acknowledged,
-            self.missing,
-            self.doubled,
-            self.lower_tokens_accepted,
-            self.longest_gap.as_millis()
-        )
+        line(&[
+            ("instances", &self.instances),
+            ("invoices", &self.invoices),
+            ("acknowledged", &self.acknowledged),
+            ("missing", &self.missing),
+            ("doubled", &self.doubled),
+            ("lower_tokens_accepted", &self.lower_tokens_accepted),
+            ("longest_gap_ms", &self.longest_gap.as_millis()),
+        ])
     }
 }
 

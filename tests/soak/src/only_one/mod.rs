@@ -9,20 +9,16 @@ mod ledger;
 mod node;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::book::Book;
-use self::fleet::Fleet;
+use self::fleet::{Fleet, Invoices};
 use self::ledger::Verdict;
 use crate::ending::{self, Folder};
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
+use crate::stores::Stores;
 use quorate_demo::hosts::Host;
-use quorate_demo::screen::Screen;
-use quorate_demo::trust::Authority;
-
-/// Without a terminal, how things stand is a line at most this often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 
 struct OnlyOne;
 
@@ -57,13 +53,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, String> {
-    let started = Instant::now();
-    let authority = Authority::new(stage.has_certificates).map_err(|error| error.to_string())?;
-    let screen = Screen::new(options.json, started, LINE_EVERY);
     let node = NodeOptions::first("only-one", stage);
     let book = Book::open(&folder.path().join("book.redb"))?;
-    let stores = folder.stays().then(|| folder.path().to_owned());
-    let mut fleet = Fleet::new((node, stores), authority, book, screen)?;
+    let stores = folder.stays().then(|| Stores::Files(folder.path().to_owned()));
+    let mut fleet = Fleet::new(options, stage, node, stores, Invoices::in_book(book))?;
+    fleet.look_into_the_book()?;
     fleet.start_all()?;
     fleet
         .screen
@@ -82,7 +76,7 @@ fn work(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
     fleet.run_for(part)?;
     the_oldest_leaves(fleet)?;
     fleet.run_for(part)?;
-    fleet.end()
+    fleet.halt()
 }
 
 fn the_oldest_is_killed(fleet: &mut Fleet) -> Result<(), String> {
@@ -105,7 +99,7 @@ fn the_oldest_is_cut_off(fleet: &mut Fleet) -> Result<(), String> {
         "node {}, where it runs, is cut off; what its instance writes is held up on its way to the book",
         index + 1
     ));
-    fleet.cut_off(index)?;
+    fleet.cut_off_with_a_write(index)?;
     fleet.until_it_runs_elsewhere(index)?;
     fleet.release(index);
     fleet.until_it_ended(index)?;
@@ -122,7 +116,7 @@ fn the_oldest_leaves(fleet: &mut Fleet) -> Result<(), String> {
     fleet
         .screen
         .say(format_args!("node {}, where it runs, leaves", index + 1));
-    fleet.leave(index)?;
+    fleet.leave(index);
     fleet.until_it_runs_elsewhere(index)?;
     fleet.until_it_ended(index)
 }
