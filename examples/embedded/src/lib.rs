@@ -15,6 +15,7 @@
 //! [`small`] has settings for a few boards, `tests/boards.rs` measures what a board holds with them. Allocations come and go
 //! with messages, so take an allocator that merges free blocks. An allocation that fails ends the program: leave room.
 #![no_std]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 
