@@ -8,6 +8,7 @@ static ROWS: [Row; 2] = rows! {
     "lower_terms": [
         &[],
         &["--store", "nowhere", "--postgres", "host=nowhere"],
+        &["5", "--store", "/dev/null", "--ca", "nowhere.pem", "--kind", "Kind"],
         &["5", "--store", "nowhere.redb", "--kind", "Kind"],
         &["many"],
     ],
@@ -33,7 +34,20 @@ fn help_is_printed_and_is_no_mistake() {
 fn a_server_that_cannot_be_reached_is_named_at_once() {
     // Nobody listens there.
     let server = "host=127.0.0.1 port=1 user=nobody";
-    command_lines::cannot_begin(&ROWS[1], &["--postgres", server, "node-1", "Kind"], "");
+    let node = ["--postgres", server, "node-1", "Kind"];
+    command_lines::cannot_begin(&ROWS[1], &node, "connection refused");
+    let node = ["7", "--postgres", server, "--node", "node-1", "--kind", "Kind"];
+    command_lines::cannot_begin(&ROWS[0], &node, "connection refused");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_named_in_time() {
+    let silent = quorate_programs::Silent::new();
+    let server = silent.server();
+    let node = ["--postgres", &server, "node-1", "Kind"];
+    command_lines::cannot_begin(&ROWS[1], &node, "in time");
+    let node = ["7", "--postgres", &server, "--node", "node-1", "--kind", "Kind"];
+    command_lines::cannot_begin(&ROWS[0], &node, "in time");
 }
 
 #[test]
@@ -41,5 +55,6 @@ fn a_damaged_store_is_named_at_once() {
     let folder = Directory::new("damaged-file");
     let file = folder.path().to_owned() + "/node.redb";
     std::fs::write(&file, [7; 5_000]).unwrap();
-    command_lines::cannot_begin(&ROWS[1], &[&file, "Kind"], "");
+    command_lines::cannot_begin(&ROWS[1], &[&file, "Kind"], "redb");
+    command_lines::cannot_begin(&ROWS[0], &["7", "--store", &file, "--kind", "Kind"], "redb");
 }

@@ -4,7 +4,7 @@
 
 pub mod command_lines;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -15,10 +15,35 @@ use std::time::{Duration, Instant};
 /// How long anything here may take on a machine that is busy with other tests.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
+/// Says past the capture of the tests' output that a test was not run, and why.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// One test of a program at a time: each starts several processes that watch each other with tight timings.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server's port that takes connections and says nothing.
+#[derive(Debug)]
+pub struct Silent(std::net::TcpListener);
+
+impl Silent {
+    /// Listens.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it listens")]
+    pub fn new() -> Self {
+        Self(std::net::TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// Where, as PostgreSQL's clients are told.
+    #[must_use]
+    pub fn server(&self) -> String {
+        let port = self.0.local_addr().unwrap().port();
+        format!("host=127.0.0.1 port={port} user=nobody")
+    }
 }
 
 /// A running program.

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::program::FAILED;
+use crate::program::{FAILED, NO_ROOM};
 use quorate_demo::process::ChildProcess;
 use quorate_demo::trust::Authority;
 
@@ -144,6 +144,9 @@ impl Processes {
             Ok(heard) => heard,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
         };
+        if let Some(cause) = line.as_deref().and_then(|line| line.strip_prefix(NO_ROOM)) {
+            return Err(format!("node {}: its store has no room: {cause}", who + 1));
+        }
         let place = &mut self.places[who];
         if let Some(failure) = line.as_deref().and_then(|line| line.strip_prefix(FAILED)) {
             place.failure = Some(failure.to_owned());

@@ -24,6 +24,8 @@ pub(crate) const NODES: usize = 5;
 pub(crate) const READY: &str = "ready ";
 /// What the last line of a node begins with that ends because of a mistake or a fault.
 pub(crate) const FAILED: &str = "failed: ";
+/// What a node's line begins with that says that its store's disk is full: the program ends.
+pub(crate) const NO_ROOM: &str = "no room: ";
 /// How long a process may take until it is Up.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(30);
 

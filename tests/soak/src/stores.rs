@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
 use quorate_driver::core::{Config, RememberStore, StoreMode};
-use quorate_driver::{ClusterBuilder, Security, Store, StoreFault};
+use quorate_driver::{ClusterBuilder, Security, Store, StoreFault, StoreScope};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 
 use crate::ending::Folder;
-use crate::program::{NODES, NodeOptions, Options, Program};
+use crate::program::{NO_ROOM, NODES, NodeOptions, Options, Program, one_line, say};
 
 /// What stands before a server in place of a file.
 const POSTGRES: &str = "postgres:";
@@ -181,10 +182,35 @@ impl Opened {
     }
 }
 
+/// A store that has the whole program end as soon as its disk is full: a node would wait for room, and the program for that.
+#[derive(Debug)]
+pub(crate) struct EndsIfFull<S>(pub(crate) S);
+
+impl<S: Store> Store for EndsIfFull<S> {
+    fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
+        ends_if_full(self.0.open())
+    }
+
+    fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
+        ends_if_full(self.0.commit(orders))
+    }
+
+    fn scope(&self) -> StoreScope {
+        self.0.scope()
+    }
+}
+
+fn ends_if_full<T>(done: Result<T, StoreFault>) -> Result<T, StoreFault> {
+    if let Err(StoreFault::Full(error)) = &done {
+        say(format_args!("{NO_ROOM}{}", one_line(error)));
+    }
+    done
+}
+
 /// The same builder with a file that votes.
 pub(crate) fn with_file<A>(builder: ClusterBuilder<A, Security>, file: Redb) -> ClusterBuilder<A, Security> {
     let voters = |config: &mut Config| config.journal.voters = VOTERS;
-    builder.store(file).config(voters)
+    builder.store(EndsIfFull(file)).config(voters)
 }
 
 /// The same builder with what keeps the logs.
@@ -195,6 +221,6 @@ pub(crate) fn with_store<A>(
 ) -> std::io::Result<ClusterBuilder<A, Security>> {
     Ok(match Opened::of(options, schema)? {
         Opened::File(file) => with_file(builder, file),
-        Opened::Server(server) => builder.store(*server),
+        Opened::Server(server) => builder.store(EndsIfFull(*server)),
     })
 }

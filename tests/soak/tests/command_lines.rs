@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[cfg(target_os = "linux")]
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quorate_programs::command_lines::{self, Row};
 use quorate_programs::{Directory, rows};
@@ -57,14 +57,20 @@ fn a_server_that_cannot_be_reached_is_named_at_once() {
     // Nobody listens there.
     let server = "host=127.0.0.1 port=1 user=nobody";
     for name in ["bank", "counter", "deliveries"] {
-        cannot_begin(name, &["--postgres", server], "connect");
+        cannot_begin(name, &["--postgres", server], "connection refused");
         cannot_begin(
             name,
             &["--postgres", "host=/nowhere user=nobody", "--json"],
-            "connect",
+            "no such file",
         );
         cannot_begin(name, &["--postgres", "pigeons"], "server");
     }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_named_in_time() {
+    let silent = quorate_programs::Silent::new();
+    cannot_begin("counter", &["--postgres", &silent.server()], "in time");
 }
 
 #[test]
@@ -85,29 +91,47 @@ fn a_store_where_no_folder_can_be_made_is_named_at_once() {
     }
 }
 
-/// In a file system of its own that is full: where this process may mount one.
+/// What a program with five nodes says that keeps its files on a disk of this size: where this process may mount one.
+#[cfg(target_os = "linux")]
+fn on_a_disk_of(size: &str, name: &str) -> Option<(quorate_programs::Ended, Duration)> {
+    let folder = Directory::new(&format!("{size}-{name}"));
+    let run = |program: &str| {
+        let mount = format!("mount -t tmpfs -o size={size} none {}", folder.path());
+        let script = format!("{mount} && exec {program}");
+        Program::start("unshare", &["-m", "sh", "-c", &script]).end()
+    };
+    if run("true").code != Some(0) {
+        quorate_programs::skipped("no file system can be mounted here");
+        return None;
+    }
+    let begun = Instant::now();
+    let ended = run(&format!("{} --json --store {}", row(name).path, folder.path()));
+    Some((ended, begun.elapsed()))
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named_at_once() {
-    let folder = Directory::new("full");
-    let mounted = |program: &str| {
-        format!(
-            "mount -t tmpfs -o size=64k none {} && exec {program}",
-            folder.path()
-        )
-    };
-    let run = |script: &str| Program::start("unshare", &["-m", "sh", "-c", script]).end();
-    if run(&mounted("true")).code != Some(0) {
-        return eprintln!("skipped: no file system can be mounted here");
-    }
     for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
-        let begun = Instant::now();
-        let ended = run(&mounted(&format!("{} --store {}", row(name).path, folder.path())));
+        let Some((ended, took)) = on_a_disk_of("64k", name) else {
+            return;
+        };
         let said: Vec<&str> = ended.stderr.lines().collect();
         assert_eq!((ended.code, said.len()), (Some(1), 1), "{name}: {said:?}");
-        assert!(
-            said[0].contains("space") && begun.elapsed() < AT_ONCE,
-            "{name}: {said:?}"
-        );
+        assert!(said[0].contains("space") && took < AT_ONCE, "{name}: {said:?}");
     }
+}
+
+/// Five new files leave a few kilobytes: the nodes find out while they work.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_is_named_within_seconds() {
+    let _alone = quorate_programs::alone();
+    let Some((ended, took)) = on_a_disk_of("5300k", "deliveries") else {
+        return;
+    };
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(last.starts_with("deliveries: node "), "{}", ended.stderr);
+    assert!(last.contains("space") && took < AT_ONCE, "after {took:?}: {last}");
 }

@@ -48,7 +48,7 @@ fn s_1_14_what_was_acknowledged_is_handled_where_few_messages_fill_a_log() {
 #[test]
 fn s_1_14_what_was_acknowledged_is_handled_over_a_server() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
-        return common::skipped("QUORATE_POSTGRES does not name a PostgreSQL server");
+        return quorate_programs::skipped("QUORATE_POSTGRES does not name a PostgreSQL server");
     };
     let arguments = ["--seconds", "5", "--postgres", &server, "--json"];
     assert!(assert_kept(&arguments, "postgres") > 10);

@@ -3,7 +3,7 @@
 //! last, the logs of the nodes say. Spec: sharding 1.9; reliability I-100.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
@@ -11,11 +11,13 @@ use quorate_driver::{Store, lower_terms};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 
-const USAGE: &str = "lower_terms TERM (--store FILE | --postgres SERVER --node NODE) [--singleton NAME]... [--kind NAME]... [--log NAME]...
+const USAGE: &str = "lower_terms TERM (--store FILE | --postgres SERVER --node NODE [--ca FILE]) [--singleton NAME]... [--kind NAME]... [--log NAME]...
 
   TERM             the highest term that an instance or a coordinator really had: higher ones are lowered to it
   --store          the node's redb file
-  --postgres       the server where the node keeps its state, and --node its name there; without TLS
+  --postgres       the server where the node keeps its state, and --node its name there
+  --ca             the connection to the server is encrypted, and its certificate issued by one of these authorities (PEM);
+                   without it the connection is neither encrypted nor authenticated
   --singleton      a singleton whose term is lowered
   --kind           a kind whose coordinator's term is lowered; where its shards live is forgotten by that
   --log            a log whose promised term is lowered; its entries stay. An entity's is called KIND/ENTITY";
@@ -27,6 +29,7 @@ struct Options {
     store: Option<PathBuf>,
     postgres: Option<String>,
     node: Option<String>,
+    tls: Option<Tls>,
     singletons: Vec<String>,
     kinds: Vec<String>,
     logs: Vec<String>,
@@ -44,13 +47,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&options) {
+    match run(options) {
         Ok(lowered) => {
             println!("lowered: {lowered:?}");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("lower_terms: {error}");
+            let lines: Vec<&str> = error.lines().collect();
+            eprintln!("lower_terms: {}", lines.join(" "));
             ExitCode::FAILURE
         }
     }
@@ -64,6 +68,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         match argument {
             Long("store") => options.store = Some(parser.value()?.into()),
             Long("postgres") => options.postgres = Some(parser.value()?.string()?),
+            Long("ca") => options.tls = Some(trusting(&PathBuf::from(parser.value()?))?),
             Long("node") => options.node = Some(parser.value()?.string()?),
             Long("singleton") => options.singletons.push(parser.value()?.string()?),
             Long("kind") => options.kinds.push(parser.value()?.string()?),
@@ -78,6 +83,9 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     if options.term.is_none() || !has_one_store || !has_node {
         return Err("say a term and one store".into());
     }
+    if options.tls.is_some() && options.postgres.is_none() {
+        return Err("--ca is for a server: say --postgres SERVER".into());
+    }
     if options.singletons.is_empty() && options.kinds.is_empty() && options.logs.is_empty() {
         return Err("say a singleton, a kind or a log".into());
     }
@@ -87,13 +95,20 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     Ok(Some(options))
 }
 
-fn run(options: &Options) -> Result<Vec<String>, String> {
+/// A connection that trusts these authorities.
+fn trusting(file: &Path) -> Result<Tls, String> {
+    let read = std::fs::read(file).and_then(|authorities| Tls::trusting(&authorities));
+    read.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn run(mut options: Options) -> Result<Vec<String>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let tls = options.tls.take().unwrap_or_else(Tls::off);
     match (&options.store, &options.postgres, &options.node) {
-        (Some(file), _, _) => lower(Redb::open(file).map_err(|error| failed(&error))?, options),
+        (Some(file), _, _) => lower(Redb::open(file).map_err(|error| failed(&error))?, &options),
         (None, Some(server), Some(node)) => {
-            let store = Postgres::new(server, node, Tls::off()).map_err(|error| failed(&error))?;
-            lower(store, options)
+            let store = Postgres::new(server, node, tls).map_err(|error| failed(&error))?;
+            lower(store, &options)
         }
         (None, Some(_) | None, _) => Err(String::from("no store")),
     }

@@ -14,7 +14,7 @@ use super::entity::{ACCOUNT, Account, Command, Told, Transfer, id_of};
 use super::stalled::{self, Stalled};
 use crate::node::{Clients, Hosted, PAUSE_ACCEPTED, SHARDS, TIMEOUT, Up, in_parts, pause, serve, start};
 use crate::program::{NodeOptions, node_process, say};
-use crate::stores::{Opened, with_file};
+use crate::stores::{EndsIfFull, Opened, with_file};
 
 /// Tasks of one node that transfer.
 const CLIENTS: u64 = 4;
@@ -41,7 +41,7 @@ async fn node<H: Host>(
         });
         Ok(match Opened::of(&options, SCHEMA)? {
             Opened::File(file) => with_file(builder, file),
-            Opened::Server(server) => builder.store(Stalled(*server)),
+            Opened::Server(server) => builder.store(EndsIfFull(Stalled(*server))),
         })
     });
     let up = up.await?;

@@ -78,7 +78,9 @@ impl Judged for Verdict {
             (0, None) => None,
             (0, Some(why)) => Some(format!("the work did not go on: {why}")),
             (lost, None) => Some(format!("{lost} acknowledged jobs were never handled")),
-            (lost, Some(why)) => Some(format!("{lost} acknowledged jobs were never handled; {why}")),
+            (lost, Some(why)) => Some(format!(
+                "{why}; {lost} acknowledged jobs were not handled until then"
+            )),
         }
     }
 

@@ -18,6 +18,7 @@ use quorate_store_redb::Redb;
 
 use crate::node::{Clients, Hosted, Up, serve, start};
 use crate::program::{NodeOptions, node_process, say};
+use crate::stores::EndsIfFull;
 
 /// Posts that are liked and followed.
 pub(super) const POSTS: usize = 4;
@@ -102,7 +103,7 @@ async fn node<H: Host>(
             }
         });
         Ok(match &options.store {
-            Some(path) => builder.store(Redb::open(path)?),
+            Some(path) => builder.store(EndsIfFull(Redb::open(path)?)),
             None => builder,
         })
     });

@@ -12,6 +12,7 @@ use quorate_store_redb::Redb;
 use super::billing::{Billing, Desk, Receipt};
 use crate::node::{Clients, Hosted, TIMEOUT, Up, serve, start};
 use crate::program::{NodeOptions, node_process, say};
+use crate::stores::EndsIfFull;
 
 /// Who may host it: all of these nodes.
 const ROLE: &str = "billing";
@@ -33,7 +34,7 @@ async fn node<H: Host>(
     let up = start::<H>(&options, security, |builder| {
         let builder = builder.role(ROLE);
         Ok(match &options.store {
-            Some(path) => builder.store(Redb::open(path)?),
+            Some(path) => builder.store(EndsIfFull(Redb::open(path)?)),
             None => builder,
         })
     });
