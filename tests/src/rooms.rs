@@ -1,155 +1,134 @@
-//! The rooms of the core, the floors they stand on, and which room imports which: read from the sources, so that the picture in
-//! ARCHITECTURE.md is what the code is. Counts a machine's `protocol` and `state` as rooms of their own and leaves code out
+//! The rooms of our crates, the floors they stand on, and which room imports which: read from the sources, so that the pictures in
+//! ARCHITECTURE.md are what the code is. Counts a machine's `protocol` and `state` as rooms of their own and leaves code out
 //! that only tests compile. Never judges: the tidy test does.
+
+mod houses;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The floors, lowest first. A room imports rooms of its own floor or of lower ones.
-pub const FLOORS: [&[&str]; 6] = [
-    &[
-        "buffered", "bytes", "counters", "handoff", "ident", "lane", "math", "rng", "time", "token",
-    ],
-    &[
-        "admission",
-        "admission::state",
-        "agreement",
-        "config",
-        "ddata::crdt",
-        "ddata::protocol",
-        "ddata::state",
-        "delivery",
-        "daemons",
-        "wakeups",
-        "detector::protocol",
-        "downing::protocol",
-        "downing::state",
-        "journal::protocol",
-        "journal::state",
-        "lease::protocol",
-        "membership::protocol",
-        "membership::state",
-        "drain",
-        "oldest::protocol",
-        "oldest::state",
-        "owner",
-        "sharding::protocol",
-        "sharding::state",
-        "shutdown",
-        "singleton::protocol",
-        "singleton::state",
-        "store",
-        "view",
-    ],
-    &["effect", "event", "input", "message", "reject", "timer", "wire"],
-    &["cx", "outbox", "signal", "stats", "timers"],
-    &[
-        "ddata",
-        "detector",
-        "downing",
-        "journal",
-        "lease",
-        "membership",
-        "oldest",
-        "sharding",
-        "singleton",
-    ],
-    &["explain", "node", "router"],
-];
+pub use houses::{CORE, DRIVER, HOUSES, House, LINKS};
 
-/// Parts of a machine's room that are rooms of their own: what it says, and the values that others read.
-const INNER_ROOMS: [&str; 3] = ["crdt", "protocol", "state"];
+/// Which room or part imports which.
+pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Which room imports which.
+/// Which room imports which, and which part of a room another part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rooms {
     /// Every room, with the rooms it imports.
-    pub arrows: BTreeMap<String, BTreeSet<String>>,
+    pub arrows: Arrows,
+    /// Every part of a room or of a part, with those beside it that it imports. Whoever composes them is none of them.
+    pub parts: Arrows,
 }
 
+/// The module of a source file with its text, which has no comments and nothing that only tests compile.
+type Source = (Vec<String>, String);
+
 impl Rooms {
-    /// Reads the sources of a crate, `src` being the folder with its `lib.rs`.
+    /// Reads the sources of a crate, `root` being the root of the repository.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn read(src: &Path) -> io::Result<Self> {
+    pub fn read(house: &House, root: &Path) -> io::Result<Self> {
+        let src = root.join(house.src);
         let mut files = Vec::new();
-        walk(src, &mut files)?;
-        let mut rooms = Self::default();
+        walk(&src, &mut files)?;
+        let mut sources = Vec::new();
         for file in files {
-            let path = file.strip_prefix(src).unwrap_or(&file);
+            let path = file.strip_prefix(&src).unwrap_or(&file);
             if let Some(module) = module_of(path) {
-                rooms.add(&module, &fs::read_to_string(&file)?);
+                sources.push((module, fs::read_to_string(&file)?));
             }
         }
-        Ok(rooms)
+        Ok(Self::of(house, &sources))
     }
 
-    /// Adds the arrows of one module's source.
-    pub fn add(&mut self, module: &[String], source: &str) {
-        let from = room_of(module);
-        let source = without_tests(&without_comments(source));
-        let arrows = self.arrows.entry(from.clone()).or_default();
-        arrows.extend(paths(&source).iter().filter_map(|path| {
-            let to = room_of(&absolute(module, path)?);
-            (to != from && !to.is_empty()).then_some(to)
-        }));
-    }
-
-    /// The floor of a room; `None` for one that no floor names.
+    /// The same of modules and their texts; the crate's root is the module without a name.
     #[must_use]
-    pub fn floor(room: &str) -> Option<usize> {
-        FLOORS.iter().position(|rooms| rooms.contains(&room))
+    pub fn of(house: &House, sources: &[Source]) -> Self {
+        let sources: Vec<Source> = sources
+            .iter()
+            .map(|(module, source)| (module.clone(), without_tests(&without_comments(source))))
+            .collect();
+        let modules: BTreeSet<&[String]> = sources.iter().map(|(module, _)| module.as_slice()).collect();
+        let root = sources.iter().find(|(module, _)| module.is_empty());
+        let exports = root.map_or_else(BTreeMap::new, |(_, source)| exports(source));
+        let mut rooms = Self::default();
+        for (module, source) in sources.iter().filter(|(module, _)| !module.is_empty()) {
+            let from = house.room_of(module);
+            rooms.arrows.entry(from.clone()).or_default();
+            for path in paths(source) {
+                let Some(path) = absolute(module, &path) else {
+                    continue;
+                };
+                let path = path.first().and_then(|name| exports.get(name)).unwrap_or(&path);
+                let target = (0..=path.len()).rev().map(|length| &path[..length]);
+                let target = target
+                    .into_iter()
+                    .find(|path| modules.contains(path))
+                    .unwrap_or(&[]);
+                let to = house.room_of(target);
+                if to != from && !to.is_empty() {
+                    rooms.arrows.entry(from.clone()).or_default().insert(to);
+                }
+                let common = module.iter().zip(target).take_while(|(a, b)| a == b).count();
+                if common > 0 && common < module.len() && common < target.len() {
+                    let part = |of: &[String]| of[..=common].join("::");
+                    let arrows = rooms.parts.entry(part(module)).or_default();
+                    arrows.insert(part(target));
+                }
+            }
+        }
+        rooms
     }
 
     /// Arrows that point to a higher floor.
     #[must_use]
-    pub fn upward(&self) -> Vec<(String, String)> {
+    pub fn upward(&self, house: &House) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for (from, tos) in &self.arrows {
-            for to in tos.iter().filter(|to| Self::floor(to) > Self::floor(from)) {
+            for to in tos.iter().filter(|to| house.floor(to) > house.floor(from)) {
                 found.push((from.clone(), to.clone()));
             }
         }
         found
     }
+}
 
-    /// Rooms that import each other, directly or through others: each such set once.
-    #[must_use]
-    pub fn cycles(&self) -> Vec<BTreeSet<String>> {
-        let reach: BTreeMap<&str, BTreeSet<&str>> = self
-            .arrows
-            .keys()
-            .map(|room| (room.as_str(), self.reachable(room)))
+/// Rooms or parts that import each other, directly or through others: each such set once.
+#[must_use]
+pub fn cycles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
+    let reach: BTreeMap<&str, BTreeSet<&str>> = arrows
+        .keys()
+        .map(|room| (room.as_str(), reachable(arrows, room)))
+        .collect();
+    let mut found: Vec<BTreeSet<String>> = Vec::new();
+    for (room, reached) in &reach {
+        let ring: BTreeSet<String> = reached
+            .iter()
+            .filter(|other| reach.get(*other).is_some_and(|back| back.contains(room)))
+            .map(ToString::to_string)
             .collect();
-        let mut found: Vec<BTreeSet<String>> = Vec::new();
-        for (room, reached) in &reach {
-            let ring: BTreeSet<String> = reached
-                .iter()
-                .filter(|other| reach.get(*other).is_some_and(|back| back.contains(room)))
-                .map(ToString::to_string)
-                .collect();
-            if !ring.is_empty() && !found.contains(&ring) {
-                found.push(ring);
-            }
+        if !ring.is_empty() && !found.contains(&ring) {
+            found.push(ring);
         }
-        found
     }
+    found
+}
 
-    fn reachable(&self, room: &str) -> BTreeSet<&str> {
-        let mut found = BTreeSet::new();
-        let mut open = vec![room];
-        while let Some(next) = open.pop() {
-            for to in self.arrows.get(next).into_iter().flatten() {
-                if found.insert(to.as_str()) {
-                    open.push(to);
-                }
+fn reachable<'a>(arrows: &'a Arrows, room: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![room.to_owned()];
+    while let Some(next) = open.pop() {
+        for to in arrows.get(&next).into_iter().flatten() {
+            if found.insert(to.as_str()) {
+                open.push(to.clone());
             }
         }
-        found
     }
+    found
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -164,27 +143,18 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The module of a file; `None` for the crate's root and for files that only tests compile.
+/// The module of a file, that of the crate's root without a name; `None` for files that only tests compile.
 fn module_of(path: &Path) -> Option<Vec<String>> {
     let mut parts: Vec<String> = path
         .with_extension("")
         .iter()
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
-    if parts.last().is_some_and(|last| last == "mod") {
+    if parts.last().is_some_and(|last| last == "mod") || parts == ["lib"] {
         parts.pop();
     }
-    let is_test = parts.iter().any(|part| part == "tests" || part == "fixture");
-    (!is_test && parts != ["lib"]).then_some(parts)
-}
-
-/// The room a module belongs to.
-fn room_of(module: &[String]) -> String {
-    match module {
-        [machine, inner, ..] if INNER_ROOMS.contains(&inner.as_str()) => format!("{machine}::{inner}"),
-        [room, ..] => room.clone(),
-        [] => String::new(),
-    }
+    let is_test = |part: &String| part == "tests" || part == "fixture" || part.ends_with("_tests");
+    (!parts.iter().any(is_test)).then_some(parts)
 }
 
 fn without_comments(source: &str) -> String {
@@ -292,47 +262,103 @@ fn absolute(module: &[String], path: &[String]) -> Option<Vec<String>> {
     Some([base, &path[ups..]].concat())
 }
 
+/// What the crate's root says under names of its own: each with the path that it has inside.
+fn exports(root: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found = Vec::new();
+    for (at, _) in root.match_indices("\npub use ") {
+        expand(&root[at + "\npub use ".len()..], &mut Vec::new(), &mut found);
+    }
+    let named = |path: Vec<String>| Some((path.last()?.clone(), path));
+    found.into_iter().filter_map(named).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arrows(module: &[&str], source: &str) -> Vec<String> {
-        let mut rooms = Rooms::default();
-        let module: Vec<String> = module.iter().map(ToString::to_string).collect();
-        rooms.add(&module, source);
-        rooms.arrows.into_values().flatten().collect()
+    fn rooms(sources: &[(&[&str], &str)]) -> Rooms {
+        let owned = |(module, source): &(&[&str], &str)| {
+            let module: Vec<String> = module.iter().map(ToString::to_string).collect();
+            (module, (*source).to_owned())
+        };
+        let sources: Vec<Source> = sources.iter().map(owned).collect();
+        Rooms::of(&CORE, &sources)
+    }
+
+    /// What a module imports of these.
+    fn arrows(module: &[&str], source: &str, others: &[&[&str]]) -> Vec<String> {
+        let mut sources: Vec<(&[&str], &str)> = others.iter().map(|other| (*other, "")).collect();
+        sources.push((module, source));
+        rooms(&sources).arrows.into_values().flatten().collect()
     }
 
     #[test]
     fn groups_are_taken_apart_and_inner_rooms_count_as_rooms() {
         let source = "use crate::{a, b::{protocol::Msg as M, c::D}};\nfn f() { crate::e::g() }";
-        assert_eq!(arrows(&["z"], source), ["a", "b", "b::protocol", "e"]);
+        let others: [&[&str]; 4] = [&["a"], &["b"], &["b", "protocol"], &["e"]];
+        assert_eq!(arrows(&["z"], source, &others), ["a", "b", "b::protocol", "e"]);
     }
 
     #[test]
     fn a_path_through_the_parent_counts_where_it_leaves_the_room() {
-        assert_eq!(arrows(&["m", "protocol"], "use super::machine::X;"), ["m"]);
-        assert!(arrows(&["m", "x", "y"], "use super::super::z::X;").is_empty());
-        assert_eq!(arrows(&["m", "x"], "use super::state::a::X;"), ["m::state"]);
+        let others: [&[&str]; 4] = [&["m"], &["m", "machine"], &["m", "z"], &["m", "state", "a"]];
+        assert_eq!(
+            arrows(&["m", "protocol"], "use super::machine::X;", &others),
+            ["m"]
+        );
+        assert!(arrows(&["m", "x", "y"], "use super::super::z::X;", &others).is_empty());
+        assert_eq!(
+            arrows(&["m", "x"], "use super::state::a::X;", &others),
+            ["m::state"]
+        );
     }
 
     #[test]
     fn comments_and_code_for_tests_do_not_count() {
         let source = "// use crate::a;\n#[cfg(test)]\nmod tests { use crate::b; }\n#[cfg(test)]\nuse crate::c::D;\nuse crate::e;";
-        assert_eq!(arrows(&["z"], source), ["e"]);
+        let others: [&[&str]; 4] = [&["a"], &["b"], &["c"], &["e"]];
+        assert_eq!(arrows(&["z"], source, &others), ["e"]);
+    }
+
+    #[test]
+    fn what_the_root_exports_counts_as_what_it_is() {
+        let found = rooms(&[
+            (&[], "mod a;\npub use a::{B, c::D};"),
+            (&["a"], ""),
+            (&["z"], "fn f(_: crate::B) {}"),
+        ]);
+        assert_eq!(found.arrows["z"], BTreeSet::from(["a".to_owned()]));
     }
 
     #[test]
     fn a_cycle_and_an_upward_arrow_are_found() {
-        let mut rooms = Rooms::default();
-        let room = |name: &str| [name.to_owned()];
-        rooms.add(&room("cx"), "use crate::signal::S;");
-        rooms.add(&room("signal"), "use crate::time::T;");
-        rooms.add(&room("time"), "");
-        assert!(rooms.cycles().is_empty() && rooms.upward().is_empty());
-        rooms.add(&room("time"), "use crate::cx::Cx;");
-        assert_eq!(rooms.upward(), [("time".to_owned(), "cx".to_owned())]);
+        let found = |time: &str| {
+            rooms(&[
+                (&["cx"], "use crate::signal::S;"),
+                (&["signal"], "use crate::time::T;"),
+                (&["time"], time),
+            ])
+        };
+        let good = found("");
+        assert!(cycles(&good.arrows).is_empty() && good.upward(&CORE).is_empty());
+        let bad = found("use crate::cx::Cx;");
+        assert_eq!(bad.upward(&CORE), [("time".to_owned(), "cx".to_owned())]);
         let ring: BTreeSet<String> = ["cx", "signal", "time"].map(String::from).into();
-        assert_eq!(rooms.cycles(), [ring]);
+        assert_eq!(cycles(&bad.arrows), [ring]);
+    }
+
+    #[test]
+    fn parts_of_a_room_that_import_each_other_are_found_and_whoever_composes_them_is_none() {
+        let found = |d: &str| {
+            rooms(&[
+                (&["a"], "use crate::a::b::B;"),
+                (&["a", "b"], "use super::c::C;\nuse super::A;"),
+                (&["a", "c"], ""),
+                (&["a", "c", "d"], d),
+            ])
+        };
+        assert!(cycles(&found("use crate::a::A;").parts).is_empty());
+        let ring: BTreeSet<String> = ["a::b", "a::c"].map(String::from).into();
+        assert_eq!(cycles(&found("use super::super::b::B;").parts), [ring]);
     }
 }

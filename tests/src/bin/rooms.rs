@@ -1,11 +1,11 @@
-//! Prints the rooms of the core floor by floor, highest first, each with the rooms it imports. Ends with an error if rooms import
-//! each other in a circle or an arrow points up.
+//! Prints the rooms of the core, the links and the driver floor by floor, highest first, each with the rooms it imports. Ends with an error
+//! if rooms, or the parts of one, import each other in a circle or an arrow points up.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use quorate_tests::rooms::{FLOORS, Rooms};
+use quorate_tests::rooms::{HOUSES, House, Rooms, cycles};
 
 const HELP: &str = "usage: rooms   (it takes no arguments)";
 
@@ -31,16 +31,28 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
-    let rooms = match Rooms::read(&src) {
-        Ok(rooms) => rooms,
-        Err(error) => {
-            eprintln!("{}: {error}", src.display());
-            return ExitCode::FAILURE;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut is_good = true;
+    for house in &HOUSES {
+        match Rooms::read(house, &root) {
+            Ok(rooms) => is_good &= show(house, &rooms),
+            Err(error) => {
+                eprintln!("{}: {error}", house.src);
+                return ExitCode::FAILURE;
+            }
         }
-    };
-    for (floor, names) in FLOORS.iter().enumerate().rev() {
-        println!("floor {floor}");
+    }
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Whether no arrow points up and nothing goes in a circle.
+fn show(house: &House, rooms: &Rooms) -> bool {
+    for (floor, names) in house.floors.iter().enumerate().rev() {
+        println!("{} floor {floor}", house.name);
         for name in *names {
             let arrows = rooms.arrows.get(*name).into_iter().flatten();
             let arrows: Vec<&str> = arrows.map(String::as_str).collect();
@@ -48,25 +60,23 @@ fn main() -> ExitCode {
         }
     }
     let arrows: usize = rooms.arrows.values().map(|arrows| arrows.len()).sum();
-    let (upward, cycles) = (rooms.upward(), rooms.cycles());
+    let upward = rooms.upward(house);
+    let mut circles = cycles(&rooms.arrows);
+    circles.extend(cycles(&rooms.parts));
     println!(
         "{} rooms, {arrows} arrows, {} of them up, {} cycles",
         rooms.arrows.len(),
         upward.len(),
-        cycles.len()
+        circles.len()
     );
     for (from, to) in &upward {
         println!("  up: {from} -> {to}");
     }
-    for cycle in &cycles {
+    for cycle in &circles {
         println!(
             "  cycle: {}",
             cycle.iter().cloned().collect::<Vec<_>>().join(", ")
         );
     }
-    if upward.is_empty() && cycles.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    upward.is_empty() && circles.is_empty()
 }
