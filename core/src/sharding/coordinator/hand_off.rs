@@ -28,10 +28,7 @@ pub(super) struct HandOff {
     /// Who has to stop it: its home, and in a conflict every other region that claims it.
     pub(super) owners: BTreeSet<UniqueAddress>,
     pub(super) stage: Stage,
-    /// Several regions claim the shard; no home may be told until all of them have stopped it.
-    pub(super) conflict: bool,
-    /// The home is none of the owners: it has a higher token, and goes on.
-    pub(super) keeps_home: bool,
+    pub(super) claims: Claims,
     /// Who has not forgotten the home yet.
     pub(super) barrier: Barrier<UniqueAddress>,
 }
@@ -45,23 +42,31 @@ pub(super) enum Stage {
     Stopping,
 }
 
-/// Who claims a shard whose hand-off begins.
+/// Who claims a shard that is on the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claims {
+pub(super) enum Claims {
     /// Its home alone.
     One,
-    /// Several, none of which came later than all others.
+    /// Several, none of which came later than all others: no home may be told until all of them have stopped it.
     Equal,
-    /// Its home, and others that had it before.
+    /// Its home, which is none of the owners and goes on, and the owners, which had it before.
     Outdone,
 }
 
-impl HandOff {
-    const fn claims(&self) -> Claims {
-        match (self.conflict, self.keeps_home) {
-            (_, true) => Claims::Outdone,
-            (true, false) => Claims::Equal,
-            (false, false) => Claims::One,
+impl Claims {
+    /// Whether several claim the shard.
+    pub(super) const fn is_conflict(self) -> bool {
+        match self {
+            Self::One => false,
+            Self::Equal | Self::Outdone => true,
+        }
+    }
+
+    /// What it is once one more claims the shard.
+    const fn contested(self) -> Self {
+        match self {
+            Self::One | Self::Equal => Self::Equal,
+            Self::Outdone => Self::Outdone,
         }
     }
 }
@@ -142,12 +147,11 @@ impl Coordinator {
             },
         };
         cx.notify_sharding(self.kind.id, event);
-        if hand_off.conflict {
+        if hand_off.claims.is_conflict() {
             // Two homes are worse than none: try until both have stopped.
             cx.counters().conflicts_timed_out += 1;
-            let (owners, conflict) = (hand_off.owners.clone(), hand_off.claims());
-            self.start_hand_off(cx, shard, owners, conflict);
-            return;
+            let (owners, claims) = (hand_off.owners.clone(), hand_off.claims);
+            return self.start_hand_off(cx, shard, owners, claims);
         }
         self.cancel(cx, shard);
     }
@@ -198,17 +202,19 @@ impl Coordinator {
         let first = self.homes.get(&shard).cloned();
         if let Some(hand_off) = self.hand_offs.get_mut(&shard) {
             let new = hand_off.owners.insert(second.clone());
-            hand_off.conflict |= new;
+            if new {
+                hand_off.claims = hand_off.claims.contested();
+            }
             if new && hand_off.stage == Stage::Stopping {
                 self.repeat(cx, shard);
             }
             if let Some(hand_off) = self.hand_offs.get_mut(&shard)
-                && hand_off.keeps_home
+                && hand_off.claims == Claims::Outdone
                 && self.tokens.of(shard) <= token
             {
                 // Neither is above the other, or a third is above both: all stop.
                 hand_off.owners.extend(first);
-                hand_off.keeps_home = false;
+                hand_off.claims = Claims::Equal;
                 self.repeat(cx, shard);
             }
             return;
@@ -230,49 +236,37 @@ impl Coordinator {
 
     /// A region will not answer any more: nobody waits for what it has forgotten.
     pub(super) fn stop_waiting_for(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        let mut freed = Vec::new();
-        for (shard, hand_off) in &mut self.hand_offs {
-            if hand_off.barrier.sender_gone(node) {
-                freed.push(*shard);
-            }
-        }
-        for shard in freed {
-            self.advance(cx, shard);
-        }
+        self.advance_where(cx, |hand_off| hand_off.barrier.sender_gone(node));
     }
 
     /// Somebody has become unreachable, or reachable. Who cannot be reached is not waited for: what it sends to the old home after all
     /// comes back to it, and goes nowhere else before it has marked there (10.14 b and c).
     pub(crate) fn on_reachability_changed(&mut self, cx: &mut Cx<'_>) {
-        let mut freed = Vec::new();
-        for (shard, hand_off) in &mut self.hand_offs {
-            let owners = &hand_off.owners;
-            let silent = cx
-                .view()
+        let view = alloc::sync::Arc::clone(cx.view());
+        self.advance_where(cx, |hand_off| {
+            let mut is_freed = false;
+            for node in view
                 .unreachable()
                 .iter()
-                .filter(|node| !owners.contains(*node));
-            let mut is_free = false;
-            for node in silent {
-                is_free |= hand_off.barrier.sender_gone(node);
+                .filter(|node| !hand_off.owners.contains(*node))
+            {
+                is_freed |= hand_off.barrier.sender_gone(node);
             }
-            if is_free {
-                freed.push(*shard);
-            }
-        }
-        for shard in freed {
-            self.advance(cx, shard);
-        }
+            is_freed
+        });
     }
 
     /// A region certainly runs nothing any more: what it had to stop has stopped.
     pub(super) fn owner_is_gone(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
-        let mut freed = Vec::new();
-        for (shard, hand_off) in &mut self.hand_offs {
-            if hand_off.owners.remove(node) {
-                freed.push(*shard);
-            }
-        }
+        self.advance_where(cx, |hand_off| hand_off.owners.remove(node));
+    }
+
+    /// Takes the next step of all hand-offs that wait for one less.
+    fn advance_where(&mut self, cx: &mut Cx<'_>, is_freed: impl Fn(&mut HandOff) -> bool) {
+        let freed = self.hand_offs.iter_mut();
+        let freed: Vec<ShardId> = freed
+            .filter_map(|(shard, hand_off)| is_freed(hand_off).then_some(*shard))
+            .collect();
         for shard in freed {
             self.advance(cx, shard);
         }
@@ -325,8 +319,7 @@ impl Coordinator {
         let hand_off = HandOff {
             owners,
             stage: Stage::Forgetting,
-            conflict: claims != Claims::One,
-            keeps_home: claims == Claims::Outdone,
+            claims,
             barrier: Barrier::new(self.last_hand_off, senders, deadline),
         };
         self.hand_offs.insert(shard, hand_off);
@@ -352,7 +345,7 @@ impl Coordinator {
                 Stage::Stopping => ShardingBody::HandOff {
                     term,
                     shard,
-                    by_force: hand_off.conflict,
+                    by_force: hand_off.claims.is_conflict(),
                 },
             };
             self.say(cx, node, body);
@@ -377,11 +370,13 @@ impl Coordinator {
             }
             return;
         }
-        let keeps_home = hand_off.keeps_home;
+        let claims = hand_off.claims;
         self.hand_offs.remove(&shard);
         cx.cancel(self.timer(CoordinatorTimer::HandOff(shard)));
         cx.counters().hand_offs_completed += 1;
-        if keeps_home && let Some(home) = self.homes.get(&shard).cloned() {
+        if claims == Claims::Outdone
+            && let Some(home) = self.homes.get(&shard).cloned()
+        {
             self.host(cx, shard, &home);
             return self.store(cx);
         }

@@ -96,7 +96,7 @@ impl Coordinator {
             return Err(format!("coordinator: the proxy on {node} has a shard"));
         }
         for (id, hand_off) in &self.hand_offs {
-            if !hand_off.conflict && !self.homes.contains_key(id) {
+            if !hand_off.claims.is_conflict() && !self.homes.contains_key(id) {
                 return Err(format!("coordinator: shard {id} moves and has no home"));
             }
             if hand_off.owners.is_empty() {

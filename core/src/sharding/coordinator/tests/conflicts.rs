@@ -77,7 +77,7 @@ fn a_second_claimant_during_a_hand_off_makes_it_a_conflict() {
     let effects = rig.fire(Duration::from_secs(60));
     assert!(effects.contains(&timeout(&[c()])));
     assert!(!effects.contains(&says(b(), home(S, b()))), "b has stopped it");
-    assert!(rig.coordinator.hand_offs[&S].conflict);
+    assert!(rig.coordinator.hand_offs[&S].claims.is_conflict());
 }
 
 #[test]
