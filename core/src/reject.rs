@@ -33,7 +33,7 @@ pub enum Rejection {
     Membership(MembershipRejection),
     /// Sharding refused it.
     #[error(transparent)]
-    Sharding(ShardingRejection),
+    Sharding(#[from] ShardingRejection),
     /// The replicator refused it.
     #[error(transparent)]
     Ddata(DdataRejection),

@@ -94,8 +94,8 @@ impl<'a, W: Words> Cx<'a, W> {
     }
 
     /// Records what a peer did wrong.
-    pub(crate) fn reject(&mut self, peer: &UniqueAddress, rejection: Rejection) {
-        base::record_rejection(self.stats, self.outbox, peer, rejection);
+    pub(crate) fn reject(&mut self, peer: &UniqueAddress, rejection: impl Into<Rejection>) {
+        base::record_rejection(self.stats, self.outbox, peer, rejection.into());
     }
 
     /// Sets a timer, or moves it.

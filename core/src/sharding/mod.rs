@@ -379,27 +379,21 @@ impl Sharding {
     }
 
     /// Checks what a peer sent (B-58).
-    fn check_received(&self, cx: &Cx<'_>, envelope: &EntityEnvelope) -> Result<(), (Rejection, AskFailure)> {
+    fn check_received(
+        &self,
+        cx: &Cx<'_>,
+        envelope: &EntityEnvelope,
+    ) -> Result<(), (ShardingRejection, AskFailure)> {
         let Some(machines) = self.kinds.get(&envelope.kind) else {
-            return Err((
-                Rejection::Sharding(ShardingRejection::UnknownKind),
-                AskFailure::UnknownKind,
-            ));
+            return Err((ShardingRejection::UnknownKind, AskFailure::UnknownKind));
         };
         let id_bytes = envelope.entity.as_bytes().len();
         if id_bytes == 0 || id_bytes > cx.config().limits.entity_id_bytes_max {
             let what = "length of an entity id";
-            return Err((
-                Rejection::Sharding(ShardingRejection::OutOfRange { what }),
-                AskFailure::BadEntityId,
-            ));
+            return Err((ShardingRejection::OutOfRange { what }, AskFailure::BadEntityId));
         }
         if envelope.shard != machines.region.kind().shard_of(&envelope.entity) {
-            let what = "shard";
-            return Err((
-                Rejection::Sharding(ShardingRejection::OutOfRange { what }),
-                AskFailure::ShardCountMismatch,
-            ));
+            return Err((ShardingRejection::NO_SHARD, AskFailure::ShardCountMismatch));
         }
         Ok(())
     }

@@ -30,6 +30,16 @@ pub(crate) struct PendingMessage {
 }
 
 impl PendingMessage {
+    /// A message of this node's user.
+    pub(crate) const fn own(envelope: EntityEnvelope, deadline: Option<Instant>) -> Self {
+        Self {
+            envelope,
+            deadline,
+            from: None,
+            is_admitted: false,
+        }
+    }
+
     /// A message that came over a link, which is one hop more.
     pub(crate) fn received(cx: &Cx<'_>, from: &UniqueAddress, mut envelope: EntityEnvelope) -> Self {
         envelope.hops = envelope.hops.saturating_add(1);

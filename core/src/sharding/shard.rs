@@ -32,15 +32,48 @@ pub(crate) enum ShardLifecycle {
     /// again.
     Failed,
     /// Its entities were told to stop; messages wait in the region's buffer.
-    Stopping {
-        /// The coordinator that waits for `ShardStopped`, if one does.
-        tell: Option<Term>,
-        /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one runs
-        /// any more, never before.
-        rehost: Option<Term>,
-        /// Others run it as well: who does not stop in time is killed, although a coordinator waits.
-        by_force: bool,
-    },
+    Stopping(Stop),
+}
+
+/// Who waits for the end of a shard that stops, and what follows it. By default nobody and nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stop {
+    /// The coordinator that waits for `ShardStopped`, if one does.
+    pub(crate) tell: Option<Term>,
+    /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one runs
+    /// any more, never before.
+    pub(crate) again: Option<Term>,
+    /// The coordinator that wants it here and was heard in a pause of the process: after that it counts.
+    wanted: Option<Term>,
+    /// Others run it as well: who does not stop in time is killed, although a coordinator waits.
+    pub(crate) by_force: bool,
+}
+
+impl Stop {
+    /// It is to go on elsewhere.
+    pub(crate) fn for_hand_off(term: Term) -> Self {
+        Self {
+            tell: Some(term),
+            ..Self::default()
+        }
+    }
+
+    /// Nothing of it may go on, and this coordinator wants it here again, if one does.
+    pub(crate) fn by_force(again: Option<Term>) -> Self {
+        Self {
+            again,
+            by_force: true,
+            ..Self::default()
+        }
+    }
+
+    /// It is to begin here anew.
+    pub(crate) fn to_begin_again(term: Term) -> Self {
+        Self {
+            again: Some(term),
+            ..Self::default()
+        }
+    }
 }
 
 /// What became of a message that was to be given to its entity.

@@ -4,7 +4,7 @@
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DropReason, Target};
 use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
@@ -15,8 +15,7 @@ impl Sharding {
     pub(super) fn on_mark(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
         match self.kinds.get_mut(&mark.kind) {
             Some(machines) if !machines.region.kind().has(mark.shard) => {
-                let what = "shard";
-                cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+                cx.reject(from, ShardingRejection::NO_SHARD);
             }
             Some(machines) => machines.region.on_mark(shared!(self, cx), from, mark),
             None => cx.send(from, ShardingMsg::MarkAck(mark)),
@@ -53,10 +52,8 @@ impl Sharding {
             }
         }
         let pending = PendingMessage {
-            envelope,
-            deadline,
-            from: None,
             is_admitted: true,
+            ..PendingMessage::own(envelope, deadline)
         };
         machines.region.on_refused(shared!(self, cx), node, pending);
     }
@@ -145,9 +142,7 @@ pub(super) fn answer_for_unknown_kind(
         | ShardingBody::BeginHandOff { .. }
         | ShardingBody::BeginHandOffAck { .. }
         | ShardingBody::HandOff { .. }
-        | ShardingBody::ShardStopped { .. } => {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::UnknownKind))
-        }
+        | ShardingBody::ShardStopped { .. } => cx.reject(from, ShardingRejection::UnknownKind),
     }
 }
 

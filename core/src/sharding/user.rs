@@ -8,6 +8,7 @@ use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
 use crate::sharding::Cx;
 use crate::sharding::Sharding;
+use crate::sharding::coordinator::Coordinator;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::chain::AskChain;
@@ -79,29 +80,25 @@ impl Sharding {
                 cx.reply(token, answer(done));
             }
             ShardingCommand::AnswerAllocation(said) => {
-                let done = match self.kinds.get_mut(&said.kind) {
-                    Some(machines) => {
-                        machines.coordinator.on_allocation_answer(cx, said);
-                        Ok(())
-                    }
-                    None => Err(ShardingCommandError::NotRegistered),
-                };
+                let done = self.coordinator_of(said.kind);
+                let done = done.map(|coordinator| coordinator.on_allocation_answer(cx, said));
                 cx.reply(token, answer(done));
             }
             ShardingCommand::CheckPlace { kind, shard } => {
                 cx.reply(token, answer(self.check_place(kind, shard)));
             }
             ShardingCommand::SetDesiredHomes { kind, homes } => {
-                let done = match self.kinds.get_mut(&kind) {
-                    Some(machines) => {
-                        machines.coordinator.set_desired_homes(cx, homes);
-                        Ok(())
-                    }
-                    None => Err(ShardingCommandError::NotRegistered),
-                };
+                let done = self.coordinator_of(kind);
+                let done = done.map(|coordinator| coordinator.set_desired_homes(cx, homes));
                 cx.reply(token, answer(done));
             }
         }
+    }
+
+    fn coordinator_of(&mut self, kind: KindId) -> Result<&mut Coordinator, ShardingCommandError> {
+        let machines = self.kinds.get_mut(&kind);
+        let machines = machines.ok_or(ShardingCommandError::NotRegistered)?;
+        Ok(&mut machines.coordinator)
     }
 
     /// Whether a shard may be placed from outside, as far as this node knows.
@@ -155,15 +152,7 @@ impl Sharding {
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
         let envelope = self.envelope(kind, entity, payload);
         match self.check_outgoing(cx, &envelope) {
-            Ok(()) => self.route(
-                cx,
-                PendingMessage {
-                    envelope,
-                    deadline: None,
-                    from: None,
-                    is_admitted: false,
-                },
-            ),
+            Ok(()) => self.route(cx, PendingMessage::own(envelope, None)),
             Err(reason) => fail(cx, &mut self.asks, envelope, reason),
         }
     }
@@ -175,12 +164,7 @@ impl Sharding {
         let checked = self.check_outgoing(cx, &envelope);
         match (checked, self.kinds.get_mut(&kind)) {
             (Ok(()), Some(machines)) => {
-                let pending = PendingMessage {
-                    envelope,
-                    deadline: None,
-                    from: None,
-                    is_admitted: false,
-                };
+                let pending = PendingMessage::own(envelope, None);
                 machines.region.tell(shared!(self, cx), token, pending);
             }
             (Err(_), _) if self.halted => cx.reply(token, Answer::Refused(CommandError::Stopped)),
@@ -214,17 +198,7 @@ impl Sharding {
             remaining_ms: 0,
             chain: wait.chain,
         });
-        let deadline = Some(deadline);
-        let from = None;
-        self.route(
-            cx,
-            PendingMessage {
-                envelope,
-                deadline,
-                from,
-                is_admitted: false,
-            },
-        );
+        self.route(cx, PendingMessage::own(envelope, Some(deadline)));
     }
 
     /// The shard of an entity; of a kind that nobody knows it does not matter which.

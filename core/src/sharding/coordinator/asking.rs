@@ -196,7 +196,7 @@ impl Coordinator {
 
     fn say_unanswered(&self, cx: &mut Cx<'_>, shards: usize) {
         cx.counters().allocations_unanswered += 1;
-        cx.notify_sharding(self.kind.id, ShardingEvent::AllocationUnanswered { shards });
+        self.notify(cx, ShardingEvent::AllocationUnanswered { shards });
     }
 
     /// Gives the shards that were asked about the homes that were said, as far as that still makes sense.

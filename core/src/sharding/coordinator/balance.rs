@@ -16,8 +16,8 @@ impl Coordinator {
         if !self.is_active() {
             return;
         }
-        let at = cx.mono() + self.kind.config.rebalance_interval;
-        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        let after = self.kind.config.rebalance_interval;
+        self.wake(cx, CoordinatorTimer::Rebalance, after);
         self.look_at_wishes(cx);
         if !self.may_balance(cx) {
             return;

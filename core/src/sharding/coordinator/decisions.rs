@@ -78,7 +78,7 @@ impl Coordinator {
             shard,
             home: home.clone(),
         };
-        cx.notify_sharding(self.kind.id, event);
+        self.notify(cx, event);
         self.host(cx, shard, &home);
     }
 }

@@ -146,7 +146,7 @@ impl Coordinator {
                 Stage::Stopping => named(hand_off.owners.iter().collect()),
             },
         };
-        cx.notify_sharding(self.kind.id, event);
+        self.notify(cx, event);
         if hand_off.claims.is_conflict() {
             // Two homes are worse than none: try until both have stopped.
             cx.counters().conflicts_timed_out += 1;
@@ -219,7 +219,7 @@ impl Coordinator {
             }
             return;
         }
-        cx.notify_sharding(self.kind.id, ShardingEvent::ShardConflict { shard });
+        self.notify(cx, ShardingEvent::ShardConflict { shard });
         let held = self.tokens.of(shard);
         if held == token {
             let owners = first.into_iter().chain([second.clone()]).collect();

@@ -10,7 +10,7 @@ use crate::bytes::node_bytes;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{AllocationSettings, RegionLoad, RegionRing};
 use crate::sharding::protocol::survey::ShardDecision;
@@ -40,10 +40,7 @@ impl Coordinator {
             return;
         }
         if !self.kind.has(shard) {
-            cx.reject(
-                from,
-                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
-            );
+            cx.reject(from, ShardingRejection::NO_SHARD);
             return;
         }
         self.requesters.entry(shard).or_default().insert(from.clone());
@@ -77,8 +74,8 @@ impl Coordinator {
             return;
         }
         if self.paused {
-            let at = cx.mono() + self.kind.config.retry_interval;
-            return cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
+            let after = self.kind.config.retry_interval;
+            return self.wake(cx, CoordinatorTimer::ShardStart(shard), after);
         }
         if let Some(home) = self.homes.get(&shard).cloned() {
             self.host(cx, shard, &home);
@@ -165,8 +162,7 @@ impl Coordinator {
             }
             if budget == 0 {
                 self.homeless.insert(shard);
-                let at = cx.mono() + STEP;
-                cx.wake(self.timer(CoordinatorTimer::Allocate), at);
+                self.wake(cx, CoordinatorTimer::Allocate, STEP);
                 break;
             }
             if !self.is_remembered(cx, shard) {
@@ -347,8 +343,8 @@ impl Coordinator {
         }
         let token = self.tokens.of(shard);
         self.unconfirmed.insert(shard);
-        let at = cx.mono() + self.kind.config.shard_start_timeout;
-        cx.wake(self.timer(CoordinatorTimer::ShardStart(shard)), at);
+        let after = self.kind.config.shard_start_timeout;
+        self.wake(cx, CoordinatorTimer::ShardStart(shard), after);
         self.say(cx, home, ShardingBody::HostShard { term, shard, token });
     }
 

@@ -26,7 +26,9 @@ mod wishes;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::time::Duration;
 
+use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::Cx;
@@ -211,6 +213,15 @@ impl Coordinator {
     fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {
         let kind = self.kind.id;
         cx.send(to, ShardingMsg::Kind(ShardingMessage { kind, body }));
+    }
+
+    fn notify(&self, cx: &mut Cx<'_>, event: ShardingEvent) {
+        cx.notify_sharding(self.kind.id, event);
+    }
+
+    fn wake(&self, cx: &mut Cx<'_>, timer: CoordinatorTimer, after: Duration) {
+        let at = cx.mono() + after;
+        cx.wake(self.timer(timer), at);
     }
 
     const fn timer(&self, timer: CoordinatorTimer) -> ShardingTimer {

@@ -71,14 +71,11 @@ impl Coordinator {
         }
         let proxy = said.fields.keeping.is_none();
         if !proxy && role.is_some_and(|role| !member.roles.contains(role)) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+            cx.reject(from, ShardingRejection::WrongSender);
             return;
         }
         if said.hosted.iter().any(|shard| !self.kind.has(*shard)) {
-            cx.reject(
-                from,
-                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
-            );
+            cx.reject(from, ShardingRejection::NO_SHARD);
             return;
         }
         if proxy && !said.hosted.is_empty() {
@@ -143,8 +140,7 @@ impl Coordinator {
         for node in asked {
             self.say(cx, &node, ShardingBody::RegionQuery { term: term.clone() });
         }
-        let at = cx.mono() + self.kind.config.retry_interval;
-        cx.wake(self.timer(CoordinatorTimer::Recovery), at);
+        self.wake(cx, CoordinatorTimer::Recovery, self.kind.config.retry_interval);
         self.try_activate(cx);
     }
 
@@ -170,10 +166,9 @@ impl Coordinator {
         self.tokens.begin(&term, self.ledger.term());
         self.tenure = Tenure::Active(term.clone());
         let shards = self.homes.len();
-        let event = ShardingEvent::CoordinatorRecovered { term, shards };
-        cx.notify_sharding(self.kind.id, event);
-        let at = cx.mono() + self.kind.config.rebalance_interval;
-        cx.wake(self.timer(CoordinatorTimer::Rebalance), at);
+        self.notify(cx, ShardingEvent::CoordinatorRecovered { term, shards });
+        let after = self.kind.config.rebalance_interval;
+        self.wake(cx, CoordinatorTimer::Rebalance, after);
         self.rejections = 0;
         self.honour_stored(cx);
         self.stop_void(cx);

@@ -141,8 +141,7 @@ impl Coordinator {
                 }
                 let again = core::mem::take(&mut remembered.adding);
                 remembered.waiting.extend(again);
-                let at = cx.mono() + kind.config.retry_interval;
-                return cx.wake(self.timer(CoordinatorTimer::Remembered), at);
+                return self.wake(cx, CoordinatorTimer::Remembered, kind.config.retry_interval);
             }
             Some(Done::Read(names)) => {
                 let shards = names.iter().filter_map(shard_of).filter(|shard| kind.has(*shard));

@@ -7,7 +7,7 @@ use super::Coordinator;
 use super::hand_off::DRAINING_MAX;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::stop::{StopMsg, StopRefusal};
 use crate::sharding::state::ids::ShardId;
@@ -20,8 +20,7 @@ impl Coordinator {
             return;
         }
         if shards.iter().any(|shard| !self.kind.has(*shard)) {
-            let what = "shard";
-            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            return cx.reject(from, ShardingRejection::NO_SHARD);
         }
         let why = if self.remembered.is_some() {
             Some(StopRefusal::Remembers)

@@ -91,8 +91,7 @@ impl Coordinator {
             Some(false) => settings.waiting_for_state_timeout,
             Some(true) => settings.updating_state_timeout,
         };
-        let at = cx.mono() + timeout;
-        cx.wake(self.timer(CoordinatorTimer::State), at);
+        self.wake(cx, CoordinatorTimer::State, timeout);
     }
 
     /// The log owes an answer for long, or the wait after a refusal is over.
@@ -109,8 +108,7 @@ impl Coordinator {
         let times = self.late;
         cx.counters().state_answers_late += 1;
         if times.is_power_of_two() {
-            let event = ShardingEvent::CoordinatorStateLate { writing, times };
-            cx.notify_sharding(self.kind.id, event);
+            self.notify(cx, ShardingEvent::CoordinatorStateLate { writing, times });
         }
         self.watch_log(cx);
     }
@@ -155,7 +153,7 @@ impl Coordinator {
                 self.give_up_log(cx);
                 self.ledger.on_damaged();
                 cx.counters().states_damaged += 1;
-                cx.notify_sharding(self.kind.id, ShardingEvent::CoordinatorStateDamaged);
+                self.notify(cx, ShardingEvent::CoordinatorStateDamaged);
             }
         }
     }
@@ -166,15 +164,14 @@ impl Coordinator {
             return;
         };
         cx.counters().coordinators_refused += 1;
-        let event = ShardingEvent::CoordinatorRefused { term, error };
-        cx.notify_sharding(self.kind.id, event);
+        self.notify(cx, ShardingEvent::CoordinatorRefused { term, error });
         self.halt(cx);
         self.tenure = Tenure::Resting;
         self.rejections = self.rejections.saturating_add(1);
         let least = self.kind.config.coordinator_failure_backoff;
         let wait = least.saturating_mul(self.rejections.min(BACKOFF_MAX));
-        let at = cx.mono() + wait + drawn(cx, wait / 5);
-        cx.wake(self.timer(CoordinatorTimer::State), at);
+        let after = wait + drawn(cx, wait / 5);
+        self.wake(cx, CoordinatorTimer::State, after);
     }
 
     /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still come back. Those of a
@@ -209,8 +206,8 @@ impl Coordinator {
         self.homeless.extend(self.returning.keys());
         // A node that is cut off with its shards knows within the margin that it has to stop them.
         let margin = cx.config().removal_margin(view.members().len());
-        let at = cx.mono() + self.kind.config.home_return_timeout.max(margin);
-        cx.wake(self.timer(CoordinatorTimer::Returning), at);
+        let after = self.kind.config.home_return_timeout.max(margin);
+        self.wake(cx, CoordinatorTimer::Returning, after);
     }
 
     /// A region has come, perhaps one that shards wait for.
@@ -224,8 +221,8 @@ impl Coordinator {
     pub(super) fn on_returning_timer(&mut self, cx: &mut Cx<'_>) {
         if !self.sees_enough(cx) {
             // Nobody could be given a shard: those that come may be the ones that are waited for.
-            let at = cx.mono() + self.kind.config.home_return_timeout;
-            return cx.wake(self.timer(CoordinatorTimer::Returning), at);
+            let after = self.kind.config.home_return_timeout;
+            return self.wake(cx, CoordinatorTimer::Returning, after);
         }
         let given_up = core::mem::take(&mut self.returning);
         cx.counters().homes_given_up += given_up.len() as u64;

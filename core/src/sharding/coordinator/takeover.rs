@@ -105,8 +105,7 @@ impl Coordinator {
         if !self.ledger.is_durable() {
             self.tokens.expect(u64::from(term.up_number.get()));
         }
-        let event = ShardingEvent::CoordinatorStarted { term: term.clone() };
-        cx.notify_sharding(self.kind.id, event);
+        self.notify(cx, ShardingEvent::CoordinatorStarted { term: term.clone() });
         // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who
         // may host.
         let view = alloc::sync::Arc::clone(cx.view());
@@ -117,8 +116,7 @@ impl Coordinator {
             self.say(cx, &member.node, body);
         }
         self.recall_shards(cx);
-        let at = cx.mono() + self.kind.config.retry_interval;
-        cx.wake(self.timer(CoordinatorTimer::Recovery), at);
+        self.wake(cx, CoordinatorTimer::Recovery, self.kind.config.retry_interval);
         self.claim_log(cx);
     }
 }

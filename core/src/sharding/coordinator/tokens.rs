@@ -10,7 +10,7 @@ use super::Coordinator;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::{PLACEMENTS_MAX, Token};
@@ -167,13 +167,12 @@ impl Coordinator {
             return;
         }
         if tokens.iter().any(|(shard, _)| !self.kind.has(*shard)) {
-            let what = "shard";
-            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            return cx.reject(from, ShardingRejection::NO_SHARD);
         }
         // No coordinator counts that far. What comes with it counts: a region may have been lied to about one shard.
         if tokens.iter().any(|(_, token)| token.count > COUNT_MAX) {
             let what = "token";
-            cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            cx.reject(from, ShardingRejection::OutOfRange { what });
         }
         let announced = self.tokens.announced.entry(from.clone()).or_default();
         announced.extend(tokens);
@@ -273,7 +272,7 @@ impl Coordinator {
                     shard,
                     home: home.clone(),
                 };
-                cx.notify_sharding(self.kind.id, event);
+                self.notify(cx, event);
                 self.host(cx, shard, &home);
             }
         }

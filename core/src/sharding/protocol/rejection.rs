@@ -20,3 +20,8 @@ pub enum Rejection {
         what: &'static str,
     },
 }
+
+impl Rejection {
+    /// The kind has no such shard.
+    pub(crate) const NO_SHARD: Self = Self::OutOfRange { what: "shard" };
+}

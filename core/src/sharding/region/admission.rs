@@ -85,14 +85,14 @@ impl Region {
         }
         if self.admissions.waiting.is_empty() && now.leaves_room(messages_max, bytes_max) {
             self.admissions.is_full = false;
-            cx.notify_sharding(self.kind.id, ShardingEvent::BufferHasRoom);
+            self.notify(cx, ShardingEvent::BufferHasRoom);
         }
     }
 
     fn say_full(&mut self, cx: &mut Cx<'_>) {
         if !core::mem::replace(&mut self.admissions.is_full, true) {
             let messages = self.buffers.len();
-            cx.notify_sharding(self.kind.id, ShardingEvent::BufferFull { messages });
+            self.notify(cx, ShardingEvent::BufferFull { messages });
         }
     }
 }

@@ -15,13 +15,54 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 /// The buffer of one region.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
-    by_shard: BTreeMap<ShardId, Queue>,
+    by_shard: Queues<ShardId>,
     /// What waits for the next incarnation of an entity of a shard that runs here. It is older than what waits for the shard.
-    by_entity: BTreeMap<(ShardId, EntityId), Queue>,
+    by_entity: Queues<(ShardId, EntityId)>,
     /// What others sent for shards that are here and do not take it yet, or for a while. All else of theirs waits for entities.
-    arrived: BTreeMap<ShardId, VecDeque<PendingMessage>>,
+    arrived: Queues<ShardId>,
     messages: usize,
     bytes: usize,
+}
+
+/// What a message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// Its shard's home to be known, and to have room.
+    Home,
+    /// Its shard, which is here, to begin, or a pause to end: a message of another node.
+    Shard,
+    /// The next incarnation of its entity.
+    Entity,
+}
+
+/// Messages by what they wait for. No queue is empty.
+#[derive(Clone, Debug)]
+struct Queues<K>(BTreeMap<K, Queue>);
+
+impl<K> Default for Queues<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord> Queues<K> {
+    fn queue(&mut self, key: K) -> &mut Queue {
+        self.0.entry(key).or_default()
+    }
+
+    /// Has a queue changed, if there is one.
+    fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut Queue) -> Option<T>) -> Option<T> {
+        let queue = self.0.get_mut(key)?;
+        let changed = change(queue);
+        if queue.messages.is_empty() {
+            self.0.remove(key);
+        }
+        changed
+    }
+
+    fn take(&mut self, key: &K) -> VecDeque<PendingMessage> {
+        self.0.remove(key).unwrap_or_default().messages
+    }
 }
 
 /// What waits for one shard or entity.
@@ -64,16 +105,22 @@ impl Queue {
 }
 
 impl Buffers {
-    /// Appends a message to its shard's queue; what did not fit.
+    /// Appends a message to those that wait for the same; what did not fit.
     pub(super) fn push(
         &mut self,
         limits: &ShardingConfig,
         mut pending: PendingMessage,
+        waits_for: WaitsFor,
     ) -> Option<PendingMessage> {
         if !self.count_in(limits, &mut pending) {
             return Some(pending);
         }
-        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
+        let shard = pending.envelope.shard;
+        let queue = match waits_for {
+            WaitsFor::Home => self.by_shard.queue(shard),
+            WaitsFor::Shard => self.arrived.queue(shard),
+            WaitsFor::Entity => self.by_entity.queue((shard, pending.envelope.entity.clone())),
+        };
         queue.messages.push_back(pending);
         None
     }
@@ -84,8 +131,9 @@ impl Buffers {
         pending.is_admitted = true;
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(pending.bytes());
-        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
-        queue.insert_handed_back(pending);
+        self.by_shard
+            .queue(pending.envelope.shard)
+            .insert_handed_back(pending);
     }
 
     /// Puts a message that a link had no room for before those that have not been offered yet, and behind those that came back before
@@ -93,54 +141,41 @@ impl Buffers {
     pub(super) fn push_refused(&mut self, pending: PendingMessage) {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(pending.bytes());
-        let queue = self.by_shard.entry(pending.envelope.shard).or_default();
-        queue.insert_refused(pending);
+        self.by_shard
+            .queue(pending.envelope.shard)
+            .insert_refused(pending);
     }
 
     /// Nothing more comes back of what was sent for a shard so far: what comes back from here on is older than all of it.
-    pub(super) fn settle(&mut self, shard: ShardId) {
-        if let Some(queue) = self.by_shard.get_mut(&shard) {
+    pub(super) fn nothing_comes_back(&mut self, shard: ShardId) {
+        if let Some(queue) = self.by_shard.0.get_mut(&shard) {
             (queue.handed_back, queue.refused) = (0, 0);
         }
     }
 
     /// How often the oldest message of a shard has gone from one node to another.
     pub(super) fn first_hops(&self, shard: ShardId) -> u8 {
-        let first = self.by_shard.get(&shard).and_then(|queue| queue.messages.front());
+        let first = self
+            .by_shard
+            .0
+            .get(&shard)
+            .and_then(|queue| queue.messages.front());
         first.map_or(0, |pending| pending.envelope.hops)
-    }
-
-    /// Appends a message of another node to what arrived for a shard that runs here; what did not fit.
-    pub(super) fn push_arrived(
-        &mut self,
-        limits: &ShardingConfig,
-        mut pending: PendingMessage,
-    ) -> Option<PendingMessage> {
-        if !self.count_in(limits, &mut pending) {
-            return Some(pending);
-        }
-        let queue = self.arrived.entry(pending.envelope.shard).or_default();
-        queue.push_back(pending);
-        None
     }
 
     /// Whether messages of other nodes wait for a shard that runs here.
     pub(super) fn has_arrived(&self, shard: ShardId) -> bool {
-        !self.arrived.is_empty() && self.arrived.contains_key(&shard)
+        !self.arrived.0.is_empty() && self.arrived.0.contains_key(&shard)
     }
 
     /// Shards for which others' messages wait.
     pub(super) fn arrived(&self) -> Vec<ShardId> {
-        self.arrived.keys().copied().collect()
+        self.arrived.0.keys().copied().collect()
     }
 
     /// Takes the oldest message of other nodes for a shard.
     pub(super) fn pop_arrived(&mut self, shard: ShardId) -> Option<PendingMessage> {
-        let queue = self.arrived.get_mut(&shard)?;
-        let pending = queue.pop_front();
-        if queue.is_empty() {
-            self.arrived.remove(&shard);
-        }
+        let pending = self.arrived.change(&shard, Queue::pop);
         self.took(pending.iter());
         pending
     }
@@ -154,7 +189,7 @@ impl Buffers {
         only: Option<&EntityId>,
     ) -> VecDeque<PendingMessage> {
         let mut taken = VecDeque::new();
-        if self.by_entity.is_empty() && self.arrived.is_empty() {
+        if self.by_entity.0.is_empty() && self.arrived.0.is_empty() {
             return taken;
         }
         let is_of = |pending: &PendingMessage| {
@@ -165,47 +200,25 @@ impl Buffers {
             Some(entity) => Vec::from([entity.clone()]),
             None => self.entities_of(shard).cloned().collect(),
         };
+        let mut take = |queue: &mut Queue| {
+            take_if(&mut queue.messages, is_of, &mut taken);
+            None::<()>
+        };
         for entity in entities {
-            let key = (shard, entity);
-            if let Some(queue) = self.by_entity.get_mut(&key) {
-                take_if(&mut queue.messages, is_of, &mut taken);
-                if queue.messages.is_empty() {
-                    self.by_entity.remove(&key);
-                }
-            }
+            self.by_entity.change(&(shard, entity), &mut take);
         }
-        if let Some(queue) = self.arrived.get_mut(&shard) {
-            take_if(queue, is_of, &mut taken);
-            if queue.is_empty() {
-                self.arrived.remove(&shard);
-            }
-        }
+        self.arrived.change(&shard, &mut take);
         self.took(taken.iter());
         taken
     }
 
     /// Shards for which messages of other nodes wait, and such for whose entities any do.
     pub(super) fn shards_with_foreign(&self) -> Vec<ShardId> {
-        let mut shards: Vec<ShardId> = self.by_entity.keys().map(|(shard, _)| *shard).collect();
-        shards.extend(self.arrived.keys());
+        let mut shards: Vec<ShardId> = self.by_entity.0.keys().map(|(shard, _)| *shard).collect();
+        shards.extend(self.arrived.0.keys());
         shards.sort_unstable();
         shards.dedup();
         shards
-    }
-
-    /// Appends a message to its entity's queue; what did not fit.
-    pub(super) fn push_for_entity(
-        &mut self,
-        limits: &ShardingConfig,
-        mut pending: PendingMessage,
-    ) -> Option<PendingMessage> {
-        if !self.count_in(limits, &mut pending) {
-            return Some(pending);
-        }
-        let key = (pending.envelope.shard, pending.envelope.entity.clone());
-        let queue = self.by_entity.entry(key).or_default();
-        queue.messages.push_back(pending);
-        None
     }
 
     /// Whether there is room for a message.
@@ -227,12 +240,7 @@ impl Buffers {
 
     /// Takes the oldest message of an entity.
     pub(super) fn pop_for_entity(&mut self, shard: ShardId, entity: &EntityId) -> Option<PendingMessage> {
-        let key = (shard, entity.clone());
-        let queue = self.by_entity.get_mut(&key)?;
-        let pending = queue.pop();
-        if queue.messages.is_empty() {
-            self.by_entity.remove(&key);
-        }
+        let pending = self.by_entity.change(&(shard, entity.clone()), Queue::pop);
         self.took(pending.iter());
         pending
     }
@@ -241,17 +249,14 @@ impl Buffers {
     pub(super) fn gather(&mut self, shard: ShardId) {
         let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
         for entity in entities.into_iter().rev() {
-            let Some(older) = self.by_entity.remove(&(shard, entity)) else {
-                continue;
-            };
-            let is_foreign = PendingMessage::is_foreign;
-            let (foreign, own): (VecDeque<_>, VecDeque<_>) = older.messages.into_iter().partition(is_foreign);
+            let older = self.by_entity.take(&(shard, entity)).into_iter();
+            let (foreign, own): (VecDeque<_>, VecDeque<_>) = older.partition(PendingMessage::is_foreign);
             if !foreign.is_empty() {
-                prepend(self.arrived.entry(shard).or_default(), foreign);
+                prepend(&mut self.arrived.queue(shard).messages, foreign);
             }
             if !own.is_empty() {
                 // Nothing of this node's comes back while its messages are delivered here, so all of it is newer than what did.
-                let queue = self.by_shard.entry(shard).or_default();
+                let queue = self.by_shard.queue(shard);
                 let mut newer = queue.messages.split_off(queue.handed_back + queue.refused);
                 prepend(&mut newer, own);
                 queue.messages.append(&mut newer);
@@ -261,7 +266,7 @@ impl Buffers {
 
     /// The same for all shards.
     pub(super) fn gather_all(&mut self) {
-        while let Some((shard, _)) = self.by_entity.keys().next() {
+        while let Some((shard, _)) = self.by_entity.0.keys().next() {
             self.gather(*shard);
         }
     }
@@ -270,32 +275,28 @@ impl Buffers {
     fn entities_of(&self, shard: ShardId) -> impl Iterator<Item = &EntityId> {
         // The empty name is before all others, and no entity has it.
         let from = (shard, EntityId::new(&[]));
-        let here = self.by_entity.range(from..);
+        let here = self.by_entity.0.range(from..);
         here.take_while(move |((of, _), _)| *of == shard)
             .map(|((_, entity), _)| entity)
     }
 
     /// Takes the oldest message of a shard.
     pub(super) fn pop(&mut self, shard: ShardId) -> Option<PendingMessage> {
-        let queue = self.by_shard.get_mut(&shard)?;
-        let pending = queue.pop();
-        if queue.messages.is_empty() {
-            self.by_shard.remove(&shard);
-        }
+        let pending = self.by_shard.change(&shard, Queue::pop);
         self.took(pending.iter());
         pending
     }
 
     /// Takes everything of a shard, oldest first.
     pub(super) fn take(&mut self, shard: ShardId) -> VecDeque<PendingMessage> {
-        let queue = self.by_shard.remove(&shard).unwrap_or_default();
-        self.took(queue.messages.iter());
-        queue.messages
+        let taken = self.by_shard.take(&shard);
+        self.took(taken.iter());
+        taken
     }
 
     /// Takes what other nodes sent for a shard, oldest first, once it has been gathered.
     pub(super) fn take_foreign(&mut self, shard: ShardId) -> VecDeque<PendingMessage> {
-        let foreign = self.arrived.remove(&shard).unwrap_or_default();
+        let foreign = self.arrived.take(&shard);
         self.took(foreign.iter());
         foreign
     }
@@ -307,64 +308,36 @@ impl Buffers {
         shard: ShardId,
         is_it: impl Fn(&PendingMessage) -> bool,
     ) -> Option<PendingMessage> {
-        let pending = match self.remove_from_shard(shard, &is_it) {
-            Some(pending) => Some(pending),
-            None => self.remove_from_entities(shard, &is_it),
-        };
+        let mut remove = |queue: &mut Queue| queue.remove_first(&is_it);
+        let mut pending = self.by_shard.change(&shard, &mut remove);
+        if pending.is_none() {
+            let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
+            let mut keys = entities.into_iter().map(|entity| (shard, entity));
+            pending = keys.find_map(|key| self.by_entity.change(&key, &mut remove));
+        }
         self.took(pending.iter());
-        pending
-    }
-
-    fn remove_from_shard(
-        &mut self,
-        shard: ShardId,
-        is_it: impl Fn(&PendingMessage) -> bool,
-    ) -> Option<PendingMessage> {
-        let queue = self.by_shard.get_mut(&shard)?;
-        let pending = queue.remove_first(is_it);
-        if queue.messages.is_empty() {
-            self.by_shard.remove(&shard);
-        }
-        pending
-    }
-
-    fn remove_from_entities(
-        &mut self,
-        shard: ShardId,
-        is_it: impl Fn(&PendingMessage) -> bool,
-    ) -> Option<PendingMessage> {
-        let holds = |entity: &&EntityId| {
-            let queue = self.by_entity.get(&(shard, (*entity).clone()));
-            queue.is_some_and(|queue| queue.messages.iter().any(&is_it))
-        };
-        let key = (shard, self.entities_of(shard).find(holds)?.clone());
-        let queue = self.by_entity.get_mut(&key)?;
-        let pending = queue.remove_first(is_it);
-        if queue.messages.is_empty() {
-            self.by_entity.remove(&key);
-        }
         pending
     }
 
     /// Whether messages of an entity wait for its next incarnation.
     pub(super) fn has_for_entity(&self, shard: ShardId, entity: &EntityId) -> bool {
         // Nearly always nobody is being passivated: that costs nothing.
-        !self.by_entity.is_empty() && self.by_entity.contains_key(&(shard, entity.clone()))
+        !self.by_entity.0.is_empty() && self.by_entity.0.contains_key(&(shard, entity.clone()))
     }
 
     /// Entities for which messages wait.
     pub(super) fn waiting_entities(&self) -> impl Iterator<Item = &(ShardId, EntityId)> {
-        self.by_entity.keys()
+        self.by_entity.0.keys()
     }
 
     /// Whether messages of a shard are waiting.
     pub(super) fn has(&self, shard: ShardId) -> bool {
-        self.by_shard.contains_key(&shard)
+        self.by_shard.0.contains_key(&shard)
     }
 
     /// Shards with waiting messages.
     pub(super) fn shards(&self) -> Vec<ShardId> {
-        self.by_shard.keys().copied().collect()
+        self.by_shard.0.keys().copied().collect()
     }
 
     /// What waits here.
@@ -387,21 +360,24 @@ impl Buffers {
 
     /// All waiting messages.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PendingMessage> {
-        let queues = self.by_entity.values().chain(self.by_shard.values());
-        let arrived = self.arrived.values().flatten();
-        queues.flat_map(|queue| &queue.messages).chain(arrived)
+        self.queues().flat_map(|queue| &queue.messages)
+    }
+
+    fn queues(&self) -> impl Iterator<Item = &Queue> {
+        let for_entities = self.by_entity.0.values();
+        for_entities
+            .chain(self.by_shard.0.values())
+            .chain(self.arrived.0.values())
     }
 
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), String> {
-        let queues = || self.by_shard.values().chain(self.by_entity.values());
-        let arrived: usize = self.arrived.values().map(VecDeque::len).sum();
-        let messages: usize = arrived + queues().map(|queue| queue.messages.len()).sum::<usize>();
+        let messages = self.iter().count();
         let bytes: usize = self.iter().map(PendingMessage::bytes).sum();
         if (messages, bytes) != (self.messages, self.bytes) {
             return Err(String::from("buffers: the sums do not match the content"));
         }
-        if queues().any(|queue| queue.messages.is_empty()) || self.arrived.values().any(VecDeque::is_empty) {
+        if self.queues().any(|queue| queue.messages.is_empty()) {
             return Err(String::from("buffers: an empty queue is kept"));
         }
         let handed_back = |queue: &Queue| {
@@ -409,15 +385,11 @@ impl Buffers {
             let mut first = queue.messages.iter().take(came_back);
             came_back <= queue.messages.len() && !first.any(PendingMessage::is_foreign)
         };
-        if !queues().all(handed_back) {
+        if !self.queues().all(handed_back) {
             return Err(String::from("buffers: others' messages count as handed back"));
         }
-        if self
-            .by_shard
-            .values()
-            .flat_map(|queue| &queue.messages)
-            .any(PendingMessage::is_foreign)
-        {
+        let mut own = self.by_shard.0.values().flat_map(|queue| &queue.messages);
+        if own.any(PendingMessage::is_foreign) {
             return Err(String::from(
                 "buffers: others' messages wait among those of this node",
             ));
@@ -426,14 +398,14 @@ impl Buffers {
             let mut shards = queue.messages.iter().map(|pending| pending.envelope.shard);
             shards.any(|of| of != *shard)
         };
-        if self.by_shard.iter().any(misplaced) {
+        if self.by_shard.0.iter().any(misplaced) {
             return Err(String::from("buffers: a message waits for another shard"));
         }
         let strays = |(key, queue): (&(ShardId, EntityId), &Queue)| {
             let mut envelopes = queue.messages.iter().map(|pending| &pending.envelope);
             envelopes.any(|of| of.shard != key.0 || of.entity != key.1)
         };
-        if self.by_entity.iter().any(strays) {
+        if self.by_entity.0.iter().any(strays) {
             return Err(String::from("buffers: a message waits for another entity"));
         }
         Ok(())

@@ -1,23 +1,20 @@
 //! One message: to the entity here, to its home elsewhere, or into the buffer. Messages of a shard never overtake each
 //! other on the way through a region, and a step moves a bounded number. Spec: sharding 1.3 (message delivery), 10.4.
 
-use core::time::Duration;
-
-use super::{Region, RegionLifecycle};
+use super::buffers::{Buffers, WaitsFor};
+use super::home::Home;
+use super::{Region, RegionLifecycle, STEP};
 use crate::ident::{Address, UniqueAddress};
 use crate::message::{AskTicket, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::shard::{Delivered, Shard};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 
 /// Buffered messages that one step may move: about a millisecond of work, so that heartbeats are not kept waiting.
 pub(super) const FLUSH_PER_STEP: usize = 256;
-
-/// When the next step follows: after the host has had its turn, and before anything else is due.
-const STEP: Duration = Duration::from_micros(1);
 
 /// Up to so many hops, which is two times back, a message that was handed back has its home asked for at once. Twice happens in
 /// order: a shard moves, and its next home is told to leave as well. After that it waits for the region's next retry, so
@@ -40,11 +37,11 @@ impl Region {
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
-        if self.acceptance.is_refused() {
+        if self.contact.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
         } else if pending.is_foreign() {
             self.receive(shared, pending);
-        } else if self.buffers.has(shard) || self.is_settling(shard) {
+        } else if self.buffers.has(shard) || self.shards.is_marked(shard) {
             self.buffer(shared, pending);
         } else {
             self.pass(shared, pending, false);
@@ -61,7 +58,7 @@ impl Region {
     ) {
         let shard = pending.envelope.shard;
         let is_in_turn = self.stops_sending_to(shared.cx, shard, from);
-        let reason = if self.acceptance.is_refused() {
+        let reason = if self.contact.acceptance.is_refused() {
             Some(AskFailure::KindRefused)
         } else if self.lifecycle == RegionLifecycle::Stopped {
             Some(AskFailure::NodeStoppedUnsent)
@@ -76,10 +73,10 @@ impl Region {
         }
         let is_first = !self.buffers.has(shard);
         self.buffers.push_handed_back(pending);
-        if self.is_settling(shard) {
+        if self.shards.is_marked(shard) {
             return;
         }
-        if self.homes.contains_key(&shard) {
+        if self.shards.has_home(shard) {
             self.flushing.insert(shard);
             self.flush(shared);
         } else if is_first && self.may_ask_at_once(shard) {
@@ -102,7 +99,7 @@ impl Region {
         pending: PendingMessage,
     ) {
         self.has_no_room(home.address());
-        if self.acceptance.is_refused() {
+        if self.contact.acceptance.is_refused() {
             return pending.fail(shared, AskFailure::KindRefused);
         }
         if self.lifecycle == RegionLifecycle::Stopped {
@@ -111,13 +108,13 @@ impl Region {
         let shard = pending.envelope.shard;
         let is_first = !self.buffers.has(shard);
         self.buffers.push_refused(pending);
-        if self.is_settling(shard) {
+        if self.shards.is_marked(shard) {
             return;
         }
         if self.can_pass(shared.cx, shard) {
             self.flushing.insert(shard);
             self.flush(shared);
-        } else if is_first && !self.homes.contains_key(&shard) {
+        } else if is_first && !self.shards.has_home(shard) {
             self.ask_home(shared.cx, shard);
         }
     }
@@ -136,9 +133,9 @@ impl Region {
         }
         for shard in self.buffers.shards() {
             if self
-                .homes
-                .get(&shard)
-                .is_some_and(|home| home.node.address() == address)
+                .shards
+                .home(shard)
+                .is_some_and(|home| home.address() == address)
             {
                 self.flushing.insert(shard);
             }
@@ -208,10 +205,7 @@ impl Region {
     }
 
     fn flush_soon(&self, shared: &mut Shared<'_, '_>) {
-        let at = shared.cx.mono() + STEP;
-        shared
-            .cx
-            .wake(ShardingTimer::Region(self.kind.id, RegionTimer::Flush), at);
+        self.wake(shared.cx, RegionTimer::Flush, STEP);
     }
 
     /// Ends every buffered message.
@@ -233,15 +227,15 @@ impl Region {
 
     /// Whether the next message of a shard would leave the buffer for good.
     fn can_pass(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        if self.is_settling(shard) {
+        let Some(entry) = self.shards.known(shard) else {
             return false;
-        }
-        match self.homes.get(&shard).map(|home| &home.node) {
-            Some(home) if home == cx.me() => {
-                !self.paused && self.shards.get(&shard).is_some_and(|here| here.is_running())
+        };
+        match &entry.home {
+            Home::Unknown | Home::Marked(_) => false,
+            Home::Known { node, .. } if node == cx.me() => {
+                !self.paused && entry.hosted().is_some_and(Shard::is_running)
             }
-            Some(home) => self.full.is_empty() || !self.full.contains(home.address()),
-            None => false,
+            Home::Known { node, .. } => self.full.is_empty() || !self.full.contains(node.address()),
         }
     }
 
@@ -252,57 +246,127 @@ impl Region {
             return pending.expire(shared);
         }
         let shard = pending.envelope.shard;
-        match self.homes.get_mut(&shard) {
-            Some(home) if home.node == *shared.cx.me() => {
-                if !home.used && !self.paused {
-                    // What a lost home gives back from here on is older than what was handled.
-                    let here = self.shards.get(&shard);
-                    home.used = here.is_some_and(|here| here.is_running());
-                }
-                self.deliver(shared, pending);
+        let Some(entry) = self.shards.known_mut(shard) else {
+            return self.buffer(shared, pending);
+        };
+        let (home, here) = entry.parts();
+        match home {
+            Home::Known { node, used } if node == shared.cx.me() => {
+                let Some(here) = here.filter(|here| !self.paused && here.is_running()) else {
+                    return self.buffer(shared, pending);
+                };
+                // What a lost home gives back from here on is older than what was handled.
+                *used = true;
+                let given = give(shared, &self.buffers, here, pending);
+                self.after_giving(shared, shard, given);
             }
-            Some(home) => {
-                if !core::mem::replace(&mut home.used, true) {
+            Home::Known { node, used } => {
+                if !core::mem::replace(used, true) {
                     // What comes back from here on is older than all that waits. Before, a lost home's last words may still come.
-                    self.buffers.settle(shard);
+                    self.buffers.nothing_comes_back(shard);
                 }
-                send(shared, &home.node, pending, waited);
+                send(shared, node, pending, waited);
             }
-            None => self.buffer(shared, pending),
+            Home::Unknown | Home::Marked(_) => self.buffer(shared, pending),
         }
     }
 
-    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
+    /// Gives a message to an entity of a shard that may run here, or keeps it: for the next incarnation of the entity, or of the shard.
+    pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+        let shard = pending.envelope.shard;
+        let here = self.shards.running_mut(shard).filter(|_| !self.paused);
+        let Some(here) = here else {
+            return self.buffer(shared, pending);
+        };
+        let given = give(shared, &self.buffers, here, pending);
+        self.after_giving(shared, shard, given);
+    }
+
+    pub(super) fn after_giving(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, given: Given) {
+        match given {
+            Given::Behind(pending) => {
+                self.keep(shared, pending, WaitsFor::Entity);
+            }
+            Given::Taken(Delivered::Done) => {}
+            Given::Taken(Delivered::Waits(pending)) => {
+                self.keep(shared, pending, WaitsFor::Entity);
+                self.tend(shared, shard);
+            }
+            Given::Taken(Delivered::NoSlot(pending)) => pending.fail(shared, AskFailure::MailboxFull),
+        }
+    }
+
+    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
             return pending.fail(shared, AskFailure::NodeStoppedUnsent);
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
+        if self.keep(shared, pending, WaitsFor::Home) && first && !self.shards.has_home(shard) {
+            self.ask_home(shared.cx, shard);
+        }
+    }
+
+    /// Has a message wait here, if there is room for it. Whether it does.
+    pub(super) fn keep(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        mut pending: PendingMessage,
+        waits_for: WaitsFor,
+    ) -> bool {
+        if self.is_turned_away(&pending) {
+            self.overflow(shared, pending);
+            return false;
+        }
         self.admit(shared, &mut pending);
-        match self.buffers.push(&self.kind.config, pending) {
+        match self.buffers.push(&self.kind.config, pending, waits_for) {
             None => {
                 shared.cx.counters().entity_messages_buffered += 1;
-                if first && !self.homes.contains_key(&shard) {
-                    self.ask_home(shared.cx, shard);
-                }
+                true
             }
-            Some(pending) => self.overflow(shared, pending),
+            Some(pending) => {
+                self.overflow(shared, pending);
+                false
+            }
         }
     }
 
     /// Whether a message of another node may not wait here, although its region has room. What waits already is kept.
-    pub(super) const fn is_turned_away(&self, pending: &PendingMessage) -> bool {
+    const fn is_turned_away(&self, pending: &PendingMessage) -> bool {
         self.is_crowded && pending.is_foreign() && !pending.is_admitted
     }
 
     /// There is no room for a message. This node's user hears so; what another node sent goes back there and waits in its buffer.
-    pub(super) fn overflow(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    fn overflow(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         match pending.from.clone() {
             None if self.refuse_caller(shared.cx) => {}
             None => pending.fail(shared, AskFailure::BufferFull),
             Some(from) => self.hand_back_overflow(shared, from, pending),
         }
     }
+}
+
+/// What became of a message for an entity of a shard that runs here.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// The shard was asked.
+    Taken(Delivered),
+    /// Others wait for the entity's next incarnation, and are older.
+    Behind(PendingMessage),
+}
+
+/// Gives a message to an entity of a shard that runs here, unless others wait for it.
+pub(super) fn give(
+    shared: &mut Shared<'_, '_>,
+    buffers: &Buffers,
+    here: &mut Shard,
+    pending: PendingMessage,
+) -> Given {
+    if buffers.has_for_entity(here.id, &pending.envelope.entity) {
+        return Given::Behind(pending);
+    }
+    let kind = pending.envelope.kind;
+    Given::Taken(here.deliver(shared, kind, pending))
 }
 
 /// Sends a message of this node's user to its home.

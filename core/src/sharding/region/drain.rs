@@ -3,19 +3,17 @@
 
 use core::time::Duration;
 
-use super::starting::Starts;
-use super::{Region, RegionLifecycle};
+use super::{Region, RegionLifecycle, timers_of};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::remembered::Moves;
+use crate::sharding::shard::Shard;
 use crate::sharding::state::errors::AskFailure;
 use crate::time::Instant;
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 
 /// What is kept of the exit's time limit for the entities' last reports.
 const DRAIN_SLACK: Duration = Duration::from_secs(1);
@@ -48,12 +46,12 @@ impl Region {
 
     /// Whether nothing runs and nothing waits here any more.
     pub(crate) fn is_drained(&self) -> bool {
-        self.lifecycle == RegionLifecycle::Stopped && self.shards.is_empty()
+        self.lifecycle == RegionLifecycle::Stopped && self.runs_nothing()
     }
 
     /// Its time is over then, or before if that was said before.
     pub(super) fn end_by(&self, cx: &mut Cx<'_>, at: Instant) {
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Drain);
+        let timer = self.timer(RegionTimer::Drain);
         let at = cx.due(timer.clone()).map_or(at, |due| due.min(at));
         cx.wake(timer, at);
     }
@@ -61,26 +59,18 @@ impl Region {
     /// This node is lost, or halts: everything stops at once. Nothing is sent, nobody would listen.
     pub(crate) fn halt(&mut self, shared: &mut Shared<'_, '_>) {
         self.lifecycle = RegionLifecycle::Stopped;
-        self.registered = None;
-        self.homes.clear();
-        self.marks.clear();
-        self.returning.clear();
-        self.returning_for.clear();
-        self.after_pause.clear();
-        self.tokens.clear();
-        self.moves = Moves::default();
-        self.starts = Starts::default();
+        self.contact.registered = None;
+        self.shards.forget_placements();
+        self.order.forget_all();
+        self.remembering.forget_moves();
         self.fail_all(shared, AskFailure::NodeStoppedUnsent);
         self.retirement.give_up(shared.cx);
-        let kind = self.kind.id;
-        for (id, shard) in &mut self.shards {
-            shard.stop_for_good(shared.cx);
-            for timer in [
-                RegionTimer::ShardStop(*id),
-                RegionTimer::Store(*id),
-                RegionTimer::RestartShard(*id),
-            ] {
-                shared.cx.cancel(ShardingTimer::Region(kind, timer));
+        for id in self.shards.hosted_ids() {
+            if let Some(here) = self.shards.hosted_mut(id) {
+                here.stop_for_good(shared.cx);
+            }
+            for timer in timers_of(id) {
+                self.cancel(shared.cx, timer);
             }
         }
         for timer in [
@@ -94,9 +84,13 @@ impl Region {
             RegionTimer::Look,
             RegionTimer::Moves,
         ] {
-            shared.cx.cancel(ShardingTimer::Region(kind, timer));
+            self.cancel(shared.cx, timer);
         }
-        self.shards.retain(|_, shard| !shard.has_stopped());
+        for id in self.shards.hosted_ids() {
+            if self.shards.hosted(id).is_some_and(Shard::has_stopped) {
+                self.shards.end(id);
+            }
+        }
         self.give_back_leases(shared.cx);
     }
 
@@ -116,13 +110,16 @@ impl Region {
         }
         self.hurries = true;
         self.give_up_all(shared);
-        let kind = self.kind.id;
-        for (id, shard) in &mut self.shards {
-            // Nothing of this node's is sent to itself, so there is nothing to settle.
-            self.homes.remove(id);
-            shard.kill(shared.cx);
-            let event = ShardingEvent::ShardStopTimeout { shard: *id };
-            shared.cx.notify_sharding(kind, event);
+        for id in self.shards.hosted_ids() {
+            let (home, here) = self.shards.entry(id).parts();
+            // Nothing of this node's is sent to itself, so there is nothing to acknowledge.
+            if let Some(node) = home.node().cloned() {
+                home.lose(&node);
+            }
+            if let Some(here) = here {
+                here.kill(shared.cx);
+            }
+            self.notify(shared.cx, ShardingEvent::ShardStopTimeout { shard: id });
         }
         self.end_all_stopped(shared);
         self.try_finish(shared);
@@ -131,7 +128,7 @@ impl Region {
     /// Ends a draining region that hosts nothing and buffers nothing, and to which nothing that it sent can come back; makes a
     /// proxy of a retiring one that hosts nothing.
     pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
-        if !self.shards.is_empty() {
+        if !self.runs_nothing() {
             return;
         }
         match self.lifecycle {
@@ -139,13 +136,13 @@ impl Region {
             RegionLifecycle::Draining if self.buffers.is_empty() => {}
             RegionLifecycle::Draining | RegionLifecycle::Working | RegionLifecycle::Stopped => return,
         }
-        if !self.hurries && !self.all_settled(shared.cx) {
+        if !self.hurries && !self.is_acknowledged(shared.cx) {
             return;
         }
         self.lifecycle = RegionLifecycle::Stopped;
         let cx = &mut *shared.cx;
         self.tell_candidates(cx, &ShardingBody::RegionStopped);
-        self.registered = None;
+        self.contact.registered = None;
         for timer in [
             RegionTimer::Retry,
             RegionTimer::Drain,
@@ -155,9 +152,9 @@ impl Region {
             RegionTimer::Marks,
             RegionTimer::Look,
         ] {
-            cx.cancel(ShardingTimer::Region(self.kind.id, timer));
+            self.cancel(cx, timer);
         }
-        cx.notify_sharding(self.kind.id, ShardingEvent::Drained);
+        self.notify(cx, ShardingEvent::Drained);
         self.retirement.answer(cx);
     }
 

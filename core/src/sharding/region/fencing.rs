@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 
 use super::Region;
+use super::shards::ShardEntry;
 use crate::effect::PlacementToken;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::ShardLifecycle;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::Token;
@@ -28,11 +28,10 @@ impl Region {
         term: &Term,
         (shard, token): (ShardId, Token),
     ) -> bool {
-        let running = self
-            .shards
-            .get(&shard)
-            .map_or(Token::NONE, |here| here.token.token);
-        let held = running.max(self.placement(shard).token);
+        let entry = self.shards.known(shard);
+        let running = entry.and_then(ShardEntry::hosted).map(|here| here.token.token);
+        let given = entry.and_then(|entry| entry.token);
+        let held = running.max(given).unwrap_or(Token::NONE);
         if token == Token::NONE {
             if held == Token::NONE {
                 let term = term.clone();
@@ -45,14 +44,17 @@ impl Region {
             self.send_register(cx, from);
             return false;
         }
-        self.tokens.insert(shard, token);
+        self.shards.entry(shard).token = Some(token);
         true
     }
 
     /// The token with which a shard was given to this region, or with which it runs here.
     pub(super) fn placement(&self, shard: ShardId) -> PlacementToken {
-        let running = || self.shards.get(&shard).map(|here| here.token.token);
-        let token = self.tokens.get(&shard).copied().or_else(running);
+        let entry = self.shards.known(shard);
+        let token = entry.and_then(|entry| {
+            let running = || entry.hosted().map(|here| here.token.token);
+            entry.token.or_else(running)
+        });
         PlacementToken {
             token: token.unwrap_or(Token::NONE),
             is_stored: match self.kind.settings.store_mode {
@@ -64,13 +66,10 @@ impl Region {
 
     /// Whether a shard runs with an earlier token than it has by now, so that it has to begin anew. One without an entity just takes it.
     pub(super) fn is_reopened(&mut self, shard: ShardId, token: PlacementToken) -> bool {
-        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.token != token) else {
+        let here = self.shards.hosted_mut(shard);
+        let Some(here) = here.filter(|here| here.token != token && !here.is_stopping()) else {
             return false;
         };
-        match here.lifecycle {
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {}
-            ShardLifecycle::Stopping { .. } => return false,
-        }
         if here.runs_nothing() {
             here.token = token;
             return false;
@@ -87,7 +86,9 @@ impl Region {
         term: &Term,
         shard: ShardId,
     ) {
-        if !self.hosts || self.shards.contains_key(&shard) || self.tokens.contains_key(&shard) {
+        let entry = self.shards.known(shard);
+        let is_placed = entry.is_some_and(|entry| entry.hosted().is_some() || entry.token.is_some());
+        if !self.hosts || is_placed {
             self.host(shared, from, term, shard);
             return;
         }
@@ -97,8 +98,8 @@ impl Region {
 
     /// Says with which tokens the shards that it hosts were given, before it says that it hosts them.
     pub(super) fn say_tokens(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
-        let running = self.shards.iter().map(|(shard, here)| (*shard, here.token.token));
-        let tokens: Vec<(ShardId, Token)> = running.collect();
+        let running = self.shards.all_hosted();
+        let tokens: Vec<(ShardId, Token)> = running.map(|(shard, here)| (shard, here.token.token)).collect();
         let limit = cx.config().limits.control_frame_bytes_max;
         let room = limit.saturating_sub(AROUND_TOKENS_BYTES) / TOKEN_BYTES;
         for tokens in tokens.chunks(room.max(1)) {

@@ -4,11 +4,13 @@
 use alloc::vec::Vec;
 
 use super::Region;
+use super::home::Report;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::kind::is_lost;
 use crate::sharding::pending_message::Shared;
+use crate::sharding::shard::Stop;
 use crate::sharding::state::ids::{ShardId, Term};
 
 impl Region {
@@ -23,22 +25,19 @@ impl Region {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
-        self.nobody_hosts &= homes.is_empty();
+        self.contact.nobody_hosts &= homes.is_empty();
         for (node, shards) in homes {
             let is_lost = node != *shared.cx.me() && is_lost(shared.cx.view(), &node);
             for shard in shards {
                 if !self.kind.has(shard) {
-                    shared.cx.reject(
-                        from,
-                        Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
-                    );
+                    shared.cx.reject(from, ShardingRejection::NO_SHARD);
                 } else if !is_lost {
                     self.learn(shared, from, &term, shard, &node);
                 }
             }
         }
         self.flush(shared);
-        self.settle(shared);
+        self.answer_if_moved(shared);
     }
 
     /// A shard will move: forget its home. Its messages are buffered from here on; what others send for it is delivered as long as it
@@ -54,8 +53,8 @@ impl Region {
             return;
         }
         self.forget_home(shared.cx, shard);
-        self.after_pause.remove(&shard);
-        self.report_when_settled(shared.cx, term, shard, number);
+        self.shards.take_wanted(shard);
+        self.report_when_acknowledged(shared.cx, shard, Report { term, number });
         if self.buffers.has(shard) {
             self.ask_home(shared.cx, shard);
         }
@@ -73,10 +72,7 @@ impl Region {
         }
         let legal = self.kind.has(shard);
         if !legal {
-            shared.cx.reject(
-                from,
-                Rejection::Sharding(ShardingRejection::OutOfRange { what: "shard" }),
-            );
+            shared.cx.reject(from, ShardingRejection::NO_SHARD);
         }
         legal
     }
@@ -93,14 +89,12 @@ impl Region {
             self.is_home(shared, from, term, shard);
             return;
         }
-        self.tokens.remove(&shard);
-        if self.shards.get(&shard).is_some_and(|here| !here.is_stopping()) {
-            let event = ShardingEvent::ShardConflict { shard };
-            shared.cx.notify_sharding(self.kind.id, event);
+        self.shards.forget_token(shard);
+        if self.shards.hosted(shard).is_some_and(|here| !here.is_stopping()) {
+            self.notify(shared.cx, ShardingEvent::ShardConflict { shard });
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            self.stop_shard(shared, shard, (None, None));
-            return;
+            return self.stop_shard(shared, shard, Stop::default());
         }
         self.set_home(shared.cx, shard, node.clone());
         self.retirement.has_home(shard);

@@ -1,19 +1,18 @@
 //! The shards on this node: starting them when the coordinator says so, stopping them when it wants them elsewhere. A
 //! shard is reported stopped only after its last entity is. Spec: sharding 1.2, 1.3, 1.4 (hand-off).
 
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Region, RegionLifecycle};
+use crate::effect::PlacementToken;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle};
+use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle, Stop};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 use crate::token::Token;
 
 /// How much sooner than a hand-off would be given up a shard that stops for another reason is stopped by force.
@@ -55,14 +54,14 @@ impl Region {
             return;
         }
         self.forget_home(shared.cx, shard);
-        self.after_pause.remove(&shard);
-        self.tokens.remove(&shard);
+        self.shards.take_wanted(shard);
+        self.shards.forget_token(shard);
         self.hand_back_foreign(shared, shard);
-        if !self.shards.contains_key(&shard) {
+        if self.shards.hosted(shard).is_none() {
             return self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
         }
-        self.stop_shard(shared, shard, (Some(term.clone()), None));
-        if let Some(here) = self.shards.get_mut(&shard)
+        self.stop_shard(shared, shard, Stop::for_hand_off(term.clone()));
+        if let Some(here) = self.shards.hosted_mut(shard)
             && here.stops_for(&term, by_force)
         {
             self.limit_stop(shared, shard);
@@ -76,7 +75,7 @@ impl Region {
         shard: ShardId,
         entity: &EntityId,
     ) {
-        let after = match self.shards.get_mut(&shard) {
+        let after = match self.shards.hosted_mut(shard) {
             Some(here) => here.on_stopped(shared.cx, entity),
             None => AfterStop::Gone,
         };
@@ -108,7 +107,7 @@ impl Region {
             RegionLifecycle::Retiring | RegionLifecycle::Draining => self.goes_on(shared.cx, shard),
             RegionLifecycle::Stopped => false,
         };
-        if !takes || self.acceptance.is_refused() {
+        if !takes || self.contact.acceptance.is_refused() {
             self.request_shutdown(shared.cx);
             return false;
         }
@@ -117,40 +116,23 @@ impl Region {
         if self.is_reopened(shard, token) {
             // What runs writes with an earlier token, and would be refused.
             self.set_home(shared.cx, shard, me);
-            self.stop_shard(shared, shard, (None, Some(term.clone())));
+            self.stop_shard(shared, shard, Stop::to_begin_again(term.clone()));
             return false;
         }
-        match self.shards.get_mut(&shard).map(|here| &mut here.lifecycle) {
+        match self.shards.hosted_mut(shard).map(|here| &mut here.lifecycle) {
             Some(ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed) => {}
-            None | Some(ShardLifecycle::Stopping { .. }) if self.paused => {
-                self.after_pause.insert(shard, term.clone());
+            None | Some(ShardLifecycle::Stopping(_)) if self.paused => {
+                self.shards.want(shard, term.clone());
                 return false;
             }
-            Some(ShardLifecycle::Stopping { rehost, .. }) => {
-                *rehost = Some(term.clone());
+            Some(ShardLifecycle::Stopping(stop)) => {
+                stop.again = Some(term.clone());
                 if !self.take_back(shared, shard) {
                     self.set_home(shared.cx, shard, me);
                     return false;
                 }
             }
-            None => {
-                let remembered = self.remembered(shard);
-                let mut here = Shard::new(shard, &self.passivation, remembered);
-                here.token = token;
-                if self.kind.settings.lease {
-                    here.lifecycle = ShardLifecycle::Loading;
-                }
-                self.shards.insert(shard, here);
-                shared.cx.counters().shards_started += 1;
-                let event = ShardingEvent::ShardStarted {
-                    shard,
-                    term: term.clone(),
-                };
-                shared.cx.notify_sharding(self.kind.id, event);
-                self.share_entity_limit(shared, Some(shard));
-                self.watch_idle(shared);
-                self.load(shared, shard);
-            }
+            None => self.begin_shard(shared, term.clone(), shard, token),
         }
         self.set_home(shared.cx, shard, me);
         self.sought.remove(&shard);
@@ -160,10 +142,31 @@ impl Region {
         true
     }
 
+    fn begin_shard(
+        &mut self,
+        shared: &mut Shared<'_, '_>,
+        term: Term,
+        shard: ShardId,
+        token: PlacementToken,
+    ) {
+        let remembered = self.remembered(shard);
+        let mut here = Shard::new(shard, &self.passivating.settings, remembered);
+        here.token = token;
+        if self.kind.settings.lease {
+            here.lifecycle = ShardLifecycle::Loading;
+        }
+        self.shards.begin(shard, here);
+        shared.cx.counters().shards_started += 1;
+        self.notify(shared.cx, ShardingEvent::ShardStarted { shard, term });
+        self.share_entity_limit(shared, Some(shard));
+        self.watch_idle(shared);
+        self.load(shared, shard);
+    }
+
     /// Whether a region that is being emptied may still be told to go on with a shard: it runs, or stops for a hand-off that may be
     /// cancelled, while there is somebody to hand it to.
     fn goes_on(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        self.shards.get(&shard).is_some_and(|here| {
+        self.shards.hosted(shard).is_some_and(|here| {
             !here.is_stopping() || (here.stops_for_hand_off() && !self.hurries && self.hands_over(cx))
         })
     }
@@ -172,7 +175,7 @@ impl Region {
     /// `false` if only its next incarnation can.
     fn take_back(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) -> bool {
         let token = self.placement(shard);
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return false;
         };
         // What runs with an earlier token may write nothing any more.
@@ -183,32 +186,22 @@ impl Region {
         let more = here.told_to_stop().skip(NAMES_MAX).count();
         let event = ShardingEvent::HandOffCancelled { shard, running, more };
         let unstarted = here.unstarted();
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
-        shared.cx.cancel(timer);
-        shared.cx.notify_sharding(self.kind.id, event);
+        self.cancel(shared.cx, RegionTimer::ShardStop(shard));
+        self.notify(shared.cx, event);
         self.recover(shared, shard, unstarted);
         true
     }
 
     /// Asks a running shard's entities to stop. Has them killed if that takes too long, unless it is for a hand-off: then it is
     /// the coordinator who gives up. When it has stopped, whoever coordinates is told, or wants the shard here again.
-    pub(super) fn stop_shard(
-        &mut self,
-        shared: &mut Shared<'_, '_>,
-        shard: ShardId,
-        (tell, rehost): (Option<Term>, Option<Term>),
-    ) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+    pub(super) fn stop_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, stop: Stop) {
+        let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_stopping()) else {
             return;
         };
-        if here.is_stopping() {
-            return;
-        }
-        here.stop(shared.cx, tell, rehost);
+        here.stop(shared.cx, stop);
         let has_stopped = here.has_stopped();
         self.buffers.gather(shard);
-        self.recovery.forget(shard);
-        self.moves.forget(shard);
+        self.remembering.forget(shard);
         self.tend(shared, shard);
         if !has_stopped {
             self.limit_stop(shared, shard);
@@ -219,32 +212,28 @@ impl Region {
     /// Looks again at a shard whose entities take too long to stop.
     pub(super) fn limit_stop(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let whole = self.kind.config.handoff_timeout;
-        let waits = self.shards.get(&shard).is_some_and(Shard::stops_for_hand_off);
+        let waits = self.shards.hosted(shard).is_some_and(Shard::stops_for_hand_off);
         let limit = if waits {
             // The coordinator's limit began before.
             whole
         } else {
             whole.saturating_sub(STOP_SLACK).max(whole / 2)
         };
-        let at = shared.cx.mono() + limit;
-        let timer = RegionTimer::ShardStop(shard);
-        shared.cx.wake(ShardingTimer::Region(self.kind.id, timer), at);
+        self.wake(shared.cx, RegionTimer::ShardStop(shard), limit);
     }
 
     /// Asks everything that runs here to stop, for nobody in particular.
     pub(super) fn stop_all(&mut self, shared: &mut Shared<'_, '_>) {
-        let all: Vec<ShardId> = self.shards.keys().copied().collect();
-        for shard in all {
+        for shard in self.shards.hosted_ids() {
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            self.stop_shard(shared, shard, (None, None));
+            self.stop_shard(shared, shard, Stop::default());
         }
     }
 
     /// Ends every shard that has stopped.
     pub(super) fn end_all_stopped(&mut self, shared: &mut Shared<'_, '_>) {
-        let all: Vec<ShardId> = self.shards.keys().copied().collect();
-        for shard in all {
+        for shard in self.shards.hosted_ids() {
             self.end_if_stopped(shared, shard);
         }
     }
@@ -252,29 +241,24 @@ impl Region {
     /// Entities did not stop in time. In a hand-off nothing is killed (10.14 g): whoever coordinates is asked where the shard lives,
     /// and if it says here, because the hand-off was cancelled or was an earlier coordinator's, the shard goes on.
     pub(super) fn on_stop_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_running()) else {
             return;
         };
-        if here.is_running() {
-            return;
-        }
         if here.stops_for_hand_off() {
             self.ask_home(shared.cx, shard);
-            let at = shared.cx.mono() + self.kind.config.retry_interval;
-            let timer = ShardingTimer::Region(self.kind.id, RegionTimer::ShardStop(shard));
-            return shared.cx.wake(timer, at);
+            let again = self.kind.config.retry_interval;
+            return self.wake(shared.cx, RegionTimer::ShardStop(shard), again);
         }
         here.kill_entities(shared.cx);
-        let event = ShardingEvent::ShardStopTimeout { shard };
-        shared.cx.notify_sharding(self.kind.id, event);
+        self.notify(shared.cx, ShardingEvent::ShardStopTimeout { shard });
     }
 
     /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is wanted.
     pub(super) fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        if !self.shards.get(&shard).is_some_and(Shard::has_stopped) {
+        if !self.shards.hosted(shard).is_some_and(Shard::has_stopped) {
             return;
         }
-        let Some(mut gone) = self.shards.remove(&shard) else {
+        let Some(mut gone) = self.shards.end(shard) else {
             return;
         };
         gone.give_up_store(shared.cx);
@@ -282,39 +266,33 @@ impl Region {
             self.forget_home(shared.cx, shard);
         }
         self.cancel_timers_of(shared, shard);
-        self.starts.take_all(shard);
+        self.remembering.starts.take_all(shard);
         shared.cx.counters().shards_stopped += 1;
         self.ended.insert(shard);
-        let event = ShardingEvent::ShardStopped { shard };
-        shared.cx.notify_sharding(self.kind.id, event);
+        self.notify(shared.cx, ShardingEvent::ShardStopped { shard });
         self.share_entity_limit(shared, None);
-        if !matches!(gone.lifecycle, ShardLifecycle::Stopping { rehost: Some(_), .. }) {
-            self.give_back_lease(shared.cx, shard);
-        }
-        match gone.lifecycle {
-            ShardLifecycle::Stopping {
-                rehost: Some(term), ..
-            } => {
-                self.tokens.entry(shard).or_insert(gone.token.token);
-                let from = term.node.clone();
-                if self.host(shared, &from, &term, shard) {
-                    self.say(shared.cx, &from, ShardingBody::ShardStarted { term, shard });
-                }
+        let stop = match gone.lifecycle {
+            ShardLifecycle::Stopping(stop) => stop,
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => Stop::default(),
+        };
+        if let Some(term) = stop.again {
+            self.shards.entry(shard).token.get_or_insert(gone.token.token);
+            let from = term.node.clone();
+            if self.host(shared, &from, &term, shard) {
+                self.say(shared.cx, &from, ShardingBody::ShardStarted { term, shard });
             }
-            ShardLifecycle::Stopping { tell: Some(term), .. } => {
-                self.tokens.remove(&shard);
+        } else {
+            self.give_back_lease(shared.cx, shard);
+            self.shards.forget_token(shard);
+            if let Some(term) = stop.tell {
                 let to = term.node.clone();
                 self.say(shared.cx, &to, ShardingBody::ShardStopped { term, shard });
             }
-            ShardLifecycle::Stopping { .. }
-            | ShardLifecycle::Loading
-            | ShardLifecycle::Running
-            | ShardLifecycle::Failed => drop(self.tokens.remove(&shard)),
         }
-        if self.buffers.has(shard) && !self.homes.contains_key(&shard) {
+        if self.buffers.has(shard) && !self.shards.has_home(shard) {
             self.ask_home(shared.cx, shard);
         }
-        if self.acceptance.is_refused() && self.shards.is_empty() {
+        if self.contact.acceptance.is_refused() && self.shards.hosted_len() == 0 {
             self.register(shared.cx);
         }
         self.try_finish(shared);

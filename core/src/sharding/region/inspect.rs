@@ -41,20 +41,20 @@ pub struct RegionState {
 impl Region {
     /// This region, now.
     pub(crate) fn state(&self) -> RegionState {
-        let stopping = self.shards.iter().filter(|(_, shard)| shard.is_stopping());
+        let stopping = self.shards.all_hosted().filter(|(_, here)| here.is_stopping());
         RegionState {
-            registered: self.registered.clone(),
-            hosted: self.shards.iter().map(|(id, s)| (*id, s.entities())).collect(),
-            stopping: stopping.map(|(id, _)| *id).collect(),
-            passivating: self.shards.values().map(Shard::passivating).sum(),
-            homes: self
-                .homes
-                .iter()
-                .map(|(id, home)| (*id, home.node.clone()))
+            registered: self.contact.registered.clone(),
+            hosted: self
+                .shards
+                .all_hosted()
+                .map(|(id, here)| (id, here.entities()))
                 .collect(),
+            stopping: stopping.map(|(id, _)| id).collect(),
+            passivating: self.shards.all_hosted().map(|(_, here)| here.passivating()).sum(),
+            homes: self.known_homes().map(|(id, node)| (id, node.clone())).collect(),
             buffered: self.buffers.len(),
             waiting: self.admissions.waiting(),
-            settling: self.marks.len(),
+            settling: self.shards.marks(),
             proxy: !self.hosts,
             draining: self.lifecycle != super::RegionLifecycle::Working,
             may_run_twice: self.kind.may_run_twice,
@@ -63,23 +63,25 @@ impl Region {
 
     /// The node of the coordinator that it is registered with.
     pub(crate) fn coordinator(&self) -> Option<&UniqueAddress> {
-        self.registered.as_ref().map(|term| &term.node)
+        self.contact.registered.as_ref().map(|term| &term.node)
     }
 
     /// What it hosts.
     pub(crate) fn counts(&self) -> RegionCounts {
-        let shards = self.shards.iter();
+        let shards = self.shards.all_hosted();
         let running = |shard: &Shard| u32::try_from(shard.entities()).unwrap_or(u32::MAX);
         RegionCounts {
-            shards: shards.map(|(id, shard)| (*id, running(shard))).collect(),
-            shards_total: u32::try_from(self.shards.len()).unwrap_or(u32::MAX),
+            shards: shards.map(|(id, here)| (id, running(here))).collect(),
+            shards_total: u32::try_from(self.shards.hosted_len()).unwrap_or(u32::MAX),
             entities_total: self.entities() as u64,
         }
     }
 
     /// Shards whose home it knows.
     pub(crate) fn known_homes(&self) -> impl Iterator<Item = (ShardId, &UniqueAddress)> {
-        self.homes.iter().map(|(shard, home)| (*shard, &home.node))
+        self.shards
+            .iter()
+            .filter_map(|(shard, entry)| Some((shard, entry.home.node()?)))
     }
 
     /// Its shards that are not wholly before a position, each with those that run in it behind that, in their order.
@@ -88,12 +90,12 @@ impl Region {
         after: Option<&'a EntityPosition>,
     ) -> impl Iterator<Item = (ShardId, impl Iterator<Item = &'a EntityId>)> {
         let first = after.map_or(ShardId(0), |after| after.shard);
-        let left = self.shards.range(first..);
-        let left = left.filter(move |(shard, _)| after.is_none_or(|after| after.leaves(**shard)));
+        let left = self.shards.hosted_from(first);
+        let left = left.filter(move |(shard, _)| after.is_none_or(|after| after.leaves(*shard)));
         left.map(move |(shard, here)| {
-            let own = after.filter(|after| after.shard == *shard);
+            let own = after.filter(|after| after.shard == shard);
             (
-                *shard,
+                shard,
                 here.running_behind(own.and_then(|after| after.entity.as_ref())),
             )
         })
@@ -101,7 +103,7 @@ impl Region {
 
     /// Entities that run here.
     pub(crate) fn entities(&self) -> usize {
-        self.shards.values().map(Shard::entities).sum()
+        self.shards.all_hosted().map(|(_, here)| here.entities()).sum()
     }
 
     /// Messages of this node's own asks in the buffer, those that were sent away and came back included.
@@ -116,8 +118,9 @@ impl Region {
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self, me: &UniqueAddress) -> Result<(), String> {
         self.buffers.check_invariants()?;
-        for (id, shard) in &self.shards {
-            if *id != shard.id || !self.kind.has(*id) {
+        self.shards.check_invariants(me)?;
+        for (id, shard) in self.shards.all_hosted() {
+            if id != shard.id || !self.kind.has(id) {
                 return Err(format!("region: shard {id} is kept under another number"));
             }
             if !shard.is_consistent() {
@@ -126,27 +129,12 @@ impl Region {
             if shard.has_stopped() {
                 return Err(format!("region: shard {id} has stopped and is still here"));
             }
-            let elsewhere = self.homes.get(id).is_some_and(|home| home.node != *me);
-            if !shard.is_stopping() && elsewhere {
-                return Err(format!("region: shard {id} runs here and lives elsewhere"));
-            }
         }
-        let mut own = self.homes.iter().filter(|(_, home)| home.node == *me);
-        if let Some((id, _)) = own.find(|(id, _)| !self.shards.contains_key(id)) {
-            return Err(format!("region: shard {id} lives here and does not run"));
-        }
-        if let Some(id) = self.flushing.iter().find(|id| !self.homes.contains_key(id)) {
+        if let Some(id) = self.flushing.iter().find(|id| !self.shards.has_home(**id)) {
             return Err(format!("region: shard {id} is flushed to nowhere"));
         }
-        if let Some((id, _)) = self
-            .homes
-            .iter()
-            .find(|(id, home)| home.used && self.is_settling(**id))
-        {
-            return Err(format!("region: two homes of shard {id} are used at once"));
-        }
         for (id, entity) in self.buffers.waiting_entities() {
-            let here = self.shards.get(id).filter(|here| here.is_running());
+            let here = self.shards.running(*id);
             let waits = here.is_some_and(|here| here.holds_back(entity));
             let resumes = here.is_some() && self.resuming.contains(&(*id, entity.clone()));
             if !waits && !resumes {
@@ -155,7 +143,7 @@ impl Region {
                 ));
             }
         }
-        match (&self.registered, &self.seen) {
+        match (&self.contact.registered, &self.contact.seen) {
             (Some(known), Some(seen)) if known != seen => Err(String::from(
                 "region: registered under a term that is not the highest",
             )),

@@ -2,15 +2,16 @@
 //! once, and it is given back when the shard has stopped. Who keeps leases is the host's. Spec: sharding 1.4 (AwaitingLease), 1.16.
 
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::Region;
 use crate::event::ShardingEvent;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::{Shard, ShardLifecycle};
+use crate::sharding::shard::{Shard, ShardLifecycle, Stop};
 use crate::sharding::state::ids::ShardId;
-use crate::timer::{RegionTimer, ShardingTimer};
+use crate::timer::RegionTimer;
 
 /// What is known of a shard's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Region {
         if !self.kind.settings.lease {
             return false;
         }
-        match self.leases.get(&shard) {
+        match self.lease(shard) {
             Some(ShardLease::Held) => return false,
             Some(ShardLease::Asked) => return true,
             Some(ShardLease::Releasing) | None => {}
@@ -54,17 +55,17 @@ impl Region {
     pub(crate) fn on_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, outcome: LeaseOutcome) {
         match outcome {
             LeaseOutcome::Granted { .. } => {
-                let Some(here) = self.shards.get(&shard) else {
+                let Some(here) = self.shards.hosted(shard) else {
                     return self.order_release(shared.cx, shard);
                 };
-                if here.is_stopping() {
-                    // An answer to an earlier question. Something may run still: it is given back when the shard has stopped.
-                    self.leases.insert(shard, ShardLease::Held);
-                    shared.cx.cancel(self.lease_timer(shard));
-                    return;
+                // Of one that stops this answers an earlier question. Something may run still: it is given back when the shard has
+                // stopped.
+                let is_stopping = here.is_stopping();
+                let before = self.shards.entry(shard).lease.replace(ShardLease::Held);
+                if is_stopping || before != Some(ShardLease::Held) {
+                    self.cancel(shared.cx, RegionTimer::Lease(shard));
                 }
-                if self.leases.insert(shard, ShardLease::Held) != Some(ShardLease::Held) {
-                    shared.cx.cancel(self.lease_timer(shard));
+                if !is_stopping && before != Some(ShardLease::Held) {
                     self.load(shared, shard);
                     self.flush(shared);
                 }
@@ -73,9 +74,9 @@ impl Region {
             LeaseOutcome::Denied => {}
             LeaseOutcome::Lost => self.lose_lease(shared, shard),
             LeaseOutcome::Released => {
-                if self.leases.get(&shard) == Some(&ShardLease::Releasing) {
-                    self.leases.remove(&shard);
-                    shared.cx.cancel(self.lease_timer(shard));
+                if self.lease(shard) == Some(ShardLease::Releasing) {
+                    self.shards.entry(shard).lease = None;
+                    self.cancel(shared.cx, RegionTimer::Lease(shard));
                 }
             }
         }
@@ -83,7 +84,7 @@ impl Region {
 
     /// A lease was not granted for a while, or nobody confirmed that it was given back.
     pub(super) fn on_lease_timer(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        match self.leases.get(&shard) {
+        match self.lease(shard) {
             Some(ShardLease::Asked) => self.order_acquire(cx, shard),
             Some(ShardLease::Releasing) => self.order_release(cx, shard),
             Some(ShardLease::Held) | None => {}
@@ -92,7 +93,7 @@ impl Region {
 
     /// A shard has ended here, and does not begin again.
     pub(super) fn give_back_lease(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        match self.leases.get(&shard) {
+        match self.lease(shard) {
             Some(ShardLease::Asked | ShardLease::Held) => self.order_release(cx, shard),
             Some(ShardLease::Releasing) | None => {}
         }
@@ -100,25 +101,20 @@ impl Region {
 
     /// Somebody else may have it by now: what runs is stopped at once, and begins again when the lease is granted once more.
     fn lose_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        match self.leases.get(&shard) {
+        match self.lease(shard) {
             Some(ShardLease::Held) => {}
             Some(ShardLease::Asked | ShardLease::Releasing) | None => return,
         }
-        self.leases.remove(&shard);
+        self.shards.entry(shard).lease = None;
         shared.cx.counters().shard_leases_lost += 1;
-        let event = ShardingEvent::ShardLeaseLost { shard };
-        shared.cx.notify_sharding(self.kind.id, event);
-        let Some(here) = self.shards.get_mut(&shard) else {
+        self.notify(shared.cx, ShardingEvent::ShardLeaseLost { shard });
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         if !here.is_stopping() {
-            here.lifecycle = ShardLifecycle::Stopping {
-                tell: None,
-                rehost: self.seen.clone(),
-                by_force: true,
-            };
+            here.lifecycle = ShardLifecycle::Stopping(Stop::by_force(self.contact.seen.clone()));
             self.buffers.gather(shard);
-            self.recovery.forget(shard);
+            self.remembering.start_nobody(shard);
         }
         here.kill_entities(shared.cx);
         self.end_if_stopped(shared, shard);
@@ -126,42 +122,40 @@ impl Region {
     }
 
     fn order_acquire(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        self.leases.insert(shard, ShardLease::Asked);
+        self.shards.entry(shard).lease = Some(ShardLease::Asked);
         cx.order_lease(LeaseOrder::Acquire {
             name: lease_name(cx, &self.kind.settings.name, shard),
             owner: cx.me().clone(),
             time_to_live: self.kind.config.lease_time_to_live,
         });
-        self.look_again_at_lease(cx, shard);
+        let after = self.kind.config.lease_retry_interval;
+        self.wake(cx, RegionTimer::Lease(shard), after);
     }
 
     fn order_release(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        self.leases.insert(shard, ShardLease::Releasing);
+        self.shards.entry(shard).lease = Some(ShardLease::Releasing);
         cx.order_lease(LeaseOrder::Release {
             name: lease_name(cx, &self.kind.settings.name, shard),
             owner: cx.me().clone(),
         });
-        self.look_again_at_lease(cx, shard);
-    }
-
-    fn look_again_at_lease(&self, cx: &mut Cx<'_>, shard: ShardId) {
-        let at = cx.mono() + self.kind.config.lease_retry_interval;
-        cx.wake(self.lease_timer(shard), at);
+        let after = self.kind.config.lease_retry_interval;
+        self.wake(cx, RegionTimer::Lease(shard), after);
     }
 
     /// This node is finished: what was asked for is given back, at once where nothing runs and otherwise with the end of the last entity, and
     /// nobody waits for a word about it.
     pub(super) fn give_back_leases(&mut self, cx: &mut Cx<'_>) {
-        for shard in self.leases.keys().copied().collect::<alloc::vec::Vec<_>>() {
-            cx.cancel(self.lease_timer(shard));
-            if self.shards.get(&shard).is_none_or(Shard::runs_nothing) {
+        let leased = self.shards.iter().filter(|(_, entry)| entry.lease.is_some());
+        for shard in leased.map(|(shard, _)| shard).collect::<Vec<_>>() {
+            self.cancel(cx, RegionTimer::Lease(shard));
+            if self.shards.hosted(shard).is_none_or(Shard::runs_nothing) {
                 self.give_back_lease(cx, shard);
-                cx.cancel(self.lease_timer(shard));
+                self.cancel(cx, RegionTimer::Lease(shard));
             }
         }
     }
 
-    const fn lease_timer(&self, shard: ShardId) -> ShardingTimer {
-        ShardingTimer::Region(self.kind.id, RegionTimer::Lease(shard))
+    fn lease(&self, shard: ShardId) -> Option<ShardLease> {
+        self.shards.known(shard)?.lease
     }
 }

@@ -4,161 +4,124 @@
 
 use alloc::vec::Vec;
 
+use super::home::{Home, Mark, Report};
 use super::{Region, RegionLifecycle};
 use crate::ident::UniqueAddress;
 use crate::message::{ShardMark, ShardingBody, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
-use crate::sharding::state::ids::{ShardId, Term};
-use crate::timer::{RegionTimer, ShardingTimer};
+use crate::sharding::state::ids::{KindId, ShardId};
+use crate::timer::RegionTimer;
 
 /// Marks that one step sends again, so that it is bounded: the next goes on behind them.
 const REPEATED_PER_STEP: usize = 4096;
 
-/// Where a shard lives, as far as this region knows.
-#[derive(Clone, Debug)]
-pub(super) struct Home {
-    pub(super) node: UniqueAddress,
-    /// Messages were sent there behind which no mark has been acknowledged; or handled, if that is here.
-    pub(super) used: bool,
-}
-
-/// A mark without acknowledgement.
-#[derive(Clone, Debug)]
-pub(super) struct Mark {
-    /// The home that was used.
-    at: UniqueAddress,
-    number: u64,
-    /// Who is told that this region has forgotten the home, and for which hand-off.
-    report: Option<(Term, u64)>,
-}
-
 impl Region {
-    /// A shard lives there. If another home was used, what was sent there is settled first.
+    /// A shard lives there. If another home was used, what was sent there has to be acknowledged first.
     pub(super) fn set_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: UniqueAddress) {
-        if let Some(mark) = self.marks.get_mut(&shard) {
+        let home = &mut self.shards.entry(shard).home;
+        if let Home::Marked(mark) = home {
             // There is a home again: nobody waits for this region to forget one.
             mark.report = None;
         }
-        if self.homes.get(&shard).is_some_and(|home| home.node == node) {
+        if home.node() == Some(&node) {
             return;
         }
         self.forget_home(cx, shard);
-        self.homes.insert(shard, Home { node, used: false });
+        self.shards.entry(shard).home.learn(node);
         self.send_starts(cx, shard);
     }
 
-    /// A shard does not live where this region thinks. What it sent there is settled before anything else is sent.
+    /// A shard does not live where this region thinks. What it sent there has to be acknowledged before anything else is sent.
     pub(super) fn forget_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.flushing.remove(&shard);
-        if let Some(home) = self.homes.remove(&shard)
-            && home.used
-            && home.node != *cx.me()
-        {
-            self.mark(cx, shard, home.node);
+        let number = self.order.last_mark + 1;
+        if let Some(mark) = self.shards.forget_home(shard, cx.me(), number) {
+            self.order.last_mark = number;
+            send_mark(cx, self.kind.id, shard, mark);
+            self.rearm_marks(cx);
         }
     }
 
     /// This node's coordinator moves a shard, and wants to know when everything that was sent to its home has arrived.
-    pub(super) fn report_when_settled(&mut self, cx: &mut Cx<'_>, term: Term, shard: ShardId, number: u64) {
-        match self.marks.get_mut(&shard) {
-            Some(mark) => mark.report = Some((term, number)),
-            None => self.say_forgotten(cx, term, shard, number),
+    pub(super) fn report_when_acknowledged(&mut self, cx: &mut Cx<'_>, shard: ShardId, report: Report) {
+        match self.shards.known_mut(shard).map(|entry| &mut entry.home) {
+            Some(Home::Marked(mark)) => mark.report = Some(report),
+            Some(Home::Unknown | Home::Known { .. }) | None => self.say_forgotten(cx, shard, report),
         }
-    }
-
-    /// Whether messages for a shard have to wait for an acknowledgement.
-    pub(super) fn is_settling(&self, shard: ShardId) -> bool {
-        !self.marks.is_empty() && self.marks.contains_key(&shard)
     }
 
     /// A node says that it has seen this region's mark, and with it everything before.
     pub(crate) fn on_mark_ack(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
         let ShardMark { shard, number, .. } = mark;
-        let is_it = |mark: &Mark| mark.at == *from && mark.number == number;
-        if self.marks.get(&shard).is_some_and(is_it) {
-            self.on_settled(shared, shard);
+        let mark = self.shards.known(shard).and_then(|entry| entry.home.mark());
+        if mark.is_some_and(|mark| mark.at == *from && mark.number == number) {
+            self.on_acknowledged(shared, shard);
         }
     }
 
-    /// Nothing comes from these homes any more: who waits for their acknowledgements waits no longer.
-    pub(super) fn settle_marks_at(&mut self, shared: &mut Shared<'_, '_>, node: &UniqueAddress) {
-        let there = self.marks.iter().filter(|(_, mark)| mark.at == *node);
-        let shards: Vec<ShardId> = there.map(|(shard, _)| *shard).collect();
+    /// Nothing comes from a node any more: who waits for its acknowledgements waits no longer.
+    pub(super) fn acknowledge_for(&mut self, shared: &mut Shared<'_, '_>, node: &UniqueAddress) {
+        let marks = self.shards.marks_from(ShardId(0));
+        let there = marks.filter(|(_, mark)| mark.at == *node);
+        let shards: Vec<ShardId> = there.map(|(shard, _)| shard).collect();
         for shard in shards {
-            self.on_settled(shared, shard);
+            self.on_acknowledged(shared, shard);
         }
     }
 
-    /// A message of this region's came back from a node. Whether it sent messages there that are not settled; if so, it
+    /// A message of this region's came back from a node. Whether it sent messages there that are not acknowledged; if so, it
     /// sends no more of them before they are.
     pub(super) fn stops_sending_to(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress) -> bool {
-        if let Some(mark) = self.marks.get(&shard) {
-            return mark.at == *node;
+        match self.shards.known(shard).map(|entry| &entry.home) {
+            None | Some(Home::Unknown) => true,
+            Some(Home::Marked(mark)) => mark.at == *node,
+            Some(Home::Known { node: home, used }) => {
+                let (was_it, is_free) = (home == node, !used);
+                if was_it {
+                    self.forget_home(cx, shard);
+                }
+                was_it || is_free
+            }
         }
-        let Some(home) = self.homes.get(&shard) else {
-            return true;
-        };
-        let was_it = home.node == *node;
-        let is_free = !home.used;
-        if was_it {
-            self.forget_home(cx, shard);
-        }
-        was_it || is_free
     }
 
     /// This region ends: it stays until nothing that it sent can come back. Whether that is so.
-    pub(super) fn all_settled(&mut self, cx: &mut Cx<'_>) -> bool {
-        let me = cx.me();
-        let used = self
-            .homes
-            .iter()
-            .filter(|(_, home)| home.used && home.node != *me);
-        let used: Vec<ShardId> = used.map(|(shard, _)| *shard).collect();
+    pub(super) fn is_acknowledged(&mut self, cx: &mut Cx<'_>) -> bool {
+        let used = self.shards.iter().filter(|(_, entry)| entry.home.is_used());
+        let used: Vec<ShardId> = used.map(|(shard, _)| shard).collect();
         for shard in used {
-            self.forget_home(cx, shard);
+            if self.shards.home(shard) != Some(cx.me()) {
+                self.forget_home(cx, shard);
+            }
         }
-        self.marks.is_empty()
+        self.shards.marks() == 0
     }
 
     /// Sends marks again: links lose what is on them. Those at a node that does not answer keep none of the others back.
     pub(super) fn repeat_marks(&mut self, cx: &mut Cx<'_>) {
-        let from = self.repeat_from;
-        let mut turn = self.marks.range(from..).chain(self.marks.range(..from));
+        let mut turn = self
+            .shards
+            .marks_from(self.order.repeat_from.unwrap_or(ShardId(0)));
         for (shard, mark) in turn.by_ref().take(REPEATED_PER_STEP) {
-            self.send_mark(cx, *shard, mark);
+            send_mark(cx, self.kind.id, shard, mark);
         }
-        self.repeat_from = turn.next().map_or(ShardId(0), |(shard, _)| *shard);
+        self.order.repeat_from = turn.next().map(|(shard, _)| shard);
         self.rearm_marks(cx);
-    }
-
-    fn mark(&mut self, cx: &mut Cx<'_>, shard: ShardId, at: UniqueAddress) {
-        self.last_mark += 1;
-        let (number, report) = (self.last_mark, None);
-        let mark = Mark { at, number, report };
-        self.send_mark(cx, shard, &mark);
-        self.marks.insert(shard, mark);
-        self.rearm_marks(cx);
-    }
-
-    fn send_mark(&self, cx: &mut Cx<'_>, shard: ShardId, mark: &Mark) {
-        let (kind, number) = (self.kind.id, mark.number);
-        cx.counters().marks_sent += 1;
-        cx.send(&mark.at, ShardingMsg::Mark(ShardMark { kind, shard, number }));
     }
 
     /// Everything this region sent for a shard has been delivered or has come back: what came back goes first from here on.
-    fn on_settled(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let Some(mark) = self.marks.remove(&shard) else {
+    fn on_acknowledged(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+        let Some(mark) = self.shards.acknowledge(shard) else {
             return;
         };
-        if let Some((term, number)) = mark.report
-            && self.seen.as_ref() == Some(&term)
+        if let Some(report) = mark.report
+            && self.contact.seen.as_ref() == Some(&report.term)
         {
-            self.say_forgotten(shared.cx, term, shard, number);
+            self.say_forgotten(shared.cx, shard, report);
         }
         if self.buffers.has(shard) {
-            if self.homes.contains_key(&shard) {
+            if self.shards.has_home(shard) {
                 self.flushing.insert(shard);
             } else if self.may_ask_at_once(shard) {
                 self.ask_home(shared.cx, shard);
@@ -170,18 +133,22 @@ impl Region {
         self.try_finish(shared);
     }
 
-    fn say_forgotten(&self, cx: &mut Cx<'_>, term: Term, shard: ShardId, number: u64) {
+    fn say_forgotten(&self, cx: &mut Cx<'_>, shard: ShardId, Report { term, number }: Report) {
         let to = term.node.clone();
         self.say(cx, &to, ShardingBody::BeginHandOffAck { term, shard, number });
     }
 
     fn rearm_marks(&self, cx: &mut Cx<'_>) {
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Marks);
-        if self.marks.is_empty() || self.lifecycle == RegionLifecycle::Stopped {
-            cx.cancel(timer);
-        } else if !cx.is_set(timer.clone()) {
-            let at = cx.mono() + self.kind.config.retry_interval;
-            cx.wake(timer, at);
+        if self.shards.marks() == 0 || self.lifecycle == RegionLifecycle::Stopped {
+            self.cancel(cx, RegionTimer::Marks);
+        } else if !self.is_set(cx, RegionTimer::Marks) {
+            self.wake(cx, RegionTimer::Marks, self.kind.config.retry_interval);
         }
     }
+}
+
+fn send_mark(cx: &mut Cx<'_>, kind: KindId, shard: ShardId, mark: &Mark) {
+    cx.counters().marks_sent += 1;
+    let number = mark.number;
+    cx.send(&mark.at, ShardingMsg::Mark(ShardMark { kind, shard, number }));
 }

@@ -1,55 +1,61 @@
 //! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts the shards it
 //! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
 //!
-//! `registration` speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `admission` has callers wait for room, `marks` and `returns` keep their
-//! order, `hosting` starts and stops shards, `passivation` takes entities out of memory, `remembering` has the store know them and
-//! starts them again, `starting` has those started that belong elsewhere, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that stays.
+//! `shards` holds one value per shard: what is known of its `home`, and what runs of it here. `registration` speaks
+//! to the coordinator, `homes` listens to it, `delivery` moves messages, `admission` has callers wait for room, `marks`
+//! and `returns` keep their order (`order` knows whose go back), `hosting` starts and stops shards, `passivation` takes
+//! entities out of memory, `remembering` has the store know them and starts them again, `starting` has those started
+//! that belong elsewhere, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good
+//! order, `retirement` empties a region of a node that stays.
 
 mod admission;
 mod buffers;
 mod delivery;
 mod drain;
 mod fencing;
+mod home;
 mod homes;
 mod hosting;
 mod inspect;
 mod leasing;
 mod marks;
+mod order;
 mod passivation;
 mod registration;
 mod remembering;
 mod retirement;
 mod returns;
+mod shards;
 mod starting;
 mod watching;
 
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use crate::buffered::Buffered;
-use crate::effect::Answer;
+use crate::event::ShardingEvent;
 use crate::ident::{Address, UniqueAddress};
-use crate::input::StoreAsk;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::region::admission::Admissions;
 use crate::sharding::region::buffers::Buffers;
-use crate::sharding::region::leasing::ShardLease;
-use crate::sharding::region::marks::{Home, Mark};
+use crate::sharding::region::order::Order;
+use crate::sharding::region::passivation::Passivating;
+use crate::sharding::region::registration::Contact;
+use crate::sharding::region::remembering::Remembering;
 use crate::sharding::region::retirement::Retirement;
-use crate::sharding::region::starting::Starts;
-use crate::sharding::remembered::{Moves, Recovery};
-use crate::sharding::shard::Shard;
-use crate::sharding::state::ids::{EntityId, ShardId, Term};
-use crate::timer::RegionTimer;
-use crate::token::Token;
+use crate::sharding::region::shards::Shards;
+use crate::sharding::state::ids::{EntityId, ShardId};
+use crate::timer::{RegionTimer, ShardingTimer};
 use crate::view::View;
 
 pub use inspect::RegionState;
 pub(super) use leasing::leased;
+
+/// When the next step follows: after the host has had its turn, and before anything else is due.
+const STEP: Duration = Duration::from_micros(1);
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,38 +70,6 @@ enum RegionLifecycle {
     Stopped,
 }
 
-/// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what the registry could
-/// not see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Acceptance {
-    /// Nothing has been decided: nothing begins.
-    Undecided,
-    /// It is the kind that stands.
-    Accepted,
-    /// It was accepted, and the present coordinator has other fields: nothing of ours can work until there is another one.
-    RefusedByCoordinator,
-    /// The cluster's kind has other fields: nothing of ours can work.
-    Refused,
-}
-
-impl Acceptance {
-    /// Whether this region may look for its coordinator.
-    const fn may_register(self) -> bool {
-        match self {
-            Self::Accepted | Self::RefusedByCoordinator => true,
-            Self::Undecided | Self::Refused => false,
-        }
-    }
-
-    /// Whether nothing of this kind can work here.
-    const fn is_refused(self) -> bool {
-        match self {
-            Self::Refused | Self::RefusedByCoordinator => true,
-            Self::Undecided | Self::Accepted => false,
-        }
-    }
-}
-
 /// A kind's region, or proxy region (one that never hosts).
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
@@ -107,40 +81,15 @@ pub(crate) struct Region {
     retirement: Retirement,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
-    /// Shards that a coordinator wants here and that begin after the pause.
-    after_pause: BTreeMap<ShardId, Term>,
     /// The regions of this node together buffer as much as one may: what others send and would have to wait here goes back.
     is_crowded: bool,
-    /// With which tokens shards were placed here.
-    tokens: BTreeMap<ShardId, Token>,
-    /// Leases of shards, if the kind has any.
-    leases: BTreeMap<ShardId, ShardLease>,
-    /// The highest term heard of; lower ones are refused.
-    seen: Option<Term>,
-    /// The coordinator that knows this region.
-    registered: Option<Term>,
-    /// Counts the registrations that took several messages.
-    lists: u64,
-    acceptance: Acceptance,
-    /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
-    nobody_hosts: bool,
-    retry_delay: Duration,
-    /// Where shards live, this node included, as far as known.
-    homes: BTreeMap<ShardId, Home>,
-    /// Homes that are used no more, until they have acknowledged that everything has arrived.
-    marks: BTreeMap<ShardId, Mark>,
-    /// The number of this region's last mark.
-    last_mark: u64,
-    /// Where the next repetition of marks begins.
-    repeat_from: ShardId,
-    /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
-    returning: BTreeSet<(ShardId, UniqueAddress)>,
-    /// The same for single entities, of shards that run here: for those there was no room.
-    returning_for: BTreeSet<(ShardId, UniqueAddress, EntityId)>,
+    contact: Contact,
+    /// What is known of each shard: where it lives, and what runs of it here.
+    shards: Shards,
+    /// What keeps messages in order.
+    order: Order,
     /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited for.
     hurries: bool,
-    /// Shards on this node, stopping ones included.
-    shards: BTreeMap<ShardId, Shard>,
     buffers: Buffers,
     /// Who waits for room in them.
     admissions: Admissions,
@@ -148,37 +97,14 @@ pub(crate) struct Region {
     flushing: BTreeSet<ShardId>,
     /// Addresses to which the queues are full: what waits for shards there waits on until there is room.
     full: BTreeSet<Address>,
-    /// When entities are passivated.
-    passivation: PassivationSettings,
-    /// How many entities may run, if somebody has changed what the settings say.
-    entity_limit: Option<usize>,
-    /// Each shard's part of that.
-    entities_each: usize,
-    /// Shards that run more than their part, a bounded number of which stop per step.
-    shrinking: BTreeSet<ShardId>,
-    /// Where the present look for unused entities goes on.
-    idle_from: Option<ShardId>,
+    passivating: Passivating,
     /// Shards that are watched from here, and whose home is to be found.
     sought: BTreeSet<ShardId>,
     /// Shards that have stopped here, since somebody asked last.
     ended: BTreeSet<ShardId>,
     /// Entities that have stopped and begin again with what waits for them.
     resuming: BTreeSet<(ShardId, EntityId)>,
-    /// Remembered entities that are to be started.
-    recovery: Recovery,
-    /// Shards whose entities are being read, and those that wait for their turn.
-    loading: BTreeSet<ShardId>,
-    to_load: BTreeSet<ShardId>,
-    /// Entities of shards here that belong to other shards.
-    moves: Moves,
-    /// Entities of shards here that others remember.
-    starts: Starts,
-    /// Where the present look for entities that were not heard of goes on.
-    look_from: Option<ShardId>,
-    /// Counts questions to the store.
-    requests: u64,
-    /// What the store said during a pause.
-    answers_after_pause: Vec<(StoreAsk, Answer)>,
+    remembering: Remembering,
 }
 
 impl Region {
@@ -190,44 +116,20 @@ impl Region {
             retirement: Retirement::default(),
             lifecycle: RegionLifecycle::Working,
             paused: false,
-            after_pause: BTreeMap::new(),
             is_crowded: false,
-            tokens: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            seen: None,
-            registered: None,
-            lists: 0,
-            acceptance: Acceptance::Undecided,
-            nobody_hosts: false,
-            retry_delay: Duration::ZERO,
-            homes: BTreeMap::new(),
-            marks: BTreeMap::new(),
-            last_mark: 0,
-            repeat_from: ShardId(0),
-            returning: BTreeSet::new(),
-            returning_for: BTreeSet::new(),
+            contact: Contact::default(),
+            shards: Shards::default(),
+            order: Order::default(),
             hurries: false,
-            shards: BTreeMap::new(),
             buffers: Buffers::default(),
             admissions: Admissions::default(),
             flushing: BTreeSet::new(),
             full: BTreeSet::new(),
-            passivation,
-            entity_limit: None,
-            entities_each: 0,
-            shrinking: BTreeSet::new(),
-            idle_from: None,
+            passivating: Passivating::new(passivation),
             sought: BTreeSet::new(),
             ended: BTreeSet::new(),
             resuming: BTreeSet::new(),
-            recovery: Recovery::default(),
-            loading: BTreeSet::new(),
-            to_load: BTreeSet::new(),
-            moves: Moves::default(),
-            starts: Starts::default(),
-            look_from: None,
-            requests: 0,
-            answers_after_pause: Vec::new(),
+            remembering: Remembering::default(),
         }
     }
 
@@ -244,13 +146,13 @@ impl Region {
         }
         for node in lost {
             self.forget_homes_on(node);
-            self.settle_marks_at(shared, node);
-            self.forget_sender(node);
+            self.acknowledge_for(shared, node);
+            self.order.forget(node);
         }
-        if let Some(term) = &self.seen
+        if let Some(term) = &self.contact.seen
             && after.is_removed(&term.node)
         {
-            self.seen = None;
+            self.contact.seen = None;
         }
         if !lost.is_empty() {
             // What a full queue held up has to look for another home.
@@ -273,12 +175,12 @@ impl Region {
     pub(crate) fn on_still_member(&mut self, shared: &mut Shared<'_, '_>) {
         self.paused = false;
         self.recover_after_pause(shared);
-        for (shard, term) in core::mem::take(&mut self.after_pause) {
+        for (shard, term) in self.shards.take_all_wanted() {
             let token = self.placement(shard).token;
             self.on_host_shard(shared, &term.node.clone(), term, (shard, token));
         }
         for shard in self.buffers.shards() {
-            if self.homes.contains_key(&shard) {
+            if self.shards.has_home(shard) {
                 self.flushing.insert(shard);
             }
         }
@@ -310,8 +212,8 @@ impl Region {
     }
 
     /// Whether no shard runs or stops here.
-    pub(crate) fn runs_nothing(&self) -> bool {
-        self.shards.is_empty()
+    pub(crate) const fn runs_nothing(&self) -> bool {
+        self.shards.hosted_len() == 0
     }
 
     /// The kind this region serves.
@@ -321,14 +223,44 @@ impl Region {
 
     /// Whether a shard lives here, as far as this region knows.
     fn lives_here(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
-        self.homes.get(&shard).is_some_and(|home| home.node == *cx.me())
+        self.shards.home(shard) == Some(cx.me())
     }
 
     fn forget_homes_on(&mut self, node: &UniqueAddress) {
-        self.homes.retain(|_, home| home.node != *node);
-        let homes = &self.homes;
-        self.flushing.retain(|shard| homes.contains_key(shard));
+        self.shards.lose_homes_on(node);
+        let shards = &self.shards;
+        self.flushing.retain(|shard| shards.has_home(*shard));
     }
+
+    fn notify(&self, cx: &mut Cx<'_>, event: ShardingEvent) {
+        cx.notify_sharding(self.kind.id, event);
+    }
+
+    const fn timer(&self, timer: RegionTimer) -> ShardingTimer {
+        ShardingTimer::Region(self.kind.id, timer)
+    }
+
+    fn wake(&self, cx: &mut Cx<'_>, timer: RegionTimer, after: Duration) {
+        let at = cx.mono() + after;
+        cx.wake(self.timer(timer), at);
+    }
+
+    fn cancel(&self, cx: &mut Cx<'_>, timer: RegionTimer) {
+        cx.cancel(self.timer(timer));
+    }
+
+    fn is_set(&self, cx: &Cx<'_>, timer: RegionTimer) -> bool {
+        cx.is_set(self.timer(timer))
+    }
+}
+
+/// What is waited for of one shard that runs here.
+const fn timers_of(shard: ShardId) -> [RegionTimer; 3] {
+    [
+        RegionTimer::ShardStop(shard),
+        RegionTimer::Store(shard),
+        RegionTimer::RestartShard(shard),
+    ]
 }
 
 #[cfg(test)]

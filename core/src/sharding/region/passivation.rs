@@ -2,22 +2,47 @@
 //! region runs too many. What comes for one meanwhile waits for its next incarnation, which begins with it. Who goes is the
 //! strategy's decision. Spec: sharding 1.4, 1.6.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use super::Region;
-use crate::sharding::pending_message::{PendingMessage, Shared};
+use super::{Region, STEP};
+use crate::sharding::passivation::PassivationSettings;
+use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::Delivered;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 
 /// Entities that one step may passivate: as many as messages may be flushed, for the same reason.
 const PASSIVATIONS_PER_STEP: usize = 256;
 
-/// When the next step follows: after the host has had its turn, and before anything else is due.
-const STEP: Duration = Duration::from_micros(1);
+/// Who has to leave memory, and when that is looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Passivating {
+    /// When entities are passivated.
+    pub(super) settings: PassivationSettings,
+    /// How many entities may run, if somebody has changed what the settings say.
+    limit: Option<usize>,
+    /// Each shard's part of that.
+    each: usize,
+    /// Shards that run more than their part, a bounded number of which stop per step.
+    shrinking: BTreeSet<ShardId>,
+    /// Where the present look for unused entities goes on.
+    idle_from: Option<ShardId>,
+}
+
+impl Passivating {
+    /// Nothing runs yet.
+    pub(super) const fn new(settings: PassivationSettings) -> Self {
+        Self {
+            settings,
+            limit: None,
+            each: 0,
+            shrinking: BTreeSet::new(),
+            idle_from: None,
+        }
+    }
+}
 
 impl Region {
     /// An entity wants to be passivated. Not while messages wait for it that it was started for: it goes on with those (S-080).
@@ -28,7 +53,7 @@ impl Region {
         entity: &EntityId,
         slot: Slot,
     ) {
-        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {
+        let Some(here) = self.shards.running_mut(shard) else {
             return;
         };
         if self.buffers.has_for_entity(shard, entity) || !here.passivate(shared.cx, entity, slot) {
@@ -45,7 +70,7 @@ impl Region {
         shard: ShardId,
         over: Slot,
     ) -> Vec<Slot> {
-        match self.shards.get_mut(&shard).filter(|here| here.is_running()) {
+        match self.shards.running_mut(shard) {
             Some(here) => here.fail(shared.cx, over),
             None => Vec::new(),
         }
@@ -53,28 +78,28 @@ impl Region {
 
     /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no limit.
     pub(crate) fn set_entity_limit(&mut self, shared: &mut Shared<'_, '_>, per_region: usize) -> bool {
-        if self.passivation.limit.is_none() {
+        if self.passivating.settings.limit.is_none() {
             return false;
         }
-        self.entity_limit = Some(per_region);
+        self.passivating.limit = Some(per_region);
         self.share_entity_limit(shared, None);
         true
     }
 
     /// The number of shards has changed: each of them has its part of the limit. `new` has begun just now.
     pub(super) fn share_entity_limit(&mut self, shared: &mut Shared<'_, '_>, new: Option<ShardId>) {
-        let settings = self.passivation.limit.as_ref();
+        let settings = self.passivating.settings.limit.as_ref();
         let Some(configured) = settings.map(|limit| limit.per_region.get()) else {
             return;
         };
-        let per_region = self.entity_limit.unwrap_or(configured);
-        let shards = self.shards.len();
+        let per_region = self.passivating.limit.unwrap_or(configured);
+        let shards = self.shards.hosted_len();
         let each = (per_region / shards.max(1)).max(1);
         // Of thousands of shards most come and go without a change for the others.
-        let concerns_all = core::mem::replace(&mut self.entities_each, each) != each;
-        for (id, shard) in &mut self.shards {
-            if (concerns_all || Some(*id) == new) && shard.share_limit(per_region, shards) {
-                self.shrinking.insert(*id);
+        let concerns_all = core::mem::replace(&mut self.passivating.each, each) != each;
+        for (id, shard) in self.shards.hosted_from_mut(ShardId(0)) {
+            if (concerns_all || Some(id) == new) && shard.share_limit(per_region, shards) {
+                self.passivating.shrinking.insert(id);
             }
         }
         self.shrink(shared);
@@ -83,50 +108,50 @@ impl Region {
     /// Passivates who is too many, a bounded number per step.
     pub(super) fn shrink(&mut self, shared: &mut Shared<'_, '_>) {
         let mut budget = PASSIVATIONS_PER_STEP;
-        while let Some(id) = self.shrinking.first().copied() {
+        while let Some(id) = self.passivating.shrinking.first().copied() {
             if budget == 0 {
-                let at = shared.cx.mono() + STEP;
-                return shared.cx.wake(self.timer(RegionTimer::Shrink), at);
+                return self.wake(shared.cx, RegionTimer::Shrink, STEP);
             }
-            if let Some(shard) = self.shards.get_mut(&id) {
+            if let Some(shard) = self.shards.hosted_mut(id) {
                 budget = shard.shrink(shared.cx, budget);
             }
             if budget > 0 {
-                self.shrinking.remove(&id);
+                self.passivating.shrinking.remove(&id);
             }
         }
     }
 
     /// A shard has begun here: entities that are not used are looked for from now on, unless they are already.
     pub(super) fn watch_idle(&self, shared: &mut Shared<'_, '_>) {
-        if let Some(idle) = self.passivation.idle
-            && self.shards.len() == 1
+        if let Some(idle) = self.passivating.settings.idle
+            && self.shards.hosted_len() == 1
         {
-            let at = shared.cx.mono() + idle.interval();
-            shared.cx.wake(self.timer(RegionTimer::Idle), at);
+            self.wake(shared.cx, RegionTimer::Idle, idle.interval());
         }
     }
 
     /// Looks for entities that have had no message for too long, and passivates a bounded number of them per step.
     pub(super) fn on_idle_tick(&mut self, shared: &mut Shared<'_, '_>) {
-        let Some(idle) = self.passivation.idle else { return };
+        let Some(idle) = self.passivating.settings.idle else {
+            return;
+        };
         let now = shared.cx.mono();
         let mut budget = PASSIVATIONS_PER_STEP;
-        let from = self.idle_from.take().unwrap_or(ShardId(0));
-        for (id, shard) in self.shards.range_mut(from..) {
+        let from = self.passivating.idle_from.take().unwrap_or(ShardId(0));
+        for (id, shard) in self.shards.hosted_from_mut(from) {
             budget -= shard.passivate_idle(shared.cx, now, budget);
             if budget == 0 {
-                self.idle_from = Some(*id);
+                self.passivating.idle_from = Some(id);
                 break;
             }
         }
-        let again = if self.idle_from.is_some() {
+        let again = if self.passivating.idle_from.is_some() {
             STEP
         } else {
             idle.interval()
         };
-        if !self.shards.is_empty() {
-            shared.cx.wake(self.timer(RegionTimer::Idle), now + again);
+        if self.shards.hosted_len() > 0 {
+            self.wake(shared.cx, RegionTimer::Idle, again);
         }
     }
 
@@ -137,26 +162,6 @@ impl Region {
         }
     }
 
-    /// Gives a message to an entity of a shard whose home is here, or keeps it: for the next incarnation of the entity, or of the shard.
-    pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
-        let (shard, entity) = (pending.envelope.shard, &pending.envelope.entity);
-        let here = self.shards.get_mut(&shard).filter(|here| here.is_running());
-        let Some(here) = here.filter(|_| !self.paused) else {
-            return self.buffer(shared, pending);
-        };
-        if self.buffers.has_for_entity(shard, entity) {
-            return self.keep_for_entity(shared, pending);
-        }
-        match here.deliver(shared, self.kind.id, pending) {
-            Delivered::Done => {}
-            Delivered::Waits(pending) => {
-                self.keep_for_entity(shared, pending);
-                self.tend(shared, shard);
-            }
-            Delivered::NoSlot(pending) => pending.fail(shared, AskFailure::MailboxFull),
-        }
-    }
-
     /// Gives entities that have begun again what waits for them, as long as `budget` lasts; `false` if it did not.
     pub(super) fn flush_entities(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
         if self.paused {
@@ -164,7 +169,7 @@ impl Region {
         }
         while let Some(key) = self.resuming.first().cloned() {
             let (shard, entity) = &key;
-            let here = self.shards.get_mut(shard).filter(|here| here.is_running());
+            let here = self.shards.running_mut(*shard);
             let here = here.filter(|here| !here.holds_back(entity));
             let (Some(here), true) = (here, self.buffers.has_for_entity(*shard, entity)) else {
                 self.resuming.remove(&key);
@@ -189,20 +194,5 @@ impl Region {
             }
         }
         true
-    }
-
-    fn keep_for_entity(&mut self, shared: &mut Shared<'_, '_>, mut pending: PendingMessage) {
-        if self.is_turned_away(&pending) {
-            return self.overflow(shared, pending);
-        }
-        self.admit(shared, &mut pending);
-        match self.buffers.push_for_entity(&self.kind.config, pending) {
-            None => shared.cx.counters().entity_messages_buffered += 1,
-            Some(pending) => self.overflow(shared, pending),
-        }
-    }
-
-    const fn timer(&self, timer: RegionTimer) -> ShardingTimer {
-        ShardingTimer::Region(self.kind.id, timer)
     }
 }

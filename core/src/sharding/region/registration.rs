@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Acceptance, Region, RegionLifecycle};
+use super::{Region, RegionLifecycle};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Member;
@@ -20,7 +20,6 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 use crate::view::View;
 
 /// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
@@ -33,18 +32,66 @@ const QUESTIONS_PER_STEP: usize = 4096;
 const SHARD_BYTES: usize = 2;
 const AROUND_SHARDS_BYTES: usize = 32;
 
+/// What a region and its coordinator know of each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contact {
+    /// The highest term heard of; lower ones are refused.
+    pub(super) seen: Option<Term>,
+    /// The coordinator that knows this region.
+    pub(super) registered: Option<Term>,
+    /// Counts the registrations that took several messages.
+    pub(super) lists: u64,
+    pub(super) acceptance: Acceptance,
+    /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
+    pub(super) nobody_hosts: bool,
+    pub(super) retry_delay: Duration,
+}
+
+/// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what the registry could
+/// not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Acceptance {
+    /// Nothing has been decided: nothing begins.
+    #[default]
+    Undecided,
+    /// It is the kind that stands.
+    Accepted,
+    /// It was accepted, and the present coordinator has other fields: nothing of ours can work until there is another one.
+    RefusedByCoordinator,
+    /// The cluster's kind has other fields: nothing of ours can work.
+    Refused,
+}
+
+impl Acceptance {
+    /// Whether this region may look for its coordinator.
+    const fn may_register(self) -> bool {
+        match self {
+            Self::Accepted | Self::RefusedByCoordinator => true,
+            Self::Undecided | Self::Refused => false,
+        }
+    }
+
+    /// Whether nothing of this kind can work here.
+    pub(super) const fn is_refused(self) -> bool {
+        match self {
+            Self::Refused | Self::RefusedByCoordinator => true,
+            Self::Undecided | Self::Accepted => false,
+        }
+    }
+}
+
 impl Region {
     /// The cluster has accepted this kind as it is here.
     pub(crate) fn on_kind_accepted(&mut self, cx: &mut Cx<'_>) {
-        self.acceptance = Acceptance::Accepted;
-        self.retry_delay = Duration::ZERO;
+        self.contact.acceptance = Acceptance::Accepted;
+        self.contact.retry_delay = Duration::ZERO;
         self.register(cx);
     }
 
     /// The cluster has another kind of this name: nothing of ours can work.
     pub(crate) fn refuse(&mut self, shared: &mut Shared<'_, '_>) {
-        self.acceptance = Acceptance::Refused;
-        self.registered = None;
+        self.contact.acceptance = Acceptance::Refused;
+        self.contact.registered = None;
         self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
         self.rearm_retry(shared.cx);
@@ -53,7 +100,7 @@ impl Region {
     /// Tells every candidate that this region exists, and does so again later if none takes it in.
     pub(crate) fn register(&mut self, cx: &mut Cx<'_>) {
         if self.lifecycle == RegionLifecycle::Stopped
-            || !self.acceptance.may_register()
+            || !self.contact.acceptance.may_register()
             || !may_act(cx.view().self_status())
         {
             return;
@@ -64,9 +111,13 @@ impl Region {
         }
         let longest = self.kind.config.retry_interval;
         let first = FIRST_RETRY_MIN.max(longest / 8);
-        let delay = self.retry_delay.max(first).min(longest.max(FIRST_RETRY_MIN));
-        self.retry_delay = delay.saturating_mul(2);
-        self.wake_retry(cx, delay);
+        let delay = self
+            .contact
+            .retry_delay
+            .max(first)
+            .min(longest.max(FIRST_RETRY_MIN));
+        self.contact.retry_delay = delay.saturating_mul(2);
+        self.wake(cx, RegionTimer::Retry, delay);
     }
 
     /// A coordinator knows this region now.
@@ -74,22 +125,21 @@ impl Region {
         if self.lifecycle == RegionLifecycle::Stopped || !self.accept(shared.cx, from, &term) {
             return;
         }
-        self.acceptance = match self.acceptance {
+        self.contact.acceptance = match self.contact.acceptance {
             Acceptance::RefusedByCoordinator => Acceptance::Accepted,
             decided @ (Acceptance::Undecided | Acceptance::Accepted) => decided,
             // It answers what was said before.
             Acceptance::Refused => return,
         };
-        self.nobody_hosts = false;
-        self.retry_delay = Duration::ZERO;
+        self.contact.nobody_hosts = false;
+        self.contact.retry_delay = Duration::ZERO;
         // What stops here was claimed; whoever coordinates now hears of its end.
-        for shard in self.shards.values_mut() {
-            shard.tells(&term);
+        for (_, here) in self.shards.hosted_from_mut(ShardId(0)) {
+            here.tells(&term);
         }
-        if self.registered.as_ref() != Some(&term) {
-            self.registered = Some(term.clone());
-            let event = ShardingEvent::RegionRegistered { term };
-            shared.cx.notify_sharding(self.kind.id, event);
+        if self.contact.registered.as_ref() != Some(&term) {
+            self.contact.registered = Some(term.clone());
+            self.notify(shared.cx, ShardingEvent::RegionRegistered { term });
         }
         self.ask_for_unknown_homes(shared.cx);
         self.rearm_retry(shared.cx);
@@ -112,11 +162,10 @@ impl Region {
             let what = "refusal of equal fields";
             return shared.cx.reject(from, Rejection::Unexpected { what });
         };
-        if !self.acceptance.is_refused() {
-            let event = ShardingEvent::KindRefused { difference };
-            shared.cx.notify_sharding(self.kind.id, event);
+        if !self.contact.acceptance.is_refused() {
+            self.notify(shared.cx, ShardingEvent::KindRefused { difference });
         }
-        self.acceptance = match self.acceptance {
+        self.contact.acceptance = match self.contact.acceptance {
             Acceptance::Accepted | Acceptance::RefusedByCoordinator => Acceptance::RefusedByCoordinator,
             Acceptance::Undecided | Acceptance::Refused => Acceptance::Refused,
         };
@@ -131,17 +180,16 @@ impl Region {
         let view = alloc::sync::Arc::clone(shared.cx.view());
         let candidates = self.kind.coordinator_candidates(&view);
         if candidates.first() == Some(from) {
-            self.nobody_hosts = self.shards.is_empty();
-            self.settle(shared);
+            self.contact.nobody_hosts = self.runs_nothing();
+            self.answer_if_moved(shared);
         } else if !candidates.contains(from) {
-            let rejection = Rejection::Sharding(ShardingRejection::WrongSender);
-            shared.cx.reject(from, rejection);
+            shared.cx.reject(from, ShardingRejection::WrongSender);
         }
     }
 
     /// Whether, as far as this node knows, no node hosts the kind: no member may, or its coordinator says so.
     pub(crate) fn nobody_hosts(&self, view: &View) -> bool {
-        self.nobody_hosts || view.by_age(self.kind.settings.role.as_ref()).is_empty()
+        self.contact.nobody_hosts || view.by_age(self.kind.settings.role.as_ref()).is_empty()
     }
 
     /// Whether it is certain that no node hosts the kind. Who is not Up may hear of others' being Up late, and a member that joins may
@@ -154,7 +202,7 @@ impl Region {
         let may_come = |member: &Member| {
             member.data_center() == me.data_center() && role.is_none_or(|role| member.roles.contains(role))
         };
-        self.nobody_hosts || !view.members().iter().any(may_come)
+        self.contact.nobody_hosts || !view.members().iter().any(may_come)
     }
 
     /// A coordinator that has just started asks whether this region hosts anything.
@@ -176,25 +224,29 @@ impl Region {
             self.kind.coordinator_candidates(after),
         );
         let entered = may_act(after.self_status()) && !may_act(before.self_status());
-        let lost = self.registered.as_ref().is_some_and(|t| is_lost(after, &t.node));
+        let lost = self
+            .contact
+            .registered
+            .as_ref()
+            .is_some_and(|t| is_lost(after, &t.node));
         if lost || old.first() != new.first() {
-            self.nobody_hosts = false;
-            self.registered = None;
-            if self.acceptance == Acceptance::RefusedByCoordinator {
-                self.acceptance = Acceptance::Accepted;
+            self.contact.nobody_hosts = false;
+            self.contact.registered = None;
+            if self.contact.acceptance == Acceptance::RefusedByCoordinator {
+                self.contact.acceptance = Acceptance::Accepted;
             }
         } else if old == new && !entered {
             return;
         }
-        if self.registered.is_none() {
-            self.retry_delay = Duration::ZERO;
+        if self.contact.registered.is_none() {
+            self.contact.retry_delay = Duration::ZERO;
             self.register(shared.cx);
         }
     }
 
     /// Repeats what was not answered.
     pub(super) fn on_retry(&mut self, shared: &mut Shared<'_, '_>) {
-        if self.registered.is_none() {
+        if self.contact.registered.is_none() {
             self.register(shared.cx);
         } else {
             self.ask_for_unknown_homes(shared.cx);
@@ -211,7 +263,7 @@ impl Region {
 
     /// Asks where a shard lives. Without a coordinator nobody can be asked; registration comes first.
     pub(super) fn ask_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if let Some(term) = &self.registered {
+        if let Some(term) = &self.contact.registered {
             self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
         }
         self.rearm_retry(cx);
@@ -221,21 +273,30 @@ impl Region {
     /// coordinates the role or will soon, and no younger coordinator has been heard that is not lost (B-59).
     pub(super) fn accept(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
         let view = alloc::sync::Arc::clone(cx.view());
-        let seen = self.seen.as_ref().filter(|seen| !is_lost(&view, &seen.node));
+        let seen = self
+            .contact
+            .seen
+            .as_ref()
+            .filter(|seen| !is_lost(&view, &seen.node));
         if seen.is_some_and(|seen| term < seen) || is_lost(&view, from) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
+            cx.reject(from, ShardingRejection::StaleTerm);
             return false;
         }
         let role = self.kind.settings.role.as_ref();
         let is_known = seen == Some(term);
         if term.node != *from || !(is_known || may_speak(&view, role, from, term.up_number)) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+            cx.reject(from, ShardingRejection::WrongSender);
             return false;
         }
         if !is_known {
-            self.seen = Some(term.clone());
-            if self.registered.as_ref().is_some_and(|known| known != term) {
-                self.registered = None;
+            self.contact.seen = Some(term.clone());
+            if self
+                .contact
+                .registered
+                .as_ref()
+                .is_some_and(|known| known != term)
+            {
+                self.contact.registered = None;
             }
         }
         true
@@ -247,23 +308,23 @@ impl Region {
             self.buffers
                 .shards()
                 .iter()
-                .any(|shard| !self.homes.contains_key(shard))
+                .any(|shard| !self.shards.has_home(*shard))
         };
         let needed = match self.lifecycle {
             RegionLifecycle::Working => {
                 let waits = self.retirement.waits_for().next().is_some()
                     || !self.sought.is_empty()
                     || self.wanted_shards().next().is_some();
-                self.acceptance.may_register() && (self.registered.is_none() || waits || unknown())
+                self.contact.acceptance.may_register()
+                    && (self.contact.registered.is_none() || waits || unknown())
             }
             RegionLifecycle::Retiring | RegionLifecycle::Draining => true,
             RegionLifecycle::Stopped => false,
         };
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Retry);
         if !needed {
-            cx.cancel(timer);
-        } else if !cx.is_set(timer) && may_act(cx.view().self_status()) {
-            self.wake_retry(cx, self.kind.config.retry_interval);
+            self.cancel(cx, RegionTimer::Retry);
+        } else if !self.is_set(cx, RegionTimer::Retry) && may_act(cx.view().self_status()) {
+            self.wake(cx, RegionTimer::Retry, self.kind.config.retry_interval);
         }
     }
 
@@ -278,14 +339,14 @@ impl Region {
         let (fields, draining) = (self.fields(), self.lifecycle != RegionLifecycle::Working);
         let limit = cx.config().limits.control_frame_bytes_max;
         let room = limit.saturating_sub(AROUND_SHARDS_BYTES + fields.bytes_max());
-        let hosted: Vec<ShardId> = self.shards.keys().copied().collect();
+        let hosted = self.shards.hosted_ids();
         let parts: Vec<&[ShardId]> = hosted.chunks((room / SHARD_BYTES).max(1)).collect();
         let count = u16::try_from(parts.len().max(1)).unwrap_or(u16::MAX);
         if count > 1 {
-            self.lists += 1;
+            self.contact.lists += 1;
         }
         let mut part = Part {
-            list: if count > 1 { self.lists } else { 0 },
+            list: if count > 1 { self.contact.lists } else { 0 },
             index: 0,
             count,
         };
@@ -312,9 +373,11 @@ impl Region {
     }
 
     fn ask_for_unknown_homes(&self, cx: &mut Cx<'_>) {
-        let Some(term) = &self.registered else { return };
+        let Some(term) = &self.contact.registered else {
+            return;
+        };
         let mut unknown: BTreeSet<ShardId> = self.buffers.shards().into_iter().collect();
-        unknown.retain(|shard| !self.homes.contains_key(shard));
+        unknown.retain(|shard| !self.shards.has_home(*shard));
         unknown.extend(&self.sought);
         if self.lifecycle == RegionLifecycle::Working {
             unknown.extend(self.retirement.waits_for());
@@ -323,10 +386,5 @@ impl Region {
         for shard in unknown.into_iter().take(QUESTIONS_PER_STEP) {
             self.say(cx, &term.node, ShardingBody::GetShardHome { shard });
         }
-    }
-
-    fn wake_retry(&self, cx: &mut Cx<'_>, delay: Duration) {
-        let at = cx.mono() + delay;
-        cx.wake(ShardingTimer::Region(self.kind.id, RegionTimer::Retry), at);
     }
 }

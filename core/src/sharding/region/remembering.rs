@@ -6,7 +6,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Region;
+use super::starting::Starts;
+use super::{Region, STEP, timers_of};
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
@@ -16,13 +17,12 @@ use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{
-    Done, NameStore, READ_ATTEMPTS, StoredLog, StoredSet, by_hash, shard_keys, shard_log,
+    Done, Moves, NameStore, READ_ATTEMPTS, Recovery, StoredLog, StoredSet, by_hash, shard_keys, shard_log,
 };
 use crate::sharding::shard::{Remembered, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::sharding::state::remember::RememberStore;
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 
 /// Shards whose entities are read at once: each is a handful of questions to every replica of a majority.
 const LOADS_AT_ONCE: usize = 64;
@@ -33,8 +33,43 @@ const LOOKS_PER_STEP: usize = 64;
 /// How often a shard looks for entities that it has not heard of: as often as the balance is looked at, by default.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// When the next step follows: after the host has had its turn, and before anything else is due.
-const STEP: Duration = Duration::from_micros(1);
+/// What a region waits for of its remembered entities.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remembering {
+    /// Those that are to be started.
+    recovery: Recovery,
+    /// Shards whose entities are being read, and those that wait for their turn.
+    loading: BTreeSet<ShardId>,
+    to_load: BTreeSet<ShardId>,
+    /// Entities of shards here that belong to other shards.
+    pub(super) moves: Moves,
+    /// Entities of shards here that others remember.
+    pub(super) starts: Starts,
+    /// Where the present look for entities that were not heard of goes on.
+    look_from: Option<ShardId>,
+    /// Counts questions to the store.
+    requests: u64,
+    /// What the store said during a pause.
+    answers_after_pause: Vec<(StoreAsk, Answer)>,
+}
+
+impl Remembering {
+    /// A shard goes on elsewhere, or begins anew: its entities are started, and moved, from there.
+    pub(super) fn forget(&mut self, shard: ShardId) {
+        self.recovery.forget(shard);
+        self.moves.forget(shard);
+    }
+
+    /// Nobody of a shard is started here any more.
+    pub(super) fn start_nobody(&mut self, shard: ShardId) {
+        self.recovery.forget(shard);
+    }
+
+    /// The node is finished: nothing moves any more.
+    pub(super) fn forget_moves(&mut self) {
+        (self.moves, self.starts) = (Moves::default(), Starts::default());
+    }
+}
 
 impl Region {
     /// What a shard remembers, if the kind does.
@@ -58,40 +93,43 @@ impl Region {
     /// Reads which entities a shard has, at once or when others have been read, and not before it has its lease.
     pub(super) fn load(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let is_loading = |here: &Shard| here.lifecycle == ShardLifecycle::Loading;
-        if !self.shards.get(&shard).is_some_and(is_loading) || self.awaits_lease(shared.cx, shard) {
+        if !self.shards.hosted(shard).is_some_and(is_loading) || self.awaits_lease(shared.cx, shard) {
             return;
         }
-        if let (None, Some(here)) = (self.kind.settings.remember_entities, self.shards.get_mut(&shard)) {
+        if let (None, Some(here)) = (
+            self.kind.settings.remember_entities,
+            self.shards.hosted_mut(shard),
+        ) {
             here.on_loaded();
-            if self.buffers.has(shard) && self.homes.contains_key(&shard) {
+            if self.buffers.has(shard) && self.shards.has_home(shard) {
                 self.flushing.insert(shard);
             }
             return;
         }
-        self.to_load.insert(shard);
+        self.remembering.to_load.insert(shard);
         self.load_some(shared);
     }
 
     fn load_some(&mut self, shared: &mut Shared<'_, '_>) {
-        while self.loading.len() < LOADS_AT_ONCE
-            && let Some(shard) = self.to_load.pop_first()
+        while self.remembering.loading.len() < LOADS_AT_ONCE
+            && let Some(shard) = self.remembering.to_load.pop_first()
         {
-            let Some(here) = self.shards.get_mut(&shard) else {
+            let Some(here) = self.shards.hosted_mut(shard) else {
                 continue;
             };
-            self.requests += 1;
-            here.load(shared.cx, self.requests);
-            self.loading.insert(shard);
+            self.remembering.requests += 1;
+            here.load(shared.cx, self.remembering.requests);
+            self.remembering.loading.insert(shard);
             let limit = self.kind.config.waiting_for_state_timeout;
-            let at = shared.cx.mono() + limit.saturating_mul(READ_ATTEMPTS);
-            shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
+            let after = limit.saturating_mul(READ_ATTEMPTS);
+            self.wake(shared.cx, RegionTimer::Store(shard), after);
         }
     }
 
     /// The store answers about a shard. During a pause nothing begins, so that waits.
     pub(crate) fn on_store_answer(&mut self, shared: &mut Shared<'_, '_>, ask: StoreAsk, answer: Answer) {
         if self.paused {
-            self.answers_after_pause.push((ask, answer));
+            self.remembering.answers_after_pause.push((ask, answer));
             return;
         }
         match ask.user {
@@ -103,15 +141,14 @@ impl Region {
     }
 
     fn on_own_answer(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         match here.on_store_answer(shared.cx, ask, answer) {
             None => {}
             Some(Done::Failed) => self.fail_shard(shared, shard),
             Some(Done::Damaged) => {
-                let event = ShardingEvent::RememberedDamaged { shard: Some(shard) };
-                shared.cx.notify_sharding(self.kind.id, event);
+                self.notify(shared.cx, ShardingEvent::RememberedDamaged { shard: Some(shard) });
                 self.fail_shard(shared, shard);
             }
             Some(Done::Read(ids)) => self.on_loaded(shared, shard, ids),
@@ -121,7 +158,7 @@ impl Region {
 
     /// The pause did no harm: what the store said meanwhile counts, and who is due starts.
     pub(super) fn recover_after_pause(&mut self, shared: &mut Shared<'_, '_>) {
-        for (ask, answer) in core::mem::take(&mut self.answers_after_pause) {
+        for (ask, answer) in core::mem::take(&mut self.remembering.answers_after_pause) {
             self.on_store_answer(shared, ask, answer);
         }
         self.await_recovery(shared);
@@ -129,24 +166,23 @@ impl Region {
 
     fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
         self.has_loaded(shared, shard);
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         here.on_loaded();
         self.recall(shared, shard, names);
         self.start_waiting(shared, shard);
-        if !shared.cx.is_set(self.region_timer(RegionTimer::Look)) {
-            let at = shared.cx.mono() + LOOK_INTERVAL;
-            shared.cx.wake(self.region_timer(RegionTimer::Look), at);
+        if !self.is_set(shared.cx, RegionTimer::Look) {
+            self.wake(shared.cx, RegionTimer::Look, LOOK_INTERVAL);
         }
-        if self.buffers.has(shard) && self.homes.contains_key(&shard) {
+        if self.buffers.has(shard) && self.shards.has_home(shard) {
             self.flushing.insert(shard);
         }
     }
 
     /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the shard that they belong to.
     fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         let ids = names.into_iter().map(EntityId::from).collect();
@@ -160,42 +196,41 @@ impl Region {
         for entity in entities {
             match self.kind.shard_of(&entity) {
                 home if home == shard => own.push(entity),
-                home => self.moves.add(shard, home, entity),
+                home => self.remembering.moves.add(shard, home, entity),
             }
         }
-        self.recovery.add(shared.cx.mono(), shard, own);
+        self.remembering.recovery.add(shared.cx.mono(), shard, own);
         self.await_recovery(shared);
         self.begin_moves(shared.cx);
     }
 
     /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that were away.
     pub(super) fn on_look(&mut self, shared: &mut Shared<'_, '_>) {
-        let from = self.look_from.take().unwrap_or(ShardId(0));
+        let from = self.remembering.look_from.take().unwrap_or(ShardId(0));
         let mut left = LOOKS_PER_STEP;
-        for (id, shard) in self.shards.range_mut(from..) {
+        for (id, shard) in self.shards.hosted_from_mut(from) {
             if left == 0 {
-                self.look_from = Some(*id);
+                self.remembering.look_from = Some(id);
                 break;
             }
             if shard.is_running() {
                 left -= 1;
-                self.requests += 1;
-                shard.look(shared.cx, self.requests);
+                self.remembering.requests += 1;
+                shard.look(shared.cx, self.remembering.requests);
             }
         }
-        let again = if self.look_from.is_some() {
+        let again = if self.remembering.look_from.is_some() {
             STEP
         } else {
             LOOK_INTERVAL
         };
-        if !self.shards.is_empty() {
-            let at = shared.cx.mono() + again;
-            shared.cx.wake(self.region_timer(RegionTimer::Look), at);
+        if !self.runs_nothing() {
+            self.wake(shared.cx, RegionTimer::Look, again);
         }
     }
 
     fn on_looked(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
-        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {
+        let Some(here) = self.shards.running_mut(shard) else {
             return;
         };
         // What this node cannot say it says another time.
@@ -207,9 +242,9 @@ impl Region {
     }
 
     fn has_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        shared.cx.cancel(self.region_timer(RegionTimer::Store(shard)));
-        self.to_load.remove(&shard);
-        if self.loading.remove(&shard) {
+        self.cancel(shared.cx, RegionTimer::Store(shard));
+        self.remembering.to_load.remove(&shard);
+        if self.remembering.loading.remove(&shard) {
             self.load_some(shared);
         }
     }
@@ -217,14 +252,14 @@ impl Region {
     /// What was written counts: new entities start, and those that are forgotten are gone, unless messages have come for them.
     fn on_written(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         shared.cx.counters().remember_writes += 1;
-        shared.cx.cancel(self.region_timer(RegionTimer::Store(shard)));
-        let Some(here) = self.shards.get_mut(&shard) else {
+        self.cancel(shared.cx, RegionTimer::Store(shard));
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         let update = here.on_written(shared.cx);
         if here.is_running() {
             for entity in &update.stopped {
-                if self.buffers.has_for_entity(shard, entity) || self.starts.has(shard, entity) {
+                if self.buffers.has_for_entity(shard, entity) || self.remembering.starts.has(shard, entity) {
                     here.remember(shared.cx, entity.clone());
                 }
             }
@@ -242,21 +277,21 @@ impl Region {
 
     /// Begins with the next write of a shard, if there is one. Called whenever one of its entities has changed its state.
     pub(super) fn tend(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         if core::mem::take(&mut here.is_broken) {
             return self.fail_shard(shared, shard);
         }
         match here.lifecycle {
-            ShardLifecycle::Running | ShardLifecycle::Stopping { .. } => {}
+            ShardLifecycle::Running | ShardLifecycle::Stopping(_) => {}
             ShardLifecycle::Failed => return self.rest_if_empty(shared, shard),
             ShardLifecycle::Loading => return,
         }
-        if here.write_next(shared.cx, self.requests + 1) {
-            self.requests += 1;
-            let at = shared.cx.mono() + self.kind.config.updating_state_timeout;
-            shared.cx.wake(self.region_timer(RegionTimer::Store(shard)), at);
+        if here.write_next(shared.cx, self.remembering.requests + 1) {
+            self.remembering.requests += 1;
+            let limit = self.kind.config.updating_state_timeout;
+            self.wake(shared.cx, RegionTimer::Store(shard), limit);
         }
     }
 
@@ -270,53 +305,47 @@ impl Region {
     /// anyway stops without what was to be written.
     fn fail_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         self.has_loaded(shared, shard);
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         here.fail_over_store(shared.cx);
         self.buffers.gather(shard);
-        self.recovery.forget(shard);
-        self.moves.forget(shard);
-        self.starts.take_all(shard);
-        shared
-            .cx
-            .notify_sharding(self.kind.id, ShardingEvent::ShardFailed { shard });
-        if here.is_stopping() {
+        self.remembering.forget(shard);
+        self.remembering.starts.take_all(shard);
+        let (is_stopping, runs_nothing) = (here.is_stopping(), here.runs_nothing());
+        self.notify(shared.cx, ShardingEvent::ShardFailed { shard });
+        if is_stopping {
             return self.end_if_stopped(shared, shard);
         }
-        if !here.runs_nothing() {
+        if !runs_nothing {
             self.limit_stop(shared, shard);
         }
         self.rest_if_empty(shared, shard);
     }
 
     fn rest_if_empty(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        if self.shards.get(&shard).is_some_and(Shard::runs_nothing) {
-            shared.cx.cancel(self.region_timer(RegionTimer::ShardStop(shard)));
-            let at = shared.cx.mono() + self.kind.config.shard_failure_backoff;
-            shared
-                .cx
-                .wake(self.region_timer(RegionTimer::RestartShard(shard)), at);
+        if self.shards.hosted(shard).is_some_and(Shard::runs_nothing) {
+            self.cancel(shared.cx, RegionTimer::ShardStop(shard));
+            let pause = self.kind.config.shard_failure_backoff;
+            self.wake(shared.cx, RegionTimer::RestartShard(shard), pause);
         }
     }
 
     /// The pause of a shard that failed is over.
     pub(super) fn on_restart_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let Some(here) = self.shards.get_mut(&shard) else {
+        let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
-        match here.lifecycle {
-            ShardLifecycle::Failed => {}
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Stopping { .. } => return,
+        if here.lifecycle == ShardLifecycle::Failed {
+            here.lifecycle = ShardLifecycle::Loading;
+            self.load(shared, shard);
         }
-        here.lifecycle = ShardLifecycle::Loading;
-        self.load(shared, shard);
     }
 
     /// An entity has stopped without having been told to, and is not forgotten: it starts again after a pause, or with its next message.
     pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
         let at = shared.cx.mono() + self.kind.config.entity_restart_backoff;
-        self.recovery.restart_at(at, shard, entity.clone());
+        self.remembering.recovery.restart_at(at, shard, entity.clone());
         self.await_recovery(shared);
     }
 
@@ -326,8 +355,8 @@ impl Region {
             return;
         }
         let how = self.kind.config.entity_recovery;
-        for (shard, entity) in self.recovery.take_due(shared.cx.mono(), how) {
-            if let Some(here) = self.shards.get_mut(&shard)
+        for (shard, entity) in self.remembering.recovery.take_due(shared.cx.mono(), how) {
+            if let Some(here) = self.shards.hosted_mut(shard)
                 && here.waits_to_start(&entity)
                 && here.start_remembered(shared, self.kind.id, &entity)
             {
@@ -338,31 +367,23 @@ impl Region {
     }
 
     fn await_recovery(&self, shared: &mut Shared<'_, '_>) {
-        if let Some(at) = self.recovery.next_due() {
-            shared.cx.wake(self.region_timer(RegionTimer::Recover), at);
+        if let Some(at) = self.remembering.recovery.next_due() {
+            shared.cx.wake(self.timer(RegionTimer::Recover), at);
         }
     }
 
     /// An entity ends because it wants to, and is to be forgotten.
     pub(crate) fn on_forgotten(&mut self, cx: &mut Cx<'_>, shard: ShardId, entity: &EntityId, slot: Slot) {
-        if let Some(here) = self.shards.get_mut(&shard) {
+        if let Some(here) = self.shards.hosted_mut(shard) {
             here.on_forgotten(cx, entity, slot);
         }
     }
 
     /// Nothing of a shard is waited for any more.
     pub(super) fn cancel_timers_of(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        for timer in [
-            RegionTimer::ShardStop(shard),
-            RegionTimer::Store(shard),
-            RegionTimer::RestartShard(shard),
-        ] {
-            shared.cx.cancel(self.region_timer(timer));
+        for timer in timers_of(shard) {
+            self.cancel(shared.cx, timer);
         }
         self.has_loaded(shared, shard);
-    }
-
-    const fn region_timer(&self, timer: RegionTimer) -> ShardingTimer {
-        ShardingTimer::Region(self.kind.id, timer)
     }
 }

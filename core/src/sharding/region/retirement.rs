@@ -17,7 +17,6 @@ use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::RegionShutdown;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
-use crate::timer::ShardingTimer;
 
 /// Callers that wait for one shutdown: a program has a few reasons to end a region, each with one caller.
 const CALLERS_MAX: usize = 16;
@@ -104,8 +103,7 @@ impl Region {
         let at = shared.cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
         match self.lifecycle {
             RegionLifecycle::Retiring if self.retirement.killed => {
-                let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Drain);
-                if !shared.cx.is_set(timer) {
+                if !self.is_set(shared.cx, RegionTimer::Drain) {
                     self.retirement.say_late(shared.cx);
                 }
                 return;
@@ -116,7 +114,7 @@ impl Region {
         if self.hosts {
             self.end_by(shared.cx, at);
             self.lifecycle = RegionLifecycle::Retiring;
-            self.retirement.homeless = self.shards.keys().copied().collect();
+            self.retirement.homeless = self.shards.hosted_ids().into_iter().collect();
             if self.hands_over(shared.cx) {
                 self.request_shutdown(shared.cx);
                 self.rearm_retry(shared.cx);
@@ -125,7 +123,7 @@ impl Region {
             }
             self.try_finish(shared);
         } else {
-            self.settle(shared);
+            self.answer_if_moved(shared);
         }
     }
 
@@ -136,7 +134,7 @@ impl Region {
             RegionLifecycle::Working if self.kind.settings.hosts && !self.hosts => {}
             RegionLifecycle::Working | RegionLifecycle::Draining | RegionLifecycle::Stopped => return true,
         }
-        self.end_settling(shared.cx);
+        self.end_retirement(shared.cx);
         self.hosts = true;
         self.say_what_it_is(shared.cx);
         true
@@ -147,53 +145,48 @@ impl Region {
     pub(super) fn become_proxy(&mut self, shared: &mut Shared<'_, '_>) {
         self.lifecycle = RegionLifecycle::Working;
         self.hosts = false;
-        let kind = self.kind.id;
         for timer in [RegionTimer::Idle, RegionTimer::Shrink] {
-            shared.cx.cancel(ShardingTimer::Region(kind, timer));
+            self.cancel(shared.cx, timer);
         }
-        shared.cx.notify_sharding(kind, ShardingEvent::Drained);
+        self.notify(shared.cx, ShardingEvent::Drained);
         self.say_what_it_is(shared.cx);
         if self.retirement.killed {
-            self.end_settling(shared.cx);
+            self.end_retirement(shared.cx);
         } else {
-            self.settle(shared);
+            self.answer_if_moved(shared);
         }
     }
 
     /// Answers whoever waits once every shard has a new home, or if none will get one.
-    pub(super) fn settle(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn answer_if_moved(&mut self, shared: &mut Shared<'_, '_>) {
         if self.lifecycle != RegionLifecycle::Working || self.retirement.callers.is_empty() {
             return;
         }
-        let no_home = || self.nobody_hosts || self.acceptance.is_refused() || !self.hands_over(shared.cx);
+        let no_home = || {
+            self.contact.nobody_hosts || self.contact.acceptance.is_refused() || !self.hands_over(shared.cx)
+        };
         if self.retirement.homeless.is_empty() || no_home() {
-            self.end_settling(shared.cx);
+            self.end_retirement(shared.cx);
         }
     }
 
     /// The time is over: what still runs is killed, and nobody waits for new homes any longer.
     pub(super) fn on_retirement_timeout(&mut self, shared: &mut Shared<'_, '_>) {
         if self.lifecycle == RegionLifecycle::Working {
-            return self.end_settling(shared.cx);
+            return self.end_retirement(shared.cx);
         }
         if core::mem::replace(&mut self.retirement.killed, true) {
             // It goes on being emptied, and nobody is kept for ever: a handler that blocks its thread cannot be ended.
             return self.retirement.say_late(shared.cx);
         }
-        let kind = self.kind.id;
-        let at = shared.cx.mono() + KILL_PATIENCE;
-        shared
-            .cx
-            .wake(ShardingTimer::Region(kind, RegionTimer::Drain), at);
-        let all: Vec<ShardId> = self.shards.keys().copied().collect();
-        for id in all {
-            self.forget_home(shared.cx, id);
-            self.hand_back_foreign(shared, id);
-            if let Some(shard) = self.shards.get_mut(&id) {
-                shard.kill(shared.cx);
+        self.wake(shared.cx, RegionTimer::Drain, KILL_PATIENCE);
+        for shard in self.shards.hosted_ids() {
+            self.forget_home(shared.cx, shard);
+            self.hand_back_foreign(shared, shard);
+            if let Some(here) = self.shards.hosted_mut(shard) {
+                here.kill(shared.cx);
             }
-            let event = ShardingEvent::ShardStopTimeout { shard: id };
-            shared.cx.notify_sharding(kind, event);
+            self.notify(shared.cx, ShardingEvent::ShardStopTimeout { shard });
         }
         self.end_all_stopped(shared);
         self.try_finish(shared);
@@ -208,16 +201,15 @@ impl Region {
         shared.cx.reject(from, Rejection::Unexpected { what });
     }
 
-    fn end_settling(&mut self, cx: &mut Cx<'_>) {
-        let timer = ShardingTimer::Region(self.kind.id, RegionTimer::Drain);
-        cx.cancel(timer);
+    fn end_retirement(&mut self, cx: &mut Cx<'_>) {
+        self.cancel(cx, RegionTimer::Drain);
         self.retirement.answer(cx);
         self.rearm_retry(cx);
     }
 
     fn say_what_it_is(&mut self, cx: &mut Cx<'_>) {
-        self.registered = None;
-        self.retry_delay = Duration::ZERO;
+        self.contact.registered = None;
+        self.contact.retry_delay = Duration::ZERO;
         self.register(cx);
     }
 }

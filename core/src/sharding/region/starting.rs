@@ -4,9 +4,8 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use super::Region;
+use super::{Region, STEP};
 use crate::ident::UniqueAddress;
 use crate::message::ShardingMsg;
 use crate::reject::{Rejection, ShardingRejection};
@@ -15,16 +14,13 @@ use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::shard::{ShardLifecycle, Starting};
 use crate::sharding::state::ids::{EntityId, ShardId};
-use crate::timer::{RegionTimer, ShardingTimer};
+use crate::timer::RegionTimer;
 
 /// Entities of others that wait for being stored here: what does not fit is said again.
 const WAITING_MAX: usize = 16_384;
 
 /// Bytes of a frame around the ids.
 const AROUND_IDS_BYTES: usize = 64;
-
-/// When the next step follows: after the host has had its turn, and before anything else is due.
-const STEP: Duration = Duration::from_micros(1);
 
 /// Who hears that an entity is remembered, and by which shard it was.
 type Asker = (UniqueAddress, ShardId);
@@ -77,10 +73,10 @@ impl Starts {
 impl Region {
     /// Tells the home of a shard to start its entities that others remember, if it is known.
     pub(super) fn send_starts(&self, cx: &mut Cx<'_>, to: ShardId) {
-        let Some(home) = self.homes.get(&to) else { return };
+        let Some(home) = self.shards.home(to) else { return };
         let room = cx.config().limits.control_frame_bytes_max;
         let room = room.saturating_sub(AROUND_IDS_BYTES);
-        for (from, entities) in self.moves.batches(to, room) {
+        for (from, entities) in self.remembering.moves.batches(to, room) {
             let starts = EntityStarts {
                 kind: self.kind.id,
                 from,
@@ -88,42 +84,43 @@ impl Region {
                 entities,
             };
             cx.counters().entity_starts_sent += 1;
-            cx.send(&home.node, ShardingMsg::Start(starts));
+            cx.send(home, ShardingMsg::Start(starts));
         }
     }
 
     /// Goes on telling, soon.
     pub(super) fn begin_moves(&self, cx: &mut Cx<'_>) {
-        if !self.moves.is_empty() {
-            let at = cx.mono() + STEP;
-            cx.wake(self.moves_timer(), at);
+        if !self.remembering.moves.is_empty() {
+            self.wake(cx, RegionTimer::Moves, STEP);
         }
     }
 
     /// Tells all homes again that have not answered; those that are not known are asked for.
     pub(super) fn on_moves(&mut self, cx: &mut Cx<'_>) {
-        let (turn, is_end) = self.moves.turn();
+        let (turn, is_end) = self.remembering.moves.turn();
         for to in turn {
-            if self.homes.contains_key(&to) {
+            if self.shards.has_home(to) {
                 self.send_starts(cx, to);
             } else {
                 self.ask_home(cx, to);
             }
         }
-        if !self.moves.is_empty() {
+        if !self.remembering.moves.is_empty() {
             let again = if is_end {
                 self.kind.config.retry_interval
             } else {
                 STEP
             };
-            let at = cx.mono() + again;
-            cx.wake(self.moves_timer(), at);
+            self.wake(cx, RegionTimer::Moves, again);
         }
     }
 
     /// Shards that have to run because entities belong to them, and whose home is not known.
     pub(super) fn wanted_shards(&self) -> impl Iterator<Item = ShardId> {
-        self.moves.targets().filter(|to| !self.homes.contains_key(to))
+        self.remembering
+            .moves
+            .targets()
+            .filter(|to| !self.shards.has_home(*to))
     }
 
     /// Another region (or this one) remembers entities that belong to a shard here. What this one cannot say now it is asked again.
@@ -137,17 +134,17 @@ impl Region {
         if let Err(rejection) = self.check_starts(shared.cx, &starts) {
             return shared.cx.reject(from, rejection);
         }
-        let Some(here) = self.shards.get(&shard).filter(|_| !self.paused) else {
+        let Some(here) = self.shards.hosted(shard).filter(|_| !self.paused) else {
             return;
         };
         let is_running = match here.lifecycle {
             ShardLifecycle::Running => true,
             ShardLifecycle::Loading => false,
-            ShardLifecycle::Failed | ShardLifecycle::Stopping { .. } => return,
+            ShardLifecycle::Failed | ShardLifecycle::Stopping(_) => return,
         };
         let asker = (from.clone(), starts.from);
         for entity in starts.entities {
-            self.starts.add(shard, entity, asker.clone());
+            self.remembering.starts.add(shard, entity, asker.clone());
         }
         if is_running {
             self.start_waiting(shared, shard);
@@ -157,14 +154,14 @@ impl Region {
 
     /// Has those stored that others want to be started here, and says of which that is so already.
     pub(super) fn start_waiting(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
-        let Some(here) = self.shards.get_mut(&shard).filter(|here| here.is_running()) else {
+        let Some(here) = self.shards.running_mut(shard) else {
             return;
         };
         let mut stored = Vec::new();
-        for (entity, asker) in self.starts.take_all(shard) {
+        for (entity, asker) in self.remembering.starts.take_all(shard) {
             match here.start_for_another(shared.cx, &entity) {
                 Starting::IsStored => stored.push((entity, asker)),
-                Starting::Waits => self.starts.add(shard, entity, asker),
+                Starting::Waits => self.remembering.starts.add(shard, entity, asker),
             }
         }
         self.say_started(shared.cx, shard, stored);
@@ -178,7 +175,8 @@ impl Region {
         shard: ShardId,
         entities: impl Iterator<Item = &'a EntityId>,
     ) {
-        let stored = entities.filter_map(|entity| Some((entity.clone(), self.starts.take(shard, entity)?)));
+        let stored = entities
+            .filter_map(|entity| Some((entity.clone(), self.remembering.starts.take(shard, entity)?)));
         let stored = stored.collect();
         self.say_started(cx, shard, stored);
     }
@@ -211,10 +209,10 @@ impl Region {
             return shared.cx.reject(from, rejection);
         }
         let (at, to) = (starts.from, starts.shard);
-        let Some(here) = self.shards.get_mut(&at).filter(|here| here.is_running()) else {
+        let Some(here) = self.shards.running_mut(at) else {
             return;
         };
-        let moved = self.moves.confirm(at, to, starts.entities);
+        let moved = self.remembering.moves.confirm(at, to, starts.entities);
         if moved.is_empty() {
             return;
         }
@@ -231,20 +229,16 @@ impl Region {
             let what = "start of an entity of a kind that remembers none";
             return Err(Rejection::Unexpected { what });
         }
-        let out_of_range = |what| Err(Rejection::Sharding(ShardingRejection::OutOfRange { what }));
         let most = cx.config().limits.entity_id_bytes_max;
         let mut ids = starts.entities.iter();
         if ids.any(|entity| !(1..=most).contains(&entity.as_bytes().len())) {
-            return out_of_range("length of an entity id");
+            let what = "length of an entity id";
+            return Err(ShardingRejection::OutOfRange { what }.into());
         }
         let mut ids = starts.entities.iter();
         if !self.kind.has(starts.from) || ids.any(|entity| self.kind.shard_of(entity) != starts.shard) {
-            return out_of_range("shard");
+            return Err(ShardingRejection::NO_SHARD.into());
         }
         Ok(())
-    }
-
-    const fn moves_timer(&self) -> ShardingTimer {
-        ShardingTimer::Region(self.kind.id, RegionTimer::Moves)
     }
 }

@@ -18,12 +18,14 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::asks::Asks;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::protocol::Part;
+use crate::sharding::region::registration::Acceptance;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot};
-use crate::timer::{ShardingTimer, Timer};
+use crate::sharding::state::ids::{AskRef, EntityId, KindId, Slot, Term};
+use crate::timer::Timer;
+use crate::token::Token;
 
 mod admission;
 mod fencing;
@@ -94,7 +96,10 @@ impl Rig {
             asks: Asks::default(),
             slots: Slots::default(),
             region: Region {
-                acceptance: Acceptance::Accepted,
+                contact: Contact {
+                    acceptance: Acceptance::Accepted,
+                    ..Contact::default()
+                },
                 ..Region::new(kind, passivation)
             },
         }
@@ -321,7 +326,7 @@ fn a_down_oldest_hears_nothing_and_the_next_one_does() {
         (c(), Status::Up),
     ]);
     assert_eq!(effects, vec![says(c(), register(false))]);
-    assert_eq!(rig.region.registered, None);
+    assert_eq!(rig.region.contact.registered, None);
 }
 
 #[test]
@@ -501,7 +506,7 @@ fn s_105_a_draining_region_hosts_nothing_and_says_again_that_it_leaves() {
     assert_eq!(asked, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
     let again = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (ShardId(5), TOKEN)));
     assert_eq!(again, vec![says(a(), ShardingBody::GracefulShutdownReq)]);
-    assert!(!rig.region.shards.contains_key(&ShardId(5)));
+    assert!(rig.region.shards.hosted(ShardId(5)).is_none());
 }
 
 #[test]
@@ -685,7 +690,7 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
     let query = rig.act(|region, shared| region.on_region_query(shared, &c(), younger.clone()));
     assert_eq!(query, vec![says(c(), register(false))]);
     assert_eq!(
-        rig.region.registered, None,
+        rig.region.contact.registered, None,
         "the older coordinator is not ours any more"
     );
     let stale = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
@@ -698,7 +703,7 @@ fn b_59_a_lower_term_and_a_stranger_are_refused() {
         forged,
         vec![rejected(a(), Rejection::Sharding(ShardingRejection::WrongSender))]
     );
-    assert!(rig.region.shards.is_empty());
+    assert!(rig.region.runs_nothing());
 }
 
 #[test]
@@ -720,7 +725,7 @@ fn a_term_is_void_once_its_holder_is_removed() {
     let before = core::mem::replace(&mut rig.fixture.view, Arc::clone(&after));
     rig.act(|region, shared| region.on_view_changed(shared, &before, &after, &[c()]));
     rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
-    assert_eq!(rig.region.registered, Some(term()));
+    assert_eq!(rig.region.contact.registered, Some(term()));
 }
 
 #[test]

@@ -9,13 +9,13 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 impl Region {
     /// Whether an entity runs here, or is remembered and will; `None` if its shard does not.
     pub(crate) fn runs(&self, shard: ShardId, entity: &EntityId) -> Option<bool> {
-        let here = self.shards.get(&shard).filter(|here| here.is_running())?;
+        let here = self.shards.running(shard)?;
         Some(here.runs_or_will(entity))
     }
 
     /// Whether an entity runs here and nobody has told it to stop.
     pub(crate) fn is_wanted(&self, shard: ShardId, entity: &EntityId) -> bool {
-        let here = self.shards.get(&shard).filter(|here| here.is_running());
+        let here = self.shards.running(shard);
         here.is_some_and(|here| here.runs_or_will(entity) && !here.holds_back(entity))
     }
 
@@ -26,7 +26,7 @@ impl Region {
 
     /// Where a shard lives, as far as this region knows.
     pub(crate) fn home_of(&self, shard: ShardId) -> Option<&UniqueAddress> {
-        self.homes.get(&shard).map(|home| &home.node)
+        self.shards.home(shard)
     }
 
     /// Asks where a shard lives, until that is known.
@@ -46,11 +46,10 @@ impl Region {
     ) {
         if node != shared.cx.me() && self.home_of(shard) == Some(node) {
             self.forget_home(shared.cx, shard);
-            self.flushing.remove(&shard);
         }
         if at_once {
             self.sought.remove(&shard);
-        } else if !self.homes.contains_key(&shard) {
+        } else if !self.shards.has_home(shard) {
             self.sought.insert(shard);
             self.rearm_retry(shared.cx);
         }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::oldest::state::{may_act, may_speak};
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::registry::{
     Announced, Fields, Judgement, RegistrationId, RegistryMsg, RegistryTimer, Verdict,
@@ -201,12 +201,12 @@ impl Announcer {
             .as_ref()
             .filter(|seen| !cx.view().is_removed(&seen.node));
         if seen.is_some_and(|seen| term < seen && term.node == *from) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::StaleTerm));
+            cx.reject(from, ShardingRejection::StaleTerm);
             return false;
         }
         let is_known = seen == Some(term);
         if term.node != *from || !(is_known || may_speak(cx.view(), None, from, term.up_number)) {
-            cx.reject(from, Rejection::Sharding(ShardingRejection::WrongSender));
+            cx.reject(from, ShardingRejection::WrongSender);
             return false;
         }
         self.heard = Some(term.clone());

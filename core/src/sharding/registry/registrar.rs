@@ -10,7 +10,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::oldest::state::departures::Departure;
 use crate::oldest::state::oldest;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
 use crate::sharding::protocol::registry::{
@@ -71,7 +71,7 @@ impl Registrar {
         let legal = |said: &Announced| said.fields.is_legal();
         if ids.len() != all.len() || all.len() > REGISTRATIONS_PER_NODE_MAX || !all.iter().all(legal) {
             let what = "announced kinds";
-            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            return cx.reject(from, ShardingRejection::OutOfRange { what });
         }
         if self.tenure == Tenure::Idle {
             self.tenure = Tenure::Recovering(term);

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Shard, ShardLifecycle};
+use super::{Shard, ShardLifecycle, Stop};
 use crate::effect::EntityOrder;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Told};
@@ -11,17 +11,13 @@ use crate::sharding::state::ids::{EntityId, Slot, Term};
 
 impl Shard {
     /// Asks every entity to stop, and says then so or begins anew. Nothing happens if they were asked before.
-    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, tell: Option<Term>, rehost: Option<Term>) {
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, stop: Stop) {
         let was_told = match self.lifecycle {
             ShardLifecycle::Loading | ShardLifecycle::Running => false,
             ShardLifecycle::Failed => true,
-            ShardLifecycle::Stopping { .. } => return,
+            ShardLifecycle::Stopping(_) => return,
         };
-        self.lifecycle = ShardLifecycle::Stopping {
-            tell,
-            rehost,
-            by_force: false,
-        };
+        self.lifecycle = ShardLifecycle::Stopping(stop);
         if !was_told {
             self.tell_all_to_stop(cx);
         }
@@ -36,7 +32,7 @@ impl Shard {
                 self.lifecycle = ShardLifecycle::Failed;
                 self.tell_all_to_stop(cx);
             }
-            ShardLifecycle::Failed | ShardLifecycle::Stopping { .. } => {}
+            ShardLifecycle::Failed | ShardLifecycle::Stopping(_) => {}
         }
         self.give_up_writing(cx);
     }
@@ -87,26 +83,36 @@ impl Shard {
 
     /// Another coordinator knows that this shard runs here: if it stops, that one is told.
     pub(crate) fn tells(&mut self, term: &Term) {
-        match &mut self.lifecycle {
-            ShardLifecycle::Stopping { tell, .. } => *tell = Some(term.clone()),
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {}
+        if let Some(stop) = self.stopping_mut() {
+            stop.tell = Some(term.clone());
         }
     }
 
     /// A coordinator waits for its end, and does not want it here again. Whether it is to be forced now and was not before.
     pub(crate) fn stops_for(&mut self, term: &Term, force: bool) -> bool {
+        let Some(stop) = self.stopping_mut() else {
+            return false;
+        };
+        (stop.tell, stop.again) = (Some(term.clone()), None);
+        force && !core::mem::replace(&mut stop.by_force, true)
+    }
+
+    /// A coordinator wants it here again, and was heard in a pause of the process. Nothing happens unless it stops.
+    pub(crate) fn want(&mut self, term: Term) {
+        if let Some(stop) = self.stopping_mut() {
+            stop.wanted = Some(term);
+        }
+    }
+
+    /// The coordinator that was heard in a pause and wants it here, if one does.
+    pub(crate) fn take_wanted(&mut self) -> Option<Term> {
+        self.stopping_mut()?.wanted.take()
+    }
+
+    const fn stopping_mut(&mut self) -> Option<&mut Stop> {
         match &mut self.lifecycle {
-            ShardLifecycle::Stopping {
-                tell,
-                rehost,
-                by_force,
-            } => {
-                *tell = Some(term.clone());
-                *rehost = None;
-                let was = core::mem::replace(by_force, *by_force || force);
-                force && !was
-            }
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => false,
+            ShardLifecycle::Stopping(stop) => Some(stop),
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => None,
         }
     }
 
@@ -114,22 +120,14 @@ impl Shard {
     /// ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
         if !self.is_stopping() {
-            self.lifecycle = ShardLifecycle::Stopping {
-                tell: None,
-                rehost: None,
-                by_force: false,
-            };
+            self.lifecycle = ShardLifecycle::Stopping(Stop::default());
         }
         self.kill_entities(cx);
     }
 
     /// Its node has ended: nobody waits for its end any more, and it does not begin again.
     pub(crate) fn stop_for_good(&mut self, cx: &mut Cx<'_>) {
-        self.lifecycle = ShardLifecycle::Stopping {
-            tell: None,
-            rehost: None,
-            by_force: false,
-        };
+        self.lifecycle = ShardLifecycle::Stopping(Stop::default());
         self.kill_entities(cx);
     }
 
@@ -173,19 +171,15 @@ impl Shard {
 
     /// Whether it was told to stop.
     pub(crate) const fn is_stopping(&self) -> bool {
-        matches!(self.lifecycle, ShardLifecycle::Stopping { .. })
+        matches!(self.lifecycle, ShardLifecycle::Stopping(_))
     }
 
     /// Whether it was told to stop because it is to go on elsewhere: a coordinator waits for that, and may cancel it.
     pub(crate) const fn stops_for_hand_off(&self) -> bool {
-        matches!(
-            self.lifecycle,
-            ShardLifecycle::Stopping {
-                tell: Some(_),
-                by_force: false,
-                ..
-            }
-        )
+        match &self.lifecycle {
+            ShardLifecycle::Stopping(stop) => stop.tell.is_some() && !stop.by_force,
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => false,
+        }
     }
 
     /// Whether the shard was told to stop, nothing of it runs, and nothing is written about it.

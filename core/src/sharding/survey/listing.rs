@@ -12,7 +12,7 @@ use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::message::ShardingMsg;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::protocol::survey::{
     EntityPage, EntityPosition, Listed, ShardEntities, ShardHomes, SurveyMsg,
 };
@@ -243,8 +243,7 @@ impl Sharding {
             listed.shards.iter().all(is_behind) && homes.copied().all(has)
         };
         if listed.as_ref().is_some_and(|listed| !is_possible(listed)) {
-            let what = "shard";
-            return cx.reject(from, Rejection::Sharding(ShardingRejection::OutOfRange { what }));
+            return cx.reject(from, ShardingRejection::NO_SHARD);
         }
         if open.waits_for.remove(from) {
             listing.hear(from, listed.unwrap_or_default());

@@ -21,7 +21,7 @@ use self::peers::{Peers, wake_by};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::reject::{Rejection, ShardingRejection};
+use crate::reject::ShardingRejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::watch::{
     EntityEnd, Termination, WatchId, WatchMsg, WatchStatement, WatchTarget,
@@ -312,7 +312,7 @@ impl Sharding {
         let bytes = entity.as_bytes().len();
         if bytes == 0 || bytes > cx.config().limits.entity_id_bytes_max {
             let what = "length of an entity id";
-            let rejection = Rejection::Sharding(ShardingRejection::OutOfRange { what });
+            let rejection = ShardingRejection::OutOfRange { what };
             cx.reject(&watcher.0, rejection);
             return WatchStatement::Full { id };
         }

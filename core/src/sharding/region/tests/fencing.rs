@@ -113,7 +113,7 @@ fn what_is_told_to_live_here_and_does_not_is_not_begun_without_a_token() {
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
     assert_eq!(effects, [stopped()], "so that it is given again");
-    assert!(rig.region.shards.is_empty());
+    assert!(rig.region.runs_nothing());
     assert!(rig.given(LATER).contains(&started()));
 }
 
@@ -124,8 +124,8 @@ fn what_stops_when_it_is_told_to_live_here_goes_on_with_its_token() {
     let me = node("b", 2);
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(me)));
-    assert!(rig.region.shards[&SHARD].is_running());
-    assert_eq!(rig.region.shards[&SHARD].token.token, FIRST);
+    assert!(rig.region.shards.running(SHARD).is_some());
+    assert_eq!(rig.region.shards.hosted(SHARD).unwrap().token.token, FIRST);
     assert_eq!(
         rig.entity_stops(slot(0)),
         [],
@@ -140,10 +140,10 @@ fn what_stops_and_is_given_again_with_another_token_begins_anew_with_that() {
     rig.route("1");
     rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(rig.given(LATER), [], "what runs has the earlier one");
-    assert!(!rig.region.shards[&SHARD].is_running());
+    assert!(!rig.region.shards.running(SHARD).is_some());
     let effects = rig.entity_stops(slot(0));
     assert!(effects.contains(&started()), "{effects:?}");
-    assert_eq!(rig.region.shards[&SHARD].token.token, LATER);
+    assert_eq!(rig.region.shards.hosted(SHARD).unwrap().token.token, LATER);
 }
 
 #[test]

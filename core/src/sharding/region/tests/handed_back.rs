@@ -2,7 +2,7 @@
 //! one sends them again, in order. Spec: sharding 10.14 b.
 
 use super::*;
-use crate::sharding::region::marks::Home;
+use crate::sharding::region::home::Home;
 use crate::sharding::state::chain::AskChain;
 
 /// A message of a user of `from`.
@@ -135,15 +135,12 @@ fn a_message_that_comes_back_while_others_go_out_again_goes_before_them() {
     rig.route("3");
     // The first is sent, and comes back before the second is.
     rig.region.flushing.clear();
-    rig.region.buffers.settle(SHARD);
+    rig.region.buffers.nothing_comes_back(SHARD);
     let first = rig.region.buffers.pop(SHARD).unwrap();
-    rig.region.homes.insert(
-        SHARD,
-        Home {
-            node: a(),
-            used: true,
-        },
-    );
+    rig.region.shards.entry(SHARD).home = Home::Known {
+        node: a(),
+        used: true,
+    };
     rig.act(|region, shared| region.on_handed_back(shared, &a(), first));
     learns(&mut rig, c());
     let order = ["1", "2", "3"].map(|text| text.as_bytes().to_vec());
@@ -177,7 +174,7 @@ fn a_step_repeats_a_bounded_number_of_marks_and_the_next_goes_on_behind_them() {
     rig.act(|region, shared| {
         for shard in (0..MARKS).map(ShardId) {
             let (node, used) = (c(), true);
-            region.homes.insert(shard, Home { node, used });
+            region.shards.entry(shard).home = Home::Known { node, used };
             region.forget_home(shared.cx, shard);
         }
     });
@@ -208,7 +205,7 @@ fn a_mark_is_repeated_until_it_is_acknowledged_or_its_node_is_lost() {
     let again = rig.act(|region, shared| region.on_timer(shared, &RegionTimer::Marks));
     assert_eq!(again, vec![sends_mark(c(), 1)], "with the same number");
     rig.route("2");
-    let lost = rig.act(|region, shared| region.settle_marks_at(shared, &c()));
+    let lost = rig.act(|region, shared| region.acknowledge_for(shared, &c()));
     assert_eq!(lost, vec![offers(a(), envelope("2", None, 0))]);
     let late = comes_back(&mut rig, "1", 2, c());
     let dead = ShardingEvent::DeadLetter {

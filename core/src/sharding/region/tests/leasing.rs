@@ -255,7 +255,7 @@ fn a_shard_that_stops_for_a_hand_off_when_its_lease_is_lost_is_killed_and_handed
         !effects.contains(&releases()) && !effects.contains(&acquires()),
         "{effects:?}"
     );
-    assert!(rig.region.shards.is_empty());
+    assert!(rig.region.runs_nothing());
 }
 
 #[test]

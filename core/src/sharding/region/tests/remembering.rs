@@ -670,7 +670,7 @@ fn s_148_an_impossible_step_is_counted_and_the_shard_fails_if_that_is_wanted() {
         let mut rig = Rig::remembering(config);
         rig.load(&["e"]);
         // As if it were new.
-        let here = rig.region.shards.get_mut(&SHARD).unwrap();
+        let here = rig.region.shards.hosted_mut(SHARD).unwrap();
         here.remember(&mut rig.fixture.cx(), id("e"));
         assert_eq!(rig.fixture.stats.sharding.entity_transitions_invalid, 1);
         let effects = rig.send("new");
