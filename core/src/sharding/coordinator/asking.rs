@@ -156,10 +156,8 @@ impl Coordinator {
             .as_ref()
             .is_some_and(|open| open.number == number);
         match answer.decided {
-            AllocationDecided::Homes(homes) if is_homes => {
-                self.settle_homes(cx, &homes.into_iter().collect())
-            }
-            AllocationDecided::Moves(shards) if is_moves => self.settle_moves(cx, &shards),
+            AllocationDecided::Homes(homes) if is_homes => self.give_homes(cx, &homes.into_iter().collect()),
+            AllocationDecided::Moves(shards) if is_moves => self.begin_said_moves(cx, &shards),
             AllocationDecided::Failed if is_homes => self.on_homes_unanswered(cx),
             AllocationDecided::Failed if is_moves => self.on_moves_unanswered(cx),
             AllocationDecided::Homes(_) | AllocationDecided::Moves(_) | AllocationDecided::Failed => {
@@ -183,7 +181,7 @@ impl Coordinator {
         for shard in asked {
             self.note(cx, shard, ShardDecision::Unanswered);
         }
-        self.settle_homes(cx, &requesters);
+        self.give_homes(cx, &requesters);
     }
 
     /// Which shards should move was not said: none.
@@ -200,7 +198,7 @@ impl Coordinator {
     }
 
     /// Gives the shards that were asked about the homes that were said, as far as that still makes sense.
-    fn settle_homes(&mut self, cx: &mut Cx<'_>, said: &BTreeMap<ShardId, UniqueAddress>) {
+    fn give_homes(&mut self, cx: &mut Cx<'_>, said: &BTreeMap<ShardId, UniqueAddress>) {
         let Some(open) = self.asking.homes.take() else {
             return;
         };
@@ -233,7 +231,7 @@ impl Coordinator {
     }
 
     /// Begins to move what should move, if it is where it was, and this is a good time still.
-    fn settle_moves(&mut self, cx: &mut Cx<'_>, shards: &[ShardId]) {
+    fn begin_said_moves(&mut self, cx: &mut Cx<'_>, shards: &[ShardId]) {
         let Some(open) = self.asking.moves.take() else {
             return;
         };
@@ -245,7 +243,7 @@ impl Coordinator {
         let was: BTreeMap<ShardId, &UniqueAddress> = regions
             .flat_map(|region| region.shards.iter().map(|shard| (*shard, &region.node)))
             .collect();
-        let is_there = |shard: &ShardId| self.homes.get(shard) == was.get(shard).copied();
+        let is_there = |shard: &ShardId| self.places.home(*shard) == was.get(shard).copied();
         let wanted = shards
             .iter()
             .filter(|shard| was.contains_key(shard) && is_there(shard));
@@ -256,8 +254,7 @@ impl Coordinator {
 
     /// Whether nobody has decided about a shard, or is to be waited for.
     fn has_no_home(&self, shard: ShardId) -> bool {
-        let known = self.homes.contains_key(&shard) || self.chosen.contains_key(&shard);
-        !(known || self.hand_offs.contains_key(&shard) || self.returning.contains_key(&shard))
+        !self.places.is_somewhere(shard) && !self.hand_offs.contains_key(&shard)
     }
 }
 

@@ -5,6 +5,7 @@
 use alloc::vec::Vec;
 
 use super::Coordinator;
+use super::record::Placement;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
@@ -13,24 +14,22 @@ use crate::sharding::state::ids::ShardId;
 impl Coordinator {
     /// Chooses a home for a shard that has none.
     pub(super) fn choose_home(&mut self, shard: ShardId, node: &UniqueAddress) {
-        assert!(!self.homes.contains_key(&shard), "a shard has at most one home");
         if let Some(region) = self.regions.get_mut(node) {
             region.shards.push(shard);
-            self.chosen.insert(shard, node.clone());
-            self.tokens.give(shard);
+            let (node, token) = (node.clone(), self.tokens.give());
+            self.places.choose(shard, Placement { node, token });
             self.ledger.note(shard);
         }
     }
 
     /// Takes a choice back, which nobody has heard of. Whether there was one.
     pub(super) fn drop_choice(&mut self, shard: ShardId) -> bool {
-        let Some(home) = self.chosen.remove(&shard) else {
+        let Some(home) = self.places.drop_choice(shard) else {
             return false;
         };
         if let Some(region) = self.regions.get_mut(&home) {
             region.drop_shard(shard);
         }
-        self.tokens.forget(shard);
         self.ledger.note(shard);
         true
     }
@@ -45,19 +44,18 @@ impl Coordinator {
     /// Acts on the choices that are stored. Where the region has been lost or wants to be emptied since, another one is chosen.
     fn apply_stored(&mut self, cx: &mut Cx<'_>) {
         self.tell_renewed(cx);
-        if self.chosen.is_empty() || !self.is_active() || self.paused {
+        if !self.is_active() || self.paused {
             return;
         }
-        let chosen = self.chosen.iter();
-        let stored: Vec<(ShardId, UniqueAddress)> = chosen
-            .filter(|(shard, home)| self.ledger.holds(**shard, home, self.tokens.of(**shard)))
-            .map(|(shard, home)| (*shard, home.clone()))
+        let chosen = self.places.all_chosen();
+        let stored: Vec<(ShardId, Placement)> = chosen
+            .filter(|(shard, at)| self.ledger.holds(*shard, at))
+            .map(|(shard, at)| (shard, at.clone()))
             .collect();
         let mut void = false;
-        for (shard, home) in stored {
-            if self.may_host(cx, &home) {
-                self.chosen.remove(&shard);
-                self.apply_home(cx, shard, home);
+        for (shard, at) in stored {
+            if self.may_host(cx, &at.node) {
+                self.apply_home(cx, shard, at);
             } else {
                 self.drop_choice(shard);
                 self.homeless.insert(shard);
@@ -70,8 +68,9 @@ impl Coordinator {
     }
 
     /// A stored choice becomes the home: the region hosts it, and who waits for it is told when it says so.
-    fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, home: UniqueAddress) {
-        self.homes.insert(shard, home.clone());
+    fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, at: Placement) {
+        let home = at.node.clone();
+        self.places.live_at(shard, at);
         self.note_allocated(cx, shard, &home);
         cx.counters().shards_allocated += 1;
         let event = ShardingEvent::ShardAllocated {

@@ -116,7 +116,7 @@ impl Coordinator {
         }
         let Some(hand_off) = self.hand_offs.get_mut(&shard) else {
             // Its hand-off was cancelled meanwhile, or was an earlier coordinator's: it is to go on there.
-            if self.homes.get(&shard) == Some(from) {
+            if self.places.home(shard) == Some(from) {
                 self.give_unless_known(cx, shard);
                 self.host(cx, shard, from);
             }
@@ -199,7 +199,7 @@ impl Coordinator {
         shard: ShardId,
         (second, token): (&UniqueAddress, Token),
     ) {
-        let first = self.homes.get(&shard).cloned();
+        let first = self.places.home(shard).cloned();
         if let Some(hand_off) = self.hand_offs.get_mut(&shard) {
             let new = hand_off.owners.insert(second.clone());
             if new {
@@ -210,7 +210,7 @@ impl Coordinator {
             }
             if let Some(hand_off) = self.hand_offs.get_mut(&shard)
                 && hand_off.claims == Claims::Outdone
-                && self.tokens.of(shard) <= token
+                && self.places.token(shard) <= token
             {
                 // Neither is above the other, or a third is above both: all stop.
                 hand_off.owners.extend(first);
@@ -220,7 +220,7 @@ impl Coordinator {
             return;
         }
         self.notify(cx, ShardingEvent::ShardConflict { shard });
-        let held = self.tokens.of(shard);
+        let held = self.places.token(shard);
         if held == token {
             let owners = first.into_iter().chain([second.clone()]).collect();
             return self.start_hand_off(cx, shard, owners, Claims::Equal);
@@ -277,7 +277,7 @@ impl Coordinator {
         self.hand_offs.remove(&shard);
         // Who wants it stopped asks again.
         self.stop_waiters.remove(&shard);
-        let Some(home) = self.homes.get(&shard).cloned() else {
+        let Some(home) = self.places.home(shard).cloned() else {
             return;
         };
         // Its messages waited for as long as that: they are served before it is tried again for balance alone.
@@ -293,7 +293,7 @@ impl Coordinator {
     }
 
     pub(super) fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if let Some(home) = self.homes.get(&shard).cloned() {
+        if let Some(home) = self.places.home(shard).cloned() {
             self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
             let owners = BTreeSet::from([home]);
             self.start_hand_off(cx, shard, owners, Claims::One);
@@ -375,7 +375,7 @@ impl Coordinator {
         cx.cancel(self.timer(CoordinatorTimer::HandOff(shard)));
         cx.counters().hand_offs_completed += 1;
         if claims == Claims::Outdone
-            && let Some(home) = self.homes.get(&shard).cloned()
+            && let Some(home) = self.places.home(shard).cloned()
         {
             self.host(cx, shard, &home);
             return self.store(cx);

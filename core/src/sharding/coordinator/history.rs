@@ -63,7 +63,7 @@ impl Coordinator {
         self.term()?;
         let decided = self.history.shards.get(&shard);
         Some(Placement {
-            home: self.homes.get(&shard).cloned(),
+            home: self.places.home(shard).cloned(),
             is_moving: self.hand_offs.contains_key(&shard),
             may_run_twice: self.kind.may_run_twice.is_some(),
             wish: self.desired.get(&shard).cloned(),

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
+use super::record::Placement;
 use crate::bytes::node_bytes;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
@@ -44,7 +45,7 @@ impl Coordinator {
             return;
         }
         self.requesters.entry(shard).or_default().insert(from.clone());
-        if self.homes.contains_key(&shard) {
+        if self.places.has_home(shard) {
             self.answer_requesters(cx, shard);
         } else if self.is_active() {
             self.allocate_soon(cx, shard);
@@ -62,7 +63,7 @@ impl Coordinator {
         term: &Term,
         shard: ShardId,
     ) {
-        if self.term() == Some(term) && self.homes.get(&shard) == Some(from) {
+        if self.term() == Some(term) && self.places.home(shard) == Some(from) {
             self.confirm(cx, shard);
             self.answer_requesters(cx, shard);
         }
@@ -70,14 +71,14 @@ impl Coordinator {
 
     /// A region did not say that it started a shard: tell it again.
     pub(super) fn on_start_timeout(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if !self.unconfirmed.contains(&shard) {
+        if !self.places.is_unconfirmed(shard) {
             return;
         }
         if self.paused {
             let after = self.kind.config.retry_interval;
             return self.wake(cx, CoordinatorTimer::ShardStart(shard), after);
         }
-        if let Some(home) = self.homes.get(&shard).cloned() {
+        if let Some(home) = self.places.home(shard).cloned() {
             self.host(cx, shard, &home);
         }
     }
@@ -104,7 +105,7 @@ impl Coordinator {
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
         for (node, region) in present {
             for shard in &region.shards {
-                if !(self.homes.contains_key(shard) && self.is_settled(*shard)) {
+                if !(self.places.has_home(*shard) && self.is_tellable(*shard)) {
                     continue;
                 }
                 if batch.is_full(node, room) {
@@ -157,7 +158,7 @@ impl Coordinator {
         }
         let mut budget = ALLOCATIONS_PER_STEP;
         while let Some(shard) = self.homeless.pop_first() {
-            if self.homes.contains_key(&shard) || self.chosen.contains_key(&shard) {
+            if self.places.placement(shard).is_some() {
                 continue;
             }
             if budget == 0 {
@@ -195,10 +196,11 @@ impl Coordinator {
                 .regions
                 .values()
                 .filter(|region| !region.proxy && !region.lost);
-            self.has_enough = regions.count() >= needed || !self.homes.is_empty();
+            self.has_enough = regions.count() >= needed || self.places.homes().next().is_some();
             if self.has_enough {
                 // What waits for its own node was passed over until now.
-                self.homeless.extend(self.returning.keys());
+                let returning = self.places.all_returning();
+                self.homeless.extend(returning.map(|(shard, _)| shard));
             }
         }
         self.has_enough
@@ -218,7 +220,6 @@ impl Coordinator {
             Choice::Waits => {}
             Choice::Asks => self.will_ask_for(shard),
             Choice::Home(home) => {
-                self.returning.remove(&shard);
                 self.choose_home(shard, &home);
             }
         }
@@ -226,7 +227,7 @@ impl Coordinator {
     }
 
     fn choice(&self, cx: &Cx<'_>, ring: &mut RegionRing, shard: ShardId) -> Choice {
-        if let Some(home) = self.returning.get(&shard) {
+        if let Some(home) = self.places.returning(shard) {
             let loads = self.loads(cx);
             // It waits for its own; another one is chosen when that has had its time.
             let mut nodes = loads.iter().map(|load| load.node);
@@ -298,10 +299,11 @@ impl Coordinator {
         own.unwrap_or_else(|| AllocationSettings::configured(&self.kind.config))
     }
 
-    pub(super) fn set_home(&mut self, shard: ShardId, node: &UniqueAddress) {
-        if let Some(region) = self.regions.get_mut(node) {
+    pub(super) fn set_home(&mut self, shard: ShardId, at: Placement) {
+        self.tokens.adopt(at.token);
+        if let Some(region) = self.regions.get_mut(&at.node) {
             region.shards.push(shard);
-            self.homes.insert(shard, node.clone());
+            self.places.live_at(shard, at);
             self.ledger.note(shard);
         }
     }
@@ -309,10 +311,9 @@ impl Coordinator {
     pub(super) fn clear_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.confirm(cx, shard);
         self.drop_choice(shard);
-        if let Some(home) = self.homes.remove(&shard) {
+        if let Some(home) = self.places.free(shard) {
             if let Some(region) = self.regions.get_mut(&home) {
                 region.drop_shard(shard);
-                self.tokens.forget(shard);
                 self.ledger.note(shard);
             }
             self.note(cx, shard, ShardDecision::Freed { home });
@@ -321,15 +322,14 @@ impl Coordinator {
 
     /// The home of a shard if others may be told: it is not moving, it has begun there (10.14 e), and its region is not lost.
     pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
-        let home = self.homes.get(&shard)?;
+        let home = self.places.home(shard)?;
         let region = self.regions.get(home)?;
-        (!region.lost && self.is_settled(shard)).then_some(home)
+        (!region.lost && self.is_tellable(shard)).then_some(home)
     }
 
     /// Whether a shard has begun where its home is, and stays there.
-    fn is_settled(&self, shard: ShardId) -> bool {
-        let begun = !self.unconfirmed.contains(&shard) && !self.tokens.is_renewed(shard);
-        begun && !self.hand_offs.contains_key(&shard)
+    fn is_tellable(&self, shard: ShardId) -> bool {
+        self.places.has_begun(shard) && !self.hand_offs.contains_key(&shard)
     }
 
     /// Has a region host a shard, and looks again later whether it does.
@@ -337,19 +337,19 @@ impl Coordinator {
         let Some(term) = self.term().cloned() else {
             return;
         };
-        if self.tokens.is_renewed(shard) {
+        if self.places.is_renewed(shard) {
             // It is told when its token is stored.
             return;
         }
-        let token = self.tokens.of(shard);
-        self.unconfirmed.insert(shard);
+        let token = self.places.token(shard);
+        self.places.set_unconfirmed(shard, true);
         let after = self.kind.config.shard_start_timeout;
         self.wake(cx, CoordinatorTimer::ShardStart(shard), after);
         self.say(cx, home, ShardingBody::HostShard { term, shard, token });
     }
 
     pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if self.unconfirmed.remove(&shard) {
+        if self.places.set_unconfirmed(shard, false) {
             cx.cancel(self.timer(CoordinatorTimer::ShardStart(shard)));
         }
     }

@@ -51,7 +51,7 @@ impl Coordinator {
         Some(CoordinatorState {
             term: self.term().cloned(),
             phase,
-            homes: self.homes.iter().map(|(id, node)| (*id, node.clone())).collect(),
+            homes: self.known_homes().map(|(id, node)| (id, node.clone())).collect(),
             regions: regions.map(|(node, r)| (node.clone(), r.shards.len())).collect(),
             moving: self.hand_offs.keys().copied().collect(),
             requested: self.requesters.keys().copied().collect(),
@@ -60,43 +60,34 @@ impl Coordinator {
 
     /// Shards and where they live, while this node coordinates them.
     pub(crate) fn known_homes(&self) -> impl Iterator<Item = (ShardId, &UniqueAddress)> {
-        self.homes.iter().map(|(shard, node)| (*shard, node))
+        self.places.homes()
     }
 
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
-        if self.term().is_none() && !(self.regions.is_empty() && self.homes.is_empty()) {
+        if self.term().is_none() && !(self.regions.is_empty() && self.places.homes().next().is_none()) {
             return Err(String::from("coordinator: knows regions before it started"));
         }
         let listed: usize = self.regions.values().map(|region| region.shards.len()).sum();
-        let mirrored = self.homes.iter().all(|(shard, home)| {
+        let chosen = self.places.all_chosen().map(|(shard, at)| (shard, &at.node));
+        let mut placed = self.places.homes().chain(chosen);
+        let mirrored = placed.all(|(shard, home)| {
             let region = self.regions.get(home);
-            region.is_some_and(|region| region.shards.contains(shard))
+            region.is_some_and(|region| region.shards.contains(&shard))
         });
-        if let Some(id) = self
-            .returning
-            .keys()
-            .find(|id| self.homes.contains_key(id) || self.chosen.contains_key(id))
-        {
-            return Err(format!("coordinator: shard {id} waits for a home that it has"));
-        }
-        let homed = |id: &ShardId| self.homes.contains_key(id);
-        if let Some(id) = self.chosen.keys().find(|id| homed(id)) {
-            return Err(format!("coordinator: shard {id} has a home and is given another"));
-        }
-        if listed != self.homes.len() + self.chosen.len() || !mirrored {
+        if listed != self.places.homes().count() + self.places.all_chosen().count() || !mirrored {
             return Err(String::from(
                 "coordinator: homes and regions do not mirror each other",
             ));
         }
-        if let Some(id) = self.homes.keys().find(|id| !self.kind.has(**id)) {
+        if let Some((id, _)) = self.places.homes().find(|(id, _)| !self.kind.has(*id)) {
             return Err(format!("coordinator: shard {id} does not exist"));
         }
         if let Some((node, _)) = self.regions.iter().find(|(_, r)| r.proxy && !r.shards.is_empty()) {
             return Err(format!("coordinator: the proxy on {node} has a shard"));
         }
         for (id, hand_off) in &self.hand_offs {
-            if !hand_off.claims.is_conflict() && !self.homes.contains_key(id) {
+            if !hand_off.claims.is_conflict() && !self.places.has_home(*id) {
                 return Err(format!("coordinator: shard {id} moves and has no home"));
             }
             if hand_off.owners.is_empty() {
@@ -118,9 +109,6 @@ impl Coordinator {
             return Err(String::from(
                 "coordinator: the application is asked before it recovered",
             ));
-        }
-        if let Some(id) = self.unconfirmed.iter().find(|id| !self.homes.contains_key(id)) {
-            return Err(format!("coordinator: shard {id} starts nowhere"));
         }
         let waits_for_nothing = |id: &&ShardId| self.tellable_home(**id).is_some();
         if let Some(id) = self.requesters.keys().find(waits_for_nothing) {

@@ -11,13 +11,11 @@ use alloc::vec::Vec;
 
 use super::record::{self, HomeChange, Homes, Placement};
 use crate::bytes::WireError;
-use crate::ident::UniqueAddress;
 use crate::journal::protocol::Command;
 use crate::journal::state::{Claim, Opened};
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::ShardId;
 use crate::store::{LogName, Sequence};
-use crate::token::Token;
 
 /// Changes in one record: some tens of kilobytes, which every link and store takes at once.
 const CHANGES_PER_RECORD_MAX: usize = 4_096;
@@ -140,9 +138,8 @@ impl Ledger {
     }
 
     /// Whether another coordinator would find this home, placed with this token.
-    pub(super) fn holds(&self, shard: ShardId, home: &UniqueAddress, token: Token) -> bool {
-        let stored = self.stored.get(&shard);
-        !self.is_durable() || stored.is_some_and(|stored| stored.node == *home && stored.token == token)
+    pub(super) fn holds(&self, shard: ShardId, at: &Placement) -> bool {
+        !self.is_durable() || self.stored.get(&shard) == Some(at)
     }
 
     /// The term of the placements that are stored there, above that of everybody who had the log before. The first is 2: what is opened

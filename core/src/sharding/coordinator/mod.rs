@@ -1,9 +1,12 @@
 //! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
 //! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
 //!
-//! `asking` has the application decide where it wants to, `balance` looks at what should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers and allocates, `decisions` has a home
-//! stored before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards,
-//! `tokens` knows which placement came later, `remembered` knows which begin without a message, `losses` takes the shards of members that are gone.
+//! `places` knows where each shard is, `asking` has the application decide where it wants to, `balance` looks at what
+//! should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one
+//! frame could not hold), `homes` answers and allocates, `decisions` has a home stored before anybody hears of it
+//! (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards, `tokens` knows which
+//! placement came later, `remembered` knows which begin without a message, `losses` takes the shards of members that are
+//! gone.
 
 mod asking;
 mod balance;
@@ -15,6 +18,7 @@ mod inspect;
 mod ledger;
 mod losses;
 mod parts;
+mod places;
 mod record;
 mod recovery;
 mod remembered;
@@ -38,6 +42,7 @@ use crate::sharding::coordinator::hand_off::HandOff;
 use crate::sharding::coordinator::history::History;
 use crate::sharding::coordinator::ledger::Ledger;
 use crate::sharding::coordinator::parts::Unfinished;
+use crate::sharding::coordinator::places::Places;
 use crate::sharding::coordinator::remembered::RememberedShards;
 use crate::sharding::coordinator::tokens::Tokens;
 use crate::sharding::kind::Kind;
@@ -75,11 +80,10 @@ pub(crate) struct Coordinator {
     unfinished: Unfinished,
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: BTreeSet<UniqueAddress>,
-    homes: BTreeMap<ShardId, UniqueAddress>,
-    /// The tokens of homes and choices.
+    /// Where each shard is.
+    places: Places,
+    /// Which tokens there are.
     tokens: Tokens,
-    /// Homes that were decided and are not stored yet. The shard counts as that region's; nobody has heard of it.
-    chosen: BTreeMap<ShardId, UniqueAddress>,
     hand_offs: BTreeMap<ShardId, HandOff>,
     /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
     resting: BTreeMap<ShardId, Instant>,
@@ -90,8 +94,6 @@ pub(crate) struct Coordinator {
     unheard: BTreeSet<UniqueAddress>,
     /// Shards to allocate as soon as a step has room for them.
     homeless: BTreeSet<ShardId>,
-    /// Shards whose home has not said yet that it started them.
-    unconfirmed: BTreeSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
     requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
     /// Shards that users want stopped, and whose regions wait to hear so; at most one entry per region and shard.
@@ -100,10 +102,8 @@ pub(crate) struct Coordinator {
     desired: DesiredHomes,
     /// Shards that begin without a message; `None` if the kind remembers nothing.
     remembered: Option<RememberedShards>,
-    /// What the store holds of `homes`, and what is on its way there.
+    /// What the store holds of `places`, and what is on its way there.
     ledger: Ledger,
-    /// Shards whose stored home is a node that is no member (yet): they wait for it, for some time.
-    returning: BTreeMap<ShardId, UniqueAddress>,
     /// So many regions have registered in this term as there have to be, at some time: it never waits for them again.
     has_enough: bool,
     /// How often the store has been found to owe an answer since it was last asked.
@@ -139,7 +139,6 @@ impl Coordinator {
         Self {
             remembered: RememberedShards::of(&kind),
             ledger: Ledger::new(&settings.name, mode, settings.shards),
-            returning: BTreeMap::new(),
             has_enough: false,
             late: 0,
             rejections: 0,
@@ -149,15 +148,13 @@ impl Coordinator {
             regions: BTreeMap::new(),
             unfinished: Unfinished::default(),
             without_region: BTreeSet::new(),
-            homes: BTreeMap::new(),
+            places: Places::default(),
             tokens: Tokens::default(),
-            chosen: BTreeMap::new(),
             hand_offs: BTreeMap::new(),
             resting: BTreeMap::new(),
             last_hand_off: 0,
             unheard: BTreeSet::new(),
             homeless: BTreeSet::new(),
-            unconfirmed: BTreeSet::new(),
             requesters: BTreeMap::new(),
             stop_waiters: BTreeMap::new(),
             desired: DesiredHomes::new(),

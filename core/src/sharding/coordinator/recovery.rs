@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::parts::Taken;
+use super::record::Placement;
 use super::{Coordinator, RegionEntry, Tenure};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
@@ -96,7 +97,7 @@ impl Coordinator {
             let claimed = announced.remove(&shard).unwrap_or_default();
             let token = self.tokens.believed(claimed);
             self.claim(cx, from, shard, token);
-            if token != claimed && self.homes.get(&shard) == Some(from) {
+            if token != claimed && self.places.home(shard) == Some(from) {
                 self.tokens.note_void(shard);
             }
         }
@@ -163,9 +164,9 @@ impl Coordinator {
         if self.unheard.is_empty() {
             cx.cancel(self.timer(CoordinatorTimer::Recovery));
         }
-        self.tokens.begin(&term, self.ledger.term());
+        self.tokens.begin(&term, self.ledger.term(), &mut self.places);
         self.tenure = Tenure::Active(term.clone());
-        let shards = self.homes.len();
+        let shards = self.places.homes().count();
         self.notify(cx, ShardingEvent::CoordinatorRecovered { term, shards });
         let after = self.kind.config.rebalance_interval;
         self.wake(cx, CoordinatorTimer::Rebalance, after);
@@ -202,14 +203,12 @@ impl Coordinator {
 
     /// A region says that it hosts a shard. If another one does too, neither may go on.
     fn claim(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, shard: ShardId, token: Token) {
-        match self.homes.get(&shard) {
+        match self.places.home(shard) {
             None => {
                 self.drop_choice(shard);
-                self.returning.remove(&shard);
-                self.set_home(shard, node);
-                self.tokens.adopt(shard, token);
+                let (home, node) = (node.clone(), node.clone());
+                self.set_home(shard, Placement { node, token });
                 self.renew_unless_stored(cx, shard);
-                let home = node.clone();
                 self.note(cx, shard, ShardDecision::Found { home });
                 if !self.hand_offs.contains_key(&shard) {
                     self.answer_requesters(cx, shard);

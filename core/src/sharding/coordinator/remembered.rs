@@ -118,11 +118,8 @@ impl Coordinator {
             .iter()
             .filter_map(|it| it.known.as_ref())
             .flatten();
-        let has_home = |shard: &&ShardId| {
-            self.homes.contains_key(shard)
-                || self.chosen.contains_key(shard)
-                || self.hand_offs.contains_key(shard)
-        };
+        let has_home =
+            |shard: &&ShardId| self.places.placement(**shard).is_some() || self.hand_offs.contains_key(shard);
         known.filter(|shard| !has_home(shard)).copied().collect()
     }
 

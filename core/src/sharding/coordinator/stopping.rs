@@ -34,9 +34,9 @@ impl Coordinator {
         }
         let mut stopped = Vec::new();
         for shard in shards {
-            if self.homes.contains_key(&shard) {
+            if self.places.has_home(shard) {
                 self.stop_waiters.entry(shard).or_default().insert(from.clone());
-            } else if !self.chosen.contains_key(&shard) {
+            } else if !self.places.is_chosen(shard) {
                 stopped.push(shard);
             }
         }
@@ -52,8 +52,7 @@ impl Coordinator {
             return;
         }
         let room = DRAINING_MAX.saturating_sub(self.hand_offs.len());
-        let is_next =
-            |shard: &&ShardId| self.homes.contains_key(shard) && !self.hand_offs.contains_key(shard);
+        let is_next = |shard: &&ShardId| self.places.has_home(**shard) && !self.hand_offs.contains_key(shard);
         let next: Vec<ShardId> = self
             .stop_waiters
             .keys()

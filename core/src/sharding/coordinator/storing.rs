@@ -47,19 +47,8 @@ impl Coordinator {
         if !self.is_active() || !self.ledger.is_durable() {
             return;
         }
-        let Self {
-            ledger,
-            homes,
-            chosen,
-            tokens,
-            ..
-        } = self;
-        let home_of = |shard: ShardId| {
-            let node = homes.get(&shard).or_else(|| chosen.get(&shard))?.clone();
-            let token = tokens.of(shard);
-            Some(Placement { node, token })
-        };
-        match ledger.next(self.kind.config.snapshot_after, home_of) {
+        let placement = |shard: ShardId| self.places.placement(shard).cloned();
+        match self.ledger.next(self.kind.config.snapshot_after, placement) {
             Ok(Some(command)) => self.order(cx, command),
             Ok(None) => {}
             Err(_) => self.rest(cx, CommandError::Refused(WriterError::TooLarge)),
@@ -180,30 +169,31 @@ impl Coordinator {
         for Placement { token, .. } in self.ledger.stored().values() {
             self.tokens.hear_of(*token);
         }
-        let claimed: Vec<ShardId> = self.homes.keys().copied().collect();
+        let claimed: Vec<ShardId> = self.places.homes().map(|(shard, _)| shard).collect();
         for shard in claimed {
             self.renew_unless_stored(cx, shard);
         }
         let view = alloc::sync::Arc::clone(cx.view());
         for (shard, Placement { node: home, .. }) in self.ledger.stored() {
-            if self.homes.contains_key(shard) || self.hand_offs.contains_key(shard) {
+            if self.places.has_home(*shard) || self.hand_offs.contains_key(shard) {
                 continue;
             }
             let is_back = self.regions.keys().any(|node| node.address() == home.address());
             if is_back || !(view.is_removed(home) || self.without_region.contains(home)) {
-                self.returning.insert(*shard, home.clone());
+                self.places.wait_for(*shard, home.clone());
             }
         }
         let gone: Vec<ShardId> = self.ledger.stored().keys().copied().collect();
         for shard in gone {
-            if !self.homes.contains_key(&shard) && !self.returning.contains_key(&shard) {
+            if !self.places.is_somewhere(shard) {
                 self.ledger.note(shard);
             }
         }
-        if self.returning.is_empty() {
+        let returning: Vec<ShardId> = self.places.all_returning().map(|(shard, _)| shard).collect();
+        if returning.is_empty() {
             return;
         }
-        self.homeless.extend(self.returning.keys());
+        self.homeless.extend(returning);
         // A node that is cut off with its shards knows within the margin that it has to stop them.
         let margin = cx.config().removal_margin(view.members().len());
         let after = self.kind.config.home_return_timeout.max(margin);
@@ -212,7 +202,7 @@ impl Coordinator {
 
     /// A region has come, perhaps one that shards wait for.
     pub(super) fn welcome_back(&mut self, node: &UniqueAddress) {
-        let waiting = self.returning.iter();
+        let waiting = self.places.all_returning();
         let its = waiting.filter(|(_, home)| home.address() == node.address());
         self.homeless.extend(its.map(|(shard, _)| shard));
     }
@@ -224,9 +214,9 @@ impl Coordinator {
             let after = self.kind.config.home_return_timeout;
             return self.wake(cx, CoordinatorTimer::Returning, after);
         }
-        let given_up = core::mem::take(&mut self.returning);
+        let given_up = self.places.give_up_returning();
         cx.counters().homes_given_up += given_up.len() as u64;
-        for shard in given_up.into_keys() {
+        for shard in given_up {
             self.ledger.note(shard);
         }
         self.allocate_requested(cx);

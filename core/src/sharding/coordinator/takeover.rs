@@ -68,8 +68,8 @@ impl Coordinator {
         ] {
             cx.cancel(self.timer(timer));
         }
-        for shard in &self.unconfirmed {
-            cx.cancel(self.timer(CoordinatorTimer::ShardStart(*shard)));
+        for shard in self.places.all_unconfirmed() {
+            cx.cancel(self.timer(CoordinatorTimer::ShardStart(shard)));
         }
         for shard in self.hand_offs.keys() {
             cx.cancel(self.timer(CoordinatorTimer::HandOff(*shard)));

@@ -19,6 +19,7 @@ use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
+use crate::sharding::coordinator::record::Placement;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
 use crate::sharding::state::wish::Obstacle;
@@ -39,6 +40,14 @@ const MARGIN: Duration = Duration::from_secs(20);
 
 fn a() -> UniqueAddress {
     node("a", 1)
+}
+
+/// A placement there without a token.
+fn at(node: &UniqueAddress) -> Placement {
+    Placement {
+        node: node.clone(),
+        token: Token::NONE,
+    }
 }
 
 fn b() -> UniqueAddress {
@@ -196,7 +205,7 @@ impl Rig {
     /// Begins to move shard `S` away from `b`, which hosts it.
     fn moving() -> Self {
         let mut rig = Self::active();
-        rig.coordinator.set_home(S, &b());
+        rig.coordinator.set_home(S, at(&b()));
         rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
         rig
     }
@@ -267,7 +276,7 @@ fn allocated(shard: ShardId, home: UniqueAddress) -> Effect {
 #[test]
 fn s_081_an_unknown_shard_goes_to_the_region_with_the_fewest() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(ShardId(0), &a());
+    rig.coordinator.set_home(ShardId(0), at(&a()));
     let effects = rig.asks_home(&c(), S);
     assert_eq!(effects, vec![allocated(S, b()), says(b(), host(S))]);
     assert_eq!(rig.asks_home(&a(), S), vec![], "it may not have begun there");
@@ -450,7 +459,7 @@ fn s_088_a_question_during_a_hand_off_is_answered_with_the_new_home() {
 #[test]
 fn a_hand_off_tells_every_region_and_says_again_what_was_not_answered() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(S, &b());
+    rig.coordinator.set_home(S, at(&b()));
     let effects = rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
     assert_eq!(effects, vec![says(b(), begin()), says(c(), begin())]);
     rig.acks(&b());
@@ -461,7 +470,7 @@ fn a_hand_off_tells_every_region_and_says_again_what_was_not_answered() {
         vec![],
         "it was not told to stop yet: an earlier attempt's answer"
     );
-    assert_eq!(rig.coordinator.homes.get(&S), Some(&b()));
+    assert_eq!(rig.coordinator.places.home(S), Some(&b()));
 }
 
 #[test]
@@ -498,7 +507,7 @@ fn a_sender_that_is_unreachable_is_not_waited_for_and_an_owner_is() {
     assert_eq!(rig.acks(&b()), vec![says(b(), stop(false))]);
     // One that begins meanwhile does not wait for them at all.
     let mut rig = Rig::active();
-    rig.coordinator.set_home(S, &b());
+    rig.coordinator.set_home(S, at(&b()));
     rig.view_with(&all, &[c()]);
     let effects = rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
     assert_eq!(effects, vec![says(b(), begin())]);
@@ -542,7 +551,7 @@ fn s_095_a_hand_off_that_takes_too_long_leaves_the_shard_where_it_is() {
 fn a_shard_whose_hand_off_was_cancelled_is_served_before_it_is_moved_for_balance_again() {
     let mut rig = Rig::active();
     for shard in 0..8 {
-        rig.coordinator.set_home(ShardId(shard), &b());
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
     }
     let moving = |rig: &Rig| rig.coordinator.hand_offs.keys().copied().collect::<Vec<_>>();
     rig.fire(rig.coordinator.kind.config.rebalance_interval);
@@ -580,7 +589,7 @@ fn an_acknowledgement_of_a_hand_off_that_was_cancelled_does_not_count_for_the_ne
 #[test]
 fn nothing_moves_before_every_member_has_said_whether_it_has_the_kind() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(S, &b());
+    rig.coordinator.set_home(S, at(&b()));
     let proxy = node("p", 9);
     rig.coordinator.unheard.insert(proxy.clone());
     let drain = |coordinator: &mut Coordinator, cx: &mut Cx<'_>| coordinator.on_graceful_shutdown(cx, &b());
@@ -593,7 +602,7 @@ fn nothing_moves_before_every_member_has_said_whether_it_has_the_kind() {
 fn nothing_moves_for_balance_before_every_member_has_said_whether_it_has_the_kind() {
     let mut rig = Rig::active();
     for shard in 0..9 {
-        rig.coordinator.set_home(ShardId(shard), &b());
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
     }
     let proxy = node("p", 9);
     rig.coordinator.unheard.insert(proxy.clone());
@@ -624,7 +633,7 @@ fn a_hand_off_that_takes_too_long_names_who_has_not_marked() {
 #[test]
 fn s_090_a_shard_that_is_not_confirmed_is_ordered_again_from_the_same_region() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(ShardId(0), &a());
+    rig.coordinator.set_home(ShardId(0), at(&a()));
     rig.asks_home(&c(), S);
     let again = rig.fire(Duration::from_secs(10));
     assert_eq!(again, vec![says(b(), host(S))]);
@@ -635,7 +644,7 @@ fn s_090_a_shard_that_is_not_confirmed_is_ordered_again_from_the_same_region() {
 #[test]
 fn s_091_the_shards_of_a_lost_region_move_after_its_removal_and_the_margin() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(S, &b());
+    rig.coordinator.set_home(S, at(&b()));
     rig.view_with(
         &[(a(), Status::Up), (b(), Status::Down), (c(), Status::Up)],
         &[b()],
@@ -655,7 +664,7 @@ fn s_091_the_shards_of_a_lost_region_move_after_its_removal_and_the_margin() {
 #[test]
 fn s_092_a_region_that_stopped_in_good_order_needs_no_margin() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(S, &b());
+    rig.coordinator.set_home(S, at(&b()));
     let effects = rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
     assert_eq!(effects, vec![allocated(S, a())]);
     assert!(!rig.coordinator.regions.contains_key(&b()));
@@ -681,7 +690,7 @@ fn s_087_nothing_is_allocated_before_enough_regions_have_registered() {
     assert!(rig.coordinator.is_active(), "every member of the role has spoken");
     assert_eq!(rig.asks_home(&a(), S), vec![]);
     rig.fire(Duration::from_secs(30));
-    assert_eq!(rig.coordinator.homes.len(), 0);
+    assert_eq!(rig.coordinator.places.homes().count(), 0);
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     let effects = rig.register(&b(), &[]);
     assert!(
@@ -696,7 +705,7 @@ fn s_087_nothing_is_allocated_before_enough_regions_have_registered() {
     rig.view(&[(a(), Status::Up)]);
     rig.register(&a(), &[]);
     rig.asks_home(&a(), ShardId(6));
-    assert_eq!(rig.coordinator.homes.get(&ShardId(6)), None);
+    assert_eq!(rig.coordinator.places.home(ShardId(6)), None);
 }
 
 #[test]
@@ -758,19 +767,19 @@ fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
     let mut rig = Rig::active();
     for shard in 0..1200 {
         let to = if shard < 700 { b() } else { c() };
-        rig.coordinator.set_home(ShardId(shard), &to);
+        rig.coordinator.set_home(ShardId(shard), at(&to));
     }
     let told = rig.register(&c(), &[]);
     assert_eq!(count(&told), vec![500, 500, 200]);
     for shard in 1200..6000 {
-        rig.coordinator.set_home(ShardId(shard), &b());
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
     }
     assert_eq!(count(&rig.register(&c(), &[])), vec![500; 10]);
     // What is being moved has no home that anybody should be told.
     let mut rig = Rig::active();
     for shard in 0..1200 {
         let to = if shard < 4 { b() } else { c() };
-        rig.coordinator.set_home(ShardId(shard), &to);
+        rig.coordinator.set_home(ShardId(shard), at(&to));
     }
     rig.act(|coordinator, cx| coordinator.on_graceful_shutdown(cx, &b()));
     assert_eq!(rig.coordinator.hand_offs.len(), 4);
@@ -815,7 +824,7 @@ fn another_kind_of_the_name_is_refused_and_does_not_block_recovery() {
 fn i_46_a_rebalance_round_waits_for_the_last_one_and_for_good_times() {
     let mut rig = Rig::active();
     for shard in 0..9 {
-        rig.coordinator.set_home(ShardId(shard), &b());
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
     }
     rig.view_with(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)], &[c()]);
     assert_eq!(
@@ -849,10 +858,10 @@ fn b_58_a_region_may_not_claim_or_ask_for_shards_that_do_not_exist() {
 fn allocation_goes_on_in_later_steps() {
     let mut rig = Rig::active();
     for shard in 0..1000 {
-        rig.coordinator.set_home(ShardId(shard), &b());
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
     }
     rig.act(|coordinator, cx| coordinator.on_region_stopped(cx, &b()));
-    assert_eq!(rig.coordinator.homes.len(), 256);
+    assert_eq!(rig.coordinator.places.homes().count(), 256);
     rig.fire(Duration::from_micros(10));
-    assert_eq!(rig.coordinator.homes.len(), 1000);
+    assert_eq!(rig.coordinator.places.homes().count(), 1000);
 }

@@ -7,6 +7,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Coordinator;
+use super::places::Places;
+use super::record::Placement;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
@@ -25,10 +27,6 @@ const COUNT_STEP: u64 = 1 << 16;
 /// What is known of placements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
-    /// Of homes and of choices.
-    of: BTreeMap<ShardId, Token>,
-    /// Homes that were given another token, which is not stored yet.
-    renewed: BTreeSet<ShardId>,
     /// What regions have said that have not registered since.
     announced: BTreeMap<UniqueAddress, BTreeMap<ShardId, Token>>,
     /// Regions that were asked for tokens that had not come with what they host.
@@ -48,22 +46,18 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Tokens are given from now on. What has been claimed until now, and nobody can have given, was told to its home by one that lied.
-    pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>) {
+    pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>, places: &mut Places) {
         self.claimed = claimed;
         let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
         self.term = Some(term);
-        let void: Vec<ShardId> = self
-            .of
-            .iter()
-            .filter(|(_, token)| !self.is_possible(**token))
-            .map(|(shard, _)| *shard)
-            .collect();
-        for shard in void {
-            self.of.insert(shard, Token::NONE);
-            self.void.insert(shard);
+        self.last = Token::new(term, 0);
+        for (shard, token) in places.tokens_mut() {
+            if !self.is_possible(*token) {
+                *token = Token::NONE;
+                self.void.insert(shard);
+            }
+            self.last = self.last.max(*token);
         }
-        let known = self.of.values().copied().max().unwrap_or_default();
-        self.last = known.max(Token::new(term, 0));
     }
 
     /// Whether a coordinator can have given this token: no earlier one had a higher term, and of this one's own term it has given less.
@@ -94,17 +88,12 @@ impl Tokens {
         self.void.insert(shard);
     }
 
-    /// The token of a home or a choice.
-    pub(super) fn of(&self, shard: ShardId) -> Token {
-        self.of.get(&shard).copied().unwrap_or_default()
-    }
-
     /// A placement begins: its token is above all others.
-    pub(super) fn give(&mut self, shard: ShardId) {
+    pub(super) fn give(&mut self) -> Token {
         self.last = self.last.next();
         self.given += 1;
         self.highest = self.highest.max(self.last.count);
-        self.of.insert(shard, self.last);
+        self.last
     }
 
     /// There is such a token, whoever has it.
@@ -114,22 +103,9 @@ impl Tokens {
         }
     }
 
-    /// Somebody was given the shard with this token.
-    pub(super) fn adopt(&mut self, shard: ShardId, token: Token) {
+    /// Somebody was given a shard with this token.
+    pub(super) fn adopt(&mut self, token: Token) {
         self.last = self.last.max(token);
-        self.of.insert(shard, token);
-        self.renewed.remove(&shard);
-    }
-
-    /// A placement is over.
-    pub(super) fn forget(&mut self, shard: ShardId) {
-        self.of.remove(&shard);
-        self.renewed.remove(&shard);
-    }
-
-    /// Whether a home has another token than it was told.
-    pub(super) fn is_renewed(&self, shard: ShardId) -> bool {
-        self.renewed.contains(&shard)
     }
 
     /// What a region has said of its shards before it registered.
@@ -187,8 +163,9 @@ impl Coordinator {
         from: &UniqueAddress,
         hosted: &[ShardId],
     ) -> bool {
-        let lacks =
-            |shard: &ShardId| self.homes.get(shard) != Some(from) && !self.tokens.is_announced(from, *shard);
+        let lacks = |shard: &ShardId| {
+            self.places.home(*shard) != Some(from) && !self.tokens.is_announced(from, *shard)
+        };
         if !self.ledger.is_durable() || !hosted.iter().any(lacks) || cx.view().member(from).is_none() {
             return false;
         }
@@ -210,9 +187,10 @@ impl Coordinator {
         shard: ShardId,
         token: Token,
     ) {
-        let known = self.tokens.of(shard);
+        let known = self.places.token(shard);
         if token > known {
-            self.tokens.adopt(shard, token);
+            self.tokens.adopt(token);
+            self.places.set_token(shard, token, false);
             self.ledger.note(shard);
             self.renew_unless_stored(cx, shard);
         } else if token < known && token > Token::NONE && !self.hand_offs.contains_key(&shard) {
@@ -224,30 +202,32 @@ impl Coordinator {
     /// A shard that runs on two nodes goes on there, where it was placed later.
     pub(super) fn move_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress, token: Token) {
         self.clear_home(cx, shard);
-        self.set_home(shard, node);
-        self.tokens.adopt(shard, token);
+        let node = node.clone();
+        self.set_home(shard, Placement { node, token });
         self.renew_unless_stored(cx, shard);
     }
 
     /// A live region's claim goes before the store; where that holds another token somebody else may have written with it, so the region
     /// gets one above it, and begins anew with that.
     pub(super) fn renew_unless_stored(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        let Some(home) = self.homes.get(&shard) else {
-            return;
-        };
-        if !self.is_active() || self.ledger.holds(shard, home, self.tokens.of(shard)) {
+        let at = self
+            .places
+            .placement(shard)
+            .filter(|_| self.places.has_home(shard));
+        if !self.is_active() || at.is_none_or(|at| self.ledger.holds(shard, at)) {
             return;
         }
         cx.counters().claims_renewed += 1;
-        self.tokens.give(shard);
-        self.tokens.renewed.insert(shard);
+        let token = self.tokens.give();
+        self.places.set_token(shard, token, true);
         self.ledger.note(shard);
     }
 
     /// A home runs a shard no more of which it has not said with which token it ran it: it begins again with a new one.
     pub(super) fn give_unless_known(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
-        if self.tokens.of(shard) == Token::NONE {
-            self.tokens.give(shard);
+        if self.places.token(shard) == Token::NONE {
+            let (token, is_renewed) = (self.tokens.give(), self.places.is_renewed(shard));
+            self.places.set_token(shard, token, is_renewed);
             self.renew_unless_stored(cx, shard);
             self.store(cx);
         }
@@ -255,26 +235,22 @@ impl Coordinator {
 
     /// Tells homes the tokens that are stored by now.
     pub(super) fn tell_renewed(&mut self, cx: &mut Cx<'_>) {
-        if self.tokens.renewed.is_empty() || !self.is_active() || self.paused {
+        if !self.is_active() || self.paused {
             return;
         }
-        let is_stored = |shard: &ShardId| {
-            let home = self.homes.get(shard);
-            home.is_some_and(|home| self.ledger.holds(*shard, home, self.tokens.of(*shard)))
-        };
-        let free = |shard: &ShardId| !self.hand_offs.contains_key(shard);
-        let renewed = self.tokens.renewed.iter().copied();
-        let stored: Vec<ShardId> = renewed.filter(free).filter(is_stored).collect();
-        for shard in stored {
-            self.tokens.renewed.remove(&shard);
-            if let Some(home) = self.homes.get(&shard).cloned() {
-                let event = ShardingEvent::ShardAllocated {
-                    shard,
-                    home: home.clone(),
-                };
-                self.notify(cx, event);
-                self.host(cx, shard, &home);
-            }
+        let renewed = self.places.all_renewed();
+        let stored: Vec<(ShardId, UniqueAddress)> = renewed
+            .filter(|(shard, at)| !self.hand_offs.contains_key(shard) && self.ledger.holds(*shard, at))
+            .map(|(shard, at)| (shard, at.node.clone()))
+            .collect();
+        for (shard, home) in stored {
+            self.places.tell_token(shard);
+            let event = ShardingEvent::ShardAllocated {
+                shard,
+                home: home.clone(),
+            };
+            self.notify(cx, event);
+            self.host(cx, shard, &home);
         }
     }
 

@@ -61,7 +61,7 @@ impl Coordinator {
             members.map(|member| (member.node.address(), member)).collect();
         let mut found = Vec::new();
         for (shard, Wish { at, .. }) in &self.desired {
-            let why = match (self.homes.get(shard), self.chosen.contains_key(shard)) {
+            let why = match (self.places.home(*shard), self.places.is_chosen(*shard)) {
                 // Nothing is late before it has been looked at once.
                 (None, true) => (self.late > 0).then_some(Obstacle::StoreSilent),
                 // Nobody has asked for it, or for a region to be found.

@@ -119,7 +119,7 @@ fn a_question_has_a_bounded_number_of_shards() {
         next = questions(&answer(&mut rig, question.number, homes(&[])));
     }
     assert_eq!(sizes, [256, 256, 88]);
-    assert_eq!(rig.coordinator.homes.len(), 601);
+    assert_eq!(rig.coordinator.places.homes().count(), 601);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn without_an_answer_in_time_a_shard_goes_to_who_asked_for_it() {
     let own = [unanswered(1), allocated(S, c()), says(c(), host(S))];
     assert_eq!(effects, own);
     assert_eq!(answer(&mut rig, number, homes(&[(S, b())])), vec![], "too late");
-    assert_eq!(rig.coordinator.homes[&S], c());
+    assert_eq!(*rig.coordinator.places.home(S).unwrap(), c());
     assert_eq!(rig.fixture.stats.sharding.allocation_answers_late, 1);
 }
 
@@ -165,8 +165,8 @@ fn a_late_answer_is_looked_at_anew() {
     let (mut rig, number) = asked();
     rig.register(&b(), &[S]);
     answer(&mut rig, number, homes(&[(S, a())]));
-    assert_eq!(rig.coordinator.homes[&S], b());
-    assert!(rig.coordinator.chosen.is_empty());
+    assert_eq!(*rig.coordinator.places.home(S).unwrap(), b());
+    assert!(rig.coordinator.places.all_chosen().next().is_none());
     // A shard that nobody has asked about.
     let (mut rig, number) = asked();
     answer(
@@ -174,7 +174,14 @@ fn a_late_answer_is_looked_at_anew() {
         number,
         homes(&[(S, b()), (ShardId(77), b()), (ShardId(99_999), b())]),
     );
-    assert_eq!(rig.coordinator.homes.keys().collect::<Vec<_>>(), [&S]);
+    assert_eq!(
+        rig.coordinator
+            .places
+            .homes()
+            .map(|(shard, _)| shard)
+            .collect::<Vec<_>>(),
+        [S]
+    );
 }
 
 #[test]
@@ -188,7 +195,7 @@ fn an_answer_to_an_earlier_coordinator_of_this_node_is_none() {
     let again = questions(&rig.asks_home(&c(), S));
     assert!(again[0].number > number);
     assert_eq!(answer(&mut rig, number, homes(&[(S, b())])), vec![]);
-    assert!(rig.coordinator.homes.is_empty());
+    assert!(rig.coordinator.places.homes().next().is_none());
 }
 
 #[test]
@@ -204,7 +211,7 @@ fn after_a_pause_nothing_is_given_away_until_it_has_done_no_harm() {
 fn asked_for_moves() -> (Rig, u64) {
     let mut rig = asking();
     for shard in 1..4 {
-        rig.coordinator.set_home(ShardId(shard), &a());
+        rig.coordinator.set_home(ShardId(shard), at(&a()));
     }
     let questions = questions(&rig.fire(Duration::from_secs(10)));
     let [question] = &questions[..] else {
@@ -226,7 +233,7 @@ fn what_the_answer_says_moves_if_it_is_still_where_it_was() {
         for shard in [2, 3] {
             coordinator.clear_home(cx, ShardId(shard));
         }
-        coordinator.set_home(ShardId(2), &b());
+        coordinator.set_home(ShardId(2), at(&b()));
     });
     let named = [1, 1, 2, 3, 77].map(ShardId);
     let effects = answer(&mut rig, number, AllocationDecided::Moves(named.to_vec()));

@@ -172,10 +172,10 @@ impl Rig {
 
     /// Every region has begun what it was told to host, and homes are told.
     fn all_start(&mut self) -> Vec<Effect> {
-        let waits: Vec<ShardId> = self.coordinator.unconfirmed.iter().copied().collect();
+        let waits: Vec<ShardId> = self.coordinator.places.all_unconfirmed().collect();
         let mut effects = Vec::new();
         for shard in waits {
-            let home = self.coordinator.homes[&shard].clone();
+            let home = self.coordinator.places.home(shard).unwrap().clone();
             effects.extend(self.started(&home, shard));
         }
         effects
@@ -477,7 +477,7 @@ fn what_one_mode_stored_is_read_by_the_other() {
         rig.asks_home(&c(), S);
         rig.log_obeys_all(&mut log);
         let rig = Rig::recovered(second, &mut log);
-        assert_eq!(rig.coordinator.homes.get(&S), Some(&a()));
+        assert_eq!(rig.coordinator.places.home(S), Some(&a()));
     }
 }
 
@@ -540,7 +540,7 @@ fn s_10_16_a_claim_with_the_stored_token_goes_on_and_is_told_nothing() {
     rig.register(&c(), &[]);
     rig.log_obeys_all(&mut log);
     assert_eq!(rig.fixture.stats.sharding.claims_renewed, 0);
-    assert_eq!(rig.coordinator.tokens.of(S), EARLIER);
+    assert_eq!(rig.coordinator.places.token(S), EARLIER);
     assert_eq!(rig.asks_home(&c(), S), vec![says(c(), home(S, b()))]);
     assert_eq!(log.records.len(), 1, "nothing is written");
 }
@@ -575,7 +575,7 @@ fn s_10_16_a_claim_whose_token_has_not_come_is_asked_for_it_once_and_does_not_be
         assert!(effects.contains(&ack) && !effects.contains(&query), "{effects:?}");
         assert_eq!(rig.phase(), Some(CoordinatorPhase::Active));
         assert_eq!(rig.fixture.stats.sharding.claims_renewed, renewed);
-        assert_eq!(rig.coordinator.homes.get(&S), Some(&b()));
+        assert_eq!(rig.coordinator.places.home(S), Some(&b()));
     }
 }
 
@@ -619,11 +619,12 @@ fn s_10_16_after_a_takeover_no_token_is_given_again() {
     let mut given = Vec::new();
     for term in 2..5 {
         let mut rig = Rig::recovered(StoreMode::Events, &mut log);
-        rig.coordinator.tokens.begin(&super::term(), Some(term));
+        let Coordinator { tokens, places, .. } = &mut rig.coordinator;
+        tokens.begin(&super::term(), Some(term), places);
         for shard in 0..3 {
             rig.asks_home(&c(), ShardId(shard + 10 * term as u32));
             rig.log_obeys_all(&mut log);
-            given.push(rig.coordinator.tokens.of(ShardId(shard + 10 * term as u32)));
+            given.push(rig.coordinator.places.token(ShardId(shard + 10 * term as u32)));
         }
     }
     assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
@@ -635,7 +636,7 @@ fn s_10_15_when_the_tokens_of_a_term_are_used_up_another_term_is_claimed() {
     let mut rig = Rig::recovered(StoreMode::Events, &mut log);
     rig.coordinator
         .tokens
-        .adopt(ShardId(1), Token::new(3, crate::token::PLACEMENTS_MAX));
+        .adopt(Token::new(3, crate::token::PLACEMENTS_MAX));
     rig.asks_home(&c(), S);
     assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
     assert!(matches!(rig.ordered(), Some(Command::Open { .. })));
@@ -652,5 +653,5 @@ fn s_10_16_what_a_region_claims_is_not_stored_before_everybody_has_spoken() {
     rig.register(&c(), &[]);
     rig.log_obeys_all(&mut log);
     assert_eq!(rig.fixture.stats.sharding.claims_renewed, 1);
-    assert_eq!(rig.coordinator.tokens.of(S), Token::new(3, 1));
+    assert_eq!(rig.coordinator.places.token(S), Token::new(3, 1));
 }

@@ -28,7 +28,11 @@ impl Rig {
     }
 
     fn homed(&self) -> Vec<u32> {
-        self.coordinator.homes.keys().map(|shard| shard.0).collect()
+        self.coordinator
+            .places
+            .homes()
+            .map(|(shard, _)| shard.0)
+            .collect()
     }
 }
 

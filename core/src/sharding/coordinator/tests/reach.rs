@@ -11,7 +11,7 @@ const MEMBERS: fn() -> [(UniqueAddress, Status); 3] =
 fn homes(rig: &mut Rig, shards: core::ops::Range<u32>) -> Vec<UniqueAddress> {
     let homes = shards.map(|shard| {
         rig.asks_home(&a(), ShardId(shard));
-        rig.coordinator.homes.get(&ShardId(shard)).cloned().unwrap()
+        rig.coordinator.places.home(ShardId(shard)).cloned().unwrap()
     });
     homes.collect()
 }
@@ -23,7 +23,7 @@ fn s_10_23_a_new_shard_begins_where_it_is_served() {
     rig.view_with(&MEMBERS(), &[c()]);
     assert_eq!(homes(&mut rig, 3..8), [a(), b(), a(), b(), a()]);
     assert_eq!(
-        rig.coordinator.homes.get(&ShardId(2)),
+        rig.coordinator.places.home(ShardId(2)),
         Some(&c()),
         "what has begun stays until its node is removed"
     );
@@ -60,5 +60,5 @@ fn a_strategy_of_the_application_is_asked_about_who_is_reached_and_heeded_no_fur
         decided,
     };
     rig.act(|coordinator, cx| coordinator.on_allocation_answer(cx, answer));
-    assert_eq!(rig.coordinator.homes.get(&ShardId(7)), Some(&a()));
+    assert_eq!(rig.coordinator.places.home(ShardId(7)), Some(&a()));
 }

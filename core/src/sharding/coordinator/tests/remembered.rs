@@ -52,7 +52,7 @@ impl Rig {
     }
 
     fn homes(&self) -> Vec<ShardId> {
-        self.coordinator.homes.keys().copied().collect()
+        self.coordinator.places.homes().map(|(shard, _)| shard).collect()
     }
 }
 

@@ -18,7 +18,7 @@ fn hand_off() -> ShardingBody {
 #[test]
 fn s_10_15_each_placement_has_a_token_above_all_that_were_given_or_claimed() {
     let mut rig = Rig::active();
-    rig.coordinator.set_home(ShardId(0), &a());
+    rig.coordinator.set_home(ShardId(0), at(&a()));
     rig.asks_home(&c(), S);
     let first = tokens_of(&rig)[0].1;
     assert_eq!(first, Token::new(1, 1), "the term is the coordinator's");
@@ -170,16 +170,16 @@ fn i_100_a_shard_with_a_token_that_nobody_can_have_given_is_stopped_and_given_an
 fn i_100_a_token_out_of_reach_takes_no_shard_from_its_home_and_none_within_reach_is_raised_by_saying_it() {
     let mut rig = Rig::active();
     rig.asks_home(&c(), S);
-    let given = rig.coordinator.tokens.of(S);
-    let home = rig.coordinator.homes.get(&S).cloned().unwrap();
+    let given = rig.coordinator.places.token(S);
+    let home = rig.coordinator.places.home(S).cloned().unwrap();
     let liar = [b(), c()].into_iter().find(|node| *node != home).unwrap();
     rig.claims(&liar, &[(S, Token::new(u64::MAX >> 16, 1))]);
-    assert_eq!(rig.coordinator.homes.get(&S), Some(&home));
+    assert_eq!(rig.coordinator.places.home(S), Some(&home));
     assert_eq!(
         rig.fixture.stats.sharding.claims_void, 0,
         "it goes on where it is"
     );
-    assert_eq!(rig.coordinator.tokens.of(S), given);
+    assert_eq!(rig.coordinator.places.token(S), given);
     for number in 1..200 {
         let token = Token::new(1, number << 16);
         rig.claims(&liar, &[(ShardId(70), token)]);
@@ -187,7 +187,7 @@ fn i_100_a_token_out_of_reach_takes_no_shard_from_its_home_and_none_within_reach
     let mut highest = 0;
     for shard in 100..103 {
         rig.asks_home(&home, ShardId(shard));
-        highest = highest.max(rig.coordinator.tokens.of(ShardId(shard)).count);
+        highest = highest.max(rig.coordinator.places.token(ShardId(shard)).count);
     }
     assert!(highest < 3 << 16, "{highest}");
 }
