@@ -278,7 +278,7 @@ async fn ids_remembered_in_replicated_data_are_removed_from_a_database_over_tls(
     ) {
         (Ok(server), Ok(ca)) => (format!("{server} sslmode=require"), ca),
         _ => {
-            return common::skipped(
+            return quorate_programs::skipped(
                 "QUORATE_POSTGRES names no PostgreSQL server, or QUORATE_POSTGRES_CA no authority",
             );
         }

@@ -308,12 +308,12 @@ impl Buffers {
         shard: ShardId,
         is_it: impl Fn(&PendingMessage) -> bool,
     ) -> Option<PendingMessage> {
-        let mut remove = |queue: &mut Queue| queue.remove_first(&is_it);
-        let mut pending = self.by_shard.change(&shard, &mut remove);
+        let remove = |queue: &mut Queue| queue.remove_first(&is_it);
+        let mut pending = self.by_shard.change(&shard, remove);
         if pending.is_none() {
             let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
             let mut keys = entities.into_iter().map(|entity| (shard, entity));
-            pending = keys.find_map(|key| self.by_entity.change(&key, &mut remove));
+            pending = keys.find_map(|key| self.by_entity.change(&key, remove));
         }
         self.took(pending.iter());
         pending
