@@ -20,6 +20,7 @@ use quorate_core::event::{DetectorEvent, Event, SeedCause};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, EntityReport, Input, MembershipCommand, Token};
 use quorate_core::membership::member::Status;
+use quorate_core::node::Node;
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
 use quorate_core::time::{Instant, Now};
 use quorate_links::{Chunk, LinkId, LinkInput, LinkedNode, Next, Order, Source, limits::READ_BYTES_MIN};
@@ -35,7 +36,7 @@ enum Happened {
 /// A node with its sockets and entities.
 pub(crate) struct Host {
     name: &'static str,
-    pub(crate) linked: LinkedNode<ChaCha8Rng>,
+    pub(crate) linked: LinkedNode<Node<ChaCha8Rng>>,
     origin: std::time::Instant,
     reports: Sender<Happened>,
     happened: Receiver<Happened>,

@@ -7,6 +7,7 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
+use quorate_core::admission::Proof;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 
@@ -68,6 +69,12 @@ pub trait Authentication: Send {
         address: &Address,
         unix_ms: u64,
     ) -> Result<(), String>;
+
+    /// The same for the node's admission policy. Nothing by default.
+    fn proof<'a>(&self, identity: Option<&'a Identity>) -> Proof<'a> {
+        let _ = identity;
+        Proof::Nothing
+    }
 
     /// How long what it has proved holds, at most `pause`, and at least a second: when to look again. What ends before, a
     /// certificate for instance, is looked at again when it ends.

@@ -58,7 +58,8 @@
 //! 5. Sleep until [`Links::deadline`], the node's own deadline, or a socket.
 //!
 //! After each step of 1 to 3 the node is polled: its effects go to [`Links::perform`], [`Links::next_event`] to the node. A
-//! [`LinkedNode`] does all of that in one [`LinkedNode::poll`], for hosts that put nothing of their own between node and links.
+//! [`LinkedNode`] does all of that in one [`LinkedNode::poll`], for hosts that put nothing of their own between node and links, and is what
+//! others call step by step.
 //!
 //! # What is guaranteed
 //!
@@ -122,7 +123,7 @@ pub use links::Links;
 pub use order::{Chunk, LinkId, LinkInput, Order};
 pub use pending::{Bounds, Pending};
 pub use quorate_core::wire::handshake::LinkKind;
-pub use recipient::{Received, Recipient};
+pub use recipient::Recipient;
 pub use report::{Party, Refusal, Report};
 pub use settings::{LinkLimits, ValidLinkLimits};
 pub use stats::{LinkState, LinkStats};

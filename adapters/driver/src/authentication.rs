@@ -1,6 +1,7 @@
 //! What this node's links ask of who proves what: the name, roots and validity of a certificate, or a key that is still listed.
 //! The rest of the decision is the links'. Spec: reliability 3a (rotation), ADR 9.
 
+use quorate_core::admission::Proof;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 use quorate_links::{End, Identity};
@@ -9,7 +10,7 @@ use crate::proved::Proved;
 use crate::security::Authentication;
 
 /// What a transport has seen of a peer, as links carry it.
-pub(crate) fn proved_by(identity: Option<&Identity>) -> &Proved {
+fn proved_by(identity: Option<&Identity>) -> &Proved {
     const NOTHING: &Proved = &Proved::Nothing;
     identity.and_then(Identity::get).unwrap_or(NOTHING)
 }
@@ -17,6 +18,10 @@ pub(crate) fn proved_by(identity: Option<&Identity>) -> &Proved {
 impl quorate_links::Authentication for Authentication {
     fn covers(&self, identity: Option<&Identity>, address: &Address) -> Result<(), RejectReason> {
         self.covers_address(proved_by(identity), address)
+    }
+
+    fn proof<'a>(&self, identity: Option<&'a Identity>) -> Proof<'a> {
+        proved_by(identity).as_proof()
     }
 
     fn believes(

@@ -54,7 +54,7 @@ pub struct Counters {
 /// A node on a board.
 #[derive(Debug)]
 pub struct Board {
-    linked: LinkedNode<ChaCha8Rng>,
+    linked: LinkedNode<Node<ChaCha8Rng>>,
     me: UniqueAddress,
     lines: Lines,
     /// Inputs that effects have caused.

@@ -31,7 +31,7 @@ const ACCEPTS_PER_TURN: usize = 64;
 
 /// A node with its sockets.
 pub struct Host {
-    linked: LinkedNode<ChaCha8Rng>,
+    linked: LinkedNode<Node<ChaCha8Rng>>,
     me: UniqueAddress,
     poll: Poll,
     listener: TcpListener,

@@ -1,6 +1,7 @@
 //! Datagrams of accepted links: each is one heartbeat in its frame, under the same rules as a frame of the link's stream.
 //! Spec: `docs/WIRE.md` 3.6, reliability 3c, I-93.
 
+use quorate_core::input::Input;
 use quorate_core::message::DetectorMsg;
 use quorate_core::wire::{Decoded, Frame, WireError, decode_frame};
 
@@ -8,7 +9,7 @@ use super::Links;
 use super::reading::Found;
 use crate::order::{Chunk, LinkId, Order};
 use crate::rates::Verdict;
-use crate::recipient::{Received, Recipient};
+use crate::recipient::Recipient;
 use quorate_core::wire::handshake::LinkKind;
 
 fn is_heartbeat(frame: &Frame<'_>) -> bool {
@@ -45,14 +46,14 @@ impl Links {
                     Verdict::Beyond => return Some(Found::BeyondRate(frame.lane)),
                     Verdict::TooLong => return Some(Found::TooLongBeyondRate(frame.lane)),
                 }
-                let received = Received {
+                let input = Input::Frame {
                     from: &opened.peer,
-                    identity: held.identity.as_ref(),
+                    proof: self.base.authentication.proof(held.identity.as_ref()),
                     lane: frame.lane,
                     kind: frame.kind,
                     body: frame.body,
                 };
-                node.receive(now, &received);
+                node.handle(now, input);
                 held.heard_at(now.mono);
                 Found::Handled
             }

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 
 use quorate_core::admission;
 use quorate_core::ident::UniqueAddress;
+use quorate_core::input::Input;
 use quorate_core::message::Lane;
 use quorate_core::wire::handshake::LinkKind;
 use quorate_core::wire::{Decoded, Reaction, WireError};
@@ -14,7 +15,7 @@ use crate::inbuf::Gathers;
 use crate::limits::FRAMES_PER_LINK_TURN;
 use crate::order::{Chunk, LinkId};
 use crate::rates::Verdict;
-use crate::recipient::{Received, Recipient};
+use crate::recipient::Recipient;
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
@@ -160,6 +161,7 @@ impl Links {
             };
         }
         let (asked, meter, identity) = (&mut held.asked, &mut held.meter, &held.identity);
+        let authentication = &self.base.authentication;
         let found = held.bytes.next(frames, &mut room, |decoded| match decoded {
             Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
             Decoded::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
@@ -172,14 +174,14 @@ impl Links {
                     Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
                 }
                 *asked |= admission::asks_to_join(frame.kind);
-                let received = Received {
+                let input = Input::Frame {
                     from: &opened.peer,
-                    identity: identity.as_ref(),
+                    proof: authentication.proof(identity.as_ref()),
                     lane: frame.lane,
                     kind: frame.kind,
                     body: frame.body,
                 };
-                node.receive(now, &received);
+                node.handle(now, input);
                 Found::Handled
             }
             Decoded::Bad {

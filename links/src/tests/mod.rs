@@ -19,10 +19,10 @@ use core::net::Ipv4Addr;
 use core::time::Duration;
 
 use quorate_core::config::{Config, Limits};
-use quorate_core::effect::{Effect, HaltReason};
+use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::event::{Event, SeedCause};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::input::{DropReason, Input, LinkEvent, Target};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::message::{
     DetectorMsg, EntityEnvelope, GossipEnvelope, Heartbeat, Lane, MembershipMsg, Message, ShardingMsg,
@@ -44,7 +44,7 @@ use crate::first_bytes::PLAINTEXT_TO_TLS;
 use crate::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PATIENCE};
 use crate::links::Links;
 use crate::order::{Chunk, LinkId, LinkInput, Order};
-use crate::recipient::{Received, Recipient};
+use crate::recipient::Recipient;
 use crate::settings::LinkLimits;
 
 /// The defaults.
@@ -77,16 +77,23 @@ pub(super) struct Script {
 }
 
 impl Recipient for Script {
-    fn view(&self) -> &View {
+    fn handle(&mut self, _: Now, input: Input<'_>) {
+        match input {
+            Input::Frame { from, lane, .. } => self.heard.push(Heard::Frame(from.clone(), lane)),
+            _ => unreachable!("links hand in frames alone"),
+        }
+    }
+
+    fn poll(&mut self) -> Output {
+        self.says.pop_front().map_or(Output::Sleep(None), Output::Effect)
+    }
+
+    fn view(&self) -> &Arc<View> {
         &self.view
     }
 
     fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
         self.is_member(from) || self.hears.contains(&kind)
-    }
-
-    fn receive(&mut self, _: Now, frame: &Received<'_>) {
-        self.heard.push(Heard::Frame(frame.from.clone(), frame.lane));
     }
 
     fn revision(&self) -> u64 {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use quorate_core::admission::Admission;
 use quorate_core::config::Config;
 use quorate_core::event::SeedCause;
+use quorate_core::ident::ClusterName;
 use quorate_core::wire::handshake::{HandshakeDecoded, RejectReason, decode_hello};
 
 use super::policy::{Joiner, Policy};
@@ -15,7 +16,7 @@ use super::tests::{Bench, aborts, answer_bytes, heartbeat, me, peer};
 use crate::proved::Proved;
 use crate::psk::Psk;
 use crate::security::Authentication;
-use quorate_links::{Identity, LinkId, LinkInput, Order};
+use quorate_links::{Identity, LinkId, LinkInput, LinkLimits, Order};
 
 const AGE: Duration = Duration::from_secs(8);
 const KEY: &str = "a key of thirty-two random bytes";
@@ -30,9 +31,15 @@ struct Pair {
     accepted: LinkId,
 }
 
-fn pair(dialer: Authentication, acceptor: Authentication) -> Pair {
-    let bench = |who, proves| Bench::with(who, proves, |limits| limits.max_link_age = AGE);
-    let (mut dialer, mut acceptor) = (bench(peer(), dialer), bench(me(), acceptor));
+fn settings() -> Config {
+    Config::lan(ClusterName::new("c").unwrap())
+}
+
+/// The acceptor has these settings.
+fn pair(dialer: Authentication, acceptor: Authentication, config: Config) -> Pair {
+    let ages = |limits: &mut LinkLimits| limits.max_link_age = AGE;
+    let mut dialer = Bench::with(peer(), dialer, ages);
+    let mut acceptor = Bench::configured(1, me(), config, acceptor, ages);
     dialer.send(&me(), heartbeat(me()));
     let (dialed, accepted) = (dialer.dial(), acceptor.knock().unwrap());
     Pair {
@@ -45,9 +52,13 @@ fn pair(dialer: Authentication, acceptor: Authentication) -> Pair {
 
 impl Pair {
     fn of_keys() -> (Self, [Psk; 2]) {
+        Self::of_keys_with(settings())
+    }
+
+    fn of_keys_with(config: Config) -> (Self, [Psk; 2]) {
         let keys = [(), ()].map(|()| Psk::new(KEY).unwrap());
         let [ours, theirs] = keys.clone().map(Authentication::Psk);
-        let mut pair = pair(ours, theirs);
+        let mut pair = pair(ours, theirs, config);
         pair.proves_key();
         pair.shake_hands();
         (pair, keys)
@@ -153,7 +164,6 @@ fn a_key_that_is_still_listed_keeps_its_links() {
 
 #[test]
 fn a_link_of_somebody_whom_the_join_policy_does_not_admit_any_more_ends() {
-    let (mut pair, _) = Pair::of_keys();
     let not_any_more = |joiner: &Joiner<'_>| {
         assert_eq!(joiner.node, &peer());
         Err("not any more".to_owned())
@@ -162,10 +172,9 @@ fn a_link_of_somebody_whom_the_join_policy_does_not_admit_any_more_ends() {
         admits: Some(Arc::new(not_any_more)),
         ..Policy::default()
     };
-    let config = &mut pair.acceptor.pump.base.config;
-    let mut changed = Config::clone(config);
-    changed.membership.admission = Admission(Arc::new(policy));
-    *config = changed.validate().unwrap();
+    let mut config = settings();
+    config.membership.admission = Admission(Arc::new(policy));
+    let (mut pair, _) = Pair::of_keys_with(config);
     let cut = pair.starve(40);
     assert_eq!(
         cut,
@@ -178,8 +187,8 @@ fn a_link_of_somebody_whom_the_join_policy_does_not_admit_any_more_ends() {
 #[test]
 fn a_link_of_one_who_is_no_member_ends_when_it_is_too_old() {
     let (mut pair, _) = Pair::of_keys();
-    pair.dialer.pump.node.strangers.push(me());
-    pair.acceptor.pump.node.strangers.push(peer());
+    pair.dialer.pump.linked.node.strangers.push(me());
+    pair.acceptor.pump.linked.node.strangers.push(peer());
     let cut = pair.starve(40);
     assert!(cut[0].is_some() && cut[1].is_some(), "{cut:?}");
 }
@@ -322,6 +331,7 @@ mod certificates {
             let mut pair = pair(
                 Authentication::Certificates(ours.clone()),
                 Authentication::Certificates(theirs.clone()),
+                settings(),
             );
             let (dialed, accepted) = (pair.dialed, pair.accepted);
             let unix_ms = IN_2040;

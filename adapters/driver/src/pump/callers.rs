@@ -53,7 +53,7 @@ impl<M: Machine> Pump<M> {
                 },
             },
         };
-        self.node.handle(self.base.now, input);
+        self.linked.handle(input);
         self.drive_node();
     }
 
@@ -73,6 +73,6 @@ impl<M: Machine> Pump<M> {
 
     /// Whether messages of this node's callers may come in now.
     pub(crate) fn takes_user_commands(&mut self) -> bool {
-        !self.links.slows_senders()
+        !self.linked.links.slows_senders()
     }
 }

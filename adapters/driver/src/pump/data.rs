@@ -49,7 +49,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn hand_in(&mut self, token: Token, command: Command) {
-        self.node.handle(self.base.now, Input::Command { token, command });
+        self.linked.handle(Input::Command { token, command });
         self.drive_node();
     }
 

@@ -1,7 +1,7 @@
 //! What the node orders, each thing to whom it concerns: links, entities, instances, callers, keepers, the loop. What came of an order
 //! goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
 
-use quorate_core::effect::{Answer, Effect, EntityOrder, Output};
+use quorate_core::effect::{Answer, Effect, EntityOrder};
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::input::{Command, EntityReport, Input, ShardingCommand, Token};
 
@@ -17,13 +17,10 @@ impl<M: Machine> Pump<M> {
     pub(super) fn drive_node(&mut self) {
         let mut left = FEEDBACK_PER_TURN;
         loop {
-            match self.node.poll() {
-                Output::Effect(effect) => self.apply(effect),
-                Output::Sleep(wake) => {
-                    self.wake = wake.map(|wake| wake.at);
-                    if left == 0 || !self.has_feedback() {
-                        return;
-                    }
+            match self.linked.next_effect() {
+                Some(effect) => self.apply(effect),
+                None if left == 0 || !self.has_feedback() => return,
+                None => {
                     left -= 1;
                     self.hear();
                 }
@@ -32,24 +29,26 @@ impl<M: Machine> Pump<M> {
     }
 
     fn has_feedback(&self) -> bool {
-        self.links.has_events() || !self.base.feedback.is_empty()
+        self.linked.links.has_events() || !self.base.feedback.is_empty()
     }
 
     /// Tells the node one thing that came of its orders.
     fn hear(&mut self) {
-        let event = self.links.next_event().map(Input::Link);
-        if let Some(input) = event.or_else(|| self.base.feedback.pop_front()) {
-            self.node.handle(self.base.now, input);
+        if self.linked.hear() {
+            return;
+        }
+        if let Some(input) = self.base.feedback.pop_front() {
+            self.linked.handle(input);
         }
     }
 
     /// Does one thing. What each message needs stands here, and the rest beside it, so as not to weigh on every call.
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Send { to, message } => self.links.send(self.node.view(), to, message),
             Effect::Entity(order) => self.order_entity(order),
             Effect::Reply { token, answer } => self.reply(token, answer),
-            other @ (Effect::Offer { .. }
+            other @ (Effect::Send { .. }
+            | Effect::Offer { .. }
             | Effect::Notify(_)
             | Effect::Singleton(_)
             | Effect::Lease(..)
@@ -85,9 +84,6 @@ impl<M: Machine> Pump<M> {
 
     #[inline(never)]
     fn apply_other(&mut self, effect: Effect) {
-        let Some(effect) = self.links.perform(self.node.view(), effect) else {
-            return;
-        };
         match effect {
             Effect::Notify(event) if self.is_for_subscribers(&event) => {}
             Effect::Notify(Event::Membership(MembershipEvent::Asked(audit))) => {
@@ -123,11 +119,12 @@ impl<M: Machine> Pump<M> {
                 self.stop();
                 self.base.act(Action::Halt(reason));
             }
+            // The links have done the first three.
             Effect::Send { .. }
             | Effect::Offer { .. }
+            | Effect::Quarantine(_)
             | Effect::Entity(_)
-            | Effect::Reply { .. }
-            | Effect::Quarantine(_) => {}
+            | Effect::Reply { .. } => {}
         }
     }
 

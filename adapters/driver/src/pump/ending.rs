@@ -22,24 +22,21 @@ impl<M: Machine> Pump<M> {
     /// Ends everything without a word to other nodes: for a host that goes away. Whoever asked hears how far that has come.
     pub(crate) fn stop(&mut self) {
         if self.halted.is_none() {
-            self.node.stop(self.base.now);
+            self.linked.node.stop(self.base.now);
+            self.linked.take_back_unsent();
             self.take_back();
             self.drive_node();
         }
-        self.links.stop();
+        self.linked.links.stop();
         self.entities.kill_all();
         self.instances.kill_all();
         self.stores.stop();
         self.replies.clear();
     }
 
-    /// The node has ended and says next how far each ask has come. It hears before which of them no writer has, which ones
+    /// The node has ended and says next how far each ask has come. It has heard which of them no writer has, and hears before which ones
     /// their entities have not begun with, and which ones are answered.
     pub(super) fn take_back(&mut self) {
-        self.links.return_waiting_asks();
-        while let Some(event) = self.links.next_event() {
-            self.node.handle(self.base.now, Input::Link(event));
-        }
         let left = self.entities.kill_all();
         let mut said = std::mem::take(&mut self.reports);
         let mut later = VecDeque::new();
@@ -56,7 +53,7 @@ impl<M: Machine> Pump<M> {
             if let EntityReport::Stopped { slot } = &report {
                 self.entities.stopped(*slot);
             }
-            self.node.handle(self.base.now, Input::Entity(report));
+            self.linked.handle(Input::Entity(report));
         }
     }
 
@@ -68,7 +65,7 @@ impl<M: Machine> Pump<M> {
         for report in self.reports.drain(..).chain(later) {
             if let EntityReport::Stopped { slot } = report {
                 self.entities.stopped(slot);
-                self.node.handle(self.base.now, Input::Entity(report));
+                self.linked.handle(Input::Entity(report));
             }
         }
         let mut later = VecDeque::new();
@@ -76,7 +73,7 @@ impl<M: Machine> Pump<M> {
         for report in self.instance_reports.drain(..).chain(later) {
             if let EntityReport::Stopped { slot } = report {
                 self.instances.stopped(slot);
-                self.node.handle(self.base.now, Input::Singleton(report));
+                self.linked.handle(Input::Singleton(report));
             }
         }
         self.drive_node();

@@ -135,7 +135,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn give_up_place(&mut self, waited: Duration) {
-        match self.node.view().self_status() {
+        match self.linked.node.view().self_status() {
             Status::Joining | Status::WeaklyUp | Status::Up | Status::PreparingForShutdown => {}
             Status::ReadyForShutdown | Status::Leaving | Status::Exiting | Status::Down | Status::Removed => {
                 return;
@@ -148,7 +148,7 @@ impl<M: Machine> Pump<M> {
         self.executor.gave_up = true;
         let token = self.replies.insert(Waiting::Nobody);
         let command = Command::Membership(MembershipCommand::Leave);
-        self.node.handle(self.base.now, Input::Command { token, command });
+        self.linked.handle(Input::Command { token, command });
     }
 
     /// Whether this node leaves because its executor stood still for too long.

@@ -27,7 +27,7 @@ impl<M: Machine> Pump<M> {
     /// Hands what the keeper of leases said to the node: as many reports as there were orders, and losses.
     pub(crate) fn take_leases(&mut self) {
         while let Some((owner, report)) = self.leases.next_report() {
-            self.node.handle(self.base.now, Input::Lease(owner, report));
+            self.linked.handle(Input::Lease(owner, report));
             self.drive_node();
         }
     }
@@ -38,7 +38,7 @@ impl<M: Machine> Pump<M> {
             let Some((owner, report)) = self.stores.next_report() else {
                 return;
             };
-            self.node.handle(self.base.now, Input::Stored(owner, report));
+            self.linked.handle(Input::Stored(owner, report));
             self.drive_node();
         }
     }

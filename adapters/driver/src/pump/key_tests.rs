@@ -148,7 +148,7 @@ fn b_005_a_dialer_that_speaks_plaintext_hears_what_is_asked_for() {
         let link = node.greeting();
         node.receive(link, said);
         assert_eq!(node.pump.stats().links.dials_refused, 1);
-        let mut reports = std::iter::from_fn(|| node.pump.links.next_report());
+        let mut reports = std::iter::from_fn(|| node.pump.linked.links.next_report());
         let refused = reports.find_map(|report| match report {
             Report::DialRefused { why, .. } => Some(why),
             _ => None,

@@ -11,7 +11,6 @@ mod announce;
 mod base;
 mod callers;
 mod data;
-mod door;
 #[cfg(test)]
 mod door_tests;
 mod effects;
@@ -46,13 +45,12 @@ use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
 use quorate_core::node::Node;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_links::{LinkId, LinkInput, Links, Source, ValidLinkLimits};
+use quorate_links::{LinkId, LinkInput, LinkedNode, Links, Source, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 pub(crate) use action::Action;
 use base::Base;
-use door::Door;
 use entities::Entities;
 use executor::Executor;
 use instances::Instances;
@@ -72,9 +70,8 @@ use crate::transport::HandshakeStats;
 /// The node with everything between it and the sockets.
 #[derive(Debug)]
 pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
-    node: M,
+    linked: LinkedNode<M>,
     base: Base,
-    links: Links,
     /// Handshakes that the transport does below them.
     below: HandshakeStats,
     entities: Entities,
@@ -88,7 +85,6 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     reports: VecDeque<EntityReport>,
     /// The same of singletons' instances.
     instance_reports: VecDeque<EntityReport>,
-    wake: Option<Instant>,
     halted: Option<HaltReason>,
 }
 
@@ -132,9 +128,8 @@ impl Pump {
 impl<M: Machine> Pump<M> {
     fn around(node: M, links: Links, base: Base, reports: Arc<Reports>) -> Self {
         Self {
-            node,
+            linked: LinkedNode::of(node, links),
             base,
-            links,
             below: HandshakeStats::default(),
             instances: Instances::beside(&reports),
             entities: Entities::new(reports),
@@ -145,7 +140,6 @@ impl<M: Machine> Pump<M> {
             stores: Stores::default(),
             reports: VecDeque::new(),
             instance_reports: VecDeque::new(),
-            wake: None,
             halted: None,
         }
     }
@@ -153,37 +147,24 @@ impl<M: Machine> Pump<M> {
     /// A new turn begins.
     pub(crate) const fn set_time(&mut self, now: Now) {
         self.base.now = now;
-        self.links.set_time(now);
-    }
-
-    /// The links, and the node as they see it.
-    const fn split(&mut self) -> (&mut Links, Door<'_, M>) {
-        let door = Door {
-            node: &mut self.node,
-            base: &self.base,
-        };
-        (&mut self.links, door)
+        self.linked.set_time(now);
     }
 
     /// Fires what is due.
     pub(crate) fn tick(&mut self) {
-        if self.wake.is_some_and(|at| at <= self.base.now.mono) {
+        if self.linked.is_due() {
             // What came back unsent is heard before the node takes it for lost, however much it is.
             for _ in 0..FEEDBACK_BEFORE_TICK {
-                if !self.links.has_events() {
+                if !self.linked.links.has_events() {
                     break;
                 }
                 self.drive_node();
             }
-            self.node.handle(self.base.now, Input::Tick);
+            self.linked.handle(Input::Tick);
             self.drive_node();
         }
         self.entities.beat();
-        loop {
-            let (links, mut door) = self.split();
-            if !links.tick(&mut door) {
-                break;
-            }
+        while self.linked.tick_links() {
             self.drive_node();
         }
         if self.base.look_at.is_some_and(|at| at <= self.base.now.mono) {
@@ -197,21 +178,19 @@ impl<M: Machine> Pump<M> {
         if self.halted.is_some() {
             return None;
         }
-        self.links.accepted(source)
+        self.linked.links.accepted(source)
     }
 
     /// The system has no socket for a link that a peer opens.
     pub(crate) fn short_of_sockets(&mut self) {
-        self.links.short_of_sockets();
+        self.linked.links.short_of_sockets();
     }
 
     /// Something happened to a link.
     pub(crate) fn link(&mut self, input: LinkInput) {
-        let (links, mut door) = self.split();
-        links.handle(&mut door, input);
+        self.linked.link(input);
         loop {
-            let (links, mut door) = self.split();
-            let was_frame = links.next_urgent_frame(&mut door);
+            let was_frame = self.linked.next_urgent_frame();
             self.drive_node();
             if !was_frame {
                 return;
@@ -221,12 +200,12 @@ impl<M: Machine> Pump<M> {
 
     /// The transport did not take a datagram; most bytes that it takes now.
     pub(crate) fn datagram_unsent(&mut self, link: LinkId, bytes: &[u8], max: usize) {
-        self.links.datagram_unsent(link, bytes, max);
+        self.linked.links.datagram_unsent(link, bytes, max);
     }
 
     /// The transport has turned strangers away before they had a link: how many, and why the last one.
     pub(crate) fn turned_away(&mut self, count: u64, reason: String) {
-        self.links.turned_away(count, reason);
+        self.linked.links.turned_away(count, reason);
     }
 
     /// What the transport has counted of handshakes that never reach a link.
@@ -262,15 +241,15 @@ impl<M: Machine> Pump<M> {
                 reply,
             } => return self.register_singleton(settings, starter, reply),
             ControlCommand::SingletonState(singleton, reply) => {
-                return reply.send(self.node.singleton(singleton));
+                return reply.send(self.linked.node.singleton(singleton));
             }
-            ControlCommand::Links(reply) => return reply.send(self.links.states()),
+            ControlCommand::Links(reply) => return reply.send(self.linked.links.states()),
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
-            ControlCommand::Explain(reply) => return reply.send(self.node.explain()),
-            ControlCommand::Kinds(reply) => return reply.send(self.node.kinds()),
+            ControlCommand::Explain(reply) => return reply.send(self.linked.node.explain()),
+            ControlCommand::Kinds(reply) => return reply.send(self.linked.node.kinds()),
             ControlCommand::Stop => return,
         };
-        self.node.handle(self.base.now, Input::Command { token, command });
+        self.linked.handle(Input::Command { token, command });
         self.drive_node();
     }
 
@@ -286,7 +265,7 @@ impl<M: Machine> Pump<M> {
             if let EntityReport::Stopped { slot } = &report {
                 self.entities.stopped(*slot);
             }
-            self.node.handle(self.base.now, Input::Entity(report));
+            self.linked.handle(Input::Entity(report));
             self.drive_node();
         }
     }
@@ -302,21 +281,20 @@ impl<M: Machine> Pump<M> {
             || !self.reports.is_empty()
             || !self.instance_reports.is_empty()
             || self.stores.has_reports()
-            || self.links.has_events()
-            || self.links.has_unread(self.has_room())
+            || self.linked.links.has_events()
+            || self.linked.links.has_unread(self.has_room())
     }
 
     /// Turns what was encoded into writes: once per turn.
     pub(crate) fn flush(&mut self) {
         self.drive_node();
-        let (links, door) = self.split();
-        links.flush(&door);
+        self.linked.flush();
         self.write_log();
     }
 
     /// Writes down what links had to say.
     fn write_log(&mut self) {
-        while let Some(report) = self.links.next_report() {
+        while let Some(report) = self.linked.links.next_report() {
             log::report(&report, &mut self.base.log, self.base.now.mono);
         }
     }
@@ -325,12 +303,11 @@ impl<M: Machine> Pump<M> {
     /// those that found no room keep their place.
     pub(crate) fn read_users(&mut self, frames: usize) {
         for _ in 0..frames {
-            if self.links.has_events() {
+            if self.linked.links.has_events() {
                 return;
             }
             let has_room = self.has_room();
-            let (links, mut door) = self.split();
-            if !links.next_frame(&mut door, has_room) {
+            if !self.linked.next_frame(has_room) {
                 return;
             }
             self.drive_node();
@@ -339,21 +316,21 @@ impl<M: Machine> Pump<M> {
 
     /// The next thing for the hands.
     pub(crate) fn next_action(&mut self) -> Option<Action> {
-        let order = self.links.next_order().map(Action::Link);
+        let order = self.linked.links.next_order().map(Action::Link);
         order.or_else(|| self.base.actions.pop_front())
     }
 
     /// When [`Self::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let leases = self.leases.safe_for().map(|left| self.base.now.mono + left);
-        let others = [self.links.deadline(), self.base.look_at, leases];
+        let others = [self.linked.links.deadline(), self.base.look_at, leases];
         let earlier = |first: Option<Instant>, at: Instant| Some(first.map_or(at, |first| first.min(at)));
-        others.into_iter().flatten().fold(self.wake, earlier)
+        others.into_iter().flatten().fold(self.linked.wake(), earlier)
     }
 
     /// The newest picture.
     pub(crate) fn view(&self) -> &Arc<View> {
-        self.node.view()
+        self.linked.node.view()
     }
 
     pub(crate) fn stats(&self) -> NodeStats {
@@ -364,13 +341,13 @@ impl<M: Machine> Pump<M> {
         self.entities.durable().show(&mut host);
         self.entities.failures().show(&mut host);
         self.instances.failures().show(&mut host);
-        let (mut links, below) = (self.links.stats(), self.below);
+        let (mut links, below) = (self.linked.links.stats(), self.below);
         links.handshakes_pending += below.pending;
         links.handshakes_refused += below.displaced + below.timed_out;
         links.refused_too_many += below.displaced;
         links.refused_timeout += below.timed_out;
         NodeStats {
-            core: *self.node.stats(),
+            core: *self.linked.node.stats(),
             links,
             host,
         }

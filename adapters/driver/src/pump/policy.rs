@@ -248,7 +248,7 @@ mod tests {
             refused: Some("nobody downs".to_owned()),
         };
         let asked = Event::Membership(MembershipEvent::Asked(audit));
-        bench.pump.node.says.push_back(Effect::Notify(asked));
+        bench.pump.linked.node.says.push_back(Effect::Notify(asked));
         bench.pump.tick();
         bench.pump.drive_node();
         let published = |action: &Action| matches!(action, Action::Publish(_));

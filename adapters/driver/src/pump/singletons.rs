@@ -31,7 +31,7 @@ impl<M: Machine> Pump<M> {
         let undo = self.instances.register(&settings.name, starter);
         let token = self.replies.insert(Waiting::Singleton { reply, undo });
         let command = Command::Singleton(SingletonCommand::Register(settings));
-        self.node.handle(self.base.now, Input::Command { token, command });
+        self.linked.handle(Input::Command { token, command });
         self.drive_node();
     }
 
@@ -61,7 +61,7 @@ impl<M: Machine> Pump<M> {
             if let EntityReport::Stopped { slot } = &report {
                 self.instances.stopped(*slot);
             }
-            self.node.handle(self.base.now, Input::Singleton(report));
+            self.linked.handle(Input::Singleton(report));
             self.drive_node();
         }
     }

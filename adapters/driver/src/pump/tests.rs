@@ -20,7 +20,7 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAck, HelloAnswer, LinkKind, decode_answer, decode_hello, encode_answer,
     encode_hello,
 };
-use quorate_links::{Chunk, LinkLimits, Order};
+use quorate_links::{Chunk, LinkLimits, Order, Recipient};
 
 /// What the scripted node was told.
 #[derive(Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub(super) struct Script {
     pub(super) hears: Vec<u16>,
 }
 
-impl Machine for Script {
+impl Recipient for Script {
     fn handle(&mut self, _: Now, input: Input<'_>) {
         self.heard.push(match input {
             Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
@@ -66,28 +66,30 @@ impl Machine for Script {
         self.says.pop_front().map_or(Output::Sleep(None), Output::Effect)
     }
 
-    fn stop(&mut self, _: Now) {
-        self.heard.push(Heard::Stop);
-    }
-
     fn view(&self) -> &Arc<View> {
         &self.view
     }
 
-    fn stats(&self) -> &Stats {
-        &self.stats
+    fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
+        self.is_member(from) || self.hears.contains(&kind)
     }
 
     fn revision(&self) -> u64 {
         self.revision
     }
 
-    fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
-        self.knows(from) || self.hears.contains(&kind)
+    fn is_member(&self, node: &UniqueAddress) -> bool {
+        !self.strangers.contains(node)
+    }
+}
+
+impl Machine for Script {
+    fn stop(&mut self, _: Now) {
+        self.heard.push(Heard::Stop);
     }
 
-    fn knows(&self, node: &UniqueAddress) -> bool {
-        !self.strangers.contains(node)
+    fn stats(&self) -> &Stats {
+        &self.stats
     }
 
     fn kinds(&self) -> Vec<KindState> {
@@ -159,7 +161,24 @@ impl Bench {
         authentication: Authentication,
         change: impl FnOnce(&mut LinkLimits),
     ) -> Self {
-        let config = Config::lan(ClusterName::new("c").unwrap()).validate().unwrap();
+        Self::configured(
+            seed,
+            me,
+            Config::lan(ClusterName::new("c").unwrap()),
+            authentication,
+            change,
+        )
+    }
+
+    /// The same with other settings.
+    pub(super) fn configured(
+        seed: u64,
+        me: UniqueAddress,
+        config: Config,
+        authentication: Authentication,
+        change: impl FnOnce(&mut LinkLimits),
+    ) -> Self {
+        let config = config.validate().unwrap();
         let mut limits = LinkLimits::default();
         change(&mut limits);
         let mut parts = Parts {
@@ -215,7 +234,7 @@ impl Bench {
     }
 
     pub(super) fn heard(&mut self) -> Vec<Heard> {
-        std::mem::take(&mut self.pump.node.heard)
+        std::mem::take(&mut self.pump.linked.node.heard)
     }
 
     pub(super) fn send(&mut self, to: &UniqueAddress, message: Message) {
@@ -224,7 +243,7 @@ impl Bench {
     }
 
     pub(super) fn says(&mut self, effect: Effect) {
-        self.pump.node.says.push_back(effect);
+        self.pump.linked.node.says.push_back(effect);
         self.pump.drive_node();
     }
 
@@ -393,7 +412,12 @@ fn a_node_that_halts_writes_what_waits_and_closes() {
     let link = bench.dial();
     bench.answer(link, &peer());
     bench.send(&peer(), heartbeat(peer()));
-    bench.pump.node.says.push_back(Effect::Halt(HaltReason::Left));
+    bench
+        .pump
+        .linked
+        .node
+        .says
+        .push_back(Effect::Halt(HaltReason::Left));
     let actions = bench.actions();
     let wrote = actions
         .iter()
@@ -486,7 +510,7 @@ fn i_43_what_found_no_room_comes_back_before_what_peers_sent_is_read() {
     bench.heard();
     let kept = LinkLimits::default().user_queue_messages_max as u64;
     let refused = limits::FEEDBACK_PER_TURN as u64 + 10;
-    bench.pump.node.says.extend((0..kept + refused).map(offer));
+    bench.pump.linked.node.says.extend((0..kept + refused).map(offer));
     for _ in 0..3 {
         bench.pump.flush();
         bench.pump.read_users(1);
