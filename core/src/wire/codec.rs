@@ -70,11 +70,11 @@ impl Encoder {
     fn put_body(&mut self, message: &Message, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
         match message {
             Message::Membership(msg) => membership::put(msg, limits, &mut self.packer, out),
-            Message::Detector(msg) => detector::put(msg, out),
+            Message::Detector(msg) => detector::put(msg, limits, out),
             Message::Sharding(msg) => sharding::put(msg, limits, out),
             Message::Ddata(msg) => ddata::put(msg, out),
-            Message::Singleton(msg) => singleton::put(msg, out),
-            Message::Journal(msg) => journal::put(msg, out),
+            Message::Singleton(msg) => singleton::put(msg, limits, out),
+            Message::Journal(msg) => journal::put(msg, limits, out),
         }
     }
 }

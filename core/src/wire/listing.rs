@@ -8,10 +8,12 @@
 
 use alloc::vec::Vec;
 
+use super::declare::Form;
 use super::entity::{ID_BYTES_MIN, put_id, read_id};
-use super::sharding::{NODE_BYTES_MIN, put_shard, put_shards, read_shard, read_shards};
+use super::sharding::{Shards, put_shard, read_shard};
 use crate::bytes::{Reader, WireError, put_node};
 use crate::config::Limits;
+use crate::ident::UniqueAddress;
 use crate::sharding::protocol::survey::{EntityPosition, Listed, ShardHomes};
 use crate::sharding::state::ids::{EntityId, ShardId};
 
@@ -86,7 +88,7 @@ pub(super) fn put(listed: &Listed, limits: &Limits, out: &mut Vec<u8>) -> Result
     put_count(listed.homes.len(), "homes", out)?;
     for (node, shards) in &listed.homes {
         put_node(out, node)?;
-        put_shards(shards, out)?;
+        Shards::put(shards, "", limits, out)?;
     }
     listed.homes_up_to.map_or(Ok(()), |shard| put_shard(shard, out))
 }
@@ -140,10 +142,10 @@ fn read_listed(reader: &mut Reader<'_>) -> Result<Vec<(ShardId, Vec<EntityId>)>,
 }
 
 fn read_homes(reader: &mut Reader<'_>) -> Result<ShardHomes, WireError> {
-    let count = read_count(reader, NODE_BYTES_MIN, "homes")?;
+    let count = read_count(reader, <UniqueAddress as Form<_>>::BYTES_MIN, "homes")?;
     let mut homes = Vec::with_capacity(count);
     for _ in 0..count {
-        homes.push((reader.node()?, read_shards(reader)?));
+        homes.push((reader.node()?, Shards::read(reader, "")?));
     }
     Ok(homes)
 }

@@ -3,6 +3,7 @@
 
 mod codec;
 mod ddata;
+mod declare;
 mod deflate;
 mod detector;
 mod entity;

@@ -10,15 +10,16 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::sharding::{put_term, read_term};
+use super::declare::Form;
 use crate::bytes::WireError;
 use crate::bytes::{Reader, put_text};
+use crate::config::Limits;
 use crate::ident::Role;
 use crate::sharding::protocol::registry::{
     Announced, Fields, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistryMsg, Verdict,
 };
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
-use crate::sharding::state::ids::KindId;
+use crate::sharding::state::ids::{KindId, Term};
 use crate::sharding::state::remember::RememberStore;
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::{Hosting, SingletonFields};
@@ -47,7 +48,7 @@ const REMEMBERS_NOBODY: u8 = 0;
 const IN_DATA: u8 = 1;
 const IN_EVENTS: u8 = 2;
 
-pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn put(message: &RegistryMsg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
     match message {
         RegistryMsg::Announce { round, all } => {
             out.push(ANNOUNCE);
@@ -60,7 +61,8 @@ pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireEr
             round,
             verdicts,
         } => {
-            put_term(VERDICTS, term, out)?;
+            out.push(VERDICTS);
+            Term::put(term, "", limits, out)?;
             out.extend_from_slice(&round.to_le_bytes());
             put_count(verdicts.len(), out)?;
             verdicts.iter().try_for_each(|(id, verdict)| {
@@ -68,7 +70,10 @@ pub(super) fn put(message: &RegistryMsg, out: &mut Vec<u8>) -> Result<(), WireEr
                 put_verdict(verdict, out)
             })
         }
-        RegistryMsg::Query { term } => put_term(QUERY, term, out),
+        RegistryMsg::Query { term } => {
+            out.push(QUERY);
+            Term::put(term, "", limits, out)
+        }
     }
 }
 
@@ -82,7 +87,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RegistryMsg, WireError> {
             Ok(RegistryMsg::Announce { round, all })
         }
         VERDICTS => {
-            let term = read_term(reader)?;
+            let term = Term::read(reader, "")?;
             let round = reader.u32()?;
             let count = read_count(reader)?;
             let verdicts = (0..count).map(|_| read_judged(reader));
@@ -94,7 +99,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RegistryMsg, WireError> {
             })
         }
         QUERY => Ok(RegistryMsg::Query {
-            term: read_term(reader)?,
+            term: Term::read(reader, "")?,
         }),
         _ => Err(WireError::Malformed {
             what: "registry message",

@@ -8,11 +8,12 @@
 
 use alloc::vec::Vec;
 
+use super::declare::Form;
+use super::listing;
 use super::sharding::{put_shard, read_shard};
-use super::{listing, placement};
 use crate::bytes::{Reader, WireError};
 use crate::config::Limits;
-use crate::sharding::protocol::survey::{RegionCounts, SurveyMsg};
+use crate::sharding::protocol::survey::{Placement, RegionCounts, SurveyMsg};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 
 const QUERY: u8 = 1;
@@ -54,7 +55,7 @@ pub(super) fn put(message: &SurveyMsg, limits: &Limits, out: &mut Vec<u8>) -> Re
             out.push(u8::from(placement.is_some()));
             placement
                 .as_ref()
-                .map_or(Ok(()), |placement| placement::put(placement, out))
+                .map_or(Ok(()), |placement| Placement::put(placement, "", limits, out))
         }
         SurveyMsg::List {
             id,
@@ -101,7 +102,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<SurveyMsg, WireError> {
         }),
         THERE => {
             let placement = match reader.bool("placement")? {
-                true => Some(placement::read(reader)?),
+                true => Some(Placement::read(reader, "")?),
                 false => None,
             };
             Ok(SurveyMsg::There { id, placement })

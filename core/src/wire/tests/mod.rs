@@ -1,5 +1,6 @@
 //! Samples of every message, and their way to bytes and back.
 
+mod declared;
 mod frames;
 mod golden;
 mod handshakes;

@@ -37,7 +37,7 @@ fn as_many_decisions_are_told_as_a_coordinator_remembers() {
     let most = all(DECISIONS_MAX);
     assert_eq!(heard(&sent(most.clone(), &Limits::default()).unwrap()), most);
     let too_many = sent(all(DECISIONS_MAX + 1), &Limits::default());
-    assert_eq!(too_many, Err(WireError::Unencodable { what: "decisions" }));
+    assert_eq!(too_many, Err(WireError::Unencodable { what: "decided" }));
 }
 
 #[test]
@@ -56,9 +56,7 @@ fn what_nobody_says_is_refused() {
     assert!(read(&[&[1][..], &unanswered].concat()).is_ok());
     assert_eq!(
         read(&[&[9][..], &unanswered.repeat(9)].concat()),
-        Err(WireError::Malformed {
-            what: "count of decisions"
-        })
+        Err(WireError::LimitExceeded { what: "decided" })
     );
     let address = [&[1, b'a'][..], &7_u16.to_le_bytes()].concat();
     for (why, is_known) in [(0, false), (1, true), (12, true), (13, false)] {
