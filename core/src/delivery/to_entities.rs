@@ -455,6 +455,18 @@ mod tests {
     }
 
     #[test]
+    fn an_entity_that_has_confirmed_nothing_yet_is_waited_for() {
+        let mut to = new(ToEntitiesSettings::default());
+        let mut out = Vec::new();
+        to.on_message(at(0), "a", payload("1"), &mut out).unwrap();
+        to.on_request(at(0), &"a", request(1, 10), &mut out);
+        to.on_message(at(0), "a", payload("2"), &mut out).unwrap();
+        out.clear();
+        to.on_timer(at(9), &mut out);
+        assert_eq!(sent(&out), []);
+    }
+
+    #[test]
     fn an_entity_that_confirms_nothing_gets_the_first_again_and_an_unused_one_is_forgotten() {
         let mut to = new(ToEntitiesSettings::default());
         let mut out = Vec::new();

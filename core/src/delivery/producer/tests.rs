@@ -139,6 +139,23 @@ fn s_241_what_the_consumer_misses_is_sent_again_and_one_answer_confirms_all_of_i
 }
 
 #[test]
+fn a_request_that_confirms_what_was_never_sent_or_that_comes_before_a_consumer_changes_nothing() {
+    let mut under = Under::begun();
+    under.give(2);
+    for confirmed in [3, 9, u64::MAX] {
+        assert_eq!(under.request(confirmed, u64::MAX), []);
+        assert_eq!(under.producer.unconfirmed().count(), 1);
+    }
+    assert_eq!(under.request(2, 10), [confirmed(2)], "it is confirmed as ever");
+    let mut under = Under {
+        producer: Producer::recover(A, ProducerSettings::default(), 0, [stored(1)]).unwrap(),
+        now: under.now,
+    };
+    assert_eq!(under.request(0, 10), [], "nobody is there yet");
+    assert_eq!(under.consumer(), [sends(1, true)]);
+}
+
+#[test]
 fn s_242_a_new_consumer_gets_the_first_unconfirmed_until_it_asks() {
     let mut under = Under::begun();
     under.give(2);

@@ -7,9 +7,12 @@ use super::world::{MARGIN, World, secs};
 use crate::effect::{Answer, Effect, SingletonAnswer};
 use crate::fixture::{Fixture, node};
 use crate::membership::state::member::Status;
+use crate::message::Message;
+use crate::sharding::protocol::AskReply;
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::Payload;
 use crate::singleton::asks::Asks;
-use crate::singleton::protocol::Body;
+use crate::singleton::protocol::{Body, Delivery, Msg, Statement};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
 
@@ -227,4 +230,33 @@ fn a_message_larger_than_the_whole_buffer_is_refused_and_pushes_nothing_out() {
         (world.answered(small), world.stats(0).messages_pushed_out),
         (None, 0)
     );
+}
+
+#[test]
+fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_a_link() {
+    let delivery = Delivery {
+        singleton: SingletonId::of("billing"),
+        token: Token::new(1, 1),
+        ask: None,
+        payload: Payload::from(b"seven b".as_slice()),
+    };
+    let reply = |result| AskReply {
+        id: 1,
+        to: node("a", 1),
+        result,
+    };
+    let statement = Statement {
+        singleton: SingletonId::of("billing"),
+        to: node("a", 1),
+        epoch: 1,
+        body: Body::Identify,
+    };
+    let bytes = [
+        Msg::Delivery(delivery),
+        Msg::Reply(reply(Ok(Payload::from(b"four".as_slice())))),
+        Msg::Reply(reply(Err(AskFailure::PeerLost))),
+        Msg::Statement(statement),
+    ]
+    .map(|msg| Message::Singleton(msg).payload_bytes());
+    assert_eq!(bytes, [7, 4, 0, 0]);
 }
