@@ -116,3 +116,39 @@ impl Authentication for Plaintext {
         Err("it has proved nothing that could be checked again".into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is believed until then.
+    struct Until(u64);
+
+    impl Authentication for Until {
+        fn covers(&self, _: Option<&Identity>, _: &Address) -> Result<(), RejectReason> {
+            Ok(())
+        }
+
+        fn believes(&self, _: Option<&Identity>, _: End, _: &Address, unix_ms: u64) -> Result<(), String> {
+            if unix_ms < self.0 {
+                Ok(())
+            } else {
+                Err("over".into())
+            }
+        }
+    }
+
+    #[test]
+    fn what_ends_before_the_next_look_is_looked_at_again_before_it_ends() {
+        let address = Address::new("h", 1).unwrap();
+        let holds = |until: u64, pause: u64| {
+            let pause = Duration::from_secs(pause);
+            Until(until).holds_for(None, End::Dialer, &address, 1_000, pause)
+        };
+        assert_eq!(holds(100_000, 60), Ok(Duration::from_secs(60)));
+        assert_eq!(holds(12_000, 60), Ok(Duration::from_millis(7_500)));
+        assert_eq!(holds(1_001, 60), Ok(LOOK_MIN), "it is over within a second");
+        assert_eq!(holds(100_000, 0), Ok(LOOK_MIN));
+        assert_eq!(holds(1_000, 60), Err("over".into()));
+    }
+}

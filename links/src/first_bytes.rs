@@ -76,4 +76,19 @@ mod tests {
             assert_eq!(told, (noise, tls, alert), "{bytes:?}");
         }
     }
+    #[test]
+    fn what_may_still_become_a_nodes_first_words_is_read_on() {
+        for (bytes, may_be) in [
+            (&b""[..], true),
+            (b"Q", true),
+            (b"Qrn1", true),
+            (&HANDSHAKE_MAGIC, true),
+            (&HANDSHAKE_MAGIC[..1], true),
+            (&[22, 3, 1], true),
+            (b"GET ", false),
+            (&[22, 4], false),
+        ] {
+            assert_eq!(may_be_node(bytes), may_be, "{bytes:?}");
+        }
+    }
 }

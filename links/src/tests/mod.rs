@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, HaltReason, Output};
-use quorate_core::event::{Event, SeedCause};
+use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{DropReason, Input, LinkEvent, Target};
 use quorate_core::membership::gossip::Gossip;
@@ -1164,4 +1164,42 @@ fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_non
     }
     assert!((100..128).contains(&links), "{links}");
     assert_eq!(bench.links.stats().refused_too_many, 1);
+}
+
+#[test]
+fn what_came_of_a_seeds_dial_is_said_until_a_control_link_to_it_is_open() {
+    let cause = |bench: &mut Bench| {
+        let seeds = vec![SeedFailure {
+            seed: peer().address().clone(),
+            cause: SeedCause::NoAnswer,
+        }];
+        let reason = JoinFailure::NoSeedAnswered { attempt: 1, seeds };
+        let event = Event::Membership(MembershipEvent::JoinFailed { reason });
+        let told = bench.links.perform(&bench.node.view, Effect::Notify(event));
+        let Some(Effect::Notify(Event::Membership(MembershipEvent::JoinFailed {
+            reason: JoinFailure::NoSeedAnswered { seeds, .. },
+        }))) = told
+        else {
+            panic!("{told:?}")
+        };
+        seeds[0].cause.clone()
+    };
+    let mut bench = Bench::new();
+    assert_eq!(cause(&mut bench), SeedCause::NoAnswer, "nothing was dialed");
+    bench.send(&peer(), heartbeat(peer()));
+    let control = bench.dial();
+    bench.fail_dial(control);
+    assert_eq!(cause(&mut bench), SeedCause::Refused);
+    bench.send(&peer(), entity(1));
+    let user = bench.dial();
+    bench.answer(user, &peer());
+    assert_eq!(
+        cause(&mut bench),
+        SeedCause::Refused,
+        "joining needs another link"
+    );
+    bench.pass(1_300);
+    let control = bench.dial();
+    bench.answer(control, &peer());
+    assert_eq!(cause(&mut bench), SeedCause::NoAnswer);
 }

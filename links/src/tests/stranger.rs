@@ -4,15 +4,21 @@
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use quorate_core::ident::{Roles, UniqueAddress};
+use quorate_core::config::Config;
+use quorate_core::ident::{ClusterName, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::message::{Join, Lane, MembershipMsg, Message};
+use quorate_core::node::Node;
+use quorate_core::time::Now;
 use quorate_core::wire::handshake::LinkKind;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
 
 use super::bulk::frame_on;
 use super::{Bench, Heard, aborts, entity, frame, gossip_header, heartbeat, me, node, peer};
 use crate::budget::LINK_BYTES;
 use crate::order::{LinkId, Order};
+use crate::recipient::Recipient;
 
 /// The defaults.
 const PENDING_MAX: u64 = 512;
@@ -285,6 +291,40 @@ fn what_a_stranger_says_to_entities_is_never_read_and_ends_with_its_link() {
     bench.pass(5_000);
     assert!(aborts(&bench.actions(), link));
     assert!(bench.heard().is_empty());
+}
+
+#[test]
+fn whom_a_joiner_turned_to_may_stay_and_another_stranger_goes() {
+    for turned_to in [true, false] {
+        let mut bench = Bench::new();
+        with_strangers(&mut bench, 1..2);
+        if turned_to {
+            bench.send(&stranger(1), heartbeat(stranger(1)));
+            let link = bench.dial();
+            bench.answer(link, &stranger(1));
+        }
+        let link = bench.greeted(stranger(1), HOME, LinkKind::User).unwrap();
+        bench.actions();
+        bench.pass(5_000);
+        assert_eq!(aborts(&bench.actions(), link), !turned_to);
+    }
+}
+
+#[test]
+fn a_node_hears_as_a_recipient_what_it_hears_otherwise() {
+    let config = Config::lan(ClusterName::new("c").unwrap()).validate().unwrap();
+    let node = Node::new(config, me(), ChaCha8Rng::seed_from_u64(1), Now::default());
+    let kinds = [
+        MembershipMsg::JOIN,
+        MembershipMsg::INIT_JOIN,
+        MembershipMsg::WELCOME,
+    ];
+    let heard = kinds.map(|tag| {
+        let heard = node.hears(&peer(), tag.kind);
+        assert_eq!(Recipient::hears(&node, &peer(), tag.kind), heard, "{tag:?}");
+        heard
+    });
+    assert!(heard.contains(&true), "{heard:?}");
 }
 
 #[test]

@@ -10,9 +10,12 @@ use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::{Member, Status};
-use quorate_core::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
+use quorate_core::message::{AskTicket, EntityEnvelope, Message, ShardingMsg, SingletonMsg};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
+use quorate_core::singleton::protocol::Delivery;
+use quorate_core::singleton::state::SingletonId;
+use quorate_core::token::Token;
 use quorate_core::wire::handshake::LinkKind;
 
 use super::{Bench, Heard, heartbeat, me, node, peer};
@@ -96,6 +99,53 @@ fn i_44_asks_of_a_killed_peer_come_back_unsent_whichever_link_gives_up_first() {
         bench.flush();
     }
     assert_eq!(back_before_down(&bench.heard()), (1_000, 0));
+}
+
+#[test]
+fn i_44_asks_of_singletons_come_back_as_well_and_those_of_others_are_not_told_of_here() {
+    let to_singleton = |asker| {
+        Message::Singleton(SingletonMsg::Delivery(Delivery {
+            singleton: SingletonId::of("billing"),
+            token: Token::new(1, 1),
+            ask: Some(AskTicket {
+                ask: AskRef { asker, id: 1 },
+                remaining_ms: 5_000,
+                chain: AskChain::default(),
+            }),
+            payload: alloc::vec![7; 10].into(),
+        }))
+    };
+    let mut bench = Bench::new();
+    for asker in [me(), node(3, 3), me()] {
+        bench.send(&peer(), to_singleton(asker));
+    }
+    bench.dial();
+    bench.send(&peer(), heartbeat(peer()));
+    let mut control = bench.dial();
+    for attempt in 1..=3 {
+        bench.fail_dial(control);
+        if attempt < 3 {
+            bench.pass(1_300);
+            control = bench.dial();
+        }
+    }
+    while bench.has_work() {
+        bench.flush();
+    }
+    let heard = bench.heard();
+    let down = Heard::Link(LinkEvent::Down { peer: peer() });
+    let at = heard
+        .iter()
+        .position(|heard| *heard == down)
+        .expect("the peer is lost");
+    let askers = heard[..at].iter().filter_map(|heard| match heard {
+        Heard::Link(LinkEvent::Dropped {
+            message: Message::Singleton(SingletonMsg::Delivery(delivery)),
+            ..
+        }) => delivery.ask.as_ref().map(|ticket| ticket.ask.asker.clone()),
+        _ => None,
+    });
+    assert_eq!(askers.collect::<alloc::vec::Vec<_>>(), [me(), me()]);
 }
 
 #[test]
