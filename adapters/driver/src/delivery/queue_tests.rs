@@ -173,3 +173,28 @@ fn s_1_14_a_producer_of_a_queue_that_is_nearly_full_has_all_its_messages_written
     }
     assert_eq!(unconfirmed(&shared), [296, 297, 298, 299]);
 }
+
+#[test]
+fn s_1_14_a_log_that_has_an_end_is_not_waited_for_when_it_is_full() {
+    let shared = node();
+    let queue = open(&shared);
+    let (entries, written) = async_channel::unbounded();
+    for seq in 0..2 {
+        let payload = Bytes(vec![7; LOG_BYTES_MAX / 8 * 5].into());
+        let entity = b"e".to_vec();
+        entries.try_send(Entry::Sent { seq, entity, payload }).unwrap();
+    }
+    entries.close();
+    let inbox = super::orders::Inbox::default();
+    let settings = ProducerSettings::default();
+    block_on(queue.run(written, &inbox, &shared.background, &settings));
+    let said: Vec<_> = std::iter::from_fn(|| inbox.take()).collect();
+    let [
+        super::orders::Said::Stored(0),
+        ..,
+        super::orders::Said::StoreFailed,
+    ] = said[..]
+    else {
+        panic!("{} answers", said.len())
+    };
+}

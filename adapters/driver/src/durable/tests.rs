@@ -331,6 +331,35 @@ fn s_10_7_what_another_owner_has_written_since_a_log_was_opened_is_not_applied()
 }
 
 #[test]
+fn s_10_7_a_snapshot_of_a_later_owner_is_not_taken_for_what_was_opened() {
+    let stores = SharedMemoryStore::new();
+    let ((here, plan), (there, _)) = (node(&stores), node(&stores));
+    let every_two = Retention::snapshot_every(2);
+    let mut first = counter_with(&there, every_two);
+    for _ in 0..2 {
+        first.ask(&Command::Add(1)).unwrap();
+    }
+    first.drain();
+    let intrusion = move || {
+        let mut next = counter_with(&there, every_two);
+        for _ in 0..2 {
+            next.ask(&Command::Add(10)).unwrap();
+        }
+        next.drain();
+    };
+    *lock(&plan.intrusion) = Some(("read snapshot", Box::new(intrusion)));
+    let mut this = counter_with(&here, every_two);
+    let answer = this.ask(&Command::Read);
+    assert!(
+        answer == failed(DurableFailure::Fenced) || matches!(answer, Ok((22, 4, ..))),
+        "{answer:?}"
+    );
+    this.kill();
+    let (value, events, ..) = counter_with(&here, every_two).ask(&Command::Read).unwrap();
+    assert_eq!((value, events), (22, 4));
+}
+
+#[test]
 fn s_10_7_of_two_owners_the_stale_one_is_refused_and_stops() {
     let stores = SharedMemoryStore::new();
     let ((here, plan), (there, _)) = (node(&stores), node(&stores));

@@ -236,6 +236,18 @@ mod tests {
     }
 
     #[test]
+    fn the_time_without_a_message_goes_on_when_the_last_timer_is_gone() {
+        let timers = Timers::default();
+        timers.watch_idle(Some(Duration::from_millis(10)), at(0));
+        timers.start("a".into(), at(5), once(1));
+        assert_eq!(numbers(&timers, 5), [Some(1)]);
+        timers.start("a".into(), at(9), once(2));
+        assert!(timers.cancel("a"));
+        assert_eq!(next(&timers), Some(at(10)));
+        assert_eq!(numbers(&timers, 10), [None]);
+    }
+
+    #[test]
     fn there_are_no_more_than_there_may_be() {
         let timers = Timers::default();
         for number in 0..TIMERS_MAX {

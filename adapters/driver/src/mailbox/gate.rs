@@ -144,4 +144,34 @@ mod tests {
         gate.beat();
         assert_eq!(poll(&gate), Poll::Ready(()));
     }
+    #[derive(Default)]
+    struct Woken(AtomicU64);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn s_8_5_who_waits_for_a_silent_loop_is_woken_by_it_unless_the_node_is_in_doubt() {
+        let micros = Arc::new(AtomicU64::new(0));
+        let clock = Arc::clone(&micros);
+        let now = move || Instant::from_micros(clock.load(Ordering::SeqCst));
+        let gate = Gate::new(Duration::from_millis(20), now);
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        micros.store(30_000, Ordering::SeqCst);
+        assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Pending);
+        gate.hold();
+        gate.beat();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0, "it may not begin");
+        gate.release();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        micros.store(60_000, Ordering::SeqCst);
+        assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Pending);
+        gate.beat();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+        assert_eq!(gate.poll(&Context::from_waker(&waker)), Poll::Ready(()));
+    }
 }

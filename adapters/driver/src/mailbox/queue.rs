@@ -338,6 +338,47 @@ mod tests {
     }
 
     #[test]
+    fn room_is_said_by_whoever_brings_the_bytes_below_their_bound_also_from_exactly_there() {
+        let (mailbox, budget) = (Mailbox::default(), Budget::new(2 * DELIVERY_BYTES, 1_000));
+        for _ in 0..3 {
+            assert!(mailbox.push(delivery(0), &budget).is_ok());
+        }
+        let mut made_room = || {
+            let next = mailbox.poll_next(&Context::from_waker(Waker::noop()), &budget);
+            assert!(matches!(next, Poll::Ready(Some(_))));
+            let Poll::Ready(Some((_, made_room))) = next else {
+                return (false, budget.has_room());
+            };
+            (made_room, budget.has_room())
+        };
+        assert_eq!(made_room(), (false, false), "as much is left as may wait");
+        assert_eq!(made_room(), (true, true));
+        assert_eq!(made_room(), (false, true), "it was said");
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn an_entity_that_waits_for_something_else_hears_that_it_is_to_end() {
+        let (mailbox, woken) = (Mailbox::default(), Arc::new(Woken::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = Context::from_waker(&waker);
+        assert_eq!(mailbox.poll_ending(&cx), Poll::Pending);
+        mailbox.drain();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(mailbox.poll_ending(&cx), Poll::Ready(true));
+        mailbox.stop();
+        assert_eq!(mailbox.poll_ending(&cx), Poll::Ready(false));
+    }
+
+    #[test]
     fn the_last_message_comes_when_the_entity_is_told_to_stop_and_nothing_else_waits() {
         let budget = Budget::default();
         let mailbox = Mailbox::default();

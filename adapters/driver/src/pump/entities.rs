@@ -222,3 +222,77 @@ impl std::fmt::Debug for Entities {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::pin::Pin;
+
+    use quorate_core::sharding::chain::AskChain;
+    use quorate_core::sharding::errors::AskFailure;
+    use quorate_core::sharding::ids::Payload;
+
+    use super::*;
+
+    struct Idle;
+
+    impl Starter for Idle {
+        fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            drop(start);
+            Box::pin(ready(()))
+        }
+    }
+
+    const fn slot(generation: u32) -> Slot {
+        Slot { index: 0, generation }
+    }
+
+    fn start(entities: &mut Entities, generation: u32) -> bool {
+        let order = EntityOrder::Start {
+            slot: slot(generation),
+            kind: KindId::of("k"),
+            shard: ShardId(0),
+            entity: EntityId::from("e"),
+            token: PlacementToken::default(),
+        };
+        matches!(entities.order(order), Ok(Some(_)))
+    }
+
+    #[test]
+    fn a_kind_that_is_registered_again_as_a_proxy_is_started_as_before() {
+        let mut entities = Entities::new(Arc::default());
+        let name = Arc::from("k");
+        assert_eq!(entities.register(&name, None, None), Some(KindId::of("k")));
+        assert!(!start(&mut entities, 1), "nobody knows how to make it");
+        assert_eq!(entities.register(&name, Some(Arc::new(Idle)), None), None);
+        assert_eq!(entities.register(&name, None, None), None);
+        assert!(start(&mut entities, 2));
+    }
+
+    #[test]
+    fn what_is_for_an_entity_that_has_ended_does_not_reach_the_next_in_its_place() {
+        let mut entities = Entities::new(Arc::default());
+        entities.register(&Arc::from("k"), Some(Arc::new(Idle)), None);
+        assert!(start(&mut entities, 1));
+        entities.stopped(slot(1));
+        assert!(start(&mut entities, 2));
+        entities.stopped(slot(1));
+        assert_eq!(entities.live(), 1, "that was said before");
+        for (generation, is_there) in [(1, false), (2, true), (3, false)] {
+            let deliver = EntityOrder::Deliver {
+                slot: slot(generation),
+                payload: Payload::from([7]),
+                reply_to: None,
+                deadline: None,
+                chain: AskChain::default(),
+            };
+            match entities.order(deliver) {
+                Ok(None) => assert!(is_there, "{generation}"),
+                Err(EntityReport::Refused { reason, .. }) => {
+                    assert_eq!((is_there, reason), (false, AskFailure::EntityStoppedUnhandled));
+                }
+                other => panic!("{:?}", other.err()),
+            }
+        }
+    }
+}

@@ -23,10 +23,15 @@ struct Moody {
 const FAILS: u8 = 1;
 const LOSES: u8 = 2;
 const HANGS: u8 = 3;
+const GRANTS_LATE: u8 = 4;
 
 impl LeaseKeeper for Moody {
     fn acquire(&self, name: &str, owner: &UniqueAddress, time_to_live: Duration) -> io::Result<Option<u64>> {
-        self.inner.acquire(name, owner, time_to_live)
+        let granted = self.inner.acquire(name, owner, time_to_live);
+        if self.mood.load(Ordering::SeqCst) == GRANTS_LATE {
+            thread::sleep(time_to_live);
+        }
+        granted
     }
 
     fn renew(&self, name: &str, owner: &UniqueAddress, token: u64) -> io::Result<bool> {
@@ -172,6 +177,37 @@ fn i_26_a_lease_is_lost_in_time_although_its_keeper_hangs_and_stays_lost_when_it
     leases.order(Owner::Singleton, acquire(1));
     assert!(matches!(heard(&leases).1.outcome, LeaseOutcome::Granted { .. }));
     assert!(leases.safe_for().is_some());
+}
+
+#[test]
+fn i_26_what_is_granted_when_its_time_is_over_is_not_had() {
+    let keeper = Arc::new(Moody::default());
+    keeper.mood.store(GRANTS_LATE, Ordering::SeqCst);
+    let mut leases = start(&keeper);
+    leases.order(Owner::Resolver, acquire(1));
+    assert_eq!(heard(&leases).1.outcome, LeaseOutcome::Denied);
+    assert_eq!(leases.safe_for(), None);
+}
+
+#[test]
+fn i_26_of_several_leases_the_first_that_ends_is_looked_at() {
+    let keeper = Arc::new(Moody::default());
+    let mut leases = start(&keeper);
+    for (name, time_to_live) in [("long", LIMIT), ("sbr", TTL), ("longer", 2 * LIMIT)] {
+        let (name, owner) = (LeaseName::from(name), owner(1));
+        let order = LeaseOrder::Acquire {
+            name,
+            owner,
+            time_to_live,
+        };
+        leases.order(Owner::Singleton, order);
+        assert!(matches!(heard(&leases).1.outcome, LeaseOutcome::Granted { .. }));
+    }
+    assert!(leases.safe_for().is_some_and(|left| left <= TTL));
+    keeper.mood.store(HANGS, Ordering::SeqCst);
+    let lost = heard(&leases).1;
+    keeper.mood.store(0, Ordering::SeqCst);
+    assert_eq!(lost, report("sbr".into(), LeaseOutcome::Lost));
 }
 
 #[test]

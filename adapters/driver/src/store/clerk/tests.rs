@@ -22,6 +22,8 @@ enum Mood {
     Panic,
     Forget,
     FullBeyond(usize),
+    /// Full for several, and for one alone it fails.
+    FullThenFail,
 }
 
 /// What the test sees and sets.
@@ -72,6 +74,11 @@ impl Store for Moody {
                 Err(StoreFault::Full(io::Error::other("full")))
             }
             Mood::FullBeyond(_) => self.inner.commit(orders),
+            Mood::FullThenFail if orders.len() > 1 => Err(StoreFault::Full(io::Error::other("full"))),
+            Mood::FullThenFail => {
+                *lock(&self.control.mood) = Mood::Good;
+                Err(StoreFault::Failed(io::Error::other("fsync")))
+            }
         }
     }
 }
@@ -239,6 +246,41 @@ fn i_82_a_full_store_refuses_what_does_not_fit_and_nothing_else() {
     ask(&stores, put(4, 1_000));
     assert_eq!(answer(&stores), (4, Ok(StoreAnswer::Written)));
     assert_eq!(control.opened.load(Ordering::SeqCst), 1, "it stayed open");
+}
+
+#[test]
+fn i_81_one_that_fails_while_its_orders_are_done_one_by_one_is_asked_for_none_of_the_others() {
+    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    *lock(&control.mood) = Mood::FullThenFail;
+    for id in 1..=3 {
+        ask(&stores, put(id, 1));
+    }
+    let outcomes: Vec<Outcome> = (0..4).map(|_| answer(&stores).1).collect();
+    let expected = [
+        Ok(StoreAnswer::Written),
+        Err(StoreError::OutcomeUnknown),
+        Err(StoreError::Unavailable),
+        Err(StoreError::Unavailable),
+    ];
+    assert_eq!(outcomes, expected);
+    assert_eq!(*lock(&control.groups), [1, 3, 1]);
+}
+
+#[test]
+fn what_is_large_together_becomes_durable_in_several_groups() {
+    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    ask(&stores, put(0, 1));
+    until(|| !lock(&control.groups).is_empty());
+    *lock(&control.mood) = Mood::Good;
+    for id in 1..=5 {
+        ask(&stores, put(id, BYTES_PER_COMMIT_MAX / 2 - 1_000));
+    }
+    for id in 0..=5 {
+        assert_eq!(answer(&stores), (id, Ok(StoreAnswer::Written)));
+    }
+    assert_eq!(*lock(&control.groups), [1, 2, 2, 1]);
 }
 
 #[test]
