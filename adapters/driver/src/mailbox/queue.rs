@@ -343,7 +343,7 @@ mod tests {
         for _ in 0..3 {
             assert!(mailbox.push(delivery(0), &budget).is_ok());
         }
-        let mut made_room = || {
+        let made_room = || {
             let next = mailbox.poll_next(&Context::from_waker(Waker::noop()), &budget);
             assert!(matches!(next, Poll::Ready(Some(_))));
             let Poll::Ready(Some((_, made_room))) = next else {
