@@ -269,7 +269,7 @@ fn all_sources() -> String {
         }
     }
     let mut text = String::new();
-    for folder in ["core/src", "adapters", "tests/tests"] {
+    for folder in ["core/src", "adapters", "tests/tests", "tests/driver"] {
         collect(&root().join(folder), &mut text);
     }
     text

@@ -117,7 +117,13 @@ fn i_100_every_number_that_only_grows_has_a_row_with_its_bounds_and_a_test() {
     let text = read("docs/limits.md");
     let rows = between(&text, "<!-- numbers: checked", "<!-- end of numbers -->");
     let mut tests = BTreeSet::new();
-    for folder in ["core/src", "links", "adapters/driver/src", "tests/tests"] {
+    for folder in [
+        "core/src",
+        "links",
+        "adapters/driver/src",
+        "tests/tests",
+        "tests/driver",
+    ] {
         tests_below(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder),
             &mut tests,

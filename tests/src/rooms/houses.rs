@@ -73,15 +73,7 @@ pub const CORE: House = House {
         &["explain", "node", "router"],
     ],
     inner_rooms: &["crdt", "protocol", "state"],
-    circles: &[&[
-        "wire::entity",
-        "wire::listing",
-        "wire::registry",
-        "wire::sharding",
-        "wire::stop",
-        "wire::survey",
-        "wire::watch",
-    ]],
+    circles: &[&["wire::entity", "wire::listing", "wire::sharding", "wire::survey"]],
 };
 
 /// The links.

@@ -164,11 +164,12 @@ impl Conflict {
         sim.faults.add(FaultKind::Conflict);
         sim.fact(second, format_args!("is told to host {:?} as well", cast.shard));
         let from = sim.processes[cast.coordinator as usize].me.clone();
-        // Below the home's, or above every one that was given: whoever has the lower one has to stop, and takes its time for that.
+        // Below the home's, or above every one that was given, as far as a coordinator believes: whoever has the lower one has to stop, and
+        // takes its time for that.
         let (token, stuck) = if self.chance.per_mille(500) {
-            (Token::NONE, second)
+            (Token::new(0, 1), second)
         } else {
-            (Token::new(u64::from(u32::MAX), 1), home)
+            (Token::new(u64::from(cast.term.up_number.get()), 1 << 12), home)
         };
         let body = ShardingBody::HostShard {
             term: cast.term.clone(),
