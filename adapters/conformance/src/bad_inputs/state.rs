@@ -66,6 +66,8 @@ impl StateColumns {
         count(&mut out, self.tombstones.len());
         count(&mut out, 0);
         count(&mut out, self.clock.len());
+        // Nobody is gone, and there is no other information.
+        count(&mut out, 0);
         count(&mut out, 0);
         out.extend(self.records_claimed.unwrap_or(0).to_le_bytes());
         out.extend(0_u64.to_le_bytes());
