@@ -150,6 +150,15 @@ impl Sharding {
 
     /// A message to an entity comes from another node.
     fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
+        // Who asks sends its messages itself, so that nobody answers an ask in another one's name (B-48).
+        if envelope
+            .ask
+            .as_ref()
+            .is_some_and(|ticket| ticket.ask.asker != *from)
+        {
+            let what = "an ask of another node";
+            return cx.reject(from, Rejection::Unexpected { what });
+        }
         cx.counters().entity_messages_accepted += 1;
         if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
             cx.reject(from, rejection);
@@ -173,7 +182,10 @@ impl Sharding {
     fn on_hand_back(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
         if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
             cx.reject(from, rejection);
-            fail(cx, &mut self.asks, envelope, reason);
+            let asked = envelope.ask.as_ref().map(|ticket| &ticket.ask);
+            if asked.is_none_or(|ask| ask.asker == *cx.me() && self.asks.take_back(ask.id, from).is_ok()) {
+                fail(cx, &mut self.asks, envelope, reason);
+            }
             return;
         }
         let mut pending = PendingMessage::received(cx, from, envelope);

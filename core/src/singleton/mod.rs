@@ -206,6 +206,15 @@ impl Singletons {
     }
 
     fn on_delivery(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
+        // Who asks sends its messages itself, so that nobody answers an ask in another one's name (B-48).
+        if delivery
+            .ask
+            .as_ref()
+            .is_some_and(|ticket| ticket.ask.asker != *from)
+        {
+            let what = "an ask of another node";
+            return cx.reject(from, AnyRejection::Unexpected { what });
+        }
         if self.halted {
             return refuse(cx, delivery, AskFailure::NodeStoppedUnsent);
         }

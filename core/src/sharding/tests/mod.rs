@@ -462,6 +462,44 @@ fn b_48_an_answer_counts_only_from_the_node_that_the_message_was_given_to() {
 }
 
 #[test]
+fn b_48_a_message_that_names_the_ask_of_another_node_is_refused_and_answers_nothing() {
+    let mut world = World::formed(3, 1);
+    world.touch_all(0);
+    let here = failures::shard_on(&world, 0);
+    let there = failures::shard_on(&world, 1);
+    world.lose = |message| matches!(message, Message::Sharding(ShardingMsg::Entity(_)));
+    let token = world.ask(3, &entity_in(here), secs(5));
+    world.lose = |_| false;
+    let before: usize = world.handled();
+    let ask = AskRef {
+        asker: address(3),
+        id: 1,
+    };
+    let mut unknown = envelope(here, Some(ask.clone()));
+    unknown.kind = KindId::of("nothing");
+    for lie in [envelope(here, Some(ask.clone())), unknown] {
+        // To its home, and to who asked.
+        for to in [0, 3] {
+            world.deliver(1, to, Message::Sharding(ShardingMsg::Entity(lie.clone())));
+        }
+        // It comes back from a node that it was not given to.
+        world.deliver(1, 3, Message::Sharding(ShardingMsg::HandBack(lie)));
+    }
+    let elsewhere = envelope(there, Some(ask));
+    world.deliver(2, 1, Message::Sharding(ShardingMsg::Entity(elsewhere)));
+    assert_eq!(world.peers[3].answers.get(&token), None);
+    assert_eq!(world.handled(), before);
+    let another = Rejection::Unexpected {
+        what: "an ask of another node",
+    };
+    let refused = |at: usize| {
+        let rejected = &world.peers[at].rejected;
+        rejected.iter().filter(|why| **why == another).count()
+    };
+    assert_eq!([refused(0), refused(1), refused(3)], [2, 1, 2]);
+}
+
+#[test]
 fn i_44_every_message_is_accounted_for_through_joins_leaves_and_crashes() {
     let mut world = World::new(5, 1);
     let up = |at| (at, Status::Up);

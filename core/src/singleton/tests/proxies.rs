@@ -111,6 +111,23 @@ fn b_48_an_answer_of_an_instance_counts_only_from_the_node_that_the_message_was_
 }
 
 #[test]
+fn b_48_a_message_that_names_the_ask_of_another_node_is_refused_and_answers_nothing() {
+    let mut world = World::formed(3);
+    world.run_for(SOON);
+    world.host(0).silent = true;
+    let asks = [world.ask(0, secs(60)), world.ask(2, secs(60))];
+    let delivered = world.host(0).delivered;
+    for asker in [0, 2] {
+        for token in [world.token(0).expect("it runs"), Token::new(9, 9)] {
+            world.delivers(1, 0, (asker, 1), token);
+        }
+    }
+    assert_eq!(asks.map(|ask| world.answered(ask)), [None, None]);
+    assert_eq!(world.host(0).delivered, delivered);
+    assert_eq!(world.stats(0).dead_letters, 0);
+}
+
+#[test]
 fn an_ask_says_whether_its_message_may_have_been_handled() {
     let mut world = World::formed(2);
     world.run_for(SOON);

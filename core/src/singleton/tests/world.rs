@@ -16,12 +16,12 @@ use crate::input::{EntityReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
-use crate::sharding::protocol::AskReply;
 use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::protocol::{AskReply, AskTicket};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{Payload, Slot};
-use crate::singleton::protocol::{Body, Event as SingletonEvent, Statement};
+use crate::sharding::state::ids::{AskRef, Payload, Slot};
+use crate::singleton::protocol::{Body, Delivery, Event as SingletonEvent, Statement};
 use crate::singleton::state::{Phase, SingletonId, SingletonState};
 use crate::singleton::{Singletons, ask_promise, lower_promise};
 use crate::stats::SingletonCounters;
@@ -371,6 +371,26 @@ impl World {
             result: Ok(Payload::from(b"forged".as_slice())),
         };
         self.receive(from, to, Message::Singleton(SingletonMsg::Reply(reply)));
+        self.settle();
+    }
+
+    /// Lets a node hear a message out of the blue that is for the instance with this token, and an ask of this node.
+    pub(super) fn delivers(&mut self, from: usize, to: usize, ask: (usize, u64), token: Token) {
+        let (asker, id_of_ask) = ask;
+        let delivery = Delivery {
+            singleton: id(),
+            token,
+            ask: Some(AskTicket {
+                ask: AskRef {
+                    asker: address(asker),
+                    id: id_of_ask,
+                },
+                remaining_ms: 1_000,
+                chain: AskChain::default(),
+            }),
+            payload: Payload::from(b"forged".as_slice()),
+        };
+        self.receive(from, to, Message::Singleton(SingletonMsg::Delivery(delivery)));
         self.settle();
     }
 
