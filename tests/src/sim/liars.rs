@@ -16,6 +16,7 @@ use quorate_core::sharding::coordinator_log;
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::{EntityId, Payload};
+use quorate_core::singleton::state::SingletonId;
 use quorate_core::view::Phase;
 
 use super::chance::{Chance, Purpose};
@@ -392,7 +393,9 @@ impl Sim {
                 envelope.payload = self.lying_payload(liar, &envelope.entity, envelope.payload.len());
             }
             Message::Singleton(SingletonMsg::Delivery(delivery)) => {
-                let entity = EntityId::from("lie");
+                let kinds = super::singletons::KINDS.iter();
+                let mut named = kinds.filter(|kind| SingletonId::of(kind.name) == delivery.singleton);
+                let entity = EntityId::from(named.next().map_or("lie", |kind| kind.name));
                 delivery.payload = self.lying_payload(liar, &entity, delivery.payload.len());
             }
             Message::Membership(_)
