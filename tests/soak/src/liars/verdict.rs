@@ -21,7 +21,7 @@ pub(super) struct Verdict {
     pub(super) growth: Vec<u64>,
     /// Nodes that ended, the liar left out.
     pub(super) ended: usize,
-    /// Somebody answers each of the three while the liar is a member, and everything answers everybody at the end.
+    /// Somebody answers each of the three while the liar is a member, and each of the eight at the end.
     pub(super) answered: bool,
     /// The cluster of eight.
     pub(super) formed: bool,
