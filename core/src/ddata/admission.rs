@@ -13,7 +13,6 @@ use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use super::{Replicator, send, wall_ms};
 use crate::ddata::Cx;
-use crate::ddata::crdt::CLAIM_MAX;
 use crate::ddata::crdt::{DataType, MergeError};
 use crate::ident::UniqueAddress;
 use crate::reject;
@@ -60,7 +59,10 @@ impl Replicator {
     ) -> Result<bool, Rejection> {
         check_envelope(cx, key, &envelope)?;
         if let Some(from) = from {
-            check_numbers(cx, from, key, &envelope)?;
+            if let Some(data) = &envelope.data {
+                self.check_versions(cx, from, data.highest_versions())?;
+            }
+            check_ends(cx, key, &envelope)?;
         }
         // How many changes this node has logged, nobody else knows better.
         if let Some(upto) = envelope.deltas.remove(cx.me())
@@ -271,12 +273,8 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
         .map_err(|ahead| Rejection::stamp(key, ahead))
 }
 
-/// Numbers that only grow, in a value that a peer holds. Versions of somebody else far beyond what anybody makes leave that one none; ends of
-/// markers far ahead end those of all nodes that are removed later.
-fn check_numbers(cx: &Cx<'_>, from: &UniqueAddress, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
-    if let Some(data) = &envelope.data {
-        check_versions(cx, from, data.nodes_above(CLAIM_MAX))?;
-    }
+/// Ends of markers far ahead, in a value that a peer holds, would end those of all nodes that are removed later.
+fn check_ends(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
     let settings = &cx.config().ddata;
     let life = settings
         .pruning_marker_time_to_live
@@ -293,19 +291,6 @@ fn check_numbers(cx: &Cx<'_>, from: &UniqueAddress, key: &Key, envelope: &Envelo
     if ahead_ms > 0 {
         let key = key.clone();
         return Err(Rejection::StampAhead { key, ahead_ms });
-    }
-    Ok(())
-}
-
-/// Whether the nodes of these versions, beyond [`CLAIM_MAX`], may have them: only the node itself is believed, as long as it is a member.
-pub(super) fn check_versions<'n>(
-    cx: &Cx<'_>,
-    from: &UniqueAddress,
-    mut nodes: impl Iterator<Item = &'n UniqueAddress>,
-) -> Result<(), Rejection> {
-    let is_forged = |node: &UniqueAddress| node != from && cx.view().member(node).is_some();
-    if nodes.any(is_forged) {
-        return Err(Rejection::OutOfRange { what: "version" });
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! and hands each input to its file; it decides nothing. Spec: sharding 1.12, 1.13, 10.6, 10.8, 10.10, 10.21.
 
 mod admission;
+mod claims;
 mod commands;
 pub mod crdt;
 mod delta_log;
@@ -31,6 +32,7 @@ use core::time::Duration;
 
 use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfDdata;
+use crate::ddata::claims::Claims;
 use crate::ddata::crdt::{Data, Minting};
 use crate::ddata::delta_log::DeltaLog;
 use crate::ddata::doubt::Doubt;
@@ -63,6 +65,7 @@ pub struct Replicator {
     subscriptions: Subscriptions,
     log: DeltaLog,
     minting: Minting,
+    claims: Claims,
     turns: RoundRobin,
     delta_ticks: u64,
     rounds: Rounds,
@@ -96,6 +99,7 @@ impl Replicator {
             subscriptions: Subscriptions::default(),
             log: DeltaLog::default(),
             minting: Minting::new(me.clone()),
+            claims: Claims::default(),
             turns: RoundRobin::default(),
             delta_ticks: 0,
             rounds: Rounds::default(),
@@ -218,6 +222,7 @@ impl Replicator {
         self.departed
             .on_view_changed(cx.mono(), all_reachable, before, after);
         self.forget_unheard(cx, after);
+        self.claims.forget_removed(after);
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {

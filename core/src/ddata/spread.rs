@@ -5,8 +5,8 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::admission::{check_versions, merged_bytes_max, skew_ms};
-use super::crdt::{CLAIM_MAX, Custom, Data, Delta, MergeError};
+use super::admission::{merged_bytes_max, skew_ms};
+use super::crdt::{Custom, Data, Delta, MergeError};
 use super::gossip::split;
 use super::measure::{delta_len, envelope_len, version_len};
 use super::protocol::{Body, DELTAS_PER_ENTRY_MAX, DeltaEntry, Nack, Rejection};
@@ -107,7 +107,7 @@ impl Replicator {
             delta
                 .check_stamps(now_ms, skew_ms)
                 .map_err(|ahead| Rejection::stamp(key, ahead))?;
-            check_versions(cx, from, delta.nodes_above(CLAIM_MAX))?;
+            self.check_versions(cx, from, delta.highest_versions())?;
             self.skip_to(cx, key, delta.highest_version_of(cx.me()))?;
         }
         let held = self.entries.get(key);

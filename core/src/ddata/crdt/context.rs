@@ -190,10 +190,9 @@ impl Context {
             .map_or(0, |index| self.seen[usize::from(index.0)].highest())
     }
 
-    /// Nodes of which a higher version was seen.
-    pub(super) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
-        let above = self.seen.iter().filter(move |seen| seen.highest() > version);
-        above.map(|seen| &seen.node)
+    /// The highest version that was seen of each node.
+    pub(super) fn highest_of_all(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
+        self.seen.iter().map(|seen| (&seen.node, seen.highest()))
     }
 
     /// How many ranges lie above gaps.

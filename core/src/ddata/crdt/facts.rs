@@ -75,11 +75,9 @@ impl Data {
         self.context().map_or(0, |context| context.highest(node))
     }
 
-    /// Nodes of which the value has seen a higher version than `version`.
-    pub(crate) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
-        self.context()
-            .into_iter()
-            .flat_map(move |context| context.nodes_above(version))
+    /// The highest version that the value has seen of each node.
+    pub(crate) fn highest_versions(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
+        self.context().into_iter().flat_map(Context::highest_of_all)
     }
 
     /// What a value with dots has seen.
@@ -113,11 +111,9 @@ impl Delta {
         self.context().map_or(0, |context| context.highest(node))
     }
 
-    /// Nodes of which the change has seen a higher version than `version`.
-    pub(crate) fn nodes_above(&self, version: u64) -> impl Iterator<Item = &UniqueAddress> {
-        self.context()
-            .into_iter()
-            .flat_map(move |context| context.nodes_above(version))
+    /// The highest version that the change has seen of each node.
+    pub(crate) fn highest_versions(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
+        self.context().into_iter().flat_map(Context::highest_of_all)
     }
 
     fn context(&self) -> Option<&Context> {

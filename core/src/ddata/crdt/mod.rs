@@ -51,4 +51,4 @@ pub(crate) use context::{Context, Dot, NodeIndex, Range, Seen};
 pub(crate) use counters::Tallies;
 pub(crate) use dotted::{Dotted, DottedDelta, Entry, Value};
 pub(crate) use few::Few;
-pub(crate) use minting::CLAIM_MAX;
+pub(crate) use minting::{CLAIM_MAX, claim_max};

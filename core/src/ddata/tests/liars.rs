@@ -1,6 +1,7 @@
 //! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability 3c, I-65, I-68.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -8,7 +9,7 @@ use core::time::Duration;
 
 use super::super::crdt::{
     Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op, PnCounter, PnCounterOp, Tallies, Tally,
-    VERSION_MAX,
+    VERSION_MAX, claim_max,
 };
 use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
@@ -268,6 +269,39 @@ fn i_100_the_last_versions_of_a_member_are_believed_of_itself_alone() {
     assert_eq!(highest(&world, 0, &liar), last + 1, "its own are its own affair");
     assert_eq!(highest(&world, 0, &gone), last + 1, "nobody needs any of them");
     assert_eq!(world.rejections(0).len(), 1);
+}
+
+#[test]
+fn i_100_a_member_whose_versions_were_claimed_to_the_last_half_is_heard_and_hears_the_others() {
+    let mut world = World::new(4, |_| {});
+    let third = world.peers[2].fixture.me.clone();
+    for round in 0..2 {
+        // What is believed of others, to the last: beyond it once the member has gone above the lie before.
+        let last = claim_max(highest(&world, 0, &third));
+        say(&mut world, gossip("a", minted(&third, last - 1)));
+        world.update(2, "a", add(&format!("third {round}")), Local);
+        world.run(Duration::from_secs(30));
+        world.partition(&[0, 1], &[2, 3]);
+        for index in [0, 2, 3] {
+            world.update(index, "a", add(&format!("{index} apart {round}")), Local);
+        }
+        world.run(Duration::from_secs(30));
+        world.heal();
+        world.run(Duration::from_secs(30));
+        world.assert_equal();
+        assert!(highest(&world, 3, &third) > last, "what it adds is above the lie");
+        let Some(Data::OrSet(set)) = world.peers[1].machine.get(&key("a")).map(|data| &**data) else {
+            panic!("the set is held");
+        };
+        let apart = [0, 2, 3].map(|index| set.contains(format!("{index} apart {round}").as_bytes()));
+        assert_eq!(apart, [true; 3], "what was added apart has come to all");
+    }
+    let last = minted(&third, VERSION_MAX / 2 + (1 << 40));
+    say(&mut world, gossip("b", last));
+    assert!(
+        world.peers[0].machine.get(&key("b")).is_none(),
+        "nor is every step believed"
+    );
 }
 
 #[test]
