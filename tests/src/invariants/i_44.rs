@@ -40,7 +40,7 @@ impl Conservation {
         at: usize,
         entity: Option<&EntityId>,
     ) -> Result<(), String> {
-        let is_liars = history.given_to_liar.contains(&at);
+        let is_liars = history.is_given_to_liar(at);
         let Some(message) = history.messages.get_mut(at) else {
             return Err(format!("handles message {at}, which nobody sent"));
         };
@@ -67,7 +67,7 @@ impl Conservation {
         at: usize,
         result: Result<Payload, AskFailure>,
     ) -> Result<(), String> {
-        let is_liars = history.given_to_liar.contains(&at);
+        let is_liars = history.is_given_to_liar(at);
         let message = &mut history.messages[at];
         if message.outcome.is_some() {
             return Err(format!("ask {at} is answered twice"));

@@ -155,14 +155,20 @@ pub struct History {
     pub liar: Option<ProcessId>,
     /// Shards that somebody started because the liar's node, as their coordinator, said so.
     pub placed_by_liar: BTreeSet<(KindId, ShardId)>,
-    /// Messages that somebody gave the liar: what their askers hear is its own too.
-    pub given_to_liar: BTreeSet<usize>,
+    /// Messages that each process was given by others.
+    pub given_to: BTreeMap<ProcessId, BTreeSet<usize>>,
     /// Messages that were given up are counted from this time on.
     pub letters_from: u64,
     by_node: BTreeMap<UniqueAddress, ProcessId>,
 }
 
 impl History {
+    /// Whether somebody gave the message to the liar, also before it lied: what its asker hears is the liar's own too.
+    pub fn is_given_to_liar(&self, message: usize) -> bool {
+        let given = self.liar.and_then(|liar| self.given_to.get(&liar));
+        given.is_some_and(|given| given.contains(&message))
+    }
+
     /// A process has started.
     pub(crate) fn started(&mut self, node: UniqueAddress, index: usize) -> ProcessId {
         let process = ProcessId::try_from(self.processes.len()).unwrap_or(ProcessId::MAX);

@@ -175,9 +175,7 @@ impl Sim {
         }
         self.liars.hear(from, peer, &message);
         let number = entity_message(&message);
-        if self.history.liar == Some(peer) {
-            self.history.given_to_liar.extend(number);
-        }
+        self.history.given_to.entry(peer).or_default().extend(number);
         let here = self.processes[from as usize].index;
         self.traffic = (self.traffic.0 + 1, self.traffic.1 + bytes.len() as u64);
         if !self.is_bare {

@@ -187,8 +187,7 @@ impl Sim {
             }
         }
         for (at, (message, times)) in self.history.messages.iter().zip(written).enumerate() {
-            let is_acknowledged =
-                message.outcome == Some(Ok(())) && !self.history.given_to_liar.contains(&at);
+            let is_acknowledged = message.outcome == Some(Ok(())) && !self.history.is_given_to_liar(at);
             if times > 1 || (is_acknowledged && times != 1) {
                 let what = format!("a message is written {times} times: {message:?}");
                 return Err(("I-30", message.sender, what));
