@@ -135,7 +135,8 @@ pub(super) fn apply(bytes: &[u8], shards: u32, homes: &mut Homes) -> Result<(), 
     let mut before = None;
     for _ in 0..count {
         let (shard, number) = (reader.u32()?, reader.u16()?);
-        if shard >= written_with || before.is_some_and(|before| before >= shard) {
+        // A kind that remembers its entities has had more shards once, or a region said so: they live somewhere as well.
+        if shard >= SHARDS_MAX || before.is_some_and(|before| before >= shard) {
             return Err(WireError::Malformed { what: "shard" });
         }
         before = Some(shard);
@@ -187,6 +188,17 @@ mod tests {
         homes
             .map(|(shard, node)| (ShardId(*shard), placed(node.clone(), u64::from(*shard))))
             .collect()
+    }
+
+    #[test]
+    fn homes_of_shards_beyond_the_kinds_are_read_as_they_were_written() {
+        let last = SHARDS_MAX - 1;
+        let beyond = [64, last].map(|shard| (ShardId(shard), placed(node("a", 1), 5)));
+        let mut read = Homes::new();
+        apply(&whole(64, &Homes::from(beyond.clone())).unwrap(), 64, &mut read).unwrap();
+        assert_eq!(read, Homes::from(beyond));
+        let none = [(ShardId(SHARDS_MAX), None)];
+        assert!(apply(&changes(64, &none).unwrap(), 64, &mut read).is_err());
     }
 
     #[test]
@@ -245,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_wrong_byte_is_noticed_or_still_homes_of_the_kind() {
+    fn every_cut_and_every_wrong_byte_is_noticed_or_still_homes_of_shards() {
         let bytes = whole(64, &some_homes()).unwrap();
         for end in 0..bytes.len() {
             assert!(
@@ -259,7 +271,10 @@ mod tests {
                 bytes[at] = wrong;
                 let mut read = Homes::new();
                 if apply(&bytes, 64, &mut read).is_ok() {
-                    assert!(read.keys().all(|shard| shard.0 < 64), "byte {at} is {wrong}");
+                    assert!(
+                        read.keys().all(|shard| shard.0 < SHARDS_MAX),
+                        "byte {at} is {wrong}"
+                    );
                 }
             }
         }

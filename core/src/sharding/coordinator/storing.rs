@@ -175,7 +175,8 @@ impl Coordinator {
         }
         let view = alloc::sync::Arc::clone(cx.view());
         for (shard, Placement { node: home, .. }) in self.ledger.stored() {
-            if self.places.has_home(*shard) || self.hand_offs.contains_key(shard) {
+            let is_known = self.places.has_home(*shard) || self.hand_offs.contains_key(shard);
+            if is_known || !self.kind.has(*shard) {
                 continue;
             }
             let is_back = self.regions.keys().any(|node| node.address() == home.address());

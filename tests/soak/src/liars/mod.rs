@@ -123,7 +123,7 @@ fn play(fleet: &mut Fleet, options: &Options, verdict: &mut Verdict) -> Result<(
     fleet.wait_for(&all, all.len() as u64, PATIENCE)?;
     verdict.formed = true;
     fleet.screen.say("eight nodes are Up");
-    fleet.order(&all, "try", "tried", PATIENCE)?;
+    fleet.order(&all, "ask", "answered", PATIENCE)?;
     verdict.answered = true;
     Ok(())
 }

@@ -233,10 +233,11 @@ impl Client {
     async fn is_answered(&self) -> Result<(), String> {
         for (region, (kind, _, _)) in self.regions.iter().zip(KINDS) {
             for number in 0..ENTITIES {
-                let asked = region.entity(entity(number)).ask(&vec![7; 100]).timeout(TIMEOUT);
-                asked
-                    .await
-                    .map_err(|error| format!("{kind}/{number}: {}", one_line(&error)))?;
+                let entity = region.entity(entity(number));
+                if let Err(error) = entity.ask(&vec![7; 100]).timeout(TIMEOUT).await {
+                    let place = entity.explain(TIMEOUT).await;
+                    return Err(format!("{kind}/{number}: {}; {place:?}", one_line(&error)));
+                }
             }
         }
         let asked = self.clerk.ask(&vec![7; 100]).timeout(TIMEOUT);

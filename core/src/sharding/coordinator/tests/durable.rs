@@ -496,6 +496,18 @@ fn a_full_log_is_replaced_by_a_snapshot_before_the_change_is_written_again() {
 }
 
 #[test]
+fn homes_of_shards_that_the_kind_does_not_have_leave_the_log() {
+    let mut log = Log::of(&[(S, b()), (ShardId(64), b())]);
+    let mut rig = Rig::begun(StoreMode::Events);
+    for node in [a(), b(), c()] {
+        rig.register(&node, &[]);
+    }
+    rig.log_obeys_all(&mut log);
+    assert!(rig.coordinator.is_active(), "such a log is not damaged");
+    assert_eq!(log.homes(), [(S, b())]);
+}
+
+#[test]
 fn damaged_state_is_named_and_nothing_is_allocated() {
     let mut damaged = record::whole(64, &placed(&[(S, b())])).unwrap().to_vec();
     damaged[0] = 9;
