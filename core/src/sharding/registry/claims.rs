@@ -27,7 +27,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// The smallest wins: who runs it already, then the older registration, then the older member.
+    /// Of those of which none stands yet the smallest wins: who runs it already, then the older registration, then the older member.
     fn rank<'n>(&self, node: &'n UniqueAddress) -> (bool, u64, UpNumber, &'n UniqueAddress) {
         let number = self.accepted.unwrap_or(u64::MAX);
         (!self.running, number, self.age, node)
@@ -49,11 +49,15 @@ pub(super) struct Judged {
 struct Variant {
     fields: Fields,
     by: BTreeMap<UniqueAddress, Claim>,
+    /// It was decided that these fields stand, and they do as long as anybody claims them: who comes later and says that he was accepted
+    /// before, and runs it, was not heard when all members were.
+    stands: bool,
 }
 
 impl Variant {
-    fn rank(&self) -> Option<(bool, u64, UpNumber, &UniqueAddress)> {
-        self.by.iter().map(|(node, claim)| claim.rank(node)).min()
+    fn rank(&self) -> (bool, Option<(bool, u64, UpNumber, &UniqueAddress)>) {
+        let first = self.by.iter().map(|(node, claim)| claim.rank(node)).min();
+        (!self.stands, first)
     }
 }
 
@@ -90,6 +94,7 @@ impl Claims {
             variants.push(Variant {
                 fields: said.fields,
                 by: BTreeMap::from([(node.clone(), claim)]),
+                stands: false,
             });
         }
         self.drop_empty(id);
@@ -143,9 +148,10 @@ impl Claims {
         let Some((best, _)) = ranked.min_by_key(|(_, variant)| variant.rank()) else {
             return Vec::new();
         };
-        let mut stands = variants.swap_remove(best);
+        let mut best = variants.swap_remove(best);
+        best.stands = true;
         let mut judged = Vec::new();
-        for (node, claim) in &mut stands.by {
+        for (node, claim) in &mut best.by {
             let number = claim.accepted.unwrap_or((self.last_number + 1).min(NUMBER_MAX));
             self.last_number = self.last_number.max(number);
             claim.accepted = Some(number);
@@ -159,17 +165,17 @@ impl Claims {
             });
         }
         for variant in variants.drain(..) {
-            let differs = FieldDifferences::of(variant.fields.differences(&stands.fields));
+            let differs = FieldDifferences::of(variant.fields.differences(&best.fields));
             judged.extend(variant.by.into_keys().map(|node| Judged {
                 node,
                 id,
                 verdict: Verdict::Refused {
-                    standing: stands.fields.clone(),
+                    standing: best.fields.clone(),
                 },
                 differs: differs.clone(),
             }));
         }
-        variants.push(stands);
+        variants.push(best);
         judged
     }
 

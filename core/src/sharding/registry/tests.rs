@@ -339,6 +339,28 @@ fn a_different_kind_is_refused_with_what_stands_and_said_once() {
 }
 
 #[test]
+fn i_100_who_says_that_he_runs_it_and_was_accepted_first_does_not_take_the_place_of_what_stands() {
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![new(fields(8))]);
+    rig.announce(&c(), vec![]);
+    let effects = rig.announce(&c(), vec![old(fields(9), 0, true)]);
+    let standing = Fields::Kind(fields(8));
+    assert!(effects.contains(&says(c(), verdict(Verdict::Refused { standing }))));
+    let is_to_b =
+        |effect: &&Effect| matches!(effect, Effect::Send { to: Target::Node(to), .. } if *to == b());
+    assert_eq!(
+        effects.iter().find(is_to_b),
+        None,
+        "nothing changes for who agrees with it"
+    );
+    assert_eq!(
+        rig.announce(&b(), vec![new(fields(8))]),
+        vec![says(b(), verdict(Verdict::Accepted { number: 1 }))]
+    );
+}
+
+#[test]
 fn a_member_that_was_removed_unheard_may_run_the_kind_for_a_margin() {
     let mut rig = Rig::on(a());
     rig.announce(&a(), vec![]);
