@@ -164,6 +164,11 @@ impl<R: Rng> Node<R> {
                     .singletons
                     .on_refused_on(&mut base.cx(), id, node, difference);
             }
+            Signal::PlacementOutdone { log, placement, held } => {
+                machines
+                    .sharding
+                    .on_placement_outdone(&mut base.cx(), &log, placement, held);
+            }
             Signal::Quarantine(node) => machines.membership.on_quarantine(&mut base.cx(), node),
             Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {

@@ -10,7 +10,9 @@ use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::SingletonFields;
+use crate::store::LogName;
 use crate::time::Instant;
+use crate::token::Token;
 use crate::view::View;
 
 /// A statement of one machine to the others.
@@ -58,6 +60,16 @@ pub(crate) enum Signal {
     SingletonJudged(SingletonId, Judgement),
     /// Said by the registry of the oldest member; heard by singletons, which tell users: another node's was refused.
     SingletonRefusedOn(SingletonId, UniqueAddress, FieldDifferences),
+    /// Said by logs; heard by sharding, whose coordinators give placements away: what is placed with this token does not get its log, which
+    /// is promised to one of a later placement.
+    PlacementOutdone {
+        /// The log.
+        log: LogName,
+        /// The placement's token.
+        placement: Token,
+        /// What the log is promised to.
+        held: Token,
+    },
     /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as `Paused` is.
     StillMember,
 }
@@ -93,6 +105,7 @@ struct Said {
     registered: BTreeMap<SingletonId, Option<SingletonFields>>,
     judged: BTreeMap<SingletonId, Judgement>,
     refused_on: BTreeMap<(SingletonId, UniqueAddress), FieldDifferences>,
+    outdone: BTreeMap<LogName, (Token, Token)>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -177,6 +190,11 @@ impl Signals {
         self.say().refused_on.insert((id, node), difference);
     }
 
+    /// Says that a log is promised to a later placement than the one that opens it; the latest counts.
+    pub(crate) fn placement_outdone(&mut self, log: LogName, placement: Token, held: Token) {
+        self.say().outdone.insert(log, (placement, held));
+    }
+
     /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
     pub(crate) fn paused(&mut self, since: Instant) {
         let said = self.say();
@@ -240,6 +258,9 @@ impl Said {
         }
         if let Some((id, fields)) = self.registered.pop_first() {
             return Some(Signal::SingletonRegistered(id, fields));
+        }
+        if let Some((log, (placement, held))) = self.outdone.pop_first() {
+            return Some(Signal::PlacementOutdone { log, placement, held });
         }
         if let Some((id, judgement)) = self.judged.pop_first() {
             return Some(Signal::SingletonJudged(id, judgement));

@@ -20,8 +20,9 @@ use crate::sharding::state::ids::KindId;
 use crate::signal::Verdicts;
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::SingletonFields;
-use crate::store::StoreRequest;
+use crate::store::{LogName, StoreRequest};
 use crate::time::Instant;
+use crate::token::Token;
 use crate::view::View;
 
 impl Cx<'_, OfMembership> {
@@ -61,6 +62,13 @@ impl Cx<'_, OfDetector> {
     /// Says that the pause did no harm.
     pub(crate) fn say_still_member(&mut self) {
         self.signals.still_member();
+    }
+}
+
+impl Cx<'_, OfJournal> {
+    /// Says that a log is promised to a later placement than the one that opens it.
+    pub(crate) fn say_placement_outdone(&mut self, log: LogName, placement: Token, held: Token) {
+        self.signals.placement_outdone(log, placement, held);
     }
 }
 

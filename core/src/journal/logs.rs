@@ -183,6 +183,11 @@ impl Journals {
         match end {
             WriterEnd::Fenced { held } => {
                 let log = Arc::clone(name);
+                if let Some(Claim::Placed(placement)) = self.logs.get(name).map(|log| log.claim)
+                    && placement.reopened(held).is_none()
+                {
+                    cx.say_placement_outdone(Arc::clone(name), placement, held);
+                }
                 cx.notify(Event::Fenced { log, held });
             }
             WriterEnd::Damaged => cx.notify(Event::Damaged),

@@ -163,6 +163,8 @@ pub enum WriterEnd {
 pub enum Claim {
     /// One of a term of its own, above every term that was ever taken: for whoever gives tokens away himself.
     Term,
+    /// The same, and above this term too, which somebody has promised elsewhere.
+    TermAbove(u64),
     /// One above every token that was ever taken, and below every term that will be.
     Count,
     /// One within a placement ([`Token::opened`]): refused by a later placement, the opening has failed.
@@ -175,6 +177,7 @@ impl Claim {
     pub(super) const fn first(self) -> Token {
         match self {
             Self::Term | Self::Count => Token::new(1, 1),
+            Self::TermAbove(term) => Token::new(term.saturating_add(1), 1),
             Self::Placed(placement) => placement.opened(),
         }
     }
@@ -184,6 +187,7 @@ impl Claim {
     pub(super) fn above(self, held: Token) -> Option<Token> {
         match self {
             Self::Term => (held.term < NUMBER_MAX).then(|| Token::new(held.term + 1, 1)),
+            Self::TermAbove(term) => Self::Term.above(Token::new(held.term.max(term), 0)),
             // Counts that are used up go on in the next term.
             Self::Count if held.count < NUMBER_MAX => Some(held.next()),
             Self::Count => Self::Term.above(held),

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DownTarget, MembershipCommand, Target};
 use quorate_core::message::{Message, ShardingMsg, SingletonMsg};
-use quorate_core::sharding::coordinator_log;
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::{EntityId, Payload};
+use quorate_core::sharding::{coordinator_log, remembered_logs};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::view::Phase;
 
@@ -376,7 +376,9 @@ impl Sim {
                 .take(64)
                 .map(|key| key.as_str().to_owned())
                 .collect(),
-            logs: vec![coordinator_log(KIND)],
+            logs: core::iter::once(coordinator_log(KIND))
+                .chain(remembered_logs(KIND).take(SHARDS as usize))
+                .collect(),
             stores: node.journals().voters().unwrap_or_default().to_vec(),
         }
     }

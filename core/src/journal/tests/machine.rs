@@ -23,6 +23,7 @@ use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::owner::Owner;
 use crate::reject::Rejection as AnyRejection;
+use crate::signal::Signal;
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, LogName, StoreReport};
 use crate::timer::Timer;
@@ -576,6 +577,15 @@ fn callers_are_told_what_they_did_wrong() {
             ))))
         ),
         "{answer:?}"
+    );
+    let said = world.peers[0].fixture.heard();
+    let outdone = said.iter().filter_map(|signal| match signal {
+        Signal::PlacementOutdone { placement, held, .. } => Some((*placement, *held)),
+        _ => None,
+    });
+    let outdone: Vec<(Token, Token)> = outdone.collect();
+    assert!(
+        matches!(outdone[..], [(placement, held)] if placement == Token::new(1, 0) && held > placement.opened())
     );
 }
 

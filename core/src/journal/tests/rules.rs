@@ -986,6 +986,20 @@ fn i_100_replicas_that_are_far_behind_are_led_to_a_token_and_an_owner_to_theirs(
 }
 
 #[test]
+fn i_100_a_placement_that_most_replicas_are_out_of_reach_of_hears_so() {
+    let mut out = Vec::new();
+    let mut writer = Writer::open(settings(Claim::Placed(Token::new(2, 1))), &mut out);
+    let held = Token::new(5 * TERM_STEP, 1);
+    for request in &asked(&mut out)[..2] {
+        writer.on_reply(answer(request, Said::Refused { held }), &mut out);
+    }
+    assert_eq!(core::mem::take(&mut out), [], "one of them alone may lie");
+    writer.repeat(&mut out);
+    let held = Token::new(2 + TERM_STEP, 1);
+    assert_eq!(out, [WriterOutput::Ended(WriterEnd::Fenced { held })]);
+}
+
+#[test]
 fn i_100_a_replica_that_names_the_last_token_is_outvoted() {
     let last = Token::new(NUMBER_MAX, NUMBER_MAX);
     for claim in [Claim::Term, Claim::Count, Claim::Placed(Token::new(2, 1))] {

@@ -71,9 +71,13 @@ impl Writer {
             }
         }
         let reach = Token::new(self.token.term.saturating_add(TERM_STEP), 1);
-        if let Some(token) = self.settings.claim.above(reach) {
-            self.token = token;
-            self.begin(out);
+        match self.settings.claim.above(reach) {
+            Some(token) => {
+                self.token = token;
+                self.begin(out);
+            }
+            // Who gives placements away has to go there first.
+            None => self.end(WriterEnd::Fenced { held: reach }, out),
         }
     }
 }

@@ -155,14 +155,17 @@ impl Ledger {
         }
     }
 
-    /// Claims the log and reads it.
-    pub(super) fn open(&mut self, opener: u64) -> Command {
+    /// Claims the log, with a term above this one, and reads it.
+    pub(super) fn open(&mut self, opener: u64, above: u64) -> Command {
         self.opener = opener;
         self.stage = Stage::Opening;
         Command::Open {
             log: Arc::clone(&self.log),
             opener,
-            claim: Claim::Term,
+            claim: match above {
+                0 => Claim::Term,
+                above => Claim::TermAbove(above),
+            },
         }
     }
 

@@ -44,7 +44,7 @@ use crate::sharding::coordinator::ledger::Ledger;
 use crate::sharding::coordinator::parts::Unfinished;
 use crate::sharding::coordinator::places::Places;
 use crate::sharding::coordinator::remembered::RememberedShards;
-use crate::sharding::coordinator::tokens::Tokens;
+use crate::sharding::coordinator::tokens::{Outdone, Tokens};
 use crate::sharding::kind::Kind;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -84,6 +84,8 @@ pub(crate) struct Coordinator {
     places: Places,
     /// Which tokens there are.
     tokens: Tokens,
+    /// Shards that get tokens above what their logs are promised to.
+    outdone: Outdone,
     hand_offs: BTreeMap<ShardId, HandOff>,
     /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
     resting: BTreeMap<ShardId, Instant>,
@@ -150,6 +152,7 @@ impl Coordinator {
             without_region: BTreeSet::new(),
             places: Places::default(),
             tokens: Tokens::default(),
+            outdone: Outdone::default(),
             hand_offs: BTreeMap::new(),
             resting: BTreeMap::new(),
             last_hand_off: 0,

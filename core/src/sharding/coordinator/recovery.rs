@@ -172,6 +172,7 @@ impl Coordinator {
         self.wake(cx, CoordinatorTimer::Rebalance, after);
         self.rejections = 0;
         self.honour_stored(cx);
+        self.renew_outdone();
         self.stop_void(cx);
         self.empty_draining(cx);
         self.allocate_requested(cx);

@@ -30,7 +30,7 @@ impl Coordinator {
             return;
         }
         let opener = rng::number(cx.rng());
-        let command = self.ledger.open(opener);
+        let command = self.ledger.open(opener, self.outdone.term);
         self.order(cx, command);
     }
 

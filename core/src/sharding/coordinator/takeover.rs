@@ -83,11 +83,11 @@ impl Coordinator {
             remembered.forget(cx);
         }
         self.give_up_log(cx);
-        let rejections = self.rejections;
+        let (rejections, outdone) = (self.rejections, core::mem::take(&mut self.outdone));
         let mut asking = core::mem::take(&mut self.asking);
         asking.forget();
         *self = Self::new(self.kind.clone());
-        self.asking = asking;
+        (self.asking, self.outdone) = (asking, outdone);
         (self.paused, self.rejections) = (paused, rejections);
         (self.desired, self.remembered) = (desired, remembered);
     }

@@ -11,6 +11,7 @@ use super::places::Places;
 use super::record::Placement;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::journal::protocol::TERM_STEP;
 use crate::message::ShardingBody;
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
@@ -23,6 +24,14 @@ const COUNT_MAX: u64 = (u32::MAX / 2) as u64;
 
 /// How far above what this coordinator has given a token of its own term may be: placements of an earlier tenure under the same number.
 const COUNT_STEP: u64 = 1 << 16;
+
+/// Shards whose logs are promised to tokens above theirs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outdone {
+    shards: BTreeSet<ShardId>,
+    /// The term of the tokens that they get is above this one.
+    pub(super) term: u64,
+}
 
 /// What is known of placements.
 #[derive(Clone, Debug, Default)]
@@ -150,8 +159,47 @@ impl Coordinator {
             let what = "token";
             cx.reject(from, ShardingRejection::OutOfRange { what });
         }
-        let announced = self.tokens.announced.entry(from.clone()).or_default();
-        announced.extend(tokens);
+        let (outdone, tokens): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|(_, token)| token.count == 0);
+        if !tokens.is_empty() {
+            let announced = self.tokens.announced.entry(from.clone()).or_default();
+            announced.extend(tokens);
+        }
+        self.place_above(cx, from, outdone);
+    }
+
+    /// The logs of shards that live there are promised to tokens of these terms, which no placement of them had: the shards get tokens above
+    /// that, of another term if need be. One node's word raises it by a step at a time.
+    fn place_above(&mut self, cx: &mut Cx<'_>, home: &UniqueAddress, outdone: Vec<(ShardId, Token)>) {
+        let Some(claimed) = self.tokens.claimed.filter(|_| self.is_active() && !self.paused) else {
+            return;
+        };
+        let lives = |(shard, _): &(ShardId, Token)| {
+            self.places.home(*shard) == Some(home) && !self.hand_offs.contains_key(shard)
+        };
+        let outdone: Vec<(ShardId, Token)> = outdone.into_iter().filter(lives).collect();
+        let Some(highest) = outdone.iter().map(|(_, promised)| promised.term).max() else {
+            return;
+        };
+        self.outdone
+            .shards
+            .extend(outdone.into_iter().map(|(shard, _)| shard));
+        if highest < claimed {
+            self.renew_outdone();
+            return self.store(cx);
+        }
+        self.outdone.term = highest.min(claimed.saturating_add(TERM_STEP));
+        self.take_a_term(cx);
+    }
+
+    /// Gives shards that could not open their logs tokens above what those are promised to.
+    pub(super) fn renew_outdone(&mut self) {
+        for shard in core::mem::take(&mut self.outdone).shards {
+            if self.places.has_home(shard) {
+                let token = self.tokens.give();
+                self.places.set_token(shard, token, true);
+                self.ledger.note(shard);
+            }
+        }
     }
 
     /// Whether a region has to say all of it again: it hosts a shard, and with which token has not come, because a link broke before it or

@@ -96,6 +96,22 @@ impl Region {
         self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
     }
 
+    /// The log of a shard that is placed here with this token, or of one of its entities, is promised to a higher one of this term. The coordinator
+    /// hears of the term: if it lives here still, it gives it with a token above.
+    pub(crate) fn say_outdone(&self, cx: &mut Cx<'_>, placement: Token, held: Token) {
+        let Some(to) = self.coordinator().cloned() else {
+            return;
+        };
+        let running = self.shards.all_hosted();
+        let outdone = running.filter(|(_, here)| here.token.stored() == Some(placement));
+        // No placement has this count.
+        let promised = Token::new(held.term, 0);
+        let tokens: Vec<(ShardId, Token)> = outdone.map(|(shard, _)| (shard, promised)).collect();
+        if !tokens.is_empty() && promised != Token::NONE {
+            self.say(cx, &to, ShardingBody::ShardTokens { tokens });
+        }
+    }
+
     /// Says with which tokens the shards that it hosts were given, before it says that it hosts them.
     pub(super) fn say_tokens(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let running = self.shards.all_hosted();

@@ -232,6 +232,7 @@ impl Rig {
             | Signal::AgesChanged { .. }
             | Signal::MarginOver
             | Signal::Paused { .. }
+            | Signal::PlacementOutdone { .. }
             | Signal::StillMember => {
                 unreachable!("membership does not say {signal:?}")
             }

@@ -4,8 +4,8 @@
 use super::*;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
-use crate::journal::protocol::{Answer, Command, CommandError};
-use crate::journal::state::{Opened, WriterEnd, WriterError};
+use crate::journal::protocol::{Answer, Command, CommandError, TERM_STEP};
+use crate::journal::state::{Claim, Opened, WriterEnd, WriterError};
 use crate::sharding::protocol::{Part, StoreUser};
 use crate::store::{Bytes, Record, Snapshot};
 use crate::token::Token;
@@ -39,7 +39,13 @@ impl Log {
     fn obey(&mut self, command: Command) -> (u64, Answer) {
         let opener = opener_of(&command);
         let answer = match command {
-            Command::Open { .. } => Answer::Opened(self.opened()),
+            Command::Open { claim, .. } => {
+                let mut opened = self.opened();
+                if let Claim::TermAbove(term) = claim {
+                    opened.token = Token::new(term + 1, 1);
+                }
+                Answer::Opened(opened)
+            }
             Command::Append {
                 expected, records, ..
             } => {
@@ -652,6 +658,56 @@ fn s_10_15_when_the_tokens_of_a_term_are_used_up_another_term_is_claimed() {
     rig.asks_home(&c(), S);
     assert_eq!(rig.phase(), Some(CoordinatorPhase::Recovering));
     assert!(matches!(rig.ordered(), Some(Command::Open { .. })));
+}
+
+#[test]
+fn i_100_a_home_whose_log_is_promised_to_a_later_term_gets_a_token_above_that() {
+    // Of an earlier term, of this one, of a later one, and of one that one node's word does not take anybody to.
+    for (promised, above) in [
+        (2, None),
+        (3, Some(3)),
+        (40, Some(40)),
+        (1 << 40, Some(3 + TERM_STEP)),
+    ] {
+        let mut log = Log::default();
+        let mut rig = Rig::recovered(StoreMode::Events, &mut log);
+        rig.asks_home(&c(), S);
+        rig.log_obeys_all(&mut log);
+        let (home, first) = (
+            rig.coordinator.places.home(S).unwrap().clone(),
+            rig.coordinator.places.token(S),
+        );
+        assert_eq!(first.term, 3);
+        let says = |rig: &mut Rig, node: &UniqueAddress| {
+            let tokens = vec![(S, Token::new(promised, 0))];
+            rig.act(|coordinator, cx| coordinator.on_shard_tokens(cx, node, tokens));
+            rig.ordered()
+        };
+        let other = [b(), c()].into_iter().find(|node| *node != home).unwrap();
+        assert_eq!(says(&mut rig, &other), None, "it does not live there");
+        let order = says(&mut rig, &home).expect("an order");
+        let claimed = match &order {
+            Command::Open {
+                claim: Claim::TermAbove(term),
+                ..
+            } => Some(*term),
+            _ => None,
+        };
+        assert_eq!(claimed, above);
+        let (opener, answer) = log.obey(order);
+        rig.log_says(opener, Ok(answer));
+        for node in [a(), b(), c()] {
+            rig.claims(&node, &[(S, first)][..usize::from(node == home)]);
+        }
+        rig.log_obeys_all(&mut log);
+        let now = rig.coordinator.places.token(S);
+        assert_eq!(rig.coordinator.places.home(S), Some(&home));
+        assert!(now > first && now.term > above.unwrap_or(0), "{promised}: {now}");
+        assert!(
+            !rig.coordinator.places.is_renewed(S),
+            "it is told once it is stored"
+        );
+    }
 }
 
 #[test]

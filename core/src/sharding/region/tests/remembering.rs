@@ -635,6 +635,23 @@ fn a_log_is_opened_with_the_token_of_the_placement_if_that_is_stored_and_given_u
         assert_eq!(claims(&mut rig), (vec![], 1));
         rig.wait(SHARD_BACKOFF);
         assert_eq!(claims(&mut rig), (vec![claim], 0), "never with a higher one");
+        // Its coordinator hears of the term, to give it with a token above.
+        let held = Token::new(9, 7);
+        let said = rig.act(|region, shared| region.say_outdone(shared.cx, token, held));
+        let tokens = vec![(SHARD, Token::new(9, 0))];
+        let outdone = says(a(), ShardingBody::ShardTokens { tokens });
+        assert_eq!(
+            said,
+            if claim == Claim::Count {
+                vec![]
+            } else {
+                vec![outdone]
+            }
+        );
+        assert_eq!(
+            rig.act(|region, shared| region.say_outdone(shared.cx, Token::new(4, 1), held)),
+            vec![]
+        );
         rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
         assert_eq!(claims(&mut rig), (vec![], 1));
     }
