@@ -99,8 +99,6 @@ impl Seen {
         let mut changed = other.upto > self.upto;
         if changed {
             self.upto = other.upto;
-            let upto = self.upto;
-            self.later.retain(|range| range.to > upto);
             self.close_gap();
         }
         for range in &other.later {
