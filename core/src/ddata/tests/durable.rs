@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::crdt::Data;
+use super::super::crdt::{Data, DataType, Op, OrSetOp};
 use super::super::protocol::{Answer, Command, Event, ReadError, WriteError};
 use super::super::state::Pruning;
 use super::super::state::consistency::Consistency::{All, Local, Majority};
@@ -52,6 +52,28 @@ fn an_answer_waits_for_the_store_here_and_over_there() {
     world.peers[0].disk = Disk::Works;
     world.run(SECOND / 10);
     assert_eq!(*world.answer(0, token_2), DONE);
+}
+
+#[test]
+fn s_227_a_write_that_enough_have_and_the_own_store_does_not_failed_at_the_store() {
+    for (others, error) in [
+        (Disk::Works, WriteError::StoreFailed),
+        (
+            Disk::Stalls,
+            WriteError::Unconfirmed {
+                confirmed: 1,
+                required: 2,
+            },
+        ),
+    ] {
+        let mut world = world(3);
+        world.peers[0].disk = Disk::Stalls;
+        world.peers[1].disk = others;
+        world.peers[2].disk = others;
+        let token = world.update(0, "d", increment(1), Majority);
+        world.run(2 * SECOND);
+        assert_eq!(*world.answer(0, token), Answer::Written(Err(error)));
+    }
 }
 
 #[test]
@@ -225,6 +247,21 @@ fn write_behind_answers_at_once_and_stores_later() {
 }
 
 #[test]
+fn what_changes_while_the_store_is_busy_is_written_together() {
+    let mut world = world(1);
+    world.peers[0].disk = Disk::Stalls;
+    world.update(0, "d0", increment(1), Local);
+    let before = world.peers[0].requests;
+    for number in 1..20 {
+        world.update(0, &alloc::format!("d{number}"), increment(1), Local);
+    }
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    assert_eq!(world.peers[0].requests, before + 1);
+    assert_eq!(started_again(&world, 55).peers[0].machine.keys().count(), 20);
+}
+
+#[test]
 fn what_is_asked_before_the_store_is_read_waits_for_it_and_keeps_its_order() {
     let mut world = World::new(1, |config| {
         durable(config);
@@ -260,6 +297,90 @@ fn what_is_asked_before_the_store_is_read_waits_for_it_and_keeps_its_order() {
         Answer::Keys(Vec::from([key("d"), key("v")]))
     );
     assert_eq!((world.count(0, "d"), world.count(0, "v")), (1, 2));
+}
+
+#[test]
+fn what_waited_for_the_store_has_the_rest_of_its_time() {
+    let mut world = World::new(3, durable);
+    world.partition(&[0], &[1, 2]);
+    world.peers[0].disk = Disk::Stalls;
+    let token = world.update(0, "v", increment(1), Majority);
+    world.run(SECOND * 8 / 10);
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    assert!(world.is_open(0, token));
+    assert_eq!(world.count(0, "v"), 1, "it is begun");
+    world.run(SECOND / 5);
+    let unconfirmed = WriteError::Unconfirmed {
+        confirmed: 1,
+        required: 2,
+    };
+    assert_eq!(*world.answer(0, token), Answer::Written(Err(unconfirmed)));
+}
+
+#[test]
+fn what_was_read_from_the_store_is_not_written_there_again() {
+    let mut world = world(1);
+    for number in 0..20 {
+        world.update(0, &alloc::format!("d{number}"), increment(1), Local);
+    }
+    world.run(SECOND / 10);
+    let again = started_again(&world, 55);
+    assert_eq!(again.peers[0].machine.keys().count(), 20);
+    assert_eq!(again.peers[0].written, 1, "that it is alive");
+}
+
+#[test]
+fn what_is_large_together_is_written_in_several_orders() {
+    let mut world = World::new(1, |config| {
+        durable(config);
+        config.ddata.value_bytes_max = 1_000_000;
+    });
+    world.run(SECOND / 10);
+    world.peers[0].disk = Disk::Stalls;
+    let write = |world: &mut World, number: u8| {
+        let element = |first: u8| {
+            let mut bytes = alloc::vec![number; 60_000];
+            bytes[0] = first;
+            bytes.into()
+        };
+        let op = OrSetOp::Change {
+            add: (0..15).map(element).collect(),
+            remove: Vec::new(),
+        };
+        let initial = Data::empty(DataType::OrSet).unwrap();
+        world.update(0, &alloc::format!("d{number}"), (initial, Op::OrSet(op)), Local)
+    };
+    let tokens: Vec<u64> = (0..12).map(|number| write(&mut world, number)).collect();
+    world.peers[0].disk = Disk::Works;
+    world.run(SECOND / 10);
+    for token in tokens {
+        assert_eq!(*world.answer(0, token), DONE);
+    }
+}
+
+#[test]
+fn a_store_that_refused_rests_before_it_is_asked_again() {
+    let mut world = world(1);
+    world.peers[0].disk = Disk::Fails;
+    world.update(0, "d", increment(1), Local);
+    let before = world.peers[0].requests;
+    world.run(10 * SECOND);
+    let asked = world.peers[0].requests - before;
+    assert!((1..=50).contains(&asked), "{asked}");
+}
+
+#[test]
+fn s_228_stores_that_fail_are_outvoted_by_those_that_are_asked_later() {
+    let mut world = world(5);
+    let token = world.update(0, "d", increment(1), Majority);
+    let asked: Vec<usize> = world.sent.iter().map(|(_, to, _)| *to).collect();
+    assert_eq!(asked.len(), 2);
+    for at in asked {
+        world.peers[at].disk = Disk::Fails;
+    }
+    world.run(SECOND / 2);
+    assert_eq!(*world.answer(0, token), DONE);
 }
 
 #[test]

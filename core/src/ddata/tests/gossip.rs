@@ -281,6 +281,15 @@ fn a_value_at_its_size_limit_spreads_and_one_byte_more_is_refused() {
 }
 
 #[test]
+fn a_value_weighs_what_it_has_in_bytes_and_a_little_around() {
+    let mut world = World::new(2, |config| config.ddata.deltas = false);
+    world.update(0, "a", add_for_good(&[7; 10_000]), All);
+    world.run(SECOND);
+    world.assert_equal();
+    assert!((10_000..12_000).contains(&world.heaviest), "{}", world.heaviest);
+}
+
+#[test]
 fn s_230_a_message_for_another_incarnation_is_ignored() {
     let mut world = World::new(2, |_| {});
     let from = world.peers[0].fixture.me.clone();

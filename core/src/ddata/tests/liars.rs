@@ -1,6 +1,6 @@
 //! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability 3c, I-65, I-68.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -94,6 +94,21 @@ fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
 }
 
 #[test]
+fn s_232_a_value_of_another_type_leaves_no_marker_behind() {
+    let mut world = World::new(2, |_| {});
+    world.update(0, "a", increment(1), Local);
+    let before = world.peers[0].machine.envelope(&key("a")).cloned();
+    let mut other = Envelope::new(value(add("x"), 2));
+    let owner = world.peers[1].fixture.me.clone();
+    let seen = BTreeSet::from([owner.clone()]);
+    let marker = Pruning::Initialized { owner, seen };
+    other.pruning.insert(node("gone", 3), marker);
+    say(&mut world, gossip("a", other));
+    assert_eq!(world.rejections(0).len(), 1);
+    assert_eq!(world.peers[0].machine.envelope(&key("a")).cloned(), before);
+}
+
+#[test]
 fn more_keys_or_bytes_than_fit_are_refused() {
     let mut world = World::new(2, |config| {
         config.ddata.keys_max = 10;
@@ -146,6 +161,54 @@ fn a_vector_of_nodes_that_never_were_is_refused() {
         world.rejections(0)[..],
         [Rejection::TooManyContributors { .. }]
     ));
+}
+
+#[test]
+fn a_message_with_more_values_than_any_peer_gathers_is_refused() {
+    for (values, refused) in [(8, 0), (9, 1), (20, 1)] {
+        let mut world = World::new(2, |config| config.ddata.max_delta_elements = 2);
+        let mut body = gossip("a", Envelope::new(value(increment(1), 2)));
+        if let Body::Gossip { entries, .. } = &mut body {
+            *entries = (0..values).map(|_| entries[0].clone()).collect();
+        }
+        say(&mut world, body);
+        assert_eq!(world.rejections(0).len(), refused, "{values}");
+        assert_eq!(world.peers[0].machine.keys().count(), 1 - refused);
+    }
+}
+
+#[test]
+fn a_status_of_more_chunks_than_there_may_be_is_refused() {
+    let mut world = World::new(2, |_| {});
+    for (total, refused) in [(1_000_000, 0), (1_000_001, 1), (u32::MAX, 2)] {
+        let (chunk, digests) = (0, Vec::new());
+        say(
+            &mut world,
+            Body::Status {
+                chunk,
+                total,
+                digests,
+            },
+        );
+        assert_eq!(world.rejections(0).len(), refused, "{total}");
+    }
+}
+
+#[test]
+fn what_is_known_already_takes_no_room_a_second_time() {
+    let mut world = World::new(2, |config| {
+        config.ddata.value_bytes_max = 8 << 10;
+        config.ddata.bytes_max = 8 << 10;
+    });
+    let (mut data, first) = add_for_good(&[1; 5000]);
+    let (_, second) = add_for_good(&[2; 2000]);
+    let mut minting = Minting::new(node("other", 2));
+    data.apply(&first, &mut minting).unwrap();
+    say(&mut world, gossip("a", Envelope::new(data.clone())));
+    data.apply(&second, &mut minting).unwrap();
+    say(&mut world, gossip("a", Envelope::new(data)));
+    assert_eq!(world.rejections(0), []);
+    assert!(world.peers[0].machine.bytes() > 7000);
 }
 
 #[test]
@@ -353,6 +416,26 @@ fn i_100_how_many_changes_i_have_logged_nobody_tells_me() {
     });
     assert!(deltas.flatten().all(|entry| entry.after < entry.upto));
     world.assert_equal();
+}
+
+#[test]
+fn changes_of_a_key_that_came_back_follow_those_that_the_others_have() {
+    let mut world = World::new(2, |_| {});
+    let me = world.peers[0].fixture.me.clone();
+    world.update(0, "b", increment(1), Local);
+    // This node has forgotten the key "a", and its first change of it.
+    let mut envelope = Envelope::new(value(increment(1), 2));
+    envelope.deltas = BTreeMap::from([(me, 1)]);
+    say(&mut world, gossip("a", envelope));
+    world.update(0, "a", increment(1), Local);
+    world.run(SECOND);
+    let deltas = world.sent.iter().filter_map(|(from, _, body)| match body {
+        Body::Deltas { entries, .. } if *from == 0 => Some(entries),
+        _ => None,
+    });
+    let of_a = deltas.flatten().filter(|entry| entry.key == key("a"));
+    let numbers: Vec<(u64, u64)> = of_a.map(|entry| (entry.after, entry.upto)).collect();
+    assert_eq!(numbers, [(1, 2)]);
 }
 
 #[test]

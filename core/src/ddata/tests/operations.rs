@@ -3,9 +3,10 @@
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::super::crdt::{Data, DataType};
+use super::super::crdt::{Data, DataType, Op, OrMultiMapOp};
 use super::super::protocol::{Answer, Body, Change, Command, Event, Msg, ReadError, Rejection, WriteError};
 use super::super::state::consistency::Consistency::{All, Local, Majority, MajorityPlus, Replicas};
 use super::super::state::key::Pattern;
@@ -288,6 +289,31 @@ fn s_252_an_operation_of_another_type_changes_nothing() {
 }
 
 #[test]
+fn what_a_change_of_a_map_adds_is_counted_as_it_is() {
+    let mut world = World::new(1, |config| {
+        config.ddata.value_bytes_max = 2_048;
+        config.ddata.bytes_max = 2_048;
+    });
+    let element = |text: &str| -> Arc<[u8]> { Arc::from(text.as_bytes()) };
+    let long = "x".repeat(60);
+    let changes = [
+        OrMultiMapOp::AddBinding {
+            key: element("k"),
+            value: element(&long),
+        },
+        OrMultiMapOp::Put {
+            key: element(&long),
+            values: [element(&long)].into(),
+        },
+    ];
+    for change in changes {
+        let initial = Data::empty(DataType::OrMultiMap).unwrap();
+        let token = world.update(0, "m", (initial, Op::OrMultiMap(change)), Local);
+        assert_eq!(*world.answer(0, token), DONE);
+    }
+}
+
+#[test]
 fn a_deleted_key_can_never_be_used_again_anywhere() {
     let mut world = World::new(2, |_| {});
     world.update(0, "a", increment(1), All);
@@ -452,6 +478,29 @@ fn an_answer_that_comes_twice_counts_once() {
         world.with(0, |machine, cx| machine.on_message(cx, &from, msg));
     }
     assert!(world.is_open(0, token), "two of five have it");
+}
+
+#[test]
+fn an_answer_to_a_read_that_comes_twice_counts_once() {
+    let mut world = World::new(5, |_| {});
+    world.partition(&[0], &[1, 2, 3, 4]);
+    let token = world.get(0, "a", Majority);
+    let asked = world.sent.iter().find_map(|(_, to, body)| match body {
+        Body::Read { operation, .. } => Some((*to, *operation)),
+        _ => None,
+    });
+    let (who, operation) = asked.unwrap();
+    let (from, to_uid) = (
+        world.peers[who].fixture.me.clone(),
+        world.peers[0].fixture.me.uid(),
+    );
+    for _ in 0..3 {
+        let (envelope, weight) = (None, 0);
+        let body = Body::ReadResult { operation, envelope };
+        let msg = Msg { to_uid, body, weight };
+        world.with(0, |machine, cx| machine.on_message(cx, &from, msg));
+    }
+    assert!(world.is_open(0, token), "two of five have answered");
 }
 
 #[test]

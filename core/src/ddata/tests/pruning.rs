@@ -11,6 +11,7 @@ use super::super::crdt::{
 };
 use super::super::protocol::{Answer, Body, Carried, Msg};
 use super::super::state::consistency::Consistency::{All, Local};
+use super::super::state::key::Pattern;
 use super::super::state::{Envelope, Pruning};
 use super::world::{SECOND, World, add, increment, increment_in_map, key};
 use crate::ident::UniqueAddress;
@@ -287,6 +288,27 @@ fn pruning_waits_until_every_member_knows() {
 }
 
 #[test]
+fn durable_keys_are_pruned_once_as_many_stores_are_there_as_the_cluster_begins_with() {
+    let mut world = World::new(3, |config| {
+        config.ddata.durable_keys = Vec::from([Pattern::parse("d*").unwrap()]);
+        config.membership.min_nr_of_members = 3;
+    });
+    world.run(SECOND);
+    for index in 0..3 {
+        for name in ["d", "v"] {
+            world.update(index, name, increment(3), All);
+            world.run(SECOND);
+        }
+    }
+    let gone = world.peers[2].fixture.me.clone();
+    world.partition(&[0, 1], &[2]);
+    world.see(|index| (index < 2).then_some(Status::Up), &[]);
+    world.run(900 * SECOND);
+    assert!(is_performed(&world, 0, "v", &gone));
+    assert_eq!(marker(&world, 0, "d", &gone), None);
+}
+
+#[test]
 fn i_64_counters_are_exact_across_removal_restart_at_the_same_address_and_return() {
     let (mut world, gone) = after_a_removal();
     world.peers.pop();
@@ -436,4 +458,12 @@ fn s_221_time_in_which_somebody_is_unreachable_is_none_in_which_all_could_hear()
     );
     world.run(300 * SECOND);
     assert!(marker(&world, 0, "a", &gone).is_some());
+}
+
+#[test]
+fn a_tombstone_that_comes_again_is_no_news() {
+    let mut held = Envelope::new(Data::empty(DataType::GCounter).unwrap());
+    assert_eq!(held.merge(Envelope::deleted()), Ok(true));
+    assert_eq!(held.merge(Envelope::deleted()), Ok(false));
+    assert_eq!(held, Envelope::deleted());
 }

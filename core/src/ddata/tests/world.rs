@@ -21,7 +21,7 @@ use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::reject;
 use crate::store::memory::MemoryMap;
-use crate::store::{Outcome, StoreError, StoreReport, StoreRequest};
+use crate::store::{Outcome, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
 use crate::timer::Timer;
 use crate::wire;
@@ -50,6 +50,8 @@ pub(super) struct Peer {
     pub(super) ahead_ms: u64,
     /// How often the store was asked for something.
     pub(super) requests: usize,
+    /// How many changes the store was given.
+    pub(super) written: usize,
     pub(super) events: Vec<Event>,
     pub(super) answers: BTreeMap<u64, Answer>,
 }
@@ -66,6 +68,8 @@ pub(super) struct World {
     pub(super) lose: fn(&Body) -> bool,
     /// Everything that was sent, in order.
     pub(super) sent: Vec<(usize, usize, Body)>,
+    /// The most bytes that a message was said to take.
+    pub(super) heaviest: usize,
     /// Bytes of the frames that each node sent.
     pub(super) sent_bytes: Vec<usize>,
     /// Whether a machine is checked after every input, which costs by the keys that it holds.
@@ -137,6 +141,7 @@ impl World {
             tokens: 0,
             lose: |_| false,
             sent: Vec::new(),
+            heaviest: 0,
             sent_bytes: Vec::new(),
             checks: true,
         };
@@ -166,6 +171,7 @@ impl World {
             disk: Disk::Works,
             ahead_ms: 0,
             requests: 0,
+            written: 0,
             stalled: Vec::new(),
             events: Vec::new(),
             answers: BTreeMap::new(),
@@ -225,6 +231,7 @@ impl World {
                     message: Message::Ddata(msg),
                 } => {
                     let to = self.peers.iter().position(|peer| peer.fixture.me == to);
+                    self.heaviest = self.heaviest.max(msg.payload_bytes());
                     let (msg, bytes) = through_the_wire(msg);
                     self.sent_bytes[index] += bytes;
                     if let Some(to) = to {
@@ -244,6 +251,9 @@ impl World {
                 Effect::Notify(event) => self.peers[index].events.push(event),
                 Effect::Store(_, request) => {
                     self.peers[index].requests += 1;
+                    if let StoreOrder::Write { batch } = &request.order {
+                        self.peers[index].written += batch.len();
+                    }
                     self.peers[index].stalled.push(request);
                 }
                 other => panic!("unexpected {other:?}"),

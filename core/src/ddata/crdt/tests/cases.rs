@@ -297,6 +297,20 @@ fn s_188_deltas_coalesce() {
 }
 
 #[test]
+fn a_removal_that_comes_as_a_change_is_news_once() {
+    let mut a = Replica::new("a", ORSET);
+    a.op(add("x"));
+    a.op(add("y"));
+    let mut b = Replica::new("b", ORSET);
+    b.full(&a);
+    b.op(remove("x"));
+    for changed in [true, false] {
+        assert_eq!(a.data.merge_delta(&b.deltas[0]), Ok(Merged { changed }));
+        assert_eq!(a.set(), ["y"]);
+    }
+}
+
+#[test]
 fn s_190_a_set_in_a_map_is_not_replaced_by_put() {
     let mut a = Replica::new("a", DataType::OrMap(ValueType::OrSet));
     let put = |value: Data| {

@@ -58,6 +58,7 @@ fn a_users_type_without_deltas_travels_whole_and_one_with_deltas_by_them() {
     let minting = &mut Minting::new(node("a"));
     let new = |name: &str| Data::Custom(Custom::new(Arc::clone(types.get(name).expect("registered"))));
     let mut plain = new("max");
+    assert!(!plain.needs_causal_delivery(), "unless the type says so");
     assert_eq!(plain.apply(&op(7), minting), Ok(Applied::Whole));
     assert_eq!(plain.apply(&op(7), minting), Ok(Applied::Unchanged));
     let mut other = new("max");
