@@ -79,6 +79,21 @@ fn an_instance_whose_lease_is_lost_stops_and_asks_for_it_again_when_it_has_ended
 }
 
 #[test]
+fn who_was_the_oldest_and_loses_its_lease_stops_its_instance_before_it_is_asked() {
+    let new = Some(other());
+    for (instance, wanted) in [(true, vec![Step::StopInstance]), (false, vec![])] {
+        let was_oldest = Stage::WasOldest {
+            new: new.clone(),
+            instance,
+        };
+        assert_eq!(
+            stepped(was_oldest.clone(), Event::LeaseLost, true),
+            (was_oldest, wanted)
+        );
+    }
+}
+
+#[test]
 fn who_lost_its_lease_hands_over_only_once_its_instance_has_ended() {
     let stops = Stage::AcquiringLease { instance: true };
     let asks = Event::HandOverToMe(other());

@@ -226,6 +226,31 @@ fn a_lease_is_given_back_only_once_the_instance_has_stopped() {
 }
 
 #[test]
+fn one_that_was_asked_to_leave_before_it_was_a_member_takes_no_part() {
+    let mut world = World::new(2);
+    world.set(&[(0, Status::Up)]);
+    world.run_for(secs(2));
+    world.drain(1);
+    world.set(&[(1, Status::Leaving)]);
+    world.run_for(secs(2));
+    assert_eq!(world.phase(1), Phase::Start);
+    assert_eq!(world.running(), [0]);
+}
+
+#[test]
+fn a_node_that_is_down_gives_its_lease_back_once_its_instance_has_ended() {
+    let mut world = World::with_lease(1);
+    world.set(&[(0, Status::Up)]);
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    world.host(0).slow_to_stop = true;
+    world.set(&[(0, Status::Down)]);
+    assert_eq!((world.host(0).killed, world.host(0).leases_released), (1, 0));
+    world.ends(0);
+    assert_eq!(world.host(0).leases_released, 1);
+}
+
+#[test]
 fn s_164_a_hand_over_done_of_another_node_or_of_an_earlier_attempt_starts_nothing() {
     let mut world = World::formed(3);
     world.forgive_two();

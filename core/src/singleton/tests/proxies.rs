@@ -1,19 +1,24 @@
 //! The way of users to a singleton. Spec: sharding 1.11, 6.7.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::SOON;
 use super::world::{MARGIN, World, secs};
 use crate::effect::{Answer, Effect, SingletonAnswer};
-use crate::fixture::{Fixture, node};
+use crate::fixture::{Fixture, member, node, picture};
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::sharding::protocol::AskReply;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
 use crate::singleton::asks::Asks;
-use crate::singleton::protocol::{Body, Delivery, Msg, Statement};
+use crate::singleton::protocol::{Body, Delivery, Msg, Statement, Timer as SingletonTimer};
+use crate::singleton::proxy::{Proxy, Waiting};
 use crate::singleton::state::SingletonId;
+use crate::timer::Timer;
 use crate::token::Token;
 
 #[test]
@@ -276,4 +281,119 @@ fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_
     ]
     .map(|msg| Message::Singleton(msg).payload_bytes());
     assert_eq!(bytes, [7, 4, 0, 0]);
+}
+
+/// A member that looks for the instance at an older one, and what leaves it.
+struct User {
+    fixture: Fixture,
+    proxy: Proxy,
+    asks: Asks,
+}
+
+impl User {
+    fn new(oldest: Status) -> Self {
+        let me = node("b", 2);
+        let mut fixture = Fixture::new(me.clone());
+        let members = [(node("a", 1), oldest), (me.clone(), Status::Up)];
+        let members = members.iter().map(|(node, status)| member(node, *status));
+        fixture.view = Arc::new(picture(&me, members, &[]));
+        let mut user = Self {
+            fixture,
+            proxy: Proxy::new(SingletonId::of("billing"), None),
+            asks: Asks::default(),
+        };
+        user.proxy.on_ages_changed(&mut user.fixture.cx());
+        user
+    }
+
+    fn send(&mut self, number: u32) {
+        let message = Waiting {
+            payload: Payload::from(number.to_be_bytes().as_slice()),
+            ask: None,
+            chain: AskChain::default(),
+        };
+        let cx = &mut self.fixture.cx();
+        self.proxy.send(cx, &mut self.asks, message).unwrap();
+    }
+
+    /// The messages that were sent, and how many questions.
+    fn sent(&mut self) -> (Vec<u32>, usize) {
+        let (mut numbers, mut questions) = (Vec::new(), 0);
+        for effect in self.fixture.effects() {
+            match effect {
+                Effect::Send {
+                    message: Message::Singleton(Msg::Delivery(delivery)),
+                    ..
+                } => {
+                    let bytes = <[u8; 4]>::try_from(&*delivery.payload).unwrap();
+                    numbers.push(u32::from_be_bytes(bytes));
+                }
+                Effect::Send {
+                    message: Message::Singleton(Msg::Statement(_)),
+                    ..
+                } => questions += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        (numbers, questions)
+    }
+
+    fn finds(&mut self, epoch: u64) {
+        let (token, from) = (Token::new(1, 1), node("a", 1));
+        let cx = &mut self.fixture.cx();
+        self.proxy.on_identified(cx, &mut self.asks, &from, epoch, token);
+    }
+}
+
+#[test]
+fn of_many_that_wait_a_bounded_number_goes_at_once_and_nothing_overtakes_the_rest() {
+    let mut user = User::new(Status::Up);
+    (0..300).for_each(|number| user.send(number));
+    assert_eq!(user.sent(), (Vec::new(), 1));
+    user.finds(1);
+    assert_eq!(user.sent().0, Vec::from_iter(0..256));
+    user.send(300);
+    assert_eq!(user.sent().0, []);
+    let flush = Timer::Singleton(SingletonTimer::Flush(SingletonId::of("billing")));
+    let due = user.fixture.timers.at(&flush);
+    let soon = user.fixture.mono() + Duration::from_millis(1);
+    assert!(due.is_some_and(|due| due <= soon), "{due:?}");
+    user.proxy.flush(&mut user.fixture.cx(), &mut user.asks);
+    assert_eq!(user.sent().0, Vec::from_iter(256..301));
+    user.send(301);
+    assert_eq!(user.sent().0, [301]);
+}
+
+#[test]
+fn a_member_that_is_down_is_not_asked_and_another_instance_than_the_one_that_is_used_may_end() {
+    let mut user = User::new(Status::Down);
+    assert_eq!(user.sent(), (Vec::new(), 0));
+    let mut user = User::new(Status::Up);
+    user.finds(1);
+    assert_eq!(user.sent(), (Vec::new(), 1));
+    let (oldest, me) = (node("a", 1), node("b", 2));
+    for (from, token) in [(&oldest, Token::new(1, 2)), (&me, Token::new(1, 1))] {
+        user.proxy.on_gone(&mut user.fixture.cx(), from, token);
+        assert_eq!(user.sent(), (Vec::new(), 0));
+        assert!(user.proxy.target().is_some());
+    }
+    user.proxy
+        .on_gone(&mut user.fixture.cx(), &oldest, Token::new(1, 1));
+    assert_eq!(user.sent(), (Vec::new(), 1), "it is looked for anew");
+    assert_eq!(user.proxy.target(), None);
+}
+
+#[test]
+fn the_end_of_the_node_says_of_each_ask_whether_its_message_was_sent() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.host(0).silent = true;
+    let sent = world.ask(1, secs(60));
+    world.run_for(SOON);
+    world.fails(0);
+    let unsent = world.ask(1, secs(60));
+    world.set(&[(1, Status::Down)]);
+    let answers = [sent, unsent].map(|ask| world.answered(ask));
+    let expected = [AskFailure::NodeStopped, AskFailure::NodeStoppedUnsent];
+    assert_eq!(answers, expected.map(|failure| Some(Err(failure))));
 }

@@ -40,6 +40,24 @@ fn without_a_majority_nothing_starts() {
 }
 
 #[test]
+fn promises_of_a_higher_term_and_to_an_earlier_question_start_nothing() {
+    let mut world = World::new(3);
+    world.cut(&[0]);
+    world.set(&[(0, Status::Up), (1, Status::Up), (2, Status::Up)]);
+    world.run_for(secs(10));
+    for from in [1, 2] {
+        for epoch in 0..10 {
+            world.says(from, 0, epoch, Body::Promised { term: 41 });
+        }
+        for term in 1..10 {
+            world.says(from, 0, 99, Body::Promised { term });
+        }
+    }
+    assert_eq!(world.stats(0).answers_stale, 38);
+    assert_eq!(world.running(), Vec::<usize>::new());
+}
+
+#[test]
 fn a_restart_of_the_whole_cluster_goes_on_above_what_its_stores_promised() {
     let mut world = World::formed(3);
     world.leave(&[0]);
@@ -305,6 +323,7 @@ fn where_stores_hold_the_last_term_nothing_begins_and_it_is_said_once() {
     world.run_for(secs(600));
     assert_eq!(world.running(), Vec::<usize>::new());
     assert_eq!(world.said(0, |event| *event == Event::TermsUsedUp), 1);
+    assert_eq!(world.stats(0).terms_used_up, 1);
     let claims = world.heard_by(0, |body| matches!(body, Body::Claim { .. }));
     assert!(claims.len() < 5, "{} claims", claims.len());
     // A minority that holds it is outvoted.
@@ -352,6 +371,24 @@ fn i_100_who_claims_terms_of_any_singletons_leaves_room_for_those_of_others() {
     let mine = SingletonId::of("mine");
     world.says_of(0, 1, mine, Body::Claim { term: 1 });
     assert_eq!(world.promised(1, mine), 1);
+}
+
+#[test]
+fn a_full_table_of_promises_has_room_for_others_once_a_member_with_some_is_gone() {
+    let mut world = World::formed(6);
+    for from in 1..=4 {
+        for number in 0..256 {
+            let other = SingletonId::of(&alloc::format!("{from}.{number}"));
+            world.says_of(from, 0, other, Body::Claim { term: 1 });
+        }
+    }
+    let mine = SingletonId::of("mine");
+    world.says_of(5, 0, mine, Body::Claim { term: 1 });
+    assert_eq!(world.promised(0, mine), 0);
+    world.crash(&[1]);
+    world.remove(&[1]);
+    world.says_of(5, 0, mine, Body::Claim { term: 1 });
+    assert_eq!(world.promised(0, mine), 1);
 }
 
 #[test]

@@ -288,11 +288,16 @@ impl World {
         let to = |status| nodes.iter().map(|at| (*at, status)).collect::<Vec<_>>();
         self.set(&to(Status::Leaving));
         for at in nodes {
-            let peer = &mut self.peers[*at];
-            peer.singletons.on_drain_requested(&mut peer.fixture.cx());
-            self.settle();
+            self.drain(*at);
         }
         self.set(&to(Status::Exiting));
+    }
+
+    /// This node is asked to hand over.
+    pub(super) fn drain(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.singletons.on_drain_requested(&mut peer.fixture.cx());
+        self.settle();
     }
 
     /// Both in one step.

@@ -67,6 +67,18 @@ fn a_tombstone_of_a_node_that_was_never_seen_counts_for_every_role_and_every_age
 }
 
 #[test]
+fn the_margin_of_those_that_were_removed_before_begins_when_this_node_is_a_member() {
+    let mut heard = Gossip::new();
+    heard.upsert_member(member(&other(), Status::Exiting));
+    assert!(heard.remove(&other()));
+    let mut departures = Departures::default();
+    let view = |gossip: &Gossip| picture_of(&me(), gossip.clone());
+    departures.on_view_changed(at(1), MARGIN, &View::idle(me()), &view(&heard));
+    departures.on_view_changed(at(5), MARGIN, &view(&heard), &view(&removed(false)));
+    assert_eq!(departures.safe_at(None, |_| true), at(25));
+}
+
+#[test]
 fn one_that_said_that_nothing_runs_there_any_more_needs_no_margin_seen_or_not() {
     let mut gone = state(true);
     assert!(gone.mark_gone(&other()));
