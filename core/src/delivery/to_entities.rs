@@ -441,6 +441,17 @@ mod tests {
     }
 
     #[test]
+    fn an_entity_that_wants_no_more_confirms_what_it_has() {
+        let mut to = new(ToEntitiesSettings::default());
+        let mut out = Vec::new();
+        to.on_message(at(0), "a", payload("1"), &mut out).unwrap();
+        out.clear();
+        to.on_ack(at(1), &"a", 1, &mut out);
+        assert_eq!(out, [ToEntitiesOutput::Confirmed { seq: 1 }]);
+        assert_eq!(to.timer_at(), Some(at(121)), "it is used then");
+    }
+
+    #[test]
     fn what_waits_is_bounded_over_all_entities() {
         let mut to = new(ToEntitiesSettings {
             waiting_max: 2,

@@ -317,6 +317,28 @@ fn a_consumer_that_wants_nothing_again_is_kept_nothing_for() {
 }
 
 #[test]
+fn a_consumer_that_wants_nothing_again_gets_no_more_than_it_asked_for() {
+    let mut under = Under::new(ProducerSettings::default());
+    under.consumer();
+    under.give(1);
+    let request = |under: &mut Under, up_to| {
+        let request = Request {
+            confirmed: 1,
+            up_to,
+            support_resend: false,
+            via_timeout: false,
+        };
+        under.act(|producer, now, out| producer.on_request(now, request, out))
+    };
+    request(&mut under, 3);
+    under.give(2);
+    under.give(3);
+    // Both were lost, and there is room for one more all the same.
+    assert_eq!(request(&mut under, 4), [asks(4, 1)]);
+    assert_eq!(under.give(4), [sends(4, false)]);
+}
+
+#[test]
 fn a_consumer_cannot_ask_for_more_than_the_largest_window() {
     let mut under = Under::new(ProducerSettings::default());
     under.consumer();

@@ -25,7 +25,7 @@ use crate::owner::Owner;
 use crate::reject::Rejection as AnyRejection;
 use crate::signal::Signal;
 use crate::store::memory::MemoryMap;
-use crate::store::{Bytes, LogName, StoreReport};
+use crate::store::{Bytes, LogName, StoreError, StoreOrder, StoreReport};
 use crate::timer::Timer;
 use crate::token::Token;
 
@@ -47,6 +47,8 @@ struct World {
     down: Vec<usize>,
     /// Does not hear who is to vote.
     deaf: Option<usize>,
+    /// Reads that stores have yet to refuse.
+    unread: usize,
     wire: VecDeque<(UniqueAddress, UniqueAddress, Msg)>,
     last_command: u64,
     last_opener: u64,
@@ -68,6 +70,7 @@ impl World {
             lives: 0,
             down: Vec::new(),
             deaf: None,
+            unread: 0,
             wire: VecDeque::new(),
             last_command: 0,
             last_opener: 0,
@@ -161,7 +164,13 @@ impl World {
                     message: Message::Journal(msg),
                 } if !self.down.contains(&at) => self.wire.push_back((me.clone(), to, *msg)),
                 Effect::Store(Owner::Journal, request) => {
+                    let fails = self.unread > 0 && matches!(request.order, StoreOrder::Read { .. });
+                    self.unread -= usize::from(fails);
                     let report = match &mut peer.disk {
+                        Some(_) if fails => StoreReport {
+                            id: request.id,
+                            outcome: Err(StoreError::Busy),
+                        },
                         Some(disk) => StoreReport {
                             id: request.id,
                             outcome: disk.obey(Owner::Journal.space(), &request.order),
@@ -460,6 +469,16 @@ fn who_chose_may_fail_before_all_have_agreed() {
     world.pass(MINUTE);
     let (votes, knows) = (Some(true), Some(false));
     assert_eq!(world.settled(), [knows, votes, votes, votes], "they, or none");
+}
+
+#[test]
+fn a_store_that_cannot_say_who_is_to_vote_is_counted_and_asked_again() {
+    let mut world = World::new(1, 1, 0);
+    world.unread = 3;
+    let mut world = world.up();
+    world.pass(MINUTE);
+    assert_eq!(world.peers[0].fixture.stats.journal.requests_failed, 3);
+    assert_eq!(world.settled(), [Some(true)]);
 }
 
 #[test]

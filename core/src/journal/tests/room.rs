@@ -60,6 +60,7 @@ fn s_10_7_a_log_is_forgotten_from_its_beginning_as_far_as_is_asked_and_has_room_
     // What was appended as one goes as one.
     assert_eq!(forget(&mut writer, 2), None, "nothing before it is left");
     assert_eq!(forget(&mut writer, 6).unwrap().covers, 6);
+    assert_eq!(forget(&mut writer, 6), None, "nothing at all is left");
     writer
         .append(6, vec![bytes("a"), bytes("b")], false, &mut out)
         .unwrap();

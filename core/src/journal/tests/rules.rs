@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::journal::protocol::{
     Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said, TERM_STEP,
 };
-use crate::journal::replica::{REQUESTS_MAX, Replica, ReplicaOutput};
+use crate::journal::replica::{LOGS_REMEMBERED_MAX, REQUESTS_MAX, Replica, ReplicaOutput};
 use crate::journal::state::{
     Claim, Entry, Item, Opened, Place, SnapshotHead, StoreId, WriterEnd, WriterError,
 };
@@ -286,6 +286,23 @@ fn a_replica_that_does_not_know_whether_it_wrote_reads_again() {
         "{said:?}"
     );
     assert_eq!(replica.waiting(), (0, 0));
+}
+
+#[test]
+fn a_replica_remembers_a_bounded_number_of_logs() {
+    let mut bench = Bench::new();
+    let name = |number: usize| -> Arc<str> { Arc::from(alloc::format!("log/{number:05}")) };
+    for number in 0..=LOGS_REMEMBERED_MAX {
+        bench.ask(Request {
+            log: name(number),
+            ..request(1, term(1), Ask::Promise)
+        });
+    }
+    let remembered = |number: &usize| bench.replica.promised(&name(*number)).is_some();
+    assert_eq!(
+        (0..=LOGS_REMEMBERED_MAX).filter(remembered).count(),
+        LOGS_REMEMBERED_MAX
+    );
 }
 
 #[test]

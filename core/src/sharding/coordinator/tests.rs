@@ -788,6 +788,34 @@ fn s_125_registration_tells_at_most_ten_times_five_hundred_homes() {
 }
 
 #[test]
+fn homes_fill_a_frame_and_pass_none() {
+    let mut rig = Rig::configured(a(), (6000, StoreMode::Memory), |config| {
+        config.limits.control_frame_bytes_max = 1_024;
+    });
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    for node in [a(), b(), c()] {
+        rig.register(&node, &[]);
+    }
+    for shard in 0..600 {
+        rig.coordinator.set_home(ShardId(shard), at(&b()));
+    }
+    let told = rig
+        .register(&c(), &[])
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Send { message, .. } => {
+                let mut frame = Vec::new();
+                crate::wire::encode_message(&message, 1, &rig.fixture.config.limits, &mut frame).unwrap();
+                Some(frame.len() - crate::wire::HEADER_BYTES)
+            }
+            _ => None,
+        });
+    let told: Vec<usize> = told.collect();
+    let is_full = |bytes: &&usize| (960..=1_024).contains(*bytes);
+    assert_eq!(told.iter().filter(is_full).count(), 1, "{told:?}");
+}
+
+#[test]
 fn another_kind_of_the_name_is_refused_and_does_not_block_recovery() {
     let mut rig = Rig::on(a(), 64);
     let settings = rig.coordinator.kind.settings.clone();

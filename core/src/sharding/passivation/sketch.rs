@@ -164,6 +164,16 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_number_is_hashed_as_splitmix64_does_from_there() {
+        // The first three numbers of its generator from 0, and the first from 1.
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        assert_eq!(0_u64.hash(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(STEP.hash(), 0x6E78_9E6A_A1B9_65F4);
+        assert_eq!(STEP.wrapping_mul(2).hash(), 0x06C4_5D18_8009_454F);
+        assert_eq!(1_u64.hash(), 0x910A_2DEC_8902_5CC1);
+    }
+
     fn sketch(limit: usize, reset: f64) -> FrequencySketch {
         let mut sketch = FrequencySketch::new(SketchSettings::new(4, reset).unwrap());
         Filter::<u64>::on_limit(&mut sketch, limit);

@@ -242,3 +242,24 @@ impl Region {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::node;
+
+    #[test]
+    fn as_many_may_wait_to_be_started_however_many_have_been() {
+        let mut starts = Starts::default();
+        let asker = (node("a", 1), ShardId(2));
+        let entity = |number: usize| EntityId::new(&number.to_be_bytes());
+        for number in 0..=WAITING_MAX {
+            starts.add(ShardId(1), entity(number), asker.clone());
+            assert_eq!(starts.take(ShardId(1), &entity(number)), Some(asker.clone()));
+        }
+        for number in 0..=WAITING_MAX {
+            starts.add(ShardId(1), entity(number), asker.clone());
+        }
+        assert_eq!(starts.take_all(ShardId(1)).len(), WAITING_MAX);
+    }
+}

@@ -489,6 +489,20 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
 }
 
 #[test]
+fn an_earlier_incarnation_passivates_nobody() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    let earlier = Slot {
+        index: 0,
+        generation: 9,
+    };
+    let entity = EntityId::from("e");
+    let effects = rig.act(|region, shared| region.on_passivate(shared, SHARD, &entity, earlier));
+    assert_eq!(effects, []);
+    assert_eq!(rig.route("2"), [delivers(slot(0), "2")]);
+}
+
+#[test]
 fn s_101_a_proxy_region_forwards_and_never_hosts() {
     let mut rig = Rig::registered(false);
     let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
@@ -651,6 +665,16 @@ fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
     let (term, shard) = (term(), SHARD);
     let stopped = says(a(), ShardingBody::ShardStopped { term, shard });
     assert!(ended("g").contains(&stopped));
+}
+
+#[test]
+fn a_home_that_is_known_when_a_shard_has_stopped_here_is_used_at_once() {
+    let mut rig = Rig::hosting();
+    rig.route("1");
+    rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+    rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
+    rig.act(|region, shared| region.on_entity_stopped(shared, SHARD, &EntityId::from("e")));
+    assert_eq!(rig.route("2"), [sends(c(), envelope("2", None, 0))]);
 }
 
 #[test]

@@ -291,6 +291,20 @@ fn a_node_that_leaves_does_not_wait_for_ever_for_who_does_not_listen() {
 }
 
 #[test]
+fn a_node_that_leaves_has_no_last_words_for_one_that_was_removed() {
+    let mut world = World::all_running(3, 1);
+    let entity = entity_in(5);
+    let home = world.home_of(&entity);
+    world.watch(3, 1, &entity);
+    world.crash(&[3]);
+    world.end(&entity, false);
+    world.crash_and_remove(&[3]);
+    world.set(&[(home, Status::Leaving)]);
+    world.drain(home);
+    assert!(world.peers[home].drained);
+}
+
+#[test]
 fn an_end_is_told_until_it_is_heard_and_heard_once() {
     let mut world = World::all_running(3, 1);
     let entity = entity_in(5);

@@ -111,3 +111,19 @@ impl Held {
             && self.shards.values().all(|watched| !watched.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::node;
+
+    #[test]
+    fn two_tables_that_disagree_are_not_sound() {
+        let mut held = Held::default();
+        let (kind, entity) = (KindId::of("files"), EntityId::from("e"));
+        assert!(held.add((node("a", 1), 7), (kind, ShardId(3), entity), 10));
+        assert!(held.is_sound());
+        held.watchers.clear();
+        assert!(!held.is_sound());
+    }
+}

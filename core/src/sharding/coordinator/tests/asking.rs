@@ -246,6 +246,17 @@ fn what_the_answer_says_moves_if_it_is_still_where_it_was() {
 }
 
 #[test]
+fn a_failure_about_moves_is_no_answer_at_once() {
+    let (mut rig, number) = asked_for_moves();
+    assert_eq!(
+        answer(&mut rig, number, AllocationDecided::Failed),
+        vec![unanswered(0)]
+    );
+    assert_eq!(rig.fixture.stats.sharding.allocation_answers_late, 0);
+    assert_eq!(rig.fire(TIMEOUT), vec![], "nothing is waited for");
+}
+
+#[test]
 fn nothing_moves_without_an_answer_or_at_a_bad_time() {
     let (mut rig, number) = asked_for_moves();
     assert_eq!(rig.fire(TIMEOUT), vec![unanswered(0)]);

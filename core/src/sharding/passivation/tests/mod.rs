@@ -231,6 +231,7 @@ fn settings_out_of_range_are_refused() {
         assert!(ClimbingSettings::default().step(bad, 0.5).is_err());
     }
     assert!(SketchSettings::new(0, 1.0).is_err() && SketchSettings::new(65, 1.0).is_err());
+    assert_ne!(SketchSettings::new(4, 1.0), SketchSettings::new(4, 2.0));
     assert!(SketchSettings::new(4, 0.0).is_err() && SketchSettings::new(4, f64::NAN).is_err());
     assert_eq!(
         ClimbingSettings::default().within(0.5, 0.4),

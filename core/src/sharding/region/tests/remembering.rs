@@ -317,6 +317,22 @@ fn s_127_an_id_is_stored_before_the_entity_starts_and_handles_its_message() {
 }
 
 #[test]
+fn every_question_to_the_store_has_a_number_of_its_own() {
+    for store in STORES {
+        let mut rig = Rig::remembering_on(store, config());
+        let mut last = rig.fixture.outbox.asked[0].0.request;
+        rig.load(&[]);
+        for entity in ["a", "b"] {
+            rig.send(entity);
+            let (asks, _) = rig.asked();
+            assert!(asks[0].request > last, "{asks:?} after {last}");
+            last = asks[0].request;
+            rig.agree(asks[0]);
+        }
+    }
+}
+
+#[test]
 fn s_128_new_ids_during_a_write_are_the_next_one_together() {
     for store in STORES {
         let mut rig = Rig::recalling_on(store, &[]);

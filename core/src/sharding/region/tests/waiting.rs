@@ -142,6 +142,23 @@ fn a_draining_region_ends_only_when_what_it_buffers_has_gone() {
 }
 
 #[test]
+fn a_draining_region_that_nobody_stays_for_gives_up_at_once() {
+    let mut rig = Rig::registered(true);
+    rig.route("1");
+    let me = rig.fixture.me.clone();
+    rig.view(&[
+        (a(), Status::Leaving),
+        (me, Status::Leaving),
+        (c(), Status::Exiting),
+    ]);
+    let effects = rig.act(|region, shared| region.drain(shared));
+    let reason = AskFailure::NodeStoppedUnsent;
+    let dead = event(ShardingEvent::DeadLetter { shard: SHARD, reason });
+    assert!(effects.contains(&dead), "{effects:?}");
+    assert!(rig.region.is_drained());
+}
+
+#[test]
 fn what_still_waits_when_a_draining_regions_time_is_up_was_not_handled() {
     let mut rig = Rig::registered(true);
     rig.route("1");
