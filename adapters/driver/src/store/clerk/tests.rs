@@ -1,8 +1,8 @@
 //! The thread that asks the store, with a store that stalls, fails, fills up and panics on demand. Spec: reliability I-81 to
 //! I-83.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use quorate_core::store::{Bytes, Change, StoreAnswer, StoreIdentity};
@@ -18,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 enum Mood {
     Good,
     Stall(Duration),
+    /// Takes as long as this is its mood.
+    Wait,
     Fail,
     Panic,
     Forget,
@@ -30,9 +32,17 @@ enum Mood {
 #[derive(Debug)]
 struct Control {
     mood: Mutex<Mood>,
+    changed: Condvar,
     opens_fail: AtomicU64,
     opened: AtomicU64,
     groups: Mutex<Vec<usize>>,
+}
+
+impl Control {
+    fn set(&self, mood: Mood) {
+        *lock(&self.mood) = mood;
+        self.changed.notify_all();
+    }
 }
 
 #[derive(Debug)]
@@ -61,6 +71,11 @@ impl Store for Moody {
                 thread::sleep(time);
                 self.inner.commit(orders)
             }
+            Mood::Wait => {
+                let is_so = |mood: &mut Mood| *mood == Mood::Wait;
+                drop(self.control.changed.wait_while(lock(&self.control.mood), is_so));
+                self.inner.commit(orders)
+            }
             Mood::Fail => {
                 *lock(&self.control.mood) = Mood::Good;
                 Err(StoreFault::Failed(io::Error::other("fsync")))
@@ -86,6 +101,7 @@ impl Store for Moody {
 fn start(mood: Mood) -> (Stores, Arc<Control>) {
     let control = Arc::new(Control {
         mood: Mutex::new(mood),
+        changed: Condvar::new(),
         opens_fail: AtomicU64::new(0),
         opened: AtomicU64::new(0),
         groups: Mutex::default(),
@@ -226,13 +242,13 @@ fn what_waits_while_the_store_is_opened_for_the_first_time_is_done_then() {
 
 #[test]
 fn i_82_a_full_store_refuses_what_does_not_fit_and_nothing_else() {
-    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    let (stores, control) = start(Mood::Wait);
     ask(&stores, put(0, 1));
     until(|| !lock(&control.groups).is_empty());
-    *lock(&control.mood) = Mood::FullBeyond(100);
     ask(&stores, put(1, 1));
     ask(&stores, put(2, 1_000));
     ask(&stores, read(3, 0));
+    control.set(Mood::FullBeyond(100));
     let answers: Vec<(u64, Outcome)> = (0..4).map(|_| answer(&stores)).collect();
     let value = StoreAnswer::Value(Some(vec![7].into()));
     let expected = [
@@ -250,13 +266,13 @@ fn i_82_a_full_store_refuses_what_does_not_fit_and_nothing_else() {
 
 #[test]
 fn i_81_one_that_fails_while_its_orders_are_done_one_by_one_is_asked_for_none_of_the_others() {
-    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    let (stores, control) = start(Mood::Wait);
     ask(&stores, put(0, 1));
     until(|| !lock(&control.groups).is_empty());
-    *lock(&control.mood) = Mood::FullThenFail;
     for id in 1..=3 {
         ask(&stores, put(id, 1));
     }
+    control.set(Mood::FullThenFail);
     let outcomes: Vec<Outcome> = (0..4).map(|_| answer(&stores).1).collect();
     let expected = [
         Ok(StoreAnswer::Written),
@@ -270,13 +286,13 @@ fn i_81_one_that_fails_while_its_orders_are_done_one_by_one_is_asked_for_none_of
 
 #[test]
 fn what_is_large_together_becomes_durable_in_several_groups() {
-    let (stores, control) = start(Mood::Stall(Duration::from_millis(200)));
+    let (stores, control) = start(Mood::Wait);
     ask(&stores, put(0, 1));
     until(|| !lock(&control.groups).is_empty());
-    *lock(&control.mood) = Mood::Good;
     for id in 1..=5 {
         ask(&stores, put(id, BYTES_PER_COMMIT_MAX / 2 - 1_000));
     }
+    control.set(Mood::Good);
     for id in 0..=5 {
         assert_eq!(answer(&stores), (id, Ok(StoreAnswer::Written)));
     }
