@@ -72,9 +72,6 @@ async fn replay<E: EventSourced, J: Journal>(
     if retention.keeps == Keeps::Last {
         next = next.max(log.last);
     }
-    if next < log.first && next <= log.last {
-        return Err(Obstacle::Missing { sequence: next });
-    }
     let mut bytes_behind = 0;
     while next <= log.last {
         let records = journal.read(next).await?;
