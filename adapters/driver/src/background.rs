@@ -41,6 +41,22 @@ impl Background {
         }
     }
 
+    /// One by which no time passes: what it is given, and until when somebody waits, the test sees.
+    #[cfg(test)]
+    pub(crate) fn scripted(
+        spawn: impl Fn(Task) + Send + Sync + 'static,
+        sleep: impl Fn(Instant) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            spawn: Arc::new(spawn),
+            sleep: Arc::new(move |at| {
+                sleep(at);
+                Box::pin(std::future::pending())
+            }),
+            ..Self::none()
+        }
+    }
+
     pub(crate) fn now(&self) -> Instant {
         (self.now)().mono
     }

@@ -168,6 +168,8 @@ impl Length {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_core::journal::state::Entry;
+    use quorate_core::token::Token;
 
     const BOUNDS: QueueBounds = QueueBounds {
         log_bytes_max: 64 << 10,
@@ -179,6 +181,21 @@ mod tests {
         let bytes = bytes_of(1, payload);
         let at = length.appended(1, bytes - MESSAGE_OVERHEAD);
         length.lies(seq, at, bytes);
+    }
+
+    #[test]
+    fn s_1_14_each_record_of_an_append_counts_as_voters_count_it() {
+        for records in [1, 2, BATCH_MAX] {
+            let entry = Entry {
+                position: 1,
+                origin: Token::NONE,
+                first: 1,
+                records: vec![[7; 3].into(); records],
+            };
+            let mut length = Length::new(BOUNDS, 1);
+            length.appended(records as u64, 3 * records);
+            assert_eq!(length.bytes, entry.bytes());
+        }
     }
 
     #[test]

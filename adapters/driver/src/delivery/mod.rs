@@ -31,6 +31,8 @@ mod queue;
 mod queue_tests;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod sending_tests;
 
 pub use consumer::{Confirm, Consumer, Delivery};
 pub use parcel::{Parcel, Receipt};

@@ -126,3 +126,51 @@ impl Receipt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn confirmed(upto: u64) -> ConsumerOutput<()> {
+        ConsumerOutput::Ack {
+            to: (),
+            confirmed: upto,
+        }
+    }
+
+    fn requested(confirmed: u64) -> ConsumerOutput<()> {
+        ConsumerOutput::Request {
+            to: (),
+            confirmed,
+            up_to: confirmed + 20,
+            support_resend: true,
+            via_timeout: false,
+        }
+    }
+
+    /// What is said of confirmations after these: alone, and with a request.
+    fn said(outputs: impl IntoIterator<Item = ConsumerOutput<()>>) -> (Option<u64>, Option<u64>) {
+        let mut receipt = Receipt::default();
+        for output in outputs {
+            assert!(receipt.add(output).is_none());
+        }
+        (receipt.ack, receipt.request.map(|request| request.confirmed))
+    }
+
+    #[test]
+    fn s_2_4_a_confirmation_is_said_unless_a_request_says_it_and_the_newest_counts() {
+        assert_eq!(said([confirmed(3), confirmed(5)]), (Some(5), None));
+        assert_eq!(said([confirmed(5), confirmed(3)]), (Some(5), None));
+        assert_eq!(said([requested(5), confirmed(6)]), (Some(6), Some(5)));
+        assert_eq!(said([requested(5), confirmed(5)]), (None, Some(5)));
+        assert_eq!(said([requested(5), confirmed(4)]), (None, Some(5)));
+        assert_eq!(said([confirmed(6), requested(5)]), (Some(6), Some(5)));
+        assert_eq!(said([confirmed(5), requested(5)]), (None, Some(5)));
+    }
+
+    #[test]
+    fn a_parcel_shows_what_is_inside() {
+        let parcel = Parcel::<u64>::new(Inside::Look);
+        assert_eq!(format!("{parcel:?}"), "Parcel(Look)");
+    }
+}

@@ -371,3 +371,42 @@ impl fmt::Debug for Sent {
         f.debug_struct("Sent").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::idle_node;
+
+    /// What becomes of a message that takes so many bytes.
+    fn offered(limits: Limits, bytes: usize) -> Result<usize, SendError> {
+        let (orders, _) = async_channel::bounded(1);
+        let producer = Producer::<Vec<u8>> {
+            shared: idle_node(|_| {}).0,
+            orders,
+            limits,
+            types: PhantomData,
+        };
+        // Its length takes three bytes of them.
+        let message = vec![7; bytes - 3];
+        producer
+            .offer(b"e", &message)
+            .map(|(offer, _)| offer.payload.len())
+    }
+
+    #[test]
+    fn s_1_14_a_message_is_as_large_as_its_consumers_or_its_store_take_and_no_larger() {
+        for has_parts in [true, false] {
+            let limits = Limits {
+                has_parts,
+                own_bytes: 65,
+                bytes_max: 100_000,
+            };
+            for bytes in [99_999, 100_000] {
+                assert_eq!(offered(limits, bytes), Ok(bytes));
+            }
+            for bytes in [100_001, 200_000] {
+                assert_eq!(offered(limits, bytes), Err(SendError::TooLarge));
+            }
+        }
+    }
+}

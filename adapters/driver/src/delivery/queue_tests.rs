@@ -4,38 +4,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::config::Config;
 use quorate_core::delivery::ProducerSettings;
-use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::sharding::ids::EntityId;
-use quorate_core::store::LogName;
+use quorate_core::store::{LogName, Outcome, Space, StoreAnswer, StoreIdentity, StoreOrder};
 
+use super::ProducerError;
 use super::queue::{Entry, Queue};
-use crate::background::Background;
 use crate::codec::Bytes;
 use crate::journal::{Journal, Keeper, Purpose, log_name};
 use crate::queue_bounds::QueueBounds;
-use crate::shared::{Beside, Shared};
-use crate::shutdown::Life;
-use crate::sync::Notify;
-use crate::testing::{block_on, voter};
+use crate::shared::Shared;
+use crate::store::{SharedMemoryStore, Store, StoreFault, StoreScope, Stores};
+use crate::testing::{block_on, idle_node, voter};
 
 const LOG_BYTES_MAX: usize = 1 << 20;
 const MESSAGE: usize = 90_000;
 
 /// What queues need of a node, over one voter that answers at once. It ends with the test's process.
 fn node() -> Arc<Shared> {
-    let me = UniqueAddress::new(Address::new("127.0.0.1", 2551).unwrap(), 1);
-    let mut config = Config::fast(ClusterName::new("queues").unwrap());
-    config.journal.voters = 1;
-    config.journal.log_bytes_max = LOG_BYTES_MAX;
-    let beside = Beside {
-        wake: Arc::new(Notify::default()),
-        store: None,
-        life: Life::new(config.shutdown.clone(), drop),
-        background: Background::none(),
-    };
-    let (shared, commands) = Shared::new(me, &config, beside);
+    let (shared, commands) = idle_node(|config| {
+        config.journal.voters = 1;
+        config.journal.log_bytes_max = LOG_BYTES_MAX;
+    });
     voter::serve(&commands, LOG_BYTES_MAX, Duration::ZERO);
     shared
 }
@@ -126,6 +116,49 @@ fn s_1_14_a_log_that_was_left_full_is_opened_and_goes_on() {
         }
         assert_eq!(unconfirmed(&shared), [], "{every}");
     }
+}
+
+/// A store that has lost the first record of a log, and whatever is asked for in its place.
+#[derive(Debug)]
+struct Holed(SharedMemoryStore);
+
+impl Store for Holed {
+    fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
+        self.0.open()
+    }
+
+    fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
+        let mut outcomes = self.0.commit(orders)?;
+        for outcome in &mut outcomes {
+            if let Ok(StoreAnswer::Records { records, .. }) = outcome {
+                records.retain(|record| record.sequence > 1);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn scope(&self) -> StoreScope {
+        self.0.scope()
+    }
+}
+
+#[test]
+fn s_1_14_a_queue_in_which_a_record_is_missing_is_not_begun_with() {
+    let logs = SharedMemoryStore::new();
+    let shared = node();
+    let keeper = |store: Box<dyn Store>| {
+        let stores = Stores::start(store, Arc::default()).unwrap();
+        let keeper = Keeper::Store(stores.access().unwrap());
+        (stores, keeper)
+    };
+    let (_whole, whole) = keeper(Box::new(logs.node()));
+    let open = |keeper: &Keeper| block_on(Queue::open_with(&shared, keeper, "jobs"));
+    let mut queue = open(&whole).unwrap();
+    (1..=3).for_each(|seq| write(&shared, &mut queue, sent(seq)));
+    let (_holed, holed) = keeper(Box::new(Holed(logs.node())));
+    assert!(matches!(open(&holed), Err(ProducerError::Unreadable)));
+    let kept = open(&whole).unwrap().split().0;
+    assert_eq!(kept.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 /// As it was left before logs were made shorter by their bytes: nothing goes into it any more. Of so many messages one is unconfirmed.

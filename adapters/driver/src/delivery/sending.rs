@@ -28,11 +28,11 @@ pub(super) const ORDERS_MAX: usize = 64;
 
 /// Orders that wait for room, for one entity or for all. While there are so many, no others are looked at: their callers wait one step
 /// before.
-const PARKED_MAX: usize = 1_024;
+pub(super) const PARKED_MAX: usize = 1_024;
 
 /// Messages that one entity has not confirmed: the default window is on its way, and as much waits, so that one slow entity takes a tenth
 /// of what may wait.
-const PER_ENTITY_MAX: usize = 100;
+pub(super) const PER_ENTITY_MAX: usize = 100;
 
 /// Messages that all entities together have not confirmed.
 const UNCONFIRMED_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ pub(super) const BYTES_MAX: usize = 64 << 20;
 pub(super) const OWN_BYTES: usize = 64;
 
 /// How often times are looked at while something is unconfirmed: all of them are tenths of seconds or more.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 /// And otherwise: what is not used is forgotten after minutes.
 const IDLE_TICK: Duration = Duration::from_secs(10);
 

@@ -87,3 +87,114 @@ fn line(report: &Report, left_out: u64) {
         _ => tracing::debug!(target: "cluster::transport", event = "other", left_out, ?report),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
+
+    use quorate_core::ident::{Address, UniqueAddress};
+    use quorate_core::wire::handshake::LinkKind;
+    use quorate_links::Party;
+    use tracing::field::{Field, Visit};
+    use tracing::{Level, Metadata, span};
+
+    use super::*;
+    use crate::sync::lock;
+
+    /// What was written, by its level and name.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<(Level, String)>>>);
+
+    /// The name of one.
+    #[derive(Default)]
+    struct Name(String);
+
+    impl Visit for Name {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            if field.name() == "event" {
+                self.0 = format!("{value:?}").replace('"', "");
+            }
+        }
+    }
+
+    impl tracing::Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            let mut name = Name::default();
+            event.record(&mut name);
+            lock(&self.0).push((*event.metadata().level(), name.0));
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[test]
+    fn what_somebody_has_to_set_right_is_a_warning_under_its_own_name() {
+        let to = Address::new("h", 2).unwrap();
+        let peer = UniqueAddress::new(to.clone(), 7);
+        let (kind, why) = (LinkKind::User, "it cannot be".to_owned());
+        let warned = [
+            (
+                "handshake_refused",
+                Report::Refused {
+                    from: Party::Unknown,
+                    refusal: Refusal::Rejected(RejectReason::WrongCluster),
+                },
+            ),
+            (
+                "link_closed",
+                Report::Closed {
+                    peer: Party::Unknown,
+                    why: why.clone(),
+                },
+            ),
+            (
+                "link_refused",
+                Report::DialRefused {
+                    to: to.clone(),
+                    kind,
+                    why: why.clone(),
+                },
+            ),
+            (
+                "renewal_failed",
+                Report::RenewalFailed {
+                    to,
+                    kind,
+                    why: why.clone(),
+                },
+            ),
+            (
+                "link_kept",
+                Report::Kept {
+                    peer: peer.clone(),
+                    kind,
+                },
+            ),
+            ("link_expired", Report::Expired { peer, kind, why }),
+        ];
+        let lines = Lines::default();
+        let mut limit = LogLimit::new(100);
+        tracing::subscriber::with_default(lines.clone(), || {
+            for (_, told) in &warned {
+                report(told, &mut limit, Instant::default());
+            }
+        });
+        let expected = warned.map(|(name, _)| (Level::WARN, name.to_owned()));
+        assert_eq!(*lock(&lines.0), expected);
+    }
+}

@@ -201,3 +201,12 @@ fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_bef
         assert_eq!(bench.pump.stats().host.singletons, lives, "{generation}");
     }
 }
+
+#[test]
+fn an_instance_is_called_by_its_name_and_one_that_is_not_known_by_its_number() {
+    let mut bench = Bench::new();
+    let unknown = format!("{:?}", id());
+    assert_eq!(bench.pump.instances.name(id()), unknown);
+    bench.register_billing(false);
+    assert_eq!(bench.pump.instances.name(id()), "billing");
+}

@@ -2,15 +2,20 @@
 //! tested where they live, in `quorate-links`. Spec: reliability 3b, I-44.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use super::*;
+use crate::lease::MemoryLeases;
 use crate::security::Authentication;
 use crate::stats::KindState;
+use crate::sync::Notify;
+use crate::testing::block_on;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::{LinkEvent, Target};
+use quorate_core::lease::protocol::LeaseOrder;
 use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
@@ -473,6 +478,31 @@ fn i_44_a_node_that_ends_hears_what_no_writer_has_before_it_answers_the_rest() {
             "stops: {stops}, {heard:?}"
         );
     }
+}
+
+#[test]
+fn i_26_the_loop_wakes_for_the_end_of_a_lease() {
+    const TIME: Duration = Duration::from_secs(5);
+    let mut bench = Bench::new();
+    let keeper = Arc::new(MemoryLeases::new());
+    let wake = Arc::new(Notify::default());
+    let leases = Leases::start(keeper, Arc::clone(&wake)).unwrap();
+    bench.pump = bench.pump.with_leases(leases);
+    bench.pass(1_000);
+    let ends = Instant::from_millis(1_000) + TIME;
+    assert!(
+        bench.pump.deadline().is_none_or(|at| at > ends),
+        "nothing is held"
+    );
+    let order = LeaseOrder::Acquire {
+        name: "lease".into(),
+        owner: me(),
+        time_to_live: TIME,
+    };
+    bench.says(Effect::Lease(quorate_core::owner::Owner::Resolver, order));
+    block_on(wake.notified());
+    let at = bench.pump.deadline().unwrap();
+    assert!(at <= ends, "{at:?}");
 }
 
 #[test]

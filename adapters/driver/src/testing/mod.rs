@@ -17,6 +17,38 @@ pub use durable::{DurableEntity, DurableHost};
 pub use script::play;
 
 use crate::store::{Store, Stores};
+#[cfg(test)]
+use {
+    crate::background::Background,
+    crate::shared::{Beside, Commands, Shared},
+    crate::shutdown::Life,
+    quorate_core::config::Config,
+    quorate_core::ident::{Address, ClusterName, UniqueAddress},
+};
+
+/// What handles need of a node that is not there: nothing that is spawned runs, and no time passes.
+#[cfg(test)]
+pub(crate) fn idle_node(change: impl FnOnce(&mut Config)) -> (Arc<Shared>, Commands) {
+    node_beside(Background::none(), change)
+}
+
+/// The same with this in place of the users' executor.
+#[cfg(test)]
+pub(crate) fn node_beside(
+    background: Background,
+    change: impl FnOnce(&mut Config),
+) -> (Arc<Shared>, Commands) {
+    let me = UniqueAddress::new(Address::new("127.0.0.1", 2551).unwrap(), 1);
+    let mut config = Config::fast(ClusterName::new("idle").unwrap());
+    change(&mut config);
+    let beside = Beside {
+        wake: Arc::default(),
+        store: None,
+        life: Life::new(config.shutdown.clone(), drop),
+        background,
+    };
+    Shared::new(me, &config, beside)
+}
 
 /// The thread of a node's store, without the node.
 #[derive(Debug)]
