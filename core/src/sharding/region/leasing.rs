@@ -114,7 +114,7 @@ impl Region {
         if !here.is_stopping() {
             here.lifecycle = ShardLifecycle::Stopping(Stop::by_force(self.contact.seen.clone()));
             self.buffers.gather(shard);
-            self.remembering.start_nobody(shard);
+            self.remembering.forget(shard);
         }
         here.kill_entities(shared.cx);
         self.end_if_stopped(shared, shard);

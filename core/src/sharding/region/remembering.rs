@@ -60,11 +60,6 @@ impl Remembering {
         self.moves.forget(shard);
     }
 
-    /// Nobody of a shard is started here any more.
-    pub(super) fn start_nobody(&mut self, shard: ShardId) {
-        self.recovery.forget(shard);
-    }
-
     /// The node is finished: nothing moves any more.
     pub(super) fn forget_moves(&mut self) {
         (self.moves, self.starts) = (Moves::default(), Starts::default());

@@ -330,3 +330,39 @@ fn s_145_nobody_of_an_earlier_lease_is_still_to_be_started_under_the_next() {
         );
     }
 }
+
+/// Who has the lease by then moves them too, and whoever was moved may have stopped and been forgotten since.
+#[test]
+fn s_145_nobody_is_moved_out_of_a_shard_whose_lease_is_lost() {
+    use super::remembering::{config, slot_of};
+    use super::starting::{RETRY, by_name, said, tells};
+    use crate::sharding::state::remember::RememberStore;
+
+    let moved = ["moved"];
+    for is_handed_off in [false, true] {
+        let mut rig = Rig::with_config(true, config());
+        rig.region.kind.settings.lease = true;
+        rig.region.kind.settings.remember_entities = Some(RememberStore::Data);
+        rig.region.kind.settings.extractor = by_name();
+        rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+        rig.hosts();
+        rig.lease(GRANTED);
+        rig.load(&["moved", "stays"]);
+        let stays = slot_of(&rig.wait(Duration::from_millis(1)), "stays");
+        assert_eq!(said(&rig.lives_at(c())), [tells(c(), &moved)]);
+        rig.lease(LeaseOutcome::Lost);
+        assert_eq!(said(&rig.wait(RETRY * 3)), [], "while it stops");
+        if is_handed_off {
+            rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
+        }
+        rig.stop(stays);
+        assert_eq!(said(&rig.wait(RETRY * 3)), [], "without a lease");
+        assert_eq!(said(&rig.started(&moved)), []);
+        assert!(!rig.is_asked(), "nothing is forgotten");
+        if !is_handed_off {
+            rig.lease(GRANTED);
+            rig.load(&["moved", "stays"]);
+            assert_eq!(said(&rig.wait(RETRY)), [tells(c(), &moved)], "under the next one");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use crate::sharding::protocol::EntityStarts;
 use crate::sharding::state::extractor::ShardExtractor;
 
 const THERE: ShardId = ShardId(5);
-const RETRY: Duration = Duration::from_secs(2);
+pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 fn starts(from: ShardId, shard: ShardId, ids: &[&str]) -> EntityStarts {
     EntityStarts {
@@ -18,7 +18,7 @@ fn starts(from: ShardId, shard: ShardId, ids: &[&str]) -> EntityStarts {
     }
 }
 
-fn tells(to: UniqueAddress, ids: &[&str]) -> Effect {
+pub(super) fn tells(to: UniqueAddress, ids: &[&str]) -> Effect {
     Effect::Send {
         to: Target::Node(to),
         message: Message::Sharding(ShardingMsg::Start(starts(SHARD, THERE, ids))),
@@ -33,7 +33,7 @@ fn confirms(to: UniqueAddress, ids: &[&str]) -> Effect {
 }
 
 /// What is said about starts.
-fn said(effects: &[Effect]) -> Vec<Effect> {
+pub(super) fn said(effects: &[Effect]) -> Vec<Effect> {
     let is_about_starts = |effect: &&Effect| {
         let Effect::Send { message, .. } = effect else {
             return false;
@@ -46,28 +46,32 @@ fn said(effects: &[Effect]) -> Vec<Effect> {
     effects.iter().filter(is_about_starts).cloned().collect()
 }
 
+/// Those that begin with an m belong to another shard.
+pub(super) fn by_name() -> ShardExtractor {
+    ShardExtractor::custom("by name", |entity, _| {
+        if entity.as_bytes().starts_with(b"m") {
+            THERE.0
+        } else {
+            SHARD.0
+        }
+    })
+}
+
 impl Rig {
     /// The extractor is another one than when these were stored: those that begin with an m belong to another shard.
     fn with_other_extractor(ids: &[&str]) -> Self {
         let mut rig = Self::remembering(config());
-        let by_name = |entity: &EntityId, _| {
-            if entity.as_bytes().starts_with(b"m") {
-                THERE.0
-            } else {
-                SHARD.0
-            }
-        };
-        rig.region.kind.settings.extractor = ShardExtractor::custom("by name", by_name);
+        rig.region.kind.settings.extractor = by_name();
         rig.load(ids);
         rig
     }
 
-    fn lives_at(&mut self, node: UniqueAddress) -> Vec<Effect> {
+    pub(super) fn lives_at(&mut self, node: UniqueAddress) -> Vec<Effect> {
         let homes = vec![(node, vec![THERE])];
         self.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes))
     }
 
-    fn started(&mut self, ids: &[&str]) -> Vec<Effect> {
+    pub(super) fn started(&mut self, ids: &[&str]) -> Vec<Effect> {
         let starts = starts(SHARD, THERE, ids);
         self.act(|region, shared| region.on_started(shared, &c(), starts))
     }
