@@ -96,6 +96,8 @@ fn main() -> io::Result<()> {
             ShardingMsg::WATCH.kind,
             ShardingMsg::START.kind,
             ShardingMsg::STARTED.kind,
+            ShardingMsg::REGISTRY.kind,
+            ShardingMsg::SURVEY.kind,
         ]
         .iter()
         .position(|known| *known == number)

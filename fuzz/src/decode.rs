@@ -48,6 +48,8 @@ pub fn sharding(data: &[u8]) {
         ShardingMsg::WATCH.kind,
         ShardingMsg::START.kind,
         ShardingMsg::STARTED.kind,
+        ShardingMsg::REGISTRY.kind,
+        ShardingMsg::SURVEY.kind,
     ];
     check_body(kinds[usize::from(*pick) % kinds.len()], body);
 }

@@ -13,10 +13,7 @@ mod stored;
 use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
-use quorate_core::message::DetectorMsg;
-use quorate_core::message::JournalMsg;
-use quorate_core::message::MembershipMsg;
-use quorate_core::message::ShardingMsg;
+use quorate_core::message::{DdataMsg, DetectorMsg, JournalMsg, MembershipMsg, ShardingMsg, SingletonMsg};
 
 pub use crdt::crdt;
 pub use decode::{
@@ -47,8 +44,9 @@ pub const TARGETS: [Target; 12] = [
     ("stored", stored),
 ];
 
-/// The kinds that [`message_decode`] picks from by its first byte.
-pub const KINDS: [u16; 27] = [
+/// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none. New ones come last, so
+/// that the first byte of an input goes on meaning the same.
+pub const KINDS: [u16; 33] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -76,6 +74,12 @@ pub const KINDS: [u16; 27] = [
     ShardingMsg::WATCH.kind,
     ShardingMsg::START.kind,
     ShardingMsg::STARTED.kind,
+    ShardingMsg::REGISTRY.kind,
+    ShardingMsg::SURVEY.kind,
+    SingletonMsg::SINGLETON.kind,
+    SingletonMsg::SINGLETON_MESSAGE.kind,
+    SingletonMsg::SINGLETON_REPLY.kind,
+    DdataMsg::DDATA.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

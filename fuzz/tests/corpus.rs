@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use quorate_fuzz::TARGETS;
+use quorate_core::message::Message;
+use quorate_fuzz::{KINDS, TARGETS};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -20,6 +21,16 @@ fn every_input_of_every_corpus_holds() {
         }
         assert!(inputs > 0, "{name} has no corpus");
     }
+}
+
+#[test]
+fn every_kind_of_message_is_picked() {
+    let all = Message::TAGS.into_iter().flatten();
+    let missing: Vec<u16> = all
+        .map(|tag| tag.kind)
+        .filter(|kind| !KINDS.contains(kind))
+        .collect();
+    assert_eq!(missing, [], "of no fuzz target");
 }
 
 #[test]
