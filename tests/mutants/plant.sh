@@ -7,6 +7,11 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder="$root/tests/mutants/$1"
 shift
+# What is named is what stands there, not what HEAD has of it.
+for patch in "$@"; do
+    shift
+    set -- "$@" "$(cd "$(dirname "$patch")" && pwd)/$(basename "$patch")"
+done
 export CARGO_TARGET_DIR="${MUTANTS_TARGET_DIR:-$root/target/mutants}"
 # One place for all runs, so that a patch compiles what it changes and no more.
 tree="$CARGO_TARGET_DIR/tree"
@@ -48,7 +53,7 @@ END
 missed=0
 for patch in "$@"; do
     name=$(basename "$patch" .patch)
-    git apply "$(cd "$(dirname "$patch")" && pwd)/$(basename "$patch")"
+    git apply "$patch"
     if sh -ec "$cargo$(command_of "$patch")" > "$scratch/out" 2>&1 < /dev/null; then
         echo "MISSED  $name"
         missed=$((missed + 1))
