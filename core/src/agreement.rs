@@ -109,9 +109,9 @@ pub enum SettingError {
 /// A setting that all members have to agree on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Setting {
-    key: String,
-    value: String,
-    must_exist: bool,
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) must_exist: bool,
 }
 
 impl Setting {
@@ -217,7 +217,7 @@ pub(crate) fn shortened(value: String) -> String {
 
 /// A checked list of settings, by key. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Settings(Arc<[Setting]>);
+pub struct Settings(pub(crate) Arc<[Setting]>);
 
 impl Default for Settings {
     fn default() -> Self {

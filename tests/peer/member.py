@@ -157,7 +157,7 @@ class Proxy:
     """A kind of which this member hosts nothing (4.2, 4.3, 4.7)."""
 
     def __init__(self, name, shards, role=""):
-        self.fields = wire.Fields(name, role, shards, EXTRACTOR, 0, None, None)
+        self.fields = wire.Fields(name, role, shards, EXTRACTOR, None)
         self.id, self.accepted, self.term = wire.kind_id(name), None, None
         self.homes, self.used, self.marks = {}, {}, {}
 

@@ -14,8 +14,8 @@ LINK_OF_LANE = {CONTROL: 0, GOSSIP: 0, REPLY: 0, USER: 1, BULK: 2}
 
 Node = namedtuple("Node", "host port uid")
 Term = namedtuple("Term", "up_number node")
-Fields = namedtuple("Fields", "name role shards extractor flags mode remembers")
-Singleton = namedtuple("Singleton", "name role flags")
+Fields = namedtuple("Fields", "name role shards extractor keeping")
+Singleton = namedtuple("Singleton", "name role hosting")
 Member = namedtuple("Member", "node status up_number roles version")
 STATUS = ["Joining", "Up", "Leaving", "Exiting", "Down", None, "WeaklyUp", "PreparingForShutdown", "ReadyForShutdown"]
 JOINING, UP, LEAVING, EXITING, DOWN, _, WEAKLY_UP = range(7)
@@ -110,6 +110,9 @@ class Reader:
         if value > 1:
             raise Malformed("bool")
         return bool(value)
+
+    def maybe(self, read):
+        return read(self) if self.boolean() else None
 
     def text(self):
         return self.take(self.u8()).decode()
@@ -390,14 +393,25 @@ def write_status(to, digest, clock):
             + packed("Q", (of.uid for of, _ in rows)) + packed("Q", (counter for _, counter in rows)))
 
 
+def maybe(value, put):
+    return u8(0) if value is None else u8(1) + put(value)
+
+
+def keeping(value):
+    lease, store, remembers = value
+    return u8(lease) + u8(store) + maybe(remembers, u8)
+
+
+def read_keeping(r):
+    return r.boolean(), r.u8(), r.maybe(Reader.u8)
+
+
 def fields(value):
-    head = text(value.name) + text(value.role) + u32(value.shards) + text(value.extractor) + u8(value.flags)
-    return head + (u8(value.mode) + u8(value.remembers) if value.flags & 1 else b"")
+    return text(value.name) + text(value.role) + u32(value.shards) + text(value.extractor) + maybe(value.keeping, keeping)
 
 
 def read_fields(r):
-    name, role, count, extractor, flags = r.text(), r.text(), r.u32(), r.text(), r.u8()
-    return Fields(name, role, count, extractor, flags, *((r.u8(), r.u8()) if flags & 1 else (None, None)))
+    return Fields(r.text(), r.text(), r.u32(), r.text(), r.maybe(read_keeping))
 
 
 (REGISTER, REGISTER_ACK, REGISTER_REFUSED, REGION_QUERY, NO_REGION, GET_SHARD_HOME, SHARD_HOMES, HOST_SHARD, SHARD_STARTED, BEGIN_HAND_OFF,
@@ -473,29 +487,27 @@ ANNOUNCE, VERDICTS, QUERY = 1, 2, 3
 OF_KIND, OF_SINGLETON = 1, 2
 
 
-def standing(value):
-    """The fields of a kind or of a singleton, without the sort."""
+def registration(value):
+    """The fields of a kind or of a singleton."""
     if isinstance(value, Singleton):
-        return text(value.name) + text(value.role) + u8(value.flags)
-    return fields(value)
+        return u8(OF_SINGLETON) + text(value.name) + text(value.role) + maybe(value.hosting, lambda of: u8(of[0]) + u8(of[1]))
+    return u8(OF_KIND) + fields(value)
 
 
-def read_standing(r, sort):
-    return {OF_KIND: read_fields, OF_SINGLETON: lambda r: Singleton(r.text(), r.text(), r.u8())}[sort](r)
+def read_registration(r):
+    hosting = lambda r: (r.boolean(), r.boolean())
+    return {OF_KIND: read_fields, OF_SINGLETON: lambda r: Singleton(r.text(), r.text(), r.maybe(hosting))}[r.u8()](r)
 
 
 def write_registry(tag, *values):
     """4.7: (ANNOUNCE, round, [(fields, number or None, running)]), (VERDICTS, term, round, [(sort, id, code, value)]) or (QUERY, term)."""
     if tag == ANNOUNCE:
         round_, kinds = values
-        def sort(of):
-            return u8(OF_SINGLETON if isinstance(of, Singleton) else OF_KIND)
-        rows = (sort(of) + standing(of) + u8((number is not None) | (2 if runs else 0)) + (b"" if number is None else u64(number))
-                for of, number, runs in kinds)
+        rows = (registration(of) + maybe(number, u64) + u8(runs) for of, number, runs in kinds)
         return u8(tag) + u32(round_) + u16(len(kinds)) + b"".join(rows)
     if tag == VERDICTS:
         of, round_, verdicts = values
-        parts = {1: u64, 2: standing, 3: lambda _: b""}
+        parts = {1: u64, 2: registration, 3: lambda _: b""}
         rows = (u8(sort) + u64(id_) + u8(code) + parts[code](value) for sort, id_, code, value in verdicts)
         return u8(tag) + term(of) + u32(round_) + u16(len(verdicts)) + b"".join(rows)
     return u8(tag) + term(values[0])
@@ -504,15 +516,12 @@ def write_registry(tag, *values):
 def read_registry(r):
     tag = r.u8()
     if tag == ANNOUNCE:
-        def announced():
-            of, flags = read_standing(r, r.u8()), r.u8()
-            return of, r.u64() if flags & 1 else None, bool(flags & 2)
         round_ = r.u32()
-        return tag, round_, [announced() for _ in range(r.u16())]
+        return tag, round_, [(read_registration(r), r.maybe(Reader.u64), r.boolean()) for _ in range(r.u16())]
     if tag == VERDICTS:
         def verdict():
             sort, id_, code = r.u8(), r.u64(), r.u8()
-            return sort, id_, code, {1: Reader.u64, 2: lambda r: read_standing(r, sort), 3: lambda _: None}[code](r)
+            return sort, id_, code, {1: Reader.u64, 2: read_registration, 3: lambda _: None}[code](r)
         of, round_ = r.term(), r.u32()
         return tag, of, round_, [verdict() for _ in range(r.u16())]
     return tag, r.term()

@@ -9,6 +9,7 @@
 
 use alloc::vec::Vec;
 
+use super::declare::{Sink, Source};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
@@ -67,14 +68,22 @@ impl Encoder {
         written
     }
 
-    fn put_body(&mut self, message: &Message, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
+    fn put_body(&mut self, message: &Message, limits: &Limits, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+        // What stands around a payload takes less than this: one growth at most.
+        bytes.reserve(message.payload_bytes().saturating_add(320));
+        let packer = &mut self.packer;
+        let out = &mut Sink {
+            bytes,
+            limits,
+            packer,
+        };
         match message {
-            Message::Membership(msg) => membership::put(msg, limits, &mut self.packer, out),
-            Message::Detector(msg) => detector::put(msg, limits, out),
-            Message::Sharding(msg) => sharding::put(msg, limits, out),
+            Message::Membership(msg) => membership::put(msg, out),
+            Message::Detector(msg) => detector::put(msg, out),
+            Message::Sharding(msg) => sharding::put(msg, out),
             Message::Ddata(msg) => ddata::put(msg, out),
-            Message::Singleton(msg) => singleton::put(msg, limits, out),
-            Message::Journal(msg) => journal::put(msg, limits, out),
+            Message::Singleton(msg) => singleton::put(msg, out),
+            Message::Journal(msg) => journal::put(msg, out),
         }
     }
 }
@@ -102,19 +111,20 @@ pub fn decode_message_with(
     if lane != tag.lane {
         return Err(WireError::Malformed { what: "lane" });
     }
-    let mut reader = Reader::new(body);
+    let rest = Reader::new(body);
+    let reader = &mut Source { rest, limits, types };
     let message = if ShardingMsg::TAGS.contains(&tag) {
-        Message::Sharding(sharding::read(tag, &mut reader, limits)?)
+        Message::Sharding(sharding::read(tag, reader)?)
     } else if DdataMsg::TAGS.contains(&tag) {
-        Message::Ddata(ddata::read(&mut reader, types)?)
+        Message::Ddata(ddata::read(reader)?)
     } else if SingletonMsg::TAGS.contains(&tag) {
-        Message::Singleton(singleton::read(tag, &mut reader)?)
+        Message::Singleton(singleton::read(tag, reader)?)
     } else if JournalMsg::TAGS.contains(&tag) {
-        journal::read(tag, &mut reader)?.into()
+        journal::read(tag, reader)?.into()
     } else if DetectorMsg::TAGS.contains(&tag) {
-        Message::Detector(detector::read(tag, &mut reader)?)
+        Message::Detector(detector::read(tag, reader)?)
     } else {
-        Message::Membership(membership::read(tag, &mut reader, limits)?)
+        Message::Membership(membership::read(tag, reader)?)
     };
     reader.finish()?;
     Ok(message)

@@ -7,71 +7,34 @@
     clippy::panic
 )]
 
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-
-use super::declare::{Form, List, Maybe, by_hand, choice, number_as, record};
-use crate::bytes::{Reader, WireError, count_u16, text};
-use crate::config::Limits;
+use super::declare::{List, Maybe, Rises, Rising, by_hand, choice, messages, number_as, record};
+use crate::bytes::{WireError, count_u16, text};
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::{
     Ask, ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Reply, Request, Said, VOTERS_MAX, VoterBody,
     VoterMsg,
 };
 use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
-use crate::message::{JournalMsg as Msg, Tag};
+use crate::message::JournalMsg as Msg;
 use crate::store::{Bytes, LogName};
 use crate::token::Token;
 
-/// Who votes, if anybody does.
-struct Elected;
 /// The stores of those who vote.
-struct Stores;
+type Stores = Rising<List<u8, StoreId, VOTERS_MAX, 1>>;
+
 /// A position or the number of a record: far below where adding one overflows.
 struct Number;
-/// Where to go on, if anywhere.
-struct Next;
-
-const NOTHING: u8 = 0;
-const AGREED: u8 = 1;
-const SETTLED: u8 = 2;
 
 number_as! {
     StoreId: u128, "u128", |store: StoreId| store.0, StoreId;
 }
 
 by_hand! {
-    Stores: Arc<[StoreId]>, "stores", 1, put_stores, read_stores;
-    Elected: Option<Voters>, "voters", 1, |voters, what, limits, out| match voters {
-        None => u8::put(&NOTHING, what, limits, out),
-        Some(voters) => {
-            out.push(if voters.is_settled { SETTLED } else { AGREED });
-            Stores::put(&voters.stores, what, limits, out)
-        }
-    }, |reader, what| match reader.u8()? {
-        NOTHING => Ok(None),
-        state @ (AGREED | SETTLED) => Ok(Some(Voters {
-            stores: Stores::read(reader, what)?,
-            is_settled: state == SETTLED,
-        })),
-        _ => Err(WireError::Malformed { what }),
+    Number: u64, "u64", 8, u64::put, |reader, what| match reader.u64()? {
+        number if number > NUMBER_MAX => Err(WireError::LimitExceeded { what }),
+        number => Ok(number),
     };
-    Number: u64, "u64", 8, |number, what, limits, out| u64::put(number, what, limits, out), |reader, what| {
-        match reader.u64()? {
-            number if number > NUMBER_MAX => Err(WireError::LimitExceeded { what }),
-            number => Ok(number),
-        }
-    };
-    Next: Option<Place>, "place", 1, |next, what, limits, out| match next {
-        None => u8::put(&NOTHING, what, limits, out),
-        Some(place) => Place::put(place, what, limits, out),
-    }, |reader, what| {
-        if reader.rest().first() == Some(&NOTHING) {
-            return reader.u8().map(|_| None);
-        }
-        Place::read(reader, what).map(Some)
-    };
-    LogName: LogName, "log", 3, |log, what, _, out| {
+    LogName: LogName, "log", 3, |log, what, out| {
         out.extend_from_slice(&count_u16(log.len(), what)?.to_le_bytes());
         out.extend_from_slice(log.as_bytes());
         Ok(())
@@ -79,7 +42,7 @@ by_hand! {
         len @ 1..=LOG_NAME_BYTES_MAX => text(reader.take(len)?, what).map(LogName::from),
         _ => Err(WireError::LimitExceeded { what }),
     };
-    Bytes: Bytes, "bytes", 4, |bytes, what, _, out| {
+    Bytes: Bytes, "bytes", 4, |bytes, what, out| {
         let len = u32::try_from(bytes.len()).map_err(|_| WireError::LimitExceeded { what })?;
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(bytes);
@@ -90,11 +53,19 @@ by_hand! {
     };
 }
 
+impl Rises for StoreId {
+    fn is_below(&self, next: &Self) -> bool {
+        self < next
+    }
+}
+
+record! { Voters as "voters" { is_settled: bool, stores: Stores } }
+
 record! { VoterMsg as "voter" { to: UniqueAddress, body: VoterBody } }
 
 choice! {
     VoterBody as "voter" {
-        1 Introduction { asks: bool, store: Maybe<StoreId>, voters: Elected },
+        1 Introduction { asks: bool, store: Maybe<StoreId>, voters: Maybe<Voters> },
         2 Elect { stores: Stores },
     }
 }
@@ -124,7 +95,7 @@ choice! {
 }
 
 record! {
-    Page as "page" { snapshot: Maybe<SnapshotHead>, next: Next, items: List<u16, Item, ENTRIES_MAX> }
+    Page as "page" { snapshot: Maybe<SnapshotHead>, next: Maybe<Place>, items: List<u16, Item, ENTRIES_MAX> }
 }
 
 choice! {
@@ -147,56 +118,10 @@ choice! {
     }
 }
 
-pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
-    match msg {
-        Msg::Voter(voter) => VoterMsg::put(voter, "", limits, out),
-        Msg::Request(request) => {
-            reserve(request.payload_bytes(), request.log.len(), out);
-            Request::put(request, "", limits, out)
-        }
-        Msg::Reply(reply) => {
-            reserve(reply.payload_bytes(), reply.log.len(), out);
-            Reply::put(reply, "", limits, out)
-        }
+messages! {
+    Msg {
+        VOTER "JournalVoter" Voter(voter: VoterMsg),
+        REQUEST "JournalRequest" Request(request: Request),
+        REPLY "JournalReply" Reply(reply: Reply),
     }
-}
-
-pub(super) fn read(tag: Tag, reader: &mut Reader<'_>) -> Result<Msg, WireError> {
-    Ok(match tag {
-        Msg::VOTER => Msg::Voter(VoterMsg::read(reader, "")?),
-        Msg::REQUEST => Msg::Request(Request::read(reader, "")?),
-        Msg::REPLY => Msg::Reply(Reply::read(reader, "")?),
-        Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
-    })
-}
-
-/// What stands around the entries takes less than a name and this.
-fn reserve(payload: usize, name: usize, out: &mut Vec<u8>) {
-    out.reserve(payload.saturating_add(name).saturating_add(128));
-}
-
-fn put_stores(
-    stores: &Arc<[StoreId]>,
-    what: &'static str,
-    limits: &Limits,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
-    let count = u8::try_from(stores.len()).map_err(|_| WireError::LimitExceeded { what })?;
-    out.push(count);
-    stores
-        .iter()
-        .try_for_each(|store| StoreId::put(store, what, limits, out))
-}
-
-fn read_stores(reader: &mut Reader<'_>, what: &'static str) -> Result<Arc<[StoreId]>, WireError> {
-    let count = usize::from(reader.u8()?);
-    if count > VOTERS_MAX {
-        return Err(WireError::LimitExceeded { what });
-    }
-    let column = reader.column::<16>(count)?;
-    let stores: Vec<StoreId> = column.iter().map(|id| StoreId(u128::from_le_bytes(id))).collect();
-    if !Voters::are_possible(&stores) {
-        return Err(WireError::Malformed { what });
-    }
-    Ok(Arc::from(stores))
 }

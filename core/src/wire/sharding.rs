@@ -9,15 +9,16 @@
 
 use alloc::vec::Vec;
 
-use super::declare::{Form, List, by_hand, choice, number_as, record};
-use super::registry::{put_fields, read_fields};
-use super::{entity, registry, survey};
-use crate::bytes::{Reader, WireError};
-use crate::config::Limits;
+use super::declare::{Form, List, Rises, by_hand, choice, messages, number_as, record};
+use crate::bytes::WireError;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
-use crate::message::{ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg, Tag};
+use crate::message::{
+    AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg as Msg,
+};
+use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::StopMsg;
+use crate::sharding::protocol::survey::SurveyMsg;
 use crate::sharding::protocol::watch::WatchMsg;
 use crate::sharding::protocol::{EntityStarts, Part, STARTS_MAX};
 use crate::sharding::state::fields::KindFields;
@@ -26,7 +27,7 @@ use crate::token::Token;
 
 /// Shards are numbered `0..SHARDS_MAX`, which two bytes hold exactly.
 const _: () = assert!(SHARDS_MAX == SHARDS as u32);
-const SHARDS: usize = 1 << 16;
+pub(super) const SHARDS: usize = 1 << 16;
 
 /// Shards by number.
 pub(super) struct Shards;
@@ -39,21 +40,26 @@ number_as! {
 }
 
 by_hand! {
-    ShardId: ShardId, "shard", 2, |shard, _, _, out| put_shard(*shard, out), |reader, _| read_shard(reader);
-    Shards: Vec<ShardId>, "shards", 4, |shards, _, limits, out| {
-        <List<u32, ShardId, SHARDS> as Form<_>>::put(shards, "shards", limits, out)
-    }, |reader, _| <List<u32, ShardId, SHARDS> as Form<_>>::read(reader, "shards");
-    Given: Token, "token" + ", not 0.0", 16, |token, what, limits, out| Token::put(token, what, limits, out), |reader, what| {
-        match Token::read(reader, what)? {
-            Token::NONE => Err(WireError::Malformed { what: "token" }),
-            token => Ok(token),
-        }
+    ShardId: ShardId, "shard", 2, |shard, what, out| {
+        let number = u16::try_from(shard.0).map_err(|_| WireError::Unencodable { what })?;
+        u16::put(&number, what, out)
+    }, |reader, _| reader.u16().map(|shard| ShardId(u32::from(shard)));
+    Shards: Vec<ShardId>, "shards", 4, <List<u32, ShardId, SHARDS> as Form<_>>::put, <List<u32, ShardId, SHARDS> as Form<_>>::read;
+    Given: Token, "token" + ", not 0.0", 16, Token::put, |reader, what| match Token::read(reader, what)? {
+        Token::NONE => Err(WireError::Malformed { what }),
+        token => Ok(token),
     };
-    UpNumber: UpNumber, "u32", 4, |number, what, limits, out| u32::put(&number.get(), what, limits, out), |reader, _| {
-        read_up_number(reader.u32()?)
+    // A number above "none" would be read as "none" and written differently.
+    UpNumber: UpNumber, "u32", 4, |number, what, out| u32::put(&number.get(), what, out), |reader, what| match reader.u32()? {
+        number if number > UpNumber::NONE.get() => Err(WireError::Malformed { what }),
+        number => Ok(UpNumber::new(number)),
     };
-    EntityId: EntityId, "id", 3, |id, _, limits, out| entity::put_id(id, limits, out), |reader, _| entity::read_id(reader);
-    KindFields: KindFields, "fields", 9, |fields, _, _, out| put_fields(fields, out), |reader, _| read_fields(reader);
+}
+
+impl Rises for ShardId {
+    fn is_below(&self, next: &Self) -> bool {
+        self < next
+    }
 }
 
 record! { Term as "term" { up_number: UpNumber, node: UniqueAddress } }
@@ -93,50 +99,18 @@ choice! {
     }
 }
 
-pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
-    match msg {
-        Msg::Kind(body) => ShardingMessage::put(body, "", limits, out),
-        Msg::Entity(body) | Msg::HandBack(body) => entity::put_envelope(body, limits, out),
-        Msg::AskReply(body) => entity::put_reply(body, out),
-        Msg::Registry(body) => registry::put(body, limits, out),
-        Msg::Survey(body) => survey::put(body, limits, out),
-        Msg::Mark(body) | Msg::MarkAck(body) => ShardMark::put(body, "", limits, out),
-        Msg::Watch(body) => WatchMsg::put(body, "", limits, out),
-        Msg::Start(body) | Msg::Started(body) => EntityStarts::put(body, "", limits, out),
+messages! {
+    Msg {
+        SHARDING "Sharding" Kind(message: ShardingMessage),
+        ENTITY "Entity" Entity(envelope: EntityEnvelope),
+        ASK_REPLY "AskReply" AskReply(reply: AskReply),
+        REGISTRY "Registry" Registry(message: RegistryMsg),
+        HAND_BACK "HandBack" HandBack(envelope: EntityEnvelope),
+        SURVEY "Survey" Survey(message: SurveyMsg),
+        MARK "Mark" Mark(mark: ShardMark),
+        MARK_ACK "MarkAck" MarkAck(mark: ShardMark),
+        WATCH "Watch" Watch(message: WatchMsg),
+        START "Start" Start(starts: EntityStarts),
+        STARTED "Started" Started(starts: EntityStarts),
     }
-}
-
-pub(super) fn read(tag: Tag, reader: &mut Reader<'_>, limits: &Limits) -> Result<Msg, WireError> {
-    Ok(match tag {
-        Msg::SHARDING => Msg::Kind(ShardingMessage::read(reader, "")?),
-        Msg::ENTITY => Msg::Entity(entity::read_envelope(reader, limits)?),
-        Msg::ASK_REPLY => Msg::AskReply(entity::read_reply(reader)?),
-        Msg::REGISTRY => Msg::Registry(registry::read(reader)?),
-        Msg::SURVEY => Msg::Survey(survey::read(reader)?),
-        Msg::WATCH => Msg::Watch(WatchMsg::read(reader, "")?),
-        Msg::START => Msg::Start(EntityStarts::read(reader, "")?),
-        Msg::STARTED => Msg::Started(EntityStarts::read(reader, "")?),
-        Msg::HAND_BACK => Msg::HandBack(entity::read_envelope(reader, limits)?),
-        Msg::MARK => Msg::Mark(ShardMark::read(reader, "")?),
-        Msg::MARK_ACK => Msg::MarkAck(ShardMark::read(reader, "")?),
-        Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
-    })
-}
-
-pub(super) fn put_shard(shard: ShardId, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let number = u16::try_from(shard.0).map_err(|_| WireError::Unencodable { what: "shard" })?;
-    out.extend_from_slice(&number.to_le_bytes());
-    Ok(())
-}
-
-pub(super) fn read_shard(reader: &mut Reader<'_>) -> Result<ShardId, WireError> {
-    reader.u16().map(|shard| ShardId(u32::from(shard)))
-}
-
-/// A number above "none" would be read as "none" and written differently.
-fn read_up_number(number: u32) -> Result<UpNumber, WireError> {
-    if number > UpNumber::NONE.get() {
-        return Err(WireError::Malformed { what: "up number" });
-    }
-    Ok(UpNumber::new(number))
 }

@@ -7,14 +7,10 @@
     clippy::panic
 )]
 
-use alloc::vec::Vec;
-
-use super::declare::{Form, choice, number_as, record};
-use super::entity::{self, put_ticket, read_ticket, take_payload};
-use crate::bytes::{Reader, WireError};
-use crate::config::Limits;
+use super::declare::{by_hand, choice, messages, number_as, record};
+use super::entity::{put_ticket, read_ticket, take_payload};
 use crate::ident::UniqueAddress;
-use crate::message::{SingletonMsg as Msg, Tag};
+use crate::message::{AskReply, SingletonMsg as Msg};
 use crate::singleton::protocol::{Body, Delivery, Statement};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
@@ -40,38 +36,25 @@ choice! {
     }
 }
 
-pub(super) fn put(msg: &Msg, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
-    match msg {
-        Msg::Statement(statement) => Statement::put(statement, "", limits, out),
-        Msg::Delivery(delivery) => put_delivery(delivery, limits, out),
-        Msg::Reply(reply) => entity::put_reply(reply, out),
+messages! {
+    Msg {
+        SINGLETON "Singleton" Statement(statement: Statement),
+        SINGLETON_MESSAGE "SingletonMessage" Delivery(delivery: Delivery),
+        SINGLETON_REPLY "SingletonReply" Reply(reply: AskReply),
     }
 }
 
-pub(super) fn read(tag: Tag, reader: &mut Reader<'_>) -> Result<Msg, WireError> {
-    Ok(match tag {
-        Msg::SINGLETON => Msg::Statement(Statement::read(reader, "")?),
-        Msg::SINGLETON_MESSAGE => Msg::Delivery(read_delivery(reader)?),
-        Msg::SINGLETON_REPLY => Msg::Reply(entity::read_reply(reader)?),
-        Tag { kind, .. } => return Err(WireError::UnknownKind { kind }),
-    })
-}
-
-fn put_delivery(delivery: &Delivery, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
-    // Fixed fields of an ask with the longest host take under 320 bytes: one growth at most.
-    out.reserve(delivery.payload.len().saturating_add(320));
-    out.extend_from_slice(&delivery.singleton.raw().to_le_bytes());
-    Token::put(&delivery.token, "token", limits, out)?;
-    put_ticket(delivery.ask.as_ref(), out)?;
-    out.extend_from_slice(&delivery.payload);
-    Ok(())
-}
-
-fn read_delivery(reader: &mut Reader<'_>) -> Result<Delivery, WireError> {
-    Ok(Delivery {
-        singleton: SingletonId::from_raw(reader.u64()?),
-        token: Token::read(reader, "token")?,
+by_hand! {
+    Delivery: Delivery, "delivery", 25, |delivery, what, out| {
+        SingletonId::put(&delivery.singleton, what, out)?;
+        Token::put(&delivery.token, what, out)?;
+        put_ticket(delivery.ask.as_ref(), out)?;
+        out.extend_from_slice(&delivery.payload);
+        Ok(())
+    }, |reader, what| Ok(Delivery {
+        singleton: SingletonId::read(reader, what)?,
+        token: Token::read(reader, what)?,
         ask: read_ticket(reader)?,
         payload: take_payload(reader),
-    })
+    });
 }

@@ -15,9 +15,9 @@ use crate::sharding::state::ids::{EntityId, KindId};
 struct Counted;
 
 by_hand! {
-    Counted: u64, "u64" + ", not 0", 8, |first, what, limits, out| match first {
+    Counted: u64, "u64" + ", not 0", 8, |first, what, out| match first {
         0 => Err(WireError::Unencodable { what }),
-        first => u64::put(first, what, limits, out),
+        first => u64::put(first, what, out),
     }, |reader, what| match reader.u64()? {
         0 => Err(WireError::Malformed { what }),
         first => Ok(first),

@@ -517,16 +517,24 @@ fn ghosts_in_markers_and_versions_count_towards_the_limit_on_bytes() {
 
 /// What a peer's frame is for this node.
 fn read(body: Body) -> Result<Message, WireError> {
-    let msg = Msg {
-        to_uid: 1,
-        body,
-        weight: 0,
-    };
-    let (message, limits) = (Message::Ddata(msg), super::world::config().limits);
+    read_body(&body_of(body))
+}
+
+fn body_of(body: Body) -> Vec<u8> {
+    let (to_uid, weight) = (1, 0);
+    let message = Message::Ddata(Msg { to_uid, body, weight });
     let mut frame = Vec::new();
-    wire::encode_message(&message, 0, &limits, &mut frame).unwrap();
-    let tag = message.tag();
-    wire::decode_message(tag.kind, tag.lane, &frame[wire::HEADER_BYTES..], &limits)
+    wire::encode_message(&message, 0, &super::world::config().limits, &mut frame).unwrap();
+    frame.split_off(wire::HEADER_BYTES)
+}
+
+fn read_body(body: &[u8]) -> Result<Message, WireError> {
+    wire::decode_message(
+        Msg::DDATA.kind,
+        Msg::DDATA.lane,
+        body,
+        &super::world::config().limits,
+    )
 }
 
 #[test]
@@ -541,7 +549,7 @@ fn many_values_in_one_message_are_read_up_to_four_times_what_an_honest_peer_gath
         entries: sizes.iter().map(|bytes| carried(*bytes)).collect(),
     };
     assert!(read(gossip(&[60_000; 4])).is_ok());
-    let what = "list";
+    let what = "entries";
     assert_eq!(
         read(gossip(&[60_000; 5])),
         Err(WireError::LimitExceeded { what }),
@@ -582,9 +590,14 @@ fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
             entries: Vec::from([entry]),
         }
     };
-    assert!(read(deltas(10_000)).is_ok());
-    let what = "list";
-    assert_eq!(read(deltas(10_001)), Err(WireError::LimitExceeded { what }));
+    let mut most = body_of(deltas(10_000));
+    assert!(read_body(&most).is_ok());
+    // The count of changes is behind the receiver, the tag, whether it is an operation, the count of keys, the key and three numbers.
+    let count = 8 + 1 + 1 + 2 + 2 + 3 * 8;
+    assert_eq!(most[count..count + 2], 10_000_u16.to_le_bytes());
+    most[count..count + 2].copy_from_slice(&10_001_u16.to_le_bytes());
+    let what = "deltas";
+    assert_eq!(read_body(&most), Err(WireError::LimitExceeded { what }));
 }
 
 #[test]

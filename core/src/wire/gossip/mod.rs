@@ -13,32 +13,35 @@ mod status;
 mod write;
 
 pub(crate) use room::has_room;
-pub(super) use status::{put_status, read_status};
+use status::{put_status, read_status};
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
-use super::deflate::{Packer, inflate};
-use crate::bytes::WireError;
-use crate::bytes::{Reader, put_node};
-use crate::config::Limits;
+use super::declare::{Sink, Source, by_hand, record};
+use super::deflate::inflate;
+use crate::bytes::{Reader, WireError};
 use crate::ident::UniqueAddress;
 use crate::membership::state::packed::PackedGossip;
 use crate::membership::state::packed::sections::Sections;
-use crate::message::GossipBody;
+use crate::message::{GossipBody, GossipEnvelope, GossipStatus, Welcome};
 
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 
-/// Writes a state, and whom it is for.
-pub(super) fn put_addressed(
-    to: &UniqueAddress,
-    gossip: &GossipBody,
-    limits: &Limits,
-    packer: &mut Packer,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
-    put_node(out, to)?;
+record! { Welcome as "welcome" { to: UniqueAddress, gossip: GossipBody } }
+record! { GossipEnvelope as "gossip" { to: UniqueAddress, gossip: GossipBody } }
+
+by_hand! {
+    GossipBody: GossipBody, "state", 2, |gossip, _, out| put_state(gossip, out), |reader, _| read_state(reader);
+    GossipStatus: GossipStatus, "status", 24, |body, _, out| put_status(body, out), |reader, _| read_status(reader);
+}
+
+fn put_state(gossip: &GossipBody, out: &mut Sink<'_>) -> Result<(), WireError> {
+    let Sink {
+        bytes,
+        limits,
+        packer,
+    } = out;
     packer.state.clear();
     match gossip {
         GossipBody::Held(gossip) => write::put_state(gossip, limits, &mut packer.state)?,
@@ -47,22 +50,19 @@ pub(super) fn put_addressed(
     }
     let len = u32::try_from(packer.state.len()).map_err(|_| WireError::Unencodable { what: "state" })?;
     if let Some(packed) = packer.pack(limits) {
-        out.push(DEFLATED);
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(packed);
+        bytes.push(DEFLATED);
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend_from_slice(packed);
     } else {
-        out.push(PLAIN);
-        out.extend_from_slice(&packer.state);
+        bytes.push(PLAIN);
+        bytes.extend_from_slice(&packer.state);
     }
     Ok(())
 }
 
-/// Reads a state and whom it is for. Checks the state and leaves it in its columns.
-pub(super) fn read_addressed(
-    reader: &mut Reader<'_>,
-    limits: &Limits,
-) -> Result<(UniqueAddress, GossipBody), WireError> {
-    let to = reader.node()?;
+/// Checks the state and leaves it in its columns.
+fn read_state(reader: &mut Source<'_>) -> Result<GossipBody, WireError> {
+    let limits = reader.limits;
     let state = match reader.u8()? {
         PLAIN => reader.rest().to_vec(),
         DEFLATED => {
@@ -71,9 +71,8 @@ pub(super) fn read_addressed(
         }
         _ => return Err(WireError::Malformed { what: "state form" }),
     };
-    *reader = Reader::new(&[]);
+    reader.rest = Reader::new(&[]);
     let sections = Sections::cut(&state, |counts| check::check_counts(counts, limits))?;
     sections.check()?;
-    let packed = PackedGossip::from_checked(state);
-    Ok((to, GossipBody::Packed(Arc::new(packed))))
+    Ok(GossipBody::Packed(Arc::new(PackedGossip::from_checked(state))))
 }

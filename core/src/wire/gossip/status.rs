@@ -14,16 +14,12 @@ use super::write::put_counter;
 use crate::bytes::WireError;
 use crate::bytes::nodes::{NodeColumns, Texts, check_host_use, host_table, put_nodes, put_texts, read_hosts};
 use crate::bytes::{Reader, count_u16, put_node};
-use crate::config::Limits;
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::GossipStatus;
+use crate::wire::declare::{Sink, Source};
 
-pub(in crate::wire) fn put_status(
-    body: &GossipStatus,
-    limits: &Limits,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
-    if body.version.len() > limits.members_max {
+pub(super) fn put_status(body: &GossipStatus, out: &mut Sink<'_>) -> Result<(), WireError> {
+    if body.version.len() > out.limits.members_max {
         return Err(WireError::LimitExceeded {
             what: "clock entries",
         });
@@ -42,14 +38,11 @@ pub(in crate::wire) fn put_status(
         .try_for_each(|(_, counter)| put_counter(*counter, out))
 }
 
-pub(in crate::wire) fn read_status(
-    reader: &mut Reader<'_>,
-    limits: &Limits,
-) -> Result<GossipStatus, WireError> {
+pub(super) fn read_status(reader: &mut Source<'_>) -> Result<GossipStatus, WireError> {
     let to = reader.node()?;
     let seen_digest = reader.u64()?;
     let (count, hosts) = (usize::from(reader.u16()?), usize::from(reader.u16()?));
-    if count > limits.members_max {
+    if count > reader.limits.members_max {
         return Err(WireError::LimitExceeded {
             what: "clock entries",
         });

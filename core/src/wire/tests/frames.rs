@@ -304,7 +304,7 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
     let limits = Limits::default();
     // Register with 2^32-1 shards, then with a legal count and no bytes.
     for (count, error) in [
-        (u32::MAX, WireError::LimitExceeded { what: "shards" }),
+        (u32::MAX, WireError::LimitExceeded { what: "hosted" }),
         (65_536, WireError::Incomplete),
     ] {
         let mut body = vec![0; 8];
@@ -354,19 +354,28 @@ fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
     assert_eq!(read(&list(&[a.clone(), a.clone()])), non_canonical);
     let limit = |what| Err(WireError::LimitExceeded { what });
     assert_eq!(read(&[65]), limit("settings"), "before anything is awaited");
-    assert_eq!(one(&[b'k'; 65], 0, b""), limit("setting"));
-    assert_eq!(one(b"k", 0, &[b'v'; 129]), limit("setting"));
+    assert_eq!(one(&[b'k'; 65], 0, b""), limit("key"));
+    assert_eq!(one(b"k", 0, &[b'v'; 129]), limit("value"));
     assert_eq!(one(&[b'k'; 64], 1, &[b'v'; 128]), Ok(()));
     let long = |key: u8| entry(&[key; 64], 0, &[b'v'; 128]);
     let too_long: Vec<Vec<u8>> = (b'a'..=b's').map(long).collect();
     assert_eq!(read(&list(&too_long)), limit("settings"), "3,706 bytes in all");
     assert_eq!(read(&list(&too_long[..18])), Ok(()));
-    let malformed = Err(WireError::Malformed { what: "setting" });
-    for key in [b"".as_slice(), b"a b", b"\x1b[2J", &[0xff]] {
-        assert_eq!(one(key, 0, b""), malformed, "{key:?}");
+    let malformed = |what| Err(WireError::Malformed { what });
+    for (key, what) in [
+        (b"".as_slice(), "key"),
+        (b"a b", "settings"),
+        (b"\x1b[2J", "settings"),
+        (&[0xff], "key"),
+    ] {
+        assert_eq!(one(key, 0, b"value"), malformed(what), "{key:?}");
     }
-    assert_eq!(one(b"k", 2, b""), malformed, "a flag of a later version");
-    assert_eq!(one(b"k", 0, &[0xff]), malformed);
+    assert_eq!(
+        one(b"k", 2, b""),
+        malformed("must_exist"),
+        "a flag of a later version"
+    );
+    assert_eq!(one(b"k", 0, &[0xff]), malformed("value"));
     assert_eq!(
         read(&list(core::slice::from_ref(&a))[..3]),
         Err(WireError::Incomplete)
@@ -390,7 +399,7 @@ fn nobody_was_given_a_shard_without_a_token() {
     let token = none.len() - 16;
     none[token..].fill(0);
     let read = decode_message(frame.kind, frame.lane, &none, &Limits::default());
-    assert_eq!(read, Err(WireError::Malformed { what: "token" }));
+    assert_eq!(read, Err(WireError::Malformed { what: "tokens" }));
 }
 
 #[test]

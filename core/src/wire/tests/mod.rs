@@ -15,9 +15,11 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::declare::{Form, read_whole, written};
 use super::*;
 use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
+use crate::ddata::crdt::CustomTypes;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::journal::protocol::{Ask, Page, Reply, Request, Said, VoterBody, VoterMsg};
 use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
@@ -1025,9 +1027,8 @@ fn where_entities_are_remembered_and_homes_are_kept_and_leases_are_read_as_they_
                 }),
                 ..kind_fields(true)
             };
-            let mut bytes = Vec::new();
-            crate::wire::registry::put_fields(&fields, &mut bytes).unwrap();
-            let read = crate::wire::registry::read_fields(&mut crate::bytes::Reader::new(&bytes));
+            let bytes = written(|out| KindFields::put(&fields, "", out)).unwrap();
+            let read = read_whole(&bytes, &CustomTypes::new(), |reader| KindFields::read(reader, ""));
             assert_eq!(read, Ok(fields));
             assert!(seen.insert(bytes));
         }

@@ -1,0 +1,162 @@
+//! How a message is declared: each of its fields once, in order and with its form. The encoder, the decoder, the bounds of its lists and
+//! its row in `docs/WIRE.md` follow from that; a test compares the rows. Decides nothing else. Spec: `docs/WIRE.md` 1, 4.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod forms;
+mod macros;
+
+#[cfg(test)]
+use alloc::format;
+#[cfg(test)]
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
+
+use super::deflate::Packer;
+use crate::bytes::{Reader, WireError};
+use crate::config::Limits;
+use crate::ddata::crdt::CustomTypes;
+
+pub(super) use forms::{ANY, Bare, Boxed, List, Maybe, Rises, Rising, Text};
+pub(super) use macros::{by_hand, choice, codes, messages, number_as, record, text_as};
+
+/// Where values are written to: the bytes so far, and what bounds and packs them.
+#[derive(Debug)]
+pub(super) struct Sink<'a> {
+    pub(super) bytes: &'a mut Vec<u8>,
+    pub(super) limits: &'a Limits,
+    pub(super) packer: &'a mut Packer,
+}
+
+impl Deref for Sink<'_> {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        self.bytes
+    }
+}
+
+impl DerefMut for Sink<'_> {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Where values are read from: what is left, and what bounds them and knows the user's types.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    pub(super) rest: Reader<'a>,
+    pub(super) limits: &'a Limits,
+    pub(super) types: &'a CustomTypes,
+}
+
+impl<'a> Deref for Source<'a> {
+    type Target = Reader<'a>;
+
+    fn deref(&self) -> &Reader<'a> {
+        &self.rest
+    }
+}
+
+impl DerefMut for Source<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.rest
+    }
+}
+
+/// What can be said of a form without a value.
+pub(super) trait Shape {
+    /// The fewest bytes of a value: what is counted has to be there before anything is allocated for it.
+    const BYTES_MIN: usize;
+
+    /// A field of this form, as the tables of `docs/WIRE.md` have it; without a name, as one of many.
+    #[cfg(test)]
+    fn text(field: &str) -> String;
+}
+
+/// How values of `T` are written. A type that is written in one way only is its own form.
+pub(super) trait Form<T>: Shape {
+    /// Writes a value; `what` names it in errors.
+    fn put(value: &T, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError>;
+
+    /// Reads a value.
+    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<T, WireError>;
+}
+
+/// What is written for itself and not into a frame: for a store.
+pub(super) fn written(
+    put: impl FnOnce(&mut Sink<'_>) -> Result<(), WireError>,
+) -> Result<Vec<u8>, WireError> {
+    let (mut bytes, limits, mut packer) = (Vec::new(), Limits::default(), Packer::default());
+    put(&mut Sink {
+        bytes: &mut bytes,
+        limits: &limits,
+        packer: &mut packer,
+    })?;
+    Ok(bytes)
+}
+
+/// What [`written`] wrote: all of it.
+pub(super) fn read_whole<T>(
+    bytes: &[u8],
+    types: &CustomTypes,
+    read: impl FnOnce(&mut Source<'_>) -> Result<T, WireError>,
+) -> Result<T, WireError> {
+    let reader = &mut Source {
+        rest: Reader::new(bytes),
+        limits: &Limits::default(),
+        types,
+    };
+    let value = read(reader)?;
+    reader.finish()?;
+    Ok(value)
+}
+
+/// A field under the name of its type.
+#[cfg(test)]
+pub(super) fn named(of: &str, field: &str) -> String {
+    if field.is_empty() || field == of {
+        format!("`{of}`")
+    } else {
+        format!("`{of} {}`", field.replace('_', " "))
+    }
+}
+
+/// A field of one byte, and what its values mean.
+#[cfg(test)]
+pub(super) fn code_list(field: &str, codes: &[(u8, &str)]) -> String {
+    let codes: Vec<String> = codes
+        .iter()
+        .map(|(code, name)| format!("{code} {name}"))
+        .collect();
+    format!("{}: {}", named("u8", field), codes.join(", "))
+}
+
+/// Rows of a table of `docs/WIRE.md`.
+#[cfg(test)]
+pub(super) trait Rows {
+    fn rows() -> Vec<String>;
+}
+
+/// One row: number, name, fields.
+#[cfg(test)]
+pub(super) fn row(tag: u8, name: &str, fields: &[String]) -> String {
+    let fields = fields.join(", ");
+    let between = if fields.is_empty() { "" } else { " " };
+    format!("| {tag} | {name} | {fields}{between}|")
+}
+
+/// The row of a message, up to its body.
+#[cfg(test)]
+pub(super) fn message_row(tag: crate::lane::Tag, name: &str) -> String {
+    let (kind, lane) = (tag.kind, tag.lane);
+    match kind {
+        ..0x0100 => format!("| {kind} | {name} | {lane:?} | "),
+        0x0100.. => format!("| {kind:#06x} | {name}, *unstable* | {lane:?} | "),
+    }
+}
