@@ -250,7 +250,7 @@ impl Electorate {
     fn agree(&mut self, cx: &mut Cx<'_>, store: StoreId, voters: Voters) {
         let change = Change::Put {
             key: layout::voters_key(),
-            value: layout::voters_value(&voters),
+            value: layout::value(&voters),
         };
         self.stage = Stage::Agreeing(store, voters);
         self.ask_store(cx, StoreOrder::Write { batch: vec![change] });
@@ -329,17 +329,15 @@ impl Electorate {
                 Ok(_) | Err(_) => cx.counters().requests_failed += 1,
             },
             Stage::Loading(store) => match report.outcome {
-                Ok(StoreAnswer::Value(value)) => {
-                    match value.map(|value| layout::parse_voters(&value)).transpose() {
-                        Ok(voters) => {
-                            self.voters = voters;
-                            self.stage = Stage::Ready(Some(store));
-                            self.say_number(cx);
-                            self.go_on(cx);
-                        }
-                        Err(_) => self.end_damaged(cx),
+                Ok(StoreAnswer::Value(value)) => match value.map(|value| layout::parse(&value)).transpose() {
+                    Ok(voters) => {
+                        self.voters = voters;
+                        self.stage = Stage::Ready(Some(store));
+                        self.say_number(cx);
+                        self.go_on(cx);
                     }
-                }
+                    Err(_) => self.end_damaged(cx),
+                },
                 Err(StoreError::Corrupt) => self.end_damaged(cx),
                 Ok(_) | Err(_) => cx.counters().requests_failed += 1,
             },

@@ -13,9 +13,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::layout::{Head, end_key, head_key, item_key};
+use super::layout::{end_key, head_key, item_key, parse, value};
 use super::protocol::NUMBER_MAX;
-use super::state::Place;
+use super::state::{Head, Place};
 use crate::store::limits::ANSWER_BYTES_MAX;
 use crate::store::{Bytes, Change, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
 use crate::token::Token;
@@ -151,13 +151,13 @@ pub fn ask_head(log: &str) -> StoreOrder {
 pub fn lower_head(log: &str, answer: &Outcome, term: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match answer {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
-        Ok(StoreAnswer::Value(Some(value))) => Head::parse(value).map_err(|_| StoreError::Corrupt)?,
+        Ok(StoreAnswer::Value(Some(value))) => parse::<Head>(value).map_err(|_| StoreError::Corrupt)?,
         Ok(_) => return Err(StoreError::Corrupt),
         Err(error) => return Err(*error),
     };
     let change = Change::Put {
         key: head_key(log),
-        value: lowered(head, term).to_bytes(),
+        value: value(&lowered(head, term)),
     };
     let batch = vec![change];
     Ok((head.promise.term > term).then_some(StoreOrder::Write { batch }))
@@ -183,7 +183,7 @@ fn behind(key: &[u8]) -> Bytes {
 fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match head {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
-        Ok(StoreAnswer::Value(Some(value))) => Head::parse(value).ok(),
+        Ok(StoreAnswer::Value(Some(value))) => parse::<Head>(value).ok(),
         Err(StoreError::Corrupt) => None,
         Ok(_) => return Err(StoreError::Corrupt),
         Err(error) => return Err(*error),
@@ -192,11 +192,10 @@ fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder
     let change = match head {
         Some(head) => Change::Put {
             key,
-            value: Head {
+            value: value(&Head {
                 snapshot: None,
                 ..lowered(head, term_max)
-            }
-            .to_bytes(),
+            }),
         },
         None => Change::Delete { key },
     };
@@ -280,9 +279,9 @@ mod tests {
             opener: 5,
             snapshot: None,
         };
-        let mut map = two_logs(head.to_bytes());
+        let mut map = two_logs(value(&head));
         assert_eq!(erase(&mut map, one("a")), (1, 1));
-        assert_eq!(read(&mut map, head_key("a")), Some(head.to_bytes()));
+        assert_eq!(read(&mut map, head_key("a")), Some(value(&head)));
         for place in [Place::Part(0), Place::Entry(7)] {
             assert_eq!(read(&mut map, item_key("a", place)), None);
             assert!(read(&mut map, item_key("ab", place)).is_some());
@@ -349,7 +348,7 @@ mod tests {
         let logs: Vec<LogName> = logs.map(LogName::from).collect();
         let mut map = MemoryMap::new();
         for log in &logs {
-            put(&mut map, head_key(log), head.to_bytes());
+            put(&mut map, head_key(log), value(&head));
             for place in [Place::Part(0), Place::Entry(7)] {
                 put(&mut map, item_key(log, place), Bytes::from([1].as_slice()));
             }
@@ -370,7 +369,7 @@ mod tests {
                 let item = read(&mut map, item_key(log, place));
                 assert_eq!(item.is_some(), is_kept, "{log}");
             }
-            let head = read(&mut map, head_key(log)).and_then(|head| Head::parse(&head).ok());
+            let head = read(&mut map, head_key(log)).and_then(|head| parse::<Head>(&head).ok());
             let head = head.expect("what was promised stays");
             assert_eq!((head.promise, head.opener), (Token::new(9, 1), 5), "{log}");
             assert_eq!(head.snapshot.is_some(), is_kept, "{log}");
@@ -443,7 +442,7 @@ mod tests {
             snapshot: None,
         };
         for (term_max, promise) in [(7, Token::new(7, NUMBER_MAX)), (u64::MAX, absurd.promise)] {
-            let mut map = two_logs(absurd.to_bytes());
+            let mut map = two_logs(value(&absurd));
             let mut erasure = Erasure::of(one("a")).down_to(term_max);
             while let Some(question) = erasure.ask() {
                 let answer = map.obey(Owner::Journal.space(), &question);
@@ -453,7 +452,7 @@ mod tests {
                 map.obey(Owner::Journal.space(), order).unwrap();
             }
             let head = read(&mut map, head_key("a")).unwrap();
-            assert_eq!(Head::parse(&head).unwrap().promise, promise);
+            assert_eq!(parse::<Head>(&head).unwrap().promise, promise);
         }
     }
 
@@ -464,7 +463,7 @@ mod tests {
             opener: 9,
             snapshot: None,
         };
-        let mut map = two_logs(head(u64::MAX >> 16).to_bytes());
+        let mut map = two_logs(value(&head(u64::MAX >> 16)));
         for (log, term, lowers) in [("a", 7, true), ("a", 7, false), ("none", 7, false)] {
             let answer = map.obey(Owner::Journal.space(), &ask_head(log));
             let order = lower_head(log, &answer, term).unwrap();
@@ -473,7 +472,7 @@ mod tests {
                 map.obey(Owner::Journal.space(), &order).unwrap();
             }
         }
-        let lowered = Head::parse(&read(&mut map, head_key("a")).unwrap()).unwrap();
+        let lowered = parse::<Head>(&read(&mut map, head_key("a")).unwrap()).unwrap();
         assert_eq!(lowered.promise, Token::new(7, NUMBER_MAX));
         assert!(read(&mut map, item_key("a", Place::Entry(7))).is_some());
     }

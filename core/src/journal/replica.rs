@@ -15,9 +15,9 @@ use core::ops::Bound;
 
 use self::changes::{accepted, loaded, put_head, replaced};
 use self::steps::Steps;
-use super::layout::{self, Head};
+use super::layout;
 use super::protocol::{Ask, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
-use super::state::{Place, SnapshotHead, StoreId};
+use super::state::{Head, Place, SnapshotHead, StoreId};
 use crate::store::layout::Damaged;
 use crate::store::rules::admits_opening;
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};

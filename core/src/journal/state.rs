@@ -72,6 +72,14 @@ pub struct SnapshotHead {
     pub parts: u32,
 }
 
+/// What a replica has promised of a log, and which snapshot of it it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) promise: Token,
+    pub(crate) opener: u64,
+    pub(crate) snapshot: Option<SnapshotHead>,
+}
+
 /// A place in what a replica holds of a log: first come the parts of the snapshot, then the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {

@@ -8,18 +8,18 @@
 //! A claim far above what was promised is refused with what was promised ([`TERM_STEP`]): one node could take all terms there are.
 
 use alloc::collections::BTreeMap;
-use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec;
 use core::time::Duration;
 
 use super::protocol::{Body, Rejection};
-use super::state::SingletonId;
+use super::state::{Promised, SingletonId};
 use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::reject::Rejection as AnyRejection;
 use crate::store::{Bytes, Change, Outcome, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
+use crate::wire::Stored;
 
 /// Singletons of the whole cluster whose terms a node keeps: four times what one node may have, some tens of kilobytes.
 const PROMISES_MAX: usize = 1_024;
@@ -184,7 +184,7 @@ impl Voter {
         let given = match core::mem::replace(&mut promise.stage, Stage::Kept) {
             Stage::Kept => None,
             Stage::Reading => match read_promise(&report.outcome) {
-                Some((term, to)) => {
+                Some(Promised { term, to }) => {
                     promise.term = term;
                     promise.to = to;
                     None
@@ -230,7 +230,7 @@ impl Voter {
         }
         let change = Change::Put {
             key: key(singleton),
-            value: promised_bytes(&claimant),
+            value: promised_bytes(claimant.term, Some(claimant.node.clone())),
         };
         promise.stage = Stage::Writing(claimant);
         let request = self.ask_store(cx, singleton, StoreOrder::Write { batch: vec![change] });
@@ -271,22 +271,17 @@ fn key(singleton: SingletonId) -> Bytes {
     Arc::from(singleton.raw().to_be_bytes().as_slice())
 }
 
-/// A promise as it is kept: the term, and to whom. Without the second a member that comes back would refuse the owner its own term, and the
-/// owner would have to begin anew under a higher one.
-fn promised_bytes(claimant: &Claimant) -> Bytes {
-    let mut bytes = claimant.term.to_be_bytes().to_vec();
-    bytes.extend(claimant.node.to_string().bytes());
-    Arc::from(bytes)
+/// A promise as it is kept.
+fn promised_bytes(term: u64, to: Option<UniqueAddress>) -> Bytes {
+    let bytes = Promised { term, to }.to_bytes();
+    bytes.expect("invariant: every node can be written")
 }
 
-/// The promise that the store holds, term 0 for none; `None` if it could not say. Without an owner what an earlier version kept.
-fn read_promise(outcome: &Outcome) -> Option<(u64, Option<UniqueAddress>)> {
+/// The promise that the store holds, term 0 for none; `None` if it could not say.
+fn read_promise(outcome: &Outcome) -> Option<Promised> {
     match outcome {
-        Ok(StoreAnswer::Value(Some(bytes))) => {
-            let (term, owner) = bytes.split_first_chunk()?;
-            Some((u64::from_be_bytes(*term), read_owner(owner)))
-        }
-        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some((0, None)),
+        Ok(StoreAnswer::Value(Some(bytes))) => Promised::from_bytes(bytes).ok(),
+        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some(Promised { term: 0, to: None }),
         Ok(_) | Err(_) => None,
     }
 }
@@ -306,21 +301,14 @@ pub fn ask_promise(singleton: &str) -> StoreOrder {
 pub fn lower_promise(singleton: &str, answer: &Outcome, term: u64) -> Result<Option<StoreOrder>, StoreError> {
     let held = match answer {
         Ok(StoreAnswer::Value(None)) => 0,
-        Ok(_) => read_promise(answer).ok_or(StoreError::Corrupt)?.0,
+        Ok(_) => read_promise(answer).ok_or(StoreError::Corrupt)?.term,
         Err(error) => return Err(*error),
     };
     let change = Change::Put {
         key: key(SingletonId::of(singleton)),
-        value: Arc::from(term.to_be_bytes().as_slice()),
+        value: promised_bytes(term, None),
     };
     Ok((held > term).then(|| StoreOrder::Write { batch: vec![change] }))
-}
-
-/// `host:port#uid`.
-fn read_owner(text: &[u8]) -> Option<UniqueAddress> {
-    let (address, uid) = core::str::from_utf8(text).ok()?.rsplit_once('#')?;
-    let uid = u64::from_str_radix(uid, 16).ok()?;
-    Some(UniqueAddress::new(address.parse().ok()?, uid))
 }
 
 #[cfg(test)]
@@ -330,41 +318,26 @@ mod tests {
     use super::*;
     use crate::effect::Effect;
     use crate::fixture::{Fixture, node};
-    use crate::ident::Address;
     use crate::input::Target;
     use crate::message::{Message, SingletonMsg};
 
     #[test]
-    fn a_promise_is_read_as_it_was_kept() {
-        let at = |host: &str| UniqueAddress::new(Address::new(host, 7355).unwrap(), 0xab_cdef);
-        for node in [at("host"), at("::1"), at("10.0.0.1")] {
-            let kept = promised_bytes(&Claimant {
-                node: node.clone(),
-                epoch: 3,
-                term: 7,
-            });
-            let read = read_promise(&Ok(StoreAnswer::Value(Some(kept))));
-            assert_eq!(read, Some((7, Some(node))));
-        }
-    }
-
-    #[test]
-    fn what_an_earlier_version_kept_has_no_owner_and_what_is_damaged_says_nothing() {
+    fn a_promise_is_read_as_it_was_kept_and_what_is_damaged_says_nothing() {
         let read = |bytes: &[u8]| read_promise(&Ok(StoreAnswer::Value(Some(Arc::from(bytes)))));
-        let term = 7_u64.to_be_bytes();
-        assert_eq!(read(&term), Some((7, None)));
-        for owner in [
-            &b"host:1"[..],
-            b"host#1",
-            b"host:1#",
-            b"#",
-            b"\xff#1",
-            b"host:1#-1",
+        for to in [
+            None,
+            Some(node("host", 7)),
+            Some(node("::1", 0xab_cdef)),
+            Some(node("10.0.0.1", u64::MAX)),
         ] {
-            assert_eq!(read(&[&term, owner].concat()), Some((7, None)), "{owner:?}");
+            let kept = promised_bytes(7, to.clone());
+            assert_eq!(read(&kept), Some(Promised { term: 7, to }));
+            let damaged = |cut: usize| read(&kept[..cut]);
+            assert!((0..kept.len()).all(|cut| damaged(cut).is_none()));
+            assert_eq!(read(&[&kept[..], b"1"].concat()), None);
         }
-        assert_eq!(read(&term[..7]), None);
-        assert_eq!(read_promise(&Ok(StoreAnswer::Value(None))), Some((0, None)));
+        let none = Promised { term: 0, to: None };
+        assert_eq!(read_promise(&Ok(StoreAnswer::Value(None))), Some(none));
         assert_eq!(read_promise(&Err(StoreError::Unavailable)), None);
     }
 
@@ -462,11 +435,7 @@ mod tests {
         assert_eq!(rig.stored(Err(StoreError::Unavailable)), None);
         assert_eq!(rig.did(), (Vec::new(), Vec::new()), "it is claimed again");
         rig.claims(&b, 5);
-        let kept = promised_bytes(&Claimant {
-            node: c,
-            epoch: 1,
-            term: 9,
-        });
+        let kept = promised_bytes(9, Some(c));
         assert_eq!(rig.stored(Ok(StoreAnswer::Value(Some(kept)))), None);
         assert_eq!(rig.did().0, [(b, Body::Refused { held: 9 })]);
     }

@@ -19,6 +19,7 @@ mod settings;
 mod sharding;
 mod singleton;
 mod stop;
+mod stored;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -34,4 +35,5 @@ pub use frame::{
     decode_frame, frame_kind,
 };
 pub(crate) use gossip::has_room;
+pub(crate) use stored::Stored;
 pub use values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};

@@ -3,9 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::journal::layout::{self, Head};
+use crate::journal::layout;
 use crate::journal::protocol::{Ask, Request};
-use crate::journal::state::{Place, Position, SnapshotHead};
+use crate::journal::state::{Head, Item, Place, Position, SnapshotHead};
 use crate::store::{Bytes, Change, StoreAnswer, StoreError};
 
 /// The entries of a request that no snapshot covers.
@@ -18,7 +18,10 @@ pub(super) fn accepted(request: &Request, snapshot: Option<SnapshotHead>) -> Vec
     entries
         .map(|entry| Change::Put {
             key: layout::item_key(&request.log, Place::Entry(entry.position)),
-            value: layout::entry_value(request.token, entry),
+            value: layout::value(&Item::Entry {
+                accepted: request.token,
+                entry: entry.clone(),
+            }),
         })
         .collect()
 }
@@ -42,14 +45,14 @@ pub(super) fn replaced(log: &str, head: Head, through: Position, parts: Vec<Byte
 pub(super) fn put_head(log: &str, head: Head) -> Change {
     Change::Put {
         key: layout::head_key(log),
-        value: head.to_bytes(),
+        value: layout::value(&head),
     }
 }
 
 pub(super) fn loaded(answer: StoreAnswer) -> Result<Head, StoreError> {
     match answer {
         StoreAnswer::Value(None) => Ok(Head::default()),
-        StoreAnswer::Value(Some(value)) => Head::parse(&value).map_err(|_| StoreError::Corrupt),
+        StoreAnswer::Value(Some(value)) => layout::parse(&value).map_err(|_| StoreError::Corrupt),
         StoreAnswer::Identity(_)
         | StoreAnswer::Items { .. }
         | StoreAnswer::Written

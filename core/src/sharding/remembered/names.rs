@@ -52,10 +52,6 @@ impl Names {
         self.all.iter()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
     /// All of them. Linear; their bytes are shared.
     pub(super) fn all(&self) -> BTreeSet<Element> {
         self.all.clone()
@@ -86,7 +82,7 @@ mod tests {
         names.remove(&long(7));
         assert!(names.insert(long(most)));
         let rest: Vec<_> = names.all().into_iter().collect();
-        assert_eq!(rest.len(), names.len());
+        assert_eq!(rest.len(), names.all.len());
         rest.iter().for_each(|name| names.remove(name));
         assert_eq!(names, Names::default());
     }

@@ -1,57 +1,32 @@
-//! How remembered names are written down in a log: the bytes of its records and snapshots. They are on disks, so a version only ever
-//! grows; numbers are little-endian. Spec: sharding 1.5 (event sourced stores).
-//!
-//! `version (1) | what (1) | names (4) | each: length (2), bytes`. What is 0 for all names there are (a snapshot), 1 for names that were
-//! added (EntitiesStarted), 2 for names that were removed (EntitiesStopped). Names ascend; none is empty.
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic
-    )
-)]
+//! Remembered names as they are written down: what becomes a record or a snapshot of their log, and back. The bytes are `wire`'s business.
+//! Spec: sharding 1.5 (event sourced stores).
 
-use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use super::names::{NAME_BYTES, Names};
-use crate::bytes::{Reader, WireError};
+use super::names::Names;
+use crate::bytes::WireError;
 use crate::ddata::crdt::Element;
+use crate::sharding::state::kept::{NamesChange, NamesRecord};
 use crate::store::Bytes;
-
-const VERSION: u8 = 1;
-const WHOLE: u8 = 0;
-const ADDED: u8 = 1;
-const REMOVED: u8 = 2;
+use crate::wire::Stored;
 
 /// All names.
 pub(super) fn whole(names: &Names) -> Result<Bytes, WireError> {
-    encode(WHOLE, names.iter(), names.len())
+    encode(NamesChange::Whole, names.iter().cloned().collect())
 }
 
 /// Names that were added, ascending.
 pub(super) fn added(names: &[Element]) -> Result<Bytes, WireError> {
-    encode(ADDED, names.iter(), names.len())
+    encode(NamesChange::Added, names.to_vec())
 }
 
 /// Names that were removed, ascending.
 pub(super) fn removed(names: &[Element]) -> Result<Bytes, WireError> {
-    encode(REMOVED, names.iter(), names.len())
+    encode(NamesChange::Removed, names.to_vec())
 }
 
-fn encode<'a>(what: u8, names: impl Iterator<Item = &'a Element>, count: usize) -> Result<Bytes, WireError> {
-    let too_many = WireError::LimitExceeded { what: "names" };
-    let count = u32::try_from(count).map_err(|_| too_many)?;
-    let mut out = alloc::vec![VERSION, what];
-    out.extend_from_slice(&count.to_le_bytes());
-    for name in names {
-        let bytes = u16::try_from(name.len()).ok().filter(|bytes| *bytes > 0);
-        let bytes = bytes.ok_or(WireError::Unencodable { what: "name" })?;
-        out.extend_from_slice(&bytes.to_le_bytes());
-        out.extend_from_slice(name);
-    }
-    Ok(Bytes::from(out))
+fn encode(what: NamesChange, names: Vec<Element>) -> Result<Bytes, WireError> {
+    NamesRecord { what, names }.to_bytes()
 }
 
 /// Applies what was written down to what is known so far.
@@ -59,36 +34,19 @@ fn encode<'a>(what: u8, names: impl Iterator<Item = &'a Element>, count: usize) 
 /// # Errors
 /// It was not written here, or there are more names than one log may have; `names` may hold a part of it.
 pub(super) fn apply(bytes: &[u8], names: &mut Names) -> Result<(), WireError> {
-    let mut reader = Reader::new(bytes);
-    if reader.u8()? != VERSION {
-        return Err(WireError::Malformed { what: "version" });
-    }
-    let what = reader.u8()?;
-    match what {
-        WHOLE => *names = Names::default(),
-        ADDED | REMOVED => {}
-        _ => return Err(WireError::Malformed { what: "what" }),
-    }
-    let count = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
-    if count > reader.rest().len() / (NAME_BYTES + 1) {
-        return Err(WireError::LimitExceeded { what: "names" });
-    }
-    let mut before: &[u8] = &[];
-    for _ in 0..count {
-        let len = usize::from(reader.u16()?);
-        let name = reader.take(len)?;
-        // The first is above nothing, so none is empty.
-        if name <= before {
-            return Err(WireError::Malformed { what: "names" });
-        }
-        before = name;
-        if what == REMOVED {
-            names.remove(name);
-        } else if !names.insert(Arc::from(name)) {
-            return Err(WireError::LimitExceeded { what: "names" });
+    let record = NamesRecord::from_bytes(bytes)?;
+    match record.what {
+        NamesChange::Whole => *names = Names::default(),
+        NamesChange::Added => {}
+        NamesChange::Removed => {
+            record.names.iter().for_each(|name| names.remove(name));
+            return Ok(());
         }
     }
-    reader.finish()
+    match record.names.into_iter().all(|name| names.insert(name)) {
+        true => Ok(()),
+        false => Err(WireError::LimitExceeded { what: "names" }),
+    }
 }
 
 #[cfg(test)]

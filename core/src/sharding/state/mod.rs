@@ -7,6 +7,7 @@ pub mod errors;
 pub mod extractor;
 pub mod fields;
 pub mod ids;
+pub(crate) mod kept;
 pub(crate) mod passivation;
 pub mod remember;
 pub mod wish;

@@ -45,6 +45,16 @@ impl fmt::Debug for SingletonId {
     }
 }
 
+/// What a voter has promised of a singleton, as its store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Promised {
+    /// The highest term.
+    pub(crate) term: u64,
+    /// To whom. Without it a member that comes back would refuse the owner its own term, and the owner would have to begin anew under a
+    /// higher one. `None`: the term was lowered by hand.
+    pub(crate) to: Option<UniqueAddress>,
+}
+
 /// Where the manager of a singleton is, on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {

@@ -22,12 +22,14 @@ use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
 use crate::singleton::protocol::{Body, Delivery, Event as SingletonEvent, Statement};
+use crate::singleton::state::Promised;
 use crate::singleton::state::{Phase, SingletonId, SingletonState};
 use crate::singleton::{Singletons, ask_promise, lower_promise};
 use crate::stats::SingletonCounters;
 use crate::store::{Bytes, Change, StoreAnswer, StoreOrder};
 use crate::time::Instant;
 use crate::token::Token;
+use crate::wire::Stored;
 
 pub(super) const MARGIN: Duration = secs(20);
 
@@ -459,7 +461,8 @@ impl World {
     /// The store of this node has a promise of an earlier life.
     pub(super) fn has_promised(&mut self, at: usize, term: u64) {
         let key = Arc::from(id().raw().to_be_bytes().as_slice());
-        let value = Arc::from(term.to_be_bytes().as_slice());
+        let promised = Promised { term, to: None };
+        let value = promised.to_bytes().unwrap();
         self.peers[at].host.store.insert(key, value);
     }
 

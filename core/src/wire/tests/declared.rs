@@ -10,7 +10,7 @@ use crate::agreement::Setting;
 use crate::ddata::protocol::{Body as DdataBody, Carried, DeltaEntry, Digested, Nack};
 use crate::ddata::state::{Envelope, Pruning};
 use crate::journal::protocol::{Ask, Page, Reply, Request, Said, VoterBody};
-use crate::journal::state::{Entry, Item, Place, SnapshotHead, Voters};
+use crate::journal::state::{Entry, Head, Item, Place, SnapshotHead, Voters};
 use crate::message::{
     GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message, ShardMark, ShardingBody,
     ShardingMessage, Welcome,
@@ -24,8 +24,10 @@ use crate::sharding::protocol::watch::{WatchMsg, WatchStatement};
 use crate::sharding::protocol::{EntityStarts, Part};
 use crate::sharding::state::fields::{Keeping, KindFields};
 use crate::sharding::state::ids::Term;
+use crate::sharding::state::kept::{HomeRecord, HomesRecord, NamesRecord};
 use crate::sharding::state::wish::Wish;
 use crate::singleton::protocol::{Body, Statement};
+use crate::singleton::state::Promised;
 use crate::singleton::state::fields::{Hosting, SingletonFields};
 use crate::token::Token;
 use crate::wire::declare::Rows;
@@ -105,6 +107,11 @@ fn records() -> Vec<String> {
         Carried::rows,
         DeltaEntry::rows,
         Envelope::rows,
+        HomesRecord::rows,
+        HomeRecord::rows,
+        NamesRecord::rows,
+        Promised::rows,
+        Head::rows,
     ])
 }
 

@@ -282,9 +282,11 @@ impl Sim {
         let key = singleton.raw().to_be_bytes().as_slice().into();
         let mut map = self.stored(index).cloned().unwrap_or_default();
         match map.obey(Owner::Singleton.space(), &StoreOrder::Read { key }) {
-            Ok(StoreAnswer::Value(Some(bytes))) => {
-                bytes.first_chunk().map_or(0, |term| u64::from_be_bytes(*term))
-            }
+            // Behind the version (WIRE.md 4.14).
+            Ok(StoreAnswer::Value(Some(bytes))) => bytes
+                .get(1..)
+                .and_then(|rest| rest.first_chunk())
+                .map_or(0, |term| u64::from_le_bytes(*term)),
             Ok(_) | Err(_) => 0,
         }
     }
