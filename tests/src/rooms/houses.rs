@@ -73,7 +73,7 @@ pub const CORE: House = House {
         &["explain", "node", "router"],
     ],
     inner_rooms: &["crdt", "protocol", "state"],
-    circles: &[&["wire::entity", "wire::listing", "wire::sharding", "wire::survey"]],
+    circles: &[],
 };
 
 /// The links.
