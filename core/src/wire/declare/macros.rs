@@ -186,6 +186,18 @@ macro_rules! choice {
                     $crate::wire::declare::row($tag, stringify!($variant), fields)
                 }),*]
             }
+
+            fn tokens() -> alloc::vec::Vec<alloc::vec::Vec<u8>> {
+                alloc::vec![$({
+                    let fields: &[usize] = &[
+                        $($(<$form as $crate::wire::declare::Shape>::BYTES_MIN,)*)?
+                        $(<$inner_form as $crate::wire::declare::Shape>::BYTES_MIN,)?
+                    ];
+                    let mut token = alloc::vec![0; 1 + fields.iter().sum::<usize>()];
+                    token[0] = $tag;
+                    token
+                }),*]
+            }
         }
     };
 }

@@ -22,8 +22,8 @@ use crate::bytes::{Reader, WireError};
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
 
-pub(super) use forms::{ANY, Bare, Boxed, List, Maybe, Rises, Rising, Text};
-pub(super) use macros::{by_hand, choice, codes, messages, number_as, record, text_as};
+pub(in crate::wire) use forms::{ANY, Bare, Boxed, List, Maybe, Rises, Rising, Text};
+pub(in crate::wire) use macros::{by_hand, choice, codes, messages, number_as, record, text_as};
 
 /// Where values are written to: the bytes so far, and what bounds and packs them.
 #[derive(Debug)]
@@ -137,10 +137,15 @@ pub(super) fn code_list(field: &str, codes: &[(u8, &str)]) -> String {
     format!("{}: {}", named("u8", field), codes.join(", "))
 }
 
-/// Rows of a table of `docs/WIRE.md`.
+/// Rows of a table of `docs/WIRE.md`, and words for those who make up bytes: each variant's number before as many zeros as it has
+/// bytes at least.
 #[cfg(test)]
 pub(super) trait Rows {
     fn rows() -> Vec<String>;
+
+    fn tokens() -> Vec<Vec<u8>> {
+        Vec::new()
+    }
 }
 
 /// One row: number, name, fields.

@@ -12,8 +12,12 @@ use super::{
     HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
     HelloReject, LinkKind, PROOF_BYTES_MAX, RejectReason,
 };
-use crate::bytes::{Reader, put_address, put_node, put_text};
-use crate::ident::ClusterName;
+use crate::bytes::Reader;
+use crate::ddata::crdt::CustomTypes;
+use crate::ident::{Address, ClusterName, UniqueAddress};
+use crate::wire::declare::{
+    Form, Maybe, Sink, Source, by_hand, choice, codes, read_whole, record, text_as, written,
+};
 use crate::wire::{WireError, extension};
 
 const KIND_HELLO: u8 = 1;
@@ -42,9 +46,7 @@ pub enum HandshakeDecoded<T> {
 /// # Errors
 /// [`WireError::Unencodable`] if `versions` is no range.
 pub fn encode_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let start = begin(out, KIND_HELLO);
-    let written = put_hello(hello, out).and_then(|()| finish(out, start));
-    undo_on_error(written, out, start)
+    encode(KIND_HELLO, |body| Hello::put(hello, "hello", body), out)
 }
 
 /// Appends what an acceptor says.
@@ -52,24 +54,23 @@ pub fn encode_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
 /// # Errors
 /// [`WireError::Unencodable`] if `versions` is no range.
 pub fn encode_answer(answer: &HelloAnswer, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let (kind, start) = match answer {
-        HelloAnswer::Ack(_) => (KIND_ACK, out.len()),
-        HelloAnswer::Reject(_) => (KIND_REJECT, out.len()),
-    };
-    begin(out, kind);
-    let written = match answer {
-        HelloAnswer::Ack(ack) => put_ack(ack, out),
-        HelloAnswer::Reject(reject) => put_reject(*reject, out),
-    };
-    let written = written.and_then(|()| finish(out, start));
-    undo_on_error(written, out, start)
+    match answer {
+        HelloAnswer::Ack(ack) => encode(
+            KIND_ACK,
+            |body| HelloAck::put(ack, "ack", body).and_then(|()| u8::put(&0, "proof", body)),
+            out,
+        ),
+        HelloAnswer::Reject(reject) => {
+            encode(KIND_REJECT, |body| HelloReject::put(reject, "reject", body), out)
+        }
+    }
 }
 
 /// Looks for a [`Hello`] at the start of `buffer`.
 #[must_use]
 pub fn decode_hello(buffer: &[u8]) -> HandshakeDecoded<Hello> {
     decode(buffer, |kind, body| match kind {
-        KIND_HELLO => read_hello(body),
+        KIND_HELLO => read(body, |_, reader| extension::check(reader.rest())),
         _ => Err(WireError::Malformed {
             what: "handshake kind",
         }),
@@ -80,45 +81,65 @@ pub fn decode_hello(buffer: &[u8]) -> HandshakeDecoded<Hello> {
 #[must_use]
 pub fn decode_answer(buffer: &[u8]) -> HandshakeDecoded<HelloAnswer> {
     decode(buffer, |kind, body| match kind {
-        KIND_ACK => read_ack(body).map(HelloAnswer::Ack),
-        KIND_REJECT => read_reject(body).map(HelloAnswer::Reject),
+        KIND_ACK => {
+            let ack = read(body, |_, reader| {
+                skip_proof(reader).and_then(|()| extension::check(reader.rest()))
+            });
+            ack.map(HelloAnswer::Ack)
+        }
+        KIND_REJECT => {
+            let reject = read(body, |reject: &HelloReject, reader| {
+                match reject.reason.is_known() {
+                    true => extension::check(reader.rest()),
+                    false => Ok(()),
+                }
+            });
+            reject.map(HelloAnswer::Reject)
+        }
         _ => Err(WireError::Malformed {
             what: "handshake kind",
         }),
     })
 }
 
-fn begin(out: &mut Vec<u8>, kind: u8) -> usize {
-    let start = out.len();
-    out.extend_from_slice(&HANDSHAKE_MAGIC);
-    out.extend_from_slice(&[kind, 0, 0, 0, 0, 0, 0, 0]);
-    start
-}
-
-fn finish(out: &mut [u8], start: usize) -> Result<(), WireError> {
+fn encode(
+    kind: u8,
+    put: impl FnOnce(&mut Sink<'_>) -> Result<(), WireError>,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let unencodable = WireError::Unencodable { what: "handshake" };
-    let message = out.get_mut(start..).unwrap_or_default();
-    let Some((head, body)) = message.split_first_chunk_mut::<HANDSHAKE_HEADER_BYTES>() else {
-        return Err(unencodable);
-    };
-    let len = u16::try_from(body.len()).map_err(|_| unencodable.clone())?;
-    if body.len() > HANDSHAKE_BODY_BYTES_MAX {
-        return Err(unencodable);
-    }
-    let [_, _, _, _, _, _, len_low, len_high, ..] = head;
-    [*len_low, *len_high] = len.to_le_bytes();
-    let sum = checksum(head, body);
-    if let Some(place) = head.last_chunk_mut::<4>() {
-        *place = sum.to_le_bytes();
-    }
+    let body = written(put)?;
+    let len = u16::try_from(body.len()).ok();
+    let len = len.filter(|len| usize::from(*len) <= HANDSHAKE_BODY_BYTES_MAX);
+    let [low, high] = len.ok_or(unencodable)?.to_le_bytes();
+    let [m, a, g, c] = HANDSHAKE_MAGIC;
+    let head = [m, a, g, c, kind, 0, low, high];
+    out.extend_from_slice(&head);
+    out.extend_from_slice(&checksum(&head, &body).to_le_bytes());
+    out.extend_from_slice(&body);
     Ok(())
 }
 
-fn undo_on_error(written: Result<(), WireError>, out: &mut Vec<u8>, start: usize) -> Result<(), WireError> {
-    if written.is_err() {
-        out.truncate(start);
+/// A message, and what may be behind it.
+fn read<T: Form<T>>(
+    body: &[u8],
+    behind: impl FnOnce(&T, &mut Source<'_>) -> Result<(), WireError>,
+) -> Result<T, WireError> {
+    read_whole(body, &CustomTypes::new(), |reader| {
+        let value = T::read(reader, "handshake")?;
+        behind(&value, reader)?;
+        reader.rest = Reader::new(&[]);
+        Ok(value)
+    })
+}
+
+/// What a method of a later version may have put behind a consent.
+fn skip_proof(reader: &mut Source<'_>) -> Result<(), WireError> {
+    let len = usize::from(reader.u8()?);
+    if len > PROOF_BYTES_MAX {
+        return Err(WireError::LimitExceeded { what: "proof bytes" });
     }
-    written
+    reader.take(len).map(drop)
 }
 
 fn checksum(head: &[u8], body: &[u8]) -> u32 {
@@ -181,159 +202,65 @@ fn find(buffer: &[u8]) -> Result<Found<'_>, WireError> {
     Ok(Found::Message { kind, body, consumed })
 }
 
-fn put_versions(versions: (u8, u8), out: &mut Vec<u8>) -> Result<(), WireError> {
-    if versions.0 > versions.1 {
-        return Err(WireError::Unencodable { what: "versions" });
+record! {
+    Hello as "hello" {
+        versions: Versions,
+        link: LinkKind,
+        auth_method: u8,
+        epoch: u32,
+        features: u64,
+        nonce: [u8; 16],
+        cluster: ClusterName,
+        from: UniqueAddress,
+        to: Address,
+        expected_uid: Maybe<u64>,
     }
-    out.extend_from_slice(&[versions.0, versions.1]);
-    Ok(())
 }
 
-fn read_versions(reader: &mut Reader<'_>) -> Result<(u8, u8), WireError> {
-    let versions = (reader.u8()?, reader.u8()?);
-    if versions.0 > versions.1 {
-        return Err(WireError::Malformed { what: "versions" });
+/// The oldest and the newest.
+struct Versions;
+
+by_hand! {
+    Versions: (u8, u8), "versions", 2, |versions, what, out| match versions.0 <= versions.1 {
+        true => <(u8, u8) as Form<_>>::put(versions, what, out),
+        false => Err(WireError::Unencodable { what }),
+    }, |reader, what| match <(u8, u8) as Form<_>>::read(reader, what)? {
+        (oldest, newest) if oldest > newest => Err(WireError::Malformed { what }),
+        versions => Ok(versions),
+    };
+}
+
+text_as! {
+    ClusterName: ClusterName, "text", ClusterName::as_str, |name| ClusterName::new(name).ok();
+}
+
+codes! { LinkKind as "link" { 0 Control, 1 User, 2 Bulk } }
+
+record! {
+    HelloAck as "ack" {
+        version: u8,
+        auth_method: u8,
+        features: u64,
+        nonce: [u8; 16],
+        from: UniqueAddress,
     }
-    Ok(versions)
 }
 
-fn put_hello(hello: &Hello, out: &mut Vec<u8>) -> Result<(), WireError> {
-    put_versions(hello.versions, out)?;
-    let link = match hello.link {
-        LinkKind::Control => 0,
-        LinkKind::User => 1,
-        LinkKind::Bulk => 2,
-    };
-    out.extend_from_slice(&[link, hello.auth_method]);
-    out.extend_from_slice(&hello.epoch.to_le_bytes());
-    out.extend_from_slice(&hello.features.to_le_bytes());
-    out.extend_from_slice(&hello.nonce);
-    put_text(out, hello.cluster.as_str(), "cluster name")?;
-    put_node(out, &hello.from)?;
-    put_address(out, &hello.to)?;
-    out.push(u8::from(hello.expected_uid.is_some()));
-    if let Some(uid) = hello.expected_uid {
-        out.extend_from_slice(&uid.to_le_bytes());
-    }
-    Ok(())
-}
+record! { HelloReject as "reject" { versions: Versions, reason: RejectReason } }
 
-fn read_hello(body: &[u8]) -> Result<Hello, WireError> {
-    let mut reader = Reader::new(body);
-    let versions = read_versions(&mut reader)?;
-    let link = match reader.u8()? {
-        0 => LinkKind::Control,
-        1 => LinkKind::User,
-        2 => LinkKind::Bulk,
-        _ => return Err(WireError::Malformed { what: "link kind" }),
-    };
-    let auth_method = reader.u8()?;
-    let (epoch, features, nonce) = (reader.u32()?, reader.u64()?, reader.array()?);
-    let name = reader.text("cluster name")?;
-    let cluster = ClusterName::new(name).map_err(|_| WireError::Malformed { what: "cluster name" })?;
-    let (from, to) = (reader.node()?, reader.address()?);
-    let expected_uid = if reader.bool("expected uid")? {
-        Some(reader.u64()?)
-    } else {
-        None
-    };
-    extension::check(reader.rest())?;
-    Ok(Hello {
-        versions,
-        cluster,
-        from,
-        to,
-        expected_uid,
-        link,
-        epoch,
-        features,
-        auth_method,
-        nonce,
-    })
-}
-
-fn put_ack(ack: &HelloAck, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.extend_from_slice(&[ack.version, ack.auth_method]);
-    out.extend_from_slice(&ack.features.to_le_bytes());
-    out.extend_from_slice(&ack.nonce);
-    put_node(out, &ack.from)?;
-    // The length of a proof.
-    out.push(0);
-    Ok(())
-}
-
-/// What a method of a later version may have put there.
-fn skip_proof(reader: &mut Reader<'_>) -> Result<(), WireError> {
-    let len = usize::from(reader.u8()?);
-    if len > PROOF_BYTES_MAX {
-        return Err(WireError::LimitExceeded { what: "proof bytes" });
-    }
-    reader.take(len).map(drop)
-}
-
-fn read_ack(body: &[u8]) -> Result<HelloAck, WireError> {
-    let mut reader = Reader::new(body);
-    let (version, auth_method) = (reader.u8()?, reader.u8()?);
-    let (features, nonce) = (reader.u64()?, reader.array()?);
-    let from = reader.node()?;
-    skip_proof(&mut reader)?;
-    extension::check(reader.rest())?;
-    Ok(HelloAck {
-        version,
-        from,
-        features,
-        auth_method,
-        nonce,
-    })
-}
-
-fn put_reject(reject: HelloReject, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let (code, found) = match reject.reason {
-        RejectReason::Version => (1, None),
-        RejectReason::WrongCluster => (2, None),
-        RejectReason::WrongAddress => (3, None),
-        RejectReason::WrongIncarnation { found } => (4, Some(found)),
-        RejectReason::Quarantined => (5, None),
-        RejectReason::TooManyLinks => (6, None),
-        RejectReason::AuthMethod => (7, None),
-        RejectReason::Unauthenticated => (8, None),
-        RejectReason::DuplicateUid => (9, None),
-        RejectReason::ShuttingDown => (10, None),
-        RejectReason::Features => (11, None),
-        RejectReason::WrongIdentity => (12, None),
-        RejectReason::Other { .. } => return Err(WireError::Unencodable { what: "reason" }),
-    };
-    put_versions(reject.versions, out)?;
-    out.push(code);
-    if let Some(uid) = found {
-        out.extend_from_slice(&uid.to_le_bytes());
-    }
-    Ok(())
-}
-
-fn read_reject(body: &[u8]) -> Result<HelloReject, WireError> {
-    let mut reader = Reader::new(body);
-    let versions = read_versions(&mut reader)?;
-    let reason = match reader.u8()? {
-        1 => RejectReason::Version,
-        2 => RejectReason::WrongCluster,
-        3 => RejectReason::WrongAddress,
-        4 => RejectReason::WrongIncarnation { found: reader.u64()? },
-        5 => RejectReason::Quarantined,
-        6 => RejectReason::TooManyLinks,
-        7 => RejectReason::AuthMethod,
-        8 => RejectReason::Unauthenticated,
-        9 => RejectReason::DuplicateUid,
-        10 => RejectReason::ShuttingDown,
-        11 => RejectReason::Features,
-        12 => RejectReason::WrongIdentity,
-        code => {
-            return Ok(HelloReject {
-                reason: RejectReason::Other { code },
-                versions,
-            });
-        }
-    };
-    extension::check(reader.rest())?;
-    Ok(HelloReject { reason, versions })
+choice! {
+    RejectReason as "reason" {
+        1 Version,
+        2 WrongCluster,
+        3 WrongAddress,
+        4 WrongIncarnation { found: u64 },
+        5 Quarantined,
+        6 TooManyLinks,
+        7 AuthMethod,
+        8 Unauthenticated,
+        9 DuplicateUid,
+        10 ShuttingDown,
+        11 Features,
+        12 WrongIdentity,
+    } else Other
 }

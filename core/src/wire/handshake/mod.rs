@@ -157,6 +157,13 @@ pub enum RejectReason {
     },
 }
 
+impl RejectReason {
+    /// Whether this version knows it, and so what may be behind it.
+    pub(super) const fn is_known(self) -> bool {
+        !matches!(self, Self::Other { .. })
+    }
+}
+
 /// What an acceptor says to a dialer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HelloAnswer {

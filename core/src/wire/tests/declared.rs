@@ -1,10 +1,11 @@
 //! The tables of `docs/WIRE.md` are the declarations: what a message is made of is said once.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::format;
 use std::path::PathBuf;
 use std::string::String;
 use std::vec::Vec;
+use std::{env, fs};
 
 use crate::agreement::Setting;
 use crate::ddata::protocol::{Body as DdataBody, Carried, DeltaEntry, Digested, Nack};
@@ -31,42 +32,55 @@ use crate::singleton::state::Promised;
 use crate::singleton::state::fields::{Hosting, SingletonFields};
 use crate::token::Token;
 use crate::wire::declare::Rows;
+use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
 use crate::wire::{ddata, detector, journal, membership, sharding, singleton};
 
-/// All of these lines have to be there.
 fn rows_of(all: &[fn() -> Vec<String>]) -> Vec<String> {
     all.iter().flat_map(|rows| rows()).collect()
 }
 
+/// What an enum's declaration gives: its rows, and its words for fuzzers.
+type Declared = (fn() -> Vec<String>, fn() -> Vec<Vec<u8>>);
+
+const fn declared<T: Rows>() -> Declared {
+    (T::rows, T::tokens)
+}
+
+const ENUMS: [Declared; 20] = [
+    declared::<ShardingBody>(),
+    declared::<StopMsg>(),
+    declared::<RegistryMsg>(),
+    declared::<Fields>(),
+    declared::<RegistrationId>(),
+    declared::<Verdict>(),
+    declared::<SurveyMsg>(),
+    declared::<ShardDecision>(),
+    declared::<WatchMsg>(),
+    declared::<WatchStatement>(),
+    declared::<Body>(),
+    declared::<VoterBody>(),
+    declared::<Ask>(),
+    declared::<Said>(),
+    declared::<Item>(),
+    declared::<Place>(),
+    declared::<DdataBody>(),
+    declared::<Nack>(),
+    declared::<Pruning>(),
+    declared::<RejectReason>(),
+];
+
 /// The messages' kinds, and enums, line by line.
 fn tables() -> Vec<String> {
-    rows_of(&[
+    let enums = ENUMS.map(|(rows, _)| rows);
+    let kinds = rows_of(&[
         membership::rows,
         detector::rows,
         sharding::rows,
         singleton::rows,
         journal::rows,
         ddata::rows,
-        ShardingBody::rows,
-        StopMsg::rows,
-        RegistryMsg::rows,
-        Fields::rows,
-        RegistrationId::rows,
-        Verdict::rows,
-        SurveyMsg::rows,
-        ShardDecision::rows,
-        WatchMsg::rows,
-        WatchStatement::rows,
-        Body::rows,
-        VoterBody::rows,
-        Ask::rows,
-        Said::rows,
-        Item::rows,
-        Place::rows,
-        DdataBody::rows,
-        Nack::rows,
-        Pruning::rows,
-    ])
+    ]);
+    [kinds, rows_of(&enums)].concat()
 }
 
 fn records() -> Vec<String> {
@@ -112,6 +126,9 @@ fn records() -> Vec<String> {
         NamesRecord::rows,
         Promised::rows,
         Head::rows,
+        Hello::rows,
+        HelloAck::rows,
+        HelloReject::rows,
     ])
 }
 
@@ -142,4 +159,28 @@ fn every_message_is_declared() {
     assert_eq!(declared, Message::TAGS.into_iter().flatten().count());
     let different: BTreeSet<&String> = rows.iter().flatten().collect();
     assert_eq!(different.len(), declared, "each once");
+}
+
+/// `fuzz/declared.dict`: what libFuzzer puts into inputs. `QUORATE_BLESS=1` writes it anew.
+#[test]
+fn the_fuzzers_words_are_those_that_are_declared() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/declared.dict");
+    let kinds = Message::TAGS.into_iter().flatten();
+    let kinds = kinds.map(|tag| tag.kind.to_le_bytes().to_vec());
+    let words: BTreeSet<Vec<u8>> = ENUMS
+        .iter()
+        .flat_map(|(_, tokens)| tokens())
+        .chain(kinds)
+        .collect();
+    let lines = words.iter().map(|word| {
+        let bytes: String = word.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        format!("\"{bytes}\"\n")
+    });
+    let head = "# Kinds of messages, and the shortest of each variant; written by the core's test of declarations.\n";
+    let dictionary: String = [head.into()].into_iter().chain(lines).collect();
+    if env::var_os("QUORATE_BLESS").is_some() {
+        fs::write(&path, &dictionary).unwrap();
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), dictionary);
+    assert!(words.len() > 80);
 }
