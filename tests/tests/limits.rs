@@ -156,6 +156,9 @@ fn i_100_every_number_that_only_grows_has_a_row_with_its_bounds_and_a_test() {
         // Rows that are made of declarations have spaces.
         let name = name.replace(' ', "_");
         let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        assert!(!is_wide || !is_name || known.contains(&*name), "no row for {field}");
+        assert!(
+            !is_wide || !is_name || known.contains(&*name),
+            "no row for {field}"
+        );
     }
 }

@@ -139,8 +139,8 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::sharding::state::ids::SHARDS_MAX;
     use crate::fixture::node;
+    use crate::sharding::state::ids::SHARDS_MAX;
 
     fn placed(node: UniqueAddress, count: u64) -> Placement {
         let token = Token::new(7 + count % 2, count);
