@@ -193,8 +193,8 @@ macro_rules! choice {
                         $($(<$form as $crate::wire::declare::Shape>::BYTES_MIN,)*)?
                         $(<$inner_form as $crate::wire::declare::Shape>::BYTES_MIN,)?
                     ];
-                    let mut token = alloc::vec![0; 1 + fields.iter().sum::<usize>()];
-                    token[0] = $tag;
+                    let mut token = alloc::vec![$tag];
+                    token.resize(1 + fields.iter().sum::<usize>(), 0);
                     token
                 }),*]
             }
