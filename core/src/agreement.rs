@@ -49,13 +49,6 @@ pub const RESERVED: [&str; 9] = [
 /// The downing strategy's name. What lies below it belongs to that strategy, and says nothing about another one.
 pub const STRATEGY: &str = "downing.strategy";
 
-/// How messages keep their order when a shard moves: [`MARKS`]. A version without it loses and swaps messages of every shard that moves to it
-/// or away from it, so every member has to have it.
-pub const HAND_OFF: &str = "sharding.hand_off";
-
-/// Senders mark behind what they sent, owners acknowledge, and what was not handled comes back (sharding 10.14).
-pub const MARKS: &str = "marks";
-
 /// Why a setting, or a list of them, was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -274,7 +267,7 @@ impl Settings {
         self.0.len()
     }
 
-    /// Whether there are none: what a version that does not send them is heard to say.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

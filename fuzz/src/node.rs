@@ -588,8 +588,7 @@ impl World {
             node: peer(node),
         };
         match word {
-            Word::InitJoin(config_digest, all) => Message::Membership(MembershipMsg::InitJoin(InitJoin {
-                config_digest: *config_digest,
+            Word::InitJoin(_, all) => Message::Membership(MembershipMsg::InitJoin(InitJoin {
                 settings: settings(all),
             })),
             Word::InitJoinAck(compatible, all) => {

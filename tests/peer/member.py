@@ -167,7 +167,7 @@ class Member(Peer):
 
     def __init__(self, cluster):
         super().__init__(cluster)
-        self.state, self.settings = None, {"sharding.hand_off": (1, "marks")}
+        self.state, self.settings = None, {}
         self.kinds, self.round, self.counter, self.answers, self.back = {}, 0, 0, {}, set()
         self.next_tick, self.taken_by = time.monotonic(), None
         self.handlers = {
@@ -237,7 +237,7 @@ class Member(Peer):
             if self.taken_by is not None:
                 return self.send(self.taken_by, wire.JOIN, self.taken_by, "0.0.0", [])
             for seed in seeds:
-                self.send(seed, wire.INIT_JOIN, 0, self.settings)
+                self.send(seed, wire.INIT_JOIN, self.settings)
         self.run(lambda: self.state is not None, limit, "joining", ask)
         self.run(lambda: self.status() == wire.UP, limit, "becoming Up")
 
@@ -250,7 +250,7 @@ class Member(Peer):
         elif any(self.settings.get(key) != row for key, row in settings.items()):
             # What members have to agree on and this one has no opinion about (4.8). Other seeds' answers to the first question follow.
             self.settings.update(settings)
-            self.send(sender, wire.INIT_JOIN, 0, self.settings)
+            self.send(sender, wire.INIT_JOIN, self.settings)
 
     def on_join_refused(self, sender, reason, to):
         if to == self.me and self.state is None:

@@ -562,7 +562,7 @@ JOIN_REFUSED, REMOVED = 15, 16
 SHARDING_, ENTITY, ASK_REPLY, REGISTRY, HAND_BACK, SURVEY, MARK, MARK_ACK = range(0x100, 0x108)
 
 KINDS = {
-    INIT_JOIN: Kind("InitJoin", CONTROL, lambda digest, of: u64(digest) + settings(of), lambda r: (r.u64(), read_settings(r))),
+    INIT_JOIN: Kind("InitJoin", CONTROL, settings, lambda r: (read_settings(r),)),
     INIT_JOIN_ACK: Kind("InitJoinAck", CONTROL, lambda ok, of: u8(ok) + settings(of), lambda r: (r.boolean(), read_settings(r))),
     INIT_JOIN_NACK: Kind("InitJoinNack", CONTROL, lambda: u8(0), lambda r: (r.u8(),)[:0]),
     JOIN: Kind("Join", CONTROL, write_join, lambda r: (r.node(), r.text(), [r.text() for _ in range(r.u8())])),

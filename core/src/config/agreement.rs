@@ -5,9 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Config, ConfigError, DdataConfig, DowningConfig, DowningStrategy, JournalConfig};
-use crate::agreement::{
-    HAND_OFF, MARKS, OWN_SETTINGS_MAX, STRATEGY, Setting, SettingError, Settings, shortened,
-};
+use crate::agreement::{OWN_SETTINGS_MAX, STRATEGY, Setting, SettingError, Settings, shortened};
 use crate::ident::Role;
 
 /// What a message takes beside the list.
@@ -46,8 +44,6 @@ impl Config {
         Settings::new(own.clone()).map_err(refused("downing.strategy", legal))?;
         let all = self.downing.settings().into_iter().chain(own);
         let all = all.chain(self.ddata.settings()).chain(self.journal.settings());
-        // No setting of the user's, but a version without it is to be refused for that.
-        let all = all.chain([Setting::new(HAND_OFF, MARKS)]);
         let all = all.chain(checked.cloned());
         let settings = Settings::new(all).map_err(refused("membership.join_checkers", legal))?;
         let (bytes, max) = (settings.bytes(), self.limits.control_frame_bytes_max);

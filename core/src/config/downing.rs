@@ -2,7 +2,6 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::hash::Hasher;
 use core::str::FromStr;
 use core::time::Duration;
 
@@ -197,49 +196,6 @@ impl DowningConfig {
             | DowningStrategy::Custom(_) => {}
         }
         Ok(())
-    }
-
-    /// Everything that two members must not see differently, as bytes.
-    pub(super) fn write_digest(&self, out: &mut impl Hasher) {
-        let role = |out: &mut dyn Hasher, role: &Option<Role>| {
-            out.write(role.as_ref().map_or("", |role| role.as_str()).as_bytes());
-        };
-        out.write(self.strategy.name().as_bytes());
-        out.write(b":");
-        match &self.strategy {
-            DowningStrategy::Off
-            | DowningStrategy::DownAll
-            | DowningStrategy::AutoDown
-            | DowningStrategy::Custom(_) => {}
-            DowningStrategy::KeepMajority { role: counted } => role(out, counted),
-            DowningStrategy::StaticQuorum {
-                quorum,
-                role: counted,
-            } => {
-                out.write_u64(u64::try_from(*quorum).unwrap_or(u64::MAX));
-                role(out, counted);
-            }
-            DowningStrategy::KeepOldest {
-                down_if_alone,
-                role: counted,
-            } => {
-                out.write_u8(u8::from(*down_if_alone));
-                role(out, counted);
-            }
-            DowningStrategy::LeaseMajority(lease) => {
-                role(out, &lease.role);
-                out.write(b":");
-                out.write(lease.lease_name.as_deref().unwrap_or("").as_bytes());
-            }
-        }
-        if self.strategy != DowningStrategy::Off {
-            let share = self.down_all_when_indirectly_connected;
-            out.write_u64(share.map_or(0, f64::to_bits));
-            out.write_u8(match self.rule {
-                IndirectRule::Classic => 0,
-                IndirectRule::CascadeSafe => 1,
-            });
-        }
     }
 }
 

@@ -3,16 +3,13 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::hash::Hasher;
 use core::ops::Deref;
 use core::time::Duration;
-
-use siphasher::sip::SipHasher13;
 
 use super::downing::stable_after_by_size;
 use super::ranges::{at_least_one, ensure, within};
 use super::{Config, DowningStrategy};
-use crate::agreement::{Differences, HAND_OFF, MARKS, Settings};
+use crate::agreement::{Differences, Settings};
 use crate::ident::Roles;
 
 /// A setting outside its legal range.
@@ -97,27 +94,6 @@ impl ValidConfig {
     #[must_use]
     pub fn differences(&self, other: &Settings) -> Differences {
         self.shared.differences(other, &self.membership.join_checkers)
-    }
-
-    /// Digest of the downing strategy and its rule, and of how messages keep their order when a shard moves: what nodes compare of which
-    /// one does not tell its settings yet.
-    #[must_use]
-    pub fn compatibility_digest(&self) -> u64 {
-        let mut hasher = self.downing_hasher();
-        hasher.write(HAND_OFF.as_bytes());
-        hasher.write(MARKS.as_bytes());
-        hasher.finish()
-    }
-
-    /// The digest of a node with the same downing whose version does not keep that order.
-    pub(crate) fn digest_without_marks(&self) -> u64 {
-        self.downing_hasher().finish()
-    }
-
-    fn downing_hasher(&self) -> SipHasher13 {
-        let mut hasher = SipHasher13::new_with_keys(1, 2);
-        self.downing.write_digest(&mut hasher);
-        hasher
     }
 }
 

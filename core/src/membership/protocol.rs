@@ -105,9 +105,7 @@ impl Msg {
 /// The joiner's question, with what must agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitJoin {
-    /// [`crate::config::ValidConfig::compatibility_digest`] of the joiner, for members that do not read its settings.
-    pub config_digest: u64,
-    /// The joiner's settings that all members share; none from a version that does not send them.
+    /// The joiner's settings that all members share.
     pub settings: Settings,
 }
 
@@ -116,8 +114,7 @@ pub struct InitJoin {
 pub struct InitJoinAck {
     /// Whether the settings that must agree do, as the seed sees it.
     pub compatible: bool,
-    /// The seed's settings, as far as the joiner named them or must have them; none if both lists are the same, or from a
-    /// version that does not send them.
+    /// The seed's settings, as far as the joiner named them or must have them; none if both lists are the same.
     pub settings: Settings,
 }
 

@@ -6,8 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::agreement::{Differences, HAND_OFF, JoinCheckers, MARKS, SettingDifference};
-use crate::config::ValidConfig;
+use crate::agreement::{Differences, JoinCheckers};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{JoinFailure, MembershipEvent, SeedCause};
 use crate::ident::{Address, UniqueAddress};
@@ -71,7 +70,6 @@ impl Membership {
 
     fn ask_others(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
         let ask = InitJoin {
-            config_digest: cx.config().compatibility_digest(),
             settings: cx.config().shared_settings().clone(),
         };
         for contact in &seeding.others(cx.me().address()) {
@@ -126,16 +124,11 @@ impl Membership {
 
     /// Whether a joiner's settings fit, said to it and, if they do not, to the users here.
     fn compare(&mut self, cx: &mut Cx<'_>, joiner: &UniqueAddress, ask: &InitJoin) -> InitJoinAck {
-        let differences = if ask.settings.is_empty() {
-            digests_differ(cx.config(), ask.config_digest)
-        } else {
-            cx.config().differences(&ask.settings)
-        };
+        let differences = cx.config().differences(&ask.settings);
         let own = cx.config().shared_settings();
-        let settings = if ask.settings.is_empty() || ask.settings == *own {
-            Default::default()
-        } else {
-            own.for_reader_of(&ask.settings)
+        let settings = match ask.settings == *own {
+            true => Default::default(),
+            false => own.for_reader_of(&ask.settings),
         };
         let compatible = differences.is_empty();
         if !compatible {
@@ -245,27 +238,4 @@ fn differences_with_seed(cx: &Cx<'_>, ack: &InitJoinAck) -> Option<Differences> 
     // A checker of the seed is stricter than this node's: what differs at all has to be it.
     let own = cx.config().shared_settings();
     Some(own.differences(&ack.settings, &JoinCheckers::default()))
-}
-
-/// What can be said of a joiner that does not tell its settings.
-fn digests_differ(config: &ValidConfig, other: u64) -> Differences {
-    let own = config.compatibility_digest();
-    if own == other {
-        return Differences::default();
-    }
-    if other == config.digest_without_marks() {
-        let missing = SettingDifference {
-            key: HAND_OFF.into(),
-            own: Some(MARKS.into()),
-            other: None,
-        };
-        return alloc::vec![missing].into();
-    }
-    let shown = |digest: u64| Some(alloc::format!("#{digest:016x}"));
-    let difference = SettingDifference {
-        key: "downing".into(),
-        own: shown(own),
-        other: shown(other),
-    };
-    alloc::vec![difference].into()
 }

@@ -29,7 +29,7 @@ messages! {
     }
 }
 
-record! { InitJoin as "init join" { config_digest: u64, settings: Settings } }
+record! { InitJoin as "init join" { settings: Settings } }
 record! { InitJoinAck as "init join ack" { compatible: bool, settings: Settings } }
 record! { Join as "join" { to: UniqueAddress, app_version: AppVersion, roles: Roles } }
 record! { JoinRefused as "join refused" { reason: JoinRefusal, to: UniqueAddress } }

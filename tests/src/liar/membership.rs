@@ -82,7 +82,6 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     let to = lie.to.clone();
     let msg = match kind {
         Kind::InitJoin => MembershipMsg::InitJoin(InitJoin {
-            config_digest: lie.number(DIGEST),
             settings: settings(lie),
         }),
         Kind::InitJoinAck => MembershipMsg::InitJoinAck(InitJoinAck {

@@ -42,8 +42,8 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
     // B-11: half a frame, then silence.
     let mut scene = attacker.somebody(Speaker::Stranger);
     let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
-    // Who asks to join may stay: a digest, and no settings.
-    let ask = frame(CONTROL, MembershipMsg::INIT_JOIN.kind, scene.epoch, &[0; 9]);
+    // Who asks to join may stay: no settings.
+    let ask = frame(CONTROL, MembershipMsg::INIT_JOIN.kind, scene.epoch, &[0; 1]);
     say(&mut writer, &ask).await;
     eventually::<A>("it is heard", async || {
         stats(&target).await.core.node.frames_received > 0

@@ -327,11 +327,8 @@ fn b_26_counts_that_the_body_cannot_hold_are_refused_before_anything_is_allocate
 #[test]
 fn b_47_lists_of_settings_beyond_their_limits_or_out_of_order_are_refused() {
     let limits = Limits::default();
-    let read = |list: &[u8]| {
-        let mut body = vec![0; 8];
-        body.extend_from_slice(list);
-        decode_message(MembershipMsg::INIT_JOIN.kind, Lane::Control, &body, &limits).map(|_| ())
-    };
+    let read =
+        |list: &[u8]| decode_message(MembershipMsg::INIT_JOIN.kind, Lane::Control, list, &limits).map(|_| ());
     let entry = |key: &[u8], flags: u8, value: &[u8]| {
         let mut entry = vec![u8::try_from(key.len()).unwrap()];
         entry.extend_from_slice(key);

@@ -172,7 +172,6 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         (
             "init_join",
             Message::Membership(MembershipMsg::InitJoin(InitJoin {
-                config_digest: 0x0102_0304_0506_0708,
                 settings: Settings::default(),
             })),
         ),
@@ -185,10 +184,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ),
         (
             "init_join_settings",
-            Message::Membership(MembershipMsg::InitJoin(InitJoin {
-                config_digest: 0x0102_0304_0506_0708,
-                settings: settings(),
-            })),
+            Message::Membership(MembershipMsg::InitJoin(InitJoin { settings: settings() })),
         ),
         (
             "init_join_ack_settings",

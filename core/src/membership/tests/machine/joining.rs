@@ -11,7 +11,6 @@ use alloc::vec::Vec;
 
 fn init_join(rig: &mut Rig, from: &str) {
     let ask = InitJoin {
-        config_digest: rig.f.config.compatibility_digest(),
         settings: rig.f.config.shared_settings().clone(),
     };
     rig.call(|m, cx| m.on_init_join(cx, &n(from), &ask));

@@ -6,8 +6,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use super::{Rig, answer, n, secs, state};
-use crate::agreement::{HAND_OFF, JoinChecker, Setting, Settings};
+use super::{Rig, n, secs, state};
+use crate::agreement::{JoinChecker, STRATEGY, Setting, Settings};
 use crate::config::{Config, CustomStrategy, DowningStrategy, LeaseMajorityConfig};
 use crate::ddata::crdt::{CustomChange, CustomError, CustomType, Minting};
 use crate::ddata::state::key::Pattern;
@@ -32,7 +32,6 @@ fn member(change: impl FnOnce(&mut Config)) -> Rig {
 
 fn question(rig: &Rig) -> InitJoin {
     InitJoin {
-        config_digest: rig.f.config.compatibility_digest(),
         settings: rig.f.config.shared_settings().clone(),
     }
 }
@@ -296,46 +295,11 @@ fn the_table_has_every_setting_that_a_node_compares() {
             keys.extend(rig.f.config.shared_settings().iter().map(|s| s.key().to_string()));
         }
     }
-    // Not the user's to change.
-    keys.retain(|key| key != HAND_OFF);
     keys.sort();
     keys.dedup();
     let mut listed: Vec<&str> = TABLE.iter().map(|(key, ..)| *key).collect();
     listed.sort_unstable();
     assert_eq!(keys, listed);
-}
-
-/// A version that neither marks nor hands back is refused by name: whether it tells its settings or not, whichever of the two joins.
-#[test]
-fn a_version_that_does_not_keep_the_order_of_messages_when_shards_move_is_refused() {
-    let mut seed = member(no_change);
-    let ours = seed.f.config.shared_settings().clone();
-    let older = ours.iter().filter(|setting| setting.key() != HAND_OFF).cloned();
-    let ask = InitJoin {
-        config_digest: seed.f.config.digest_without_marks(),
-        settings: Settings::new(older).unwrap(),
-    };
-    let silent = InitJoin {
-        settings: Settings::default(),
-        ..ask.clone()
-    };
-    for (joiner, ask) in [("b", &ask), ("c", &silent)] {
-        assert!(!asked(&mut seed, joiner, ask).compatible);
-        let differences = heard(&mut seed);
-        assert!(
-            differences.starts_with("sharding.hand_off marks|"),
-            "{differences}"
-        );
-        assert_eq!(differences.matches('|').count(), 1, "nothing else: {differences}");
-    }
-    let differences = seed.f.config.differences(&ask.settings);
-    let found: Vec<&str> = differences.iter().map(|it| it.key.as_str()).collect();
-    assert_eq!(found, [HAND_OFF], "of a seed of that version");
-    assert_ne!(
-        silent.config_digest,
-        seed.f.config.compatibility_digest(),
-        "it refuses us"
-    );
 }
 
 #[test]
@@ -539,22 +503,20 @@ fn the_first_seed_forms_no_cluster_beside_one_that_refused_it() {
 }
 
 #[test]
-fn m_193_a_version_that_does_not_tell_its_settings_is_compared_by_its_digest() {
+fn a_joiner_without_settings_is_refused_and_told_which_it_must_have() {
     let mut member = member(|config| currency(config, "EUR"));
-    let config_digest = member.f.config.compatibility_digest();
-    let old = |config_digest| InitJoin {
-        config_digest,
-        settings: Settings::default(),
-    };
-    // What it does not know cannot be asked of it: a rolling upgrade goes on.
-    assert_eq!(asked(&mut member, "d", &old(config_digest)), answer(true));
-    assert_eq!(heard(&mut member), "");
-    assert_eq!(asked(&mut member, "d", &old(config_digest ^ 1)), answer(false));
-    let (own, other) = (config_digest, config_digest ^ 1);
+    let settings = Settings::default();
+    let ack = asked(&mut member, "d", &InitJoin { settings });
+    let named: Vec<&str> = ack.settings.iter().map(Setting::key).collect();
     assert_eq!(
-        heard(&mut member),
-        alloc::format!("downing #{own:016x}|#{other:016x}")
+        (ack.compatible, &named[..]),
+        (false, &["billing.currency", STRATEGY][..])
     );
+    let differences = heard(&mut member);
+    assert_eq!(differences.matches('|').count(), 2, "{differences}");
+    // With those it is taken in.
+    let settings = ack.settings;
+    assert!(asked(&mut member, "d", &InitJoin { settings }).compatible);
 }
 
 #[test]
