@@ -303,25 +303,6 @@ impl Sharding {
         }
     }
 
-    /// The log of a shard of this node, or of one of its entities, is promised to a later placement. Names of logs begin with that of the kind.
-    pub(crate) fn on_placement_outdone(
-        &mut self,
-        cx: &mut Cx<'_>,
-        log: &str,
-        placement: crate::token::Token,
-        held: crate::token::Token,
-    ) {
-        let named = log.strip_prefix("/sharding/").unwrap_or(log);
-        for machines in self.kinds.values() {
-            let name = &*machines.region.kind().settings.name;
-            let is_its = named.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
-            // A name with such a letter is written in another way there.
-            if is_its || name.contains(['%', '/']) {
-                machines.region.say_outdone(cx, placement, held);
-            }
-        }
-    }
-
     /// This process stood still: whatever acts for others begins nothing new.
     pub(crate) fn on_paused(&mut self) {
         self.paused = true;

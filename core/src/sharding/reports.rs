@@ -15,6 +15,7 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, KindId, Payload, Slot};
 use crate::sharding::user::payload_bytes_max;
 use crate::sharding::{Cx, Sharding};
+use crate::token::Token;
 
 impl Sharding {
     /// A machine of this node that keeps something answers.
@@ -46,6 +47,19 @@ impl Sharding {
         }
         self.after_kind(cx, kind);
         self.say_if_drained(cx);
+    }
+
+    /// The log of a shard of this node, or of one of its entities, is promised to a later placement. Names of logs begin with that of the kind.
+    pub(crate) fn on_placement_outdone(&mut self, cx: &mut Cx<'_>, log: &str, placement: Token, held: Token) {
+        let named = log.strip_prefix("/sharding/").unwrap_or(log);
+        for machines in self.kinds.values() {
+            let name = &*machines.region.kind().settings.name;
+            let is_its = named.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+            // A name with such a letter is written in another way there.
+            if is_its || name.contains(['%', '/']) {
+                machines.region.say_outdone(cx, placement, held);
+            }
+        }
     }
 
     /// The host of the entities reports.
