@@ -107,8 +107,9 @@ async fn damaged_ids_are_named_and_removed_from_a_database() {
     damaged_ids_are_removed_from(|| store().map_err(|error| error.to_string())).await;
 }
 
-/// Where the record of the first entry begins that has one: behind two tokens, a sequence and a length.
-const RECORD: usize = 16 + 16 + 8 + 4;
+/// Where the record of an entry begins that has one: behind version and tag, the accepted token, position, origin, number, count and length
+/// (`docs/WIRE.md` 4.10, 4.14).
+const RECORD: usize = 1 + 1 + 16 + 8 + 16 + 8 + 2 + 4;
 
 /// Has the logs of the shards of kind `alarm` hold something else than ids; how many records that were.
 fn damage(store: &mut impl Store) -> usize {
