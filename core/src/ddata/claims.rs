@@ -11,9 +11,9 @@ use crate::view::View;
 
 /// How far members have come in the last half of all versions, by their own word: nobody, unless there was a liar.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Claims(BTreeMap<UniqueAddress, u64>);
+pub(super) struct SaidVersions(BTreeMap<UniqueAddress, u64>);
 
-impl Claims {
+impl SaidVersions {
     /// What members that were removed have said bounds nothing any more.
     pub(super) fn forget_removed(&mut self, view: &View) {
         self.0.retain(|node, _| view.member(node).is_some());
@@ -34,11 +34,11 @@ impl Replicator {
                 continue;
             }
             if node == from {
-                let said = self.claims.0.entry(node.clone()).or_default();
+                let said = self.said_versions.0.entry(node.clone()).or_default();
                 *said = version.max(*said);
                 continue;
             }
-            let said = self.claims.0.get(node).copied().unwrap_or(0);
+            let said = self.said_versions.0.get(node).copied().unwrap_or(0);
             if version > claim_max(said) {
                 return Err(Rejection::OutOfRange { what: "version" });
             }

@@ -32,7 +32,7 @@ use core::time::Duration;
 
 use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfDdata;
-use crate::ddata::claims::Claims;
+use crate::ddata::claims::SaidVersions;
 use crate::ddata::crdt::{Data, Minting};
 use crate::ddata::delta_log::DeltaLog;
 use crate::ddata::doubt::Doubt;
@@ -65,7 +65,7 @@ pub struct Replicator {
     subscriptions: Subscriptions,
     log: DeltaLog,
     minting: Minting,
-    claims: Claims,
+    said_versions: SaidVersions,
     turns: RoundRobin,
     delta_ticks: u64,
     rounds: Rounds,
@@ -99,7 +99,7 @@ impl Replicator {
             subscriptions: Subscriptions::default(),
             log: DeltaLog::default(),
             minting: Minting::new(me.clone()),
-            claims: Claims::default(),
+            said_versions: SaidVersions::default(),
             turns: RoundRobin::default(),
             delta_ticks: 0,
             rounds: Rounds::default(),
@@ -222,7 +222,7 @@ impl Replicator {
         self.departed
             .on_view_changed(cx.mono(), all_reachable, before, after);
         self.forget_unheard(cx, after);
-        self.claims.forget_removed(after);
+        self.said_versions.forget_removed(after);
     }
 
     fn start(&mut self, cx: &mut Cx<'_>) {

@@ -185,7 +185,8 @@ impl Claim {
     pub(super) const fn first(self) -> Token {
         match self {
             Self::Term | Self::Count => Token::new(1, 1),
-            Self::TermAbove(term) => Token::new(term.saturating_add(1), 1),
+            Self::TermAbove(term) if term < NUMBER_MAX => Token::new(term + 1, 1),
+            Self::TermAbove(_) => Token::new(NUMBER_MAX, 1),
             Self::Placed(placement) => placement.opened(),
         }
     }

@@ -56,7 +56,8 @@ impl Sharding {
             let name = &*machines.region.kind().settings.name;
             let is_its = named.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
             // A name with such a letter is written in another way there.
-            if is_its || name.contains(['%', '/']) {
+            let is_escaped = |letter: char| matches!(letter, '%' | '/') || letter.is_control();
+            if is_its || name.contains(is_escaped) {
                 machines.region.say_outdone(cx, placement, held);
             }
         }

@@ -899,6 +899,13 @@ fn i_100_counts_that_are_used_up_go_on_in_the_next_term_and_after_the_last_there
     );
     assert_eq!(Claim::Count.above(Token::new(last, last)), None);
     assert_eq!(Claim::Term.above(Token::new(last, 1)), None);
+    assert_eq!(Claim::TermAbove(last).above(Token::new(3, 1)), None);
+    assert_eq!(
+        Claim::TermAbove(last).first(),
+        Token::new(last, 1),
+        "no voter reads a higher one"
+    );
+    assert_eq!(Claim::TermAbove(7).first(), Token::new(8, 1));
 }
 
 #[test]
