@@ -108,8 +108,7 @@ fn over(transport: &str, features: &str, is_built: bool) {
         return expect_failover(&count_over(transport, transport, "oldest", 2), 2);
     }
     let ended = run(&["--transport", transport]);
-    let command =
-        format!("cargo run --release -p quorate-demo --features {features} -- --transport {transport}");
+    let command = format!("cargo run --release --features {features} -- --transport {transport}");
     assert_eq!((ended.code, ended.stdout.len()), (Some(2), 0), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     assert!(ended.stderr.trim_end().ends_with(&command), "{}", ended.stderr);

@@ -1,7 +1,5 @@
 //! Every program of this package: a mistake in its arguments ends it with exit code 2 before it does anything, `--help` with 0.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -31,6 +31,10 @@ fn root() -> PathBuf {
 }
 
 fn rust_files(below: &Path, found: &mut Vec<PathBuf>) {
+    files_named(below, ".rs", found);
+}
+
+fn files_named(below: &Path, end: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(below)
         .expect("readable folder")
         .map(|e| e.expect("readable entry").path())
@@ -40,8 +44,8 @@ fn rust_files(below: &Path, found: &mut Vec<PathBuf>) {
             .map(|n| n.to_string_lossy().into_owned())
             .unwrap_or_default();
         if entry.is_dir() && name != "target" && !name.starts_with('.') {
-            rust_files(&entry, found);
-        } else if name.ends_with(".rs") {
+            files_named(&entry, end, found);
+        } else if name.ends_with(end) {
             found.push(entry);
         }
     }
@@ -187,6 +191,40 @@ fn the_first_command_compiles_the_demo_on_tokio_alone() {
     ] {
         assert!(!packages.contains(other), "the demo needs {other}");
     }
+}
+
+#[test]
+fn every_file_of_tests_is_run() {
+    let mut packages = Vec::new();
+    for folder in ["adapters", "tests", "examples"] {
+        files_named(&root().join(folder), "Cargo.toml", &mut packages);
+    }
+    let mut merged = 0;
+    for manifest in packages {
+        let text = fs::read_to_string(&manifest).expect("a manifest is text");
+        if !text.contains("autotests = false") {
+            continue;
+        }
+        merged += 1;
+        let tests = manifest.with_file_name("tests");
+        let all = fs::read_to_string(tests.join("all.rs")).expect("a root of all tests");
+        for file in fs::read_dir(&tests)
+            .expect("tests")
+            .flatten()
+            .map(|entry| entry.path())
+        {
+            let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+            let is_test = file.extension().is_some_and(|end| end == "rs") && name != "all";
+            let named = all.lines().any(|line| line == format!("mod {name};"))
+                || text.contains(&format!("path = \"tests/{name}.rs\""));
+            assert!(
+                !is_test || named,
+                "{} is compiled by no test program",
+                file.display()
+            );
+        }
+    }
+    assert!(merged > 10, "the walk found the packages");
 }
 
 #[test]

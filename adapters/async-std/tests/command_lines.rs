@@ -1,7 +1,5 @@
 //! The example `churn`: a mistake in its arguments ends it with exit code 2 before any node starts, `--help` with 0.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::{Command, Output};
 
 fn churn(arguments: &[&str]) -> Output {

@@ -41,7 +41,6 @@ mod tcp {
 }
 
 mod psk {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use quorate_async_std::{AsyncStd, Psk, Security};
 

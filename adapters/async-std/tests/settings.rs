@@ -1,5 +1,4 @@
 //! Settings whose values are types of the core, said with what this adapter alone exports.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

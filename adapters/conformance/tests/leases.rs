@@ -1,5 +1,4 @@
 //! The keepers of this crate pass what is asked of every keeper. Time is virtual but for the last.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Leases in etcd pass what is asked of every keeper, without and with TLS. Needs a server, which `QUORATE_ETCD` names;
 //! `tests/with_etcd.sh COMMAND` starts some for the length of a command.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::io;
 use std::thread;

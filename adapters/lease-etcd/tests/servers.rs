@@ -1,8 +1,7 @@
 //! Servers that are away, come back, forget, or are none. Needs the program that `QUORATE_ETCD_PROGRAM` names where a real one is
 //! killed; `tests/with_etcd.sh COMMAND` says where it is.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

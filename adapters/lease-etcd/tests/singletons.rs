@@ -1,8 +1,7 @@
 //! A singleton whose lease is lost while it runs: its instance is killed at once, and nobody runs one without the lease. Over real sockets, with an etcd
 //! that is killed. Spec: sharding 1.10, 10.7; reliability I-26.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -1,12 +1,9 @@
 //! The suite that every adapter passes, over QUIC.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod strangers;
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_quinn::{Cluster, DevCa, Quinn, Security, StartError};
 
-fn block_on(test: impl Future<Output = ()>) {
+pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

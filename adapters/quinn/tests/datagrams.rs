@@ -1,5 +1,4 @@
 //! Heartbeats as QUIC datagrams, and over the stream to a node that takes none. Spec: `docs/WIRE.md` 3.6.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io;
 use std::time::Duration;

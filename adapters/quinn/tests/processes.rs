@@ -1,7 +1,6 @@
 //! How processes with a node over QUIC end, on tokio and on smol. Several of them would need certificates of one authority: that five
 //! stop together is tested in one process.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_quinn::{DevCa, Security};
 

@@ -1,5 +1,4 @@
 //! The suite that every adapter passes, over QUIC on smol; and smol's nodes beside tokio's.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_conformance::adapters_form_one_cluster;
 use quorate_quinn::{DevCa, Quinn, QuinnSmol, Security};

@@ -13,7 +13,6 @@ mod tcp {
 }
 
 mod psk {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use quorate_smol::{Psk, Security, Smol};
 

@@ -1,5 +1,4 @@
 //! Nodes on smol and nodes on tokio are members of one cluster: both speak the same bytes over TCP and TLS.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_conformance::adapters_form_one_cluster;
 use quorate_smol::{DevCa, Security, Smol};

@@ -1,5 +1,4 @@
 //! The suite over TLS, and who does not get into a cluster over real sockets. Why each is refused is tested in the driver.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_smol::{DevCa, Mtls, Security, Smol};

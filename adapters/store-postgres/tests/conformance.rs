@@ -2,9 +2,6 @@
 //! to reach it, as a connection string; `QUORATE_POSTGRES_CA` names the authority of its certificate, if it has one.
 //! `tests/with_postgres.sh COMMAND` starts one for the length of a command, with `QUORATE_POSTGRES_SMALL`, a file system of a few
 //! megabytes, where it may mount one.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod faults;
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +12,10 @@ use quorate_driver::core::store::{Change, Space, StoreAnswer, StoreError, StoreO
 use quorate_driver::{Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 
-const SPACE: Space = Space(2);
+pub(crate) const SPACE: Space = Space(2);
 
 /// The server, or a line that says why there is no test.
-fn server() -> Option<String> {
+pub(crate) fn server() -> Option<String> {
     let server = std::env::var("QUORATE_POSTGRES").ok();
     if server.is_none() {
         let _ = writeln!(
@@ -30,7 +27,7 @@ fn server() -> Option<String> {
 }
 
 /// A schema of its own for each test of each run.
-fn schema() -> String {
+pub(crate) fn schema() -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::SeqCst);
     format!("quorate_test_{}_{number}", std::process::id())
@@ -55,7 +52,7 @@ mod shared {
     });
 }
 
-fn put(key: &str, value: &str) -> StoreOrder {
+pub(crate) fn put(key: &str, value: &str) -> StoreOrder {
     let change = Change::Put {
         key: key.as_bytes().into(),
         value: value.as_bytes().into(),
@@ -148,7 +145,7 @@ fn end_sessions_of(server: &str, schema: &str) {
     sql(server, &format!("{text} '{schema} %'"));
 }
 
-fn sql(server: &str, text: &str) {
+pub(crate) fn sql(server: &str, text: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,6 +1,5 @@
 //! Durable entities over a real server whose connections break all the time: what was acknowledged counts once, whatever became of the
 //! commit that a break cut off. Needs a server, as `conformance.rs` does. Spec: sharding 10.7.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write as _;
 use std::sync::Arc;

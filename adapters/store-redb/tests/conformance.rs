@@ -1,7 +1,6 @@
 //! A redb file passes what is asked of every store, and on a disk that fails what is asked of those that write to one.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::io;
 

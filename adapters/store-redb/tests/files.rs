@@ -1,7 +1,6 @@
 //! Files that went back in time, are in use, are no stores, or were damaged. Spec: reliability F-04, I-84.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::path::Path;

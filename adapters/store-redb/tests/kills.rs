@@ -1,9 +1,8 @@
 //! kill -9 at the n-th fsync, for n = 1 to 50, before and after it: what is recovered holds every acknowledged record. The
 //! child is this test program itself: it says each acknowledgement on its standard output, and at the fsync it stands still
 //! until its parent kills it. Spec: reliability F-02, I-80.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::ops::Bound;
@@ -146,7 +145,7 @@ fn child() {
 /// Runs a child to its n-th fsync and kills it; how many records it was told are durable.
 fn acknowledged_before_kill(path: &Path, at: u64, when: &str) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "kills::child", "--nocapture"])
         .env(FILE, path)
         .env(MOMENT, format!("{at} {when}"))
         .stdout(Stdio::piped())

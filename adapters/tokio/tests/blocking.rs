@@ -1,5 +1,4 @@
 //! Handlers that block their threads harm no node.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_tokio::{Security, Tokio};
 

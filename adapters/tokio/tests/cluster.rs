@@ -1,7 +1,6 @@
 //! Clusters in one process over real sockets: formation, messages between nodes, graceful leave, a crash, a restart.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

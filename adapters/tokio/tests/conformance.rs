@@ -1,5 +1,4 @@
 //! The suite that every adapter passes, over TCP, with a pre-shared key, and over TLS.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_tokio::{DevCa, Psk, Security, Tokio};
 

@@ -1,8 +1,7 @@
 //! Every flipped bit and every truncation of every golden frame, sent to a live node: none of them reaches the protocol, each
 //! is counted, and the node goes on. Spec: reliability 3c (B-15, B-16).
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::net::Ipv4Addr;

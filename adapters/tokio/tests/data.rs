@@ -1,7 +1,6 @@
 //! Replicated data over real sockets: counters and sets changed on three nodes, read on all, heard by who listens.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{cluster, node, within};
 use quorate_tokio::core::WriteError;

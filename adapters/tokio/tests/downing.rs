@@ -1,9 +1,8 @@
 //! Downing over real sockets: a strategy of the application decides, and the log tells with stable markers what was decided
 //! and what cannot be meant. The tests share the process' log: each looks for what only it can have caused. Spec: membership 3,
 //! `README.md`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Durable keys over real sockets beside a store that stalls, and values at their limit.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

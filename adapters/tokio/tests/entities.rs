@@ -1,8 +1,7 @@
 //! What an entity has around it: the way to itself and to others, its hooks, its end; and what callers hear when there is no
 //! answer.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};

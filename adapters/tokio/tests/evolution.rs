@@ -1,7 +1,6 @@
 //! A rolling upgrade that changes a message: a node of the old program and one of the new, and what each can read. Page: `docs/entities.md`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{cluster, within};
 use quorate_tokio::durable::{AnyVersion, Golden, SchemaError, Versioned, read};

@@ -1,8 +1,7 @@
 //! Two hosts whose handlers hold every thread that their programs have, in real time: each node has an executor with two threads of
 //! its own, as in a process of its own. Spec: issue 12 point 13, `docs/downing.md`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! Lease-majority over real sockets, with the lease in a file: who gets it goes on, who does not goes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Asks of a node that is gone: what was certainly not sent was not handled, and says so. Spec: I-44, issue 12 point 11.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! How processes with a node on tokio end.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_tokio::{Security, Tokio};
 

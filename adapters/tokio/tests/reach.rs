@@ -1,8 +1,7 @@
 //! What users reach of shards, leases and replicated data beside their messages, over real sockets: which entities run, shards that stop
 //! by command, what a downed node gives back, and all values below a name.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

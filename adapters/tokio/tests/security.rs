@@ -1,8 +1,7 @@
 //! What a node says of its links' security, and what it must never say: reasons in the log at warn level, audit lines with a
 //! stable marker, no secret at any level. One test: it owns the process' log. Spec: reliability 3a.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::log::Log;
 use common::{all_up, node_of, within};

@@ -1,8 +1,7 @@
 //! What a node that finds no way in says about each seed, and what the seeds say about it; what is said of a restart. A program of its own, because it
 //! reads its own log.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_refused_with_the_command_that_builds_it() {
         let said = parse_words(&["--transport", "drums"]).unwrap_err();
-        let command = "cargo run --release -p quorate-demo --features wood,skin -- --transport drums";
+        let command = "cargo run --release --features wood,skin -- --transport drums";
         assert!(said.ends_with(command), "{said}");
     }
 

@@ -37,7 +37,7 @@ impl Transports {
     pub(super) fn command_for(&self, name: &str) -> Option<String> {
         let LeftOut { name, features } = self.left_out.iter().find(|left_out| left_out.name == name)?;
         Some(format!(
-            "cargo run --release -p quorate-demo --features {features} -- --transport {name}"
+            "cargo run --release --features {features} -- --transport {name}"
         ))
     }
 }

@@ -1,7 +1,5 @@
 //! The programs `entities` and `rebalance` measure something, and say so in one line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::Command;
 
 fn last_line(program: &str, arguments: &[&str]) -> serde_json::Value {

@@ -1,7 +1,5 @@
 //! The program `events` measures something, and says so in one line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::Command;
 
 #[test]

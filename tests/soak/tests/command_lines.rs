@@ -1,8 +1,6 @@
 //! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before anything is started, `--help` with
 //! 0, and a store that cannot be had with the cause in one line, within seconds.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 

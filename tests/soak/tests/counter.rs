@@ -1,8 +1,6 @@
 //! The program `counter` as users start it: what it says at the end, that a second run finds what the first has left, and that mistakes
 //! end with one line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};

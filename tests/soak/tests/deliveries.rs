@@ -1,7 +1,5 @@
 //! The program `deliveries` as users start it: what it says at the end, with messages of which many fit into a log and of which few do.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::{Command, Output};
 
 fn deliveries(arguments: &[&str]) -> Output {

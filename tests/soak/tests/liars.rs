@@ -1,7 +1,5 @@
 //! The program `liars` as users start it: a few lies of each kind, and what it says at the end.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::{Command, Output};
 
 fn liars(arguments: &[&str]) -> Output {

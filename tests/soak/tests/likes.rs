@@ -1,7 +1,5 @@
 //! The program `likes` as users start it: what it says at the end, and that mistakes end with one line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::{Command, Output};
 
 fn likes(arguments: &[&str]) -> Output {

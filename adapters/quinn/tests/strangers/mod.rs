@@ -11,7 +11,7 @@ use quorate_quinn::{Cluster, DevCa, LinkLimits, LinkStats, Security};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 
-use super::block_on;
+use crate::conformance::block_on;
 
 const NAME: &str = "tests.cluster.internal";
 const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);

@@ -13,7 +13,7 @@ use quorate_driver::testing::StoreThread;
 use quorate_driver::{Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 
-use super::{SPACE, put, schema, server, sql};
+use crate::conformance::{SPACE, put, schema, server, sql};
 
 /// How long the server stands still.
 const STALL: Duration = Duration::from_secs(5);
