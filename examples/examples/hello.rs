@@ -1,7 +1,7 @@
 //! The smallest cluster: one node, one kind of entity, one question. `cargo run --example hello`
 #![forbid(unsafe_code)]
 
-use quorate_tokio::{Cluster, Entity, EntityContext, Kind, Security};
+use quorate_tokio::{Entity, EntityContext, Kind, Security};
 
 struct Greeter {
     greeted: u64,
@@ -19,7 +19,7 @@ impl Entity for Greeter {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let cluster = Cluster::builder("hello")
+    let cluster = quorate_tokio::builder("hello")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext()) // has no default: everybody who reaches the port is trusted
         .fast_profile() // the timings for one machine; leave it out on a network

@@ -35,7 +35,9 @@ impl Entity for Counter {
 }
 
 async fn node() -> Result<Cluster, Box<dyn std::error::Error>> {
-    let builder = Cluster::builder("counters").bind("127.0.0.1:0").fast_profile();
+    let builder = quorate_tokio::builder("counters")
+        .bind("127.0.0.1:0")
+        .fast_profile();
     Ok(builder.security(Security::insecure_plaintext()).start().await?)
 }
 

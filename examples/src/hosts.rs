@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
 
-use quorate_driver::Adapter;
+use quorate_driver::spi::Adapter;
 
 /// A runtime to run a program in. A program for a runtime that is not here implements it.
 pub trait Host: 'static {

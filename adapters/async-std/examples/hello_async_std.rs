@@ -23,7 +23,7 @@ impl Entity for Greeter {
 }
 
 async fn start(seed: Option<&Cluster>) -> Result<Cluster, Box<dyn Error>> {
-    let node = Cluster::builder("hello")
+    let node = quorate_async_std::builder("hello")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile() // the timings for one machine; leave it out on a network

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use async_std::io::{Read as AsyncRead, Write as AsyncWrite};
 use async_std::net::{TcpListener, TcpStream};
-use quorate_driver::{Connected, ReadHalf, Sockets, WriteHalf};
+use quorate_driver::spi::{Connected, ReadHalf, Sockets, WriteHalf};
 
 /// TCP on async-std.
 #[derive(Clone, Copy, Debug)]

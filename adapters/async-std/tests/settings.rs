@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quorate_async_std::Cluster;
 use quorate_async_std::core::{
     AppVersion, Config, DetectorImplementation, DownAllWhenUnstable, IndirectRule,
 };
@@ -16,5 +15,5 @@ fn change(config: &mut Config) {
 
 #[test]
 fn settings_of_the_cores_own_types_are_set_through_this_adapter() {
-    drop(Cluster::builder("settings").config(change));
+    drop(quorate_async_std::builder("settings").config(change));
 }

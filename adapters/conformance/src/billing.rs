@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::token::Token;
-use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Singleton};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Cluster, Entity, EntityContext, Singleton};
 
 use super::support::{LOOK_AGAIN, eventually, sleep, within};
 
@@ -135,7 +136,7 @@ pub fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<
 }
 
 /// Starts the singleton on a node.
-pub async fn billing<A: Adapter>(node: &Cluster<A>, journal: &Journal) -> Billing {
+pub async fn billing(node: &Cluster, journal: &Journal) -> Billing {
     let started = node.singleton("billing").start(make(journal)).await;
     started.expect("it is started")
 }

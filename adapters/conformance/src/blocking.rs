@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Config;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, ShutdownCause,
-    ShutdownEvent, Termination,
+    Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, ShutdownCause, ShutdownEvent,
+    Termination,
 };
 
 use super::support::{all_up, cluster_with, eventually, suspected, within};
@@ -50,7 +51,7 @@ impl Entity for Blocker {
     }
 }
 
-async fn blockers<A: Adapter>(node: &Cluster<A>, hold: &Hold) -> Region<(), ()> {
+async fn blockers(node: &Cluster, hold: &Hold) -> Region<(), ()> {
     let kind = Kind::new("blocker").shards(16);
     let hold = hold.clone();
     let make = move |_| Blocker { hold: hold.clone() };
@@ -89,7 +90,7 @@ pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security
     thread::sleep(let_go.saturating_duration_since(Instant::now()));
     for (node, events) in nodes.iter().zip(&mut watching) {
         assert_eq!(suspected::<A>(events).await, 0, "{}", node.address());
-        all_up(node, 3).await;
+        all_up::<A>(node, 3).await;
     }
     let mut held = 0;
     for node in &nodes {

@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quorate_core::ident::Address;
-use quorate_driver::{Adapter, LinkKind, LinkWriter, Security, Transport};
+use quorate_driver::Security;
+use quorate_driver::spi::{Adapter, LinkKind, LinkWriter, Transport};
 
 /// Bytes that a link carries before it breaks: some windows of the largest parts that the tests send.
 const BYTES: u64 = 6 << 20;
@@ -53,7 +54,7 @@ impl<T: Transport> Transport for BreakingTransport<T> {
 #[derive(Debug)]
 pub(super) struct BreakingListener<L>(L);
 
-impl<L: quorate_driver::Listener> quorate_driver::Listener for BreakingListener<L> {
+impl<L: quorate_driver::spi::Listener> quorate_driver::spi::Listener for BreakingListener<L> {
     type Reader = L::Reader;
     type Writer = BreakingWriter<L::Writer>;
 
@@ -61,13 +62,13 @@ impl<L: quorate_driver::Listener> quorate_driver::Listener for BreakingListener<
         self.0.local_address()
     }
 
-    async fn accept(&mut self) -> io::Result<quorate_driver::Accepted<L::Reader, Self::Writer>> {
+    async fn accept(&mut self) -> io::Result<quorate_driver::spi::Accepted<L::Reader, Self::Writer>> {
         let accepted = self.0.accept().await?;
         let writer = BreakingWriter {
             writer: accepted.writer,
             left: None,
         };
-        Ok(quorate_driver::Accepted {
+        Ok(quorate_driver::spi::Accepted {
             remote: accepted.remote,
             reader: accepted.reader,
             writer,

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use quorate_driver::{Adapter, Cluster, ClusterBuilder, Credentials, DevCa, LinkState, Mtls, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, ClusterBuilder, Credentials, DevCa, LinkState, Mtls, Security};
 use rcgen::{CertificateParams, date_time_ymd};
 
 use super::strangers::{goes_on, links};
@@ -68,8 +69,8 @@ fn strangers(ours: &DevCa) -> Vec<Stranger> {
     ]
 }
 
-fn at<A: Adapter>(stranger: &Stranger) -> ClusterBuilder<A, Security> {
-    node(&Security::mtls(stranger.mtls.clone())).bind(stranger.at)
+fn at<A: Adapter>(stranger: &Stranger) -> ClusterBuilder<Security> {
+    node::<A>(&Security::mtls(stranger.mtls.clone())).bind(stranger.at)
 }
 
 /// Wrong authority, expired, not yet valid, wrong name, no certificate, A's certificate for B's address: none of them gets a
@@ -77,7 +78,7 @@ fn at<A: Adapter>(stranger: &Stranger) -> ClusterBuilder<A, Security> {
 pub async fn nodes_with_wrong_certificates_are_refused_and_counted<A: Adapter>() {
     let ours = DevCa::new(NAME).expect("an authority");
     let security = Security::mtls(ours.mtls().expect("a certificate"));
-    let member = first(node::<A>(&security)).await;
+    let member = first::<A>(node::<A>(&security)).await;
     for stranger in strangers(&ours) {
         let what = stranger.what;
         let before = links(&member).await;
@@ -111,7 +112,7 @@ pub async fn nodes_with_wrong_certificates_are_refused_and_counted<A: Adapter>()
             dialed.stop().await;
         }
     }
-    goes_on(&member, &security).await;
+    goes_on::<A>(&member, &security).await;
 }
 
 /// With [`Mtls::any_address`] a certificate need not carry the host.
@@ -122,8 +123,8 @@ pub async fn a_certificate_need_not_name_the_host_if_it_is_told_so<A: Adapter>()
         let mtls = Mtls::new(NAME, credentials).expect("they can be used");
         Security::mtls(mtls.any_address())
     };
-    let member = first(node::<A>(&anywhere())).await;
-    goes_on(&member, &anywhere()).await;
+    let member = first::<A>(node::<A>(&anywhere())).await;
+    goes_on::<A>(&member, &anywhere()).await;
 }
 
 /// How old links become here: the least there is.
@@ -132,8 +133,8 @@ const LINK_AGE: Duration = Duration::from_secs(1);
 /// Short enough to wait for, long enough for honest nodes on a busy machine.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(3);
 
-fn short_lived<A: Adapter>(mtls: &Mtls) -> ClusterBuilder<A, Security> {
-    node(&Security::mtls(mtls.clone())).link_limits(|limits| {
+fn short_lived<A: Adapter>(mtls: &Mtls) -> ClusterBuilder<Security> {
+    node::<A>(&Security::mtls(mtls.clone())).link_limits(|limits| {
         limits.max_link_age = LINK_AGE;
         limits.handshake_timeout = HANDSHAKE_LIMIT;
     })
@@ -149,7 +150,7 @@ fn issued(by: &DevCa, trusted: &[&DevCa]) -> Credentials {
 }
 
 /// Every link that is open now has been replaced.
-async fn all_renewed<A: Adapter>(nodes: &[Cluster<A>]) {
+async fn all_renewed<A: Adapter>(nodes: &[Cluster]) {
     for node in nodes {
         let before = node.links().await.expect("the node runs");
         eventually::<A>("every link is renewed", async || {
@@ -173,10 +174,10 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
     let (old, new) = (DevCa::new(NAME).expect("it"), DevCa::new(NAME).expect("it"));
     let mtls = || Mtls::new(NAME, issued(&old, &[])).expect("they can be used");
     let all = [mtls(), mtls(), mtls()];
-    let mut nodes = vec![first(short_lived::<A>(&all[0])).await];
+    let mut nodes = vec![first::<A>(short_lived::<A>(&all[0])).await];
     let seed = nodes[0].address().address().clone();
     for mtls in &all[1..] {
-        nodes.push(joined_as(short_lived(mtls), &seed).await);
+        nodes.push(joined_as::<A>(short_lived::<A>(mtls), &seed).await);
     }
     let mut events = nodes[0].events();
     let steps: [(&DevCa, &[&DevCa]); 3] = [(&old, &[&new]), (&new, &[&old]), (&new, &[])];
@@ -184,10 +185,10 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
         for mtls in &all {
             mtls.replace(issued(by, trusted)).expect("they can be used");
         }
-        all_renewed(&nodes).await;
+        all_renewed::<A>(&nodes).await;
     }
     for node in &nodes {
-        all_up(node, 3).await;
+        all_up::<A>(node, 3).await;
         let stats = links(node).await;
         let failed = stats.renewals_failed + stats.renewals_cut_short + stats.links_expired;
         assert_eq!(failed, 0, "{stats:?}");
@@ -205,7 +206,7 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
         .replace(issued(&nobody, &[&new]))
         .expect("they can be used");
     let outcast = nodes[2].address();
-    until(&nodes[0], "the outcast is unreachable", |view| {
+    until::<A>(&nodes[0], "the outcast is unreachable", |view| {
         view.members()
             .iter()
             .all(|member| (member.node == *outcast) != view.is_reachable(&member.node))

@@ -10,7 +10,8 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use quorate_core::effect::HaltReason;
-use quorate_driver::{Adapter, Runtime, Security, Termination};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Security, Termination};
 
 use super::support::{all_up, cluster, joined, runtime, sleep, start_at, within};
 
@@ -143,15 +144,15 @@ pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: imp
 
 /// One of each: a node joins and leaves, another joins and is gone without a word, comes back at the same address, and
 /// leaves.
-async fn round<A: Adapter>(nodes: &[quorate_driver::Cluster<A>], security: &Security) -> u64 {
+async fn round<A: Adapter>(nodes: &[quorate_driver::Cluster], security: &Security) -> u64 {
     let seed = nodes[0].address().address();
-    let leave = async |node: &quorate_driver::Cluster<A>| {
+    let leave = async |node: &quorate_driver::Cluster| {
         let left = within::<A, _>("the node has left", node.leave()).await;
         assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
     };
     let seen = async |count: usize| {
         for node in nodes {
-            all_up(node, count).await;
+            all_up::<A>(node, count).await;
         }
     };
     let guest = joined::<A>(seed, security).await;

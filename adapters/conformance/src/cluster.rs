@@ -3,7 +3,8 @@
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_driver::{Adapter, AskError, Security, Termination};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Security, Termination};
 
 use super::support::{
     all_up, cluster, eventually, first, joined, living_on, node, notebooks, read, start_at, until, within,
@@ -50,7 +51,7 @@ pub async fn a_node_leaves_and_hands_over<A: Adapter>(security: &Security) {
     let id = living_on::<A>(&regions[1], leaver.address()).await;
     let left = within::<A, _>("the node has left", leaver.leave()).await;
     assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
-    all_up(stayer, 2).await;
+    all_up::<A>(stayer, 2).await;
     let (home, _) = read::<A>(&regions[1], &id).await;
     assert_ne!(home, leaver.address().to_string());
     let ended = AskError::Failed(AskFailure::NodeStoppedUnsent);
@@ -73,7 +74,7 @@ pub async fn a_restarted_node_is_a_new_member<A: Adapter>(security: &Security) {
         .await
         .expect("it is up");
     for node in nodes.iter().take(2) {
-        until(node, "the new incarnation takes the old one's place", |view| {
+        until::<A>(node, "the new incarnation takes the old one's place", |view| {
             let up = |member: &quorate_core::membership::member::Member| member.status == Status::Up;
             view.member(old).is_none() && view.member(again.address()).is_some_and(up)
         })
@@ -124,12 +125,12 @@ pub async fn a_message_that_is_too_large_is_refused_and_the_next_one_passes<A: A
 
 /// Nodes of two adapters of the same transport are members of one cluster: call it for adapters that share a wire.
 pub async fn adapters_form_one_cluster<A: Adapter, B: Adapter>(security: &Security) {
-    let one = first::<A>(node(security)).await;
+    let one = first::<A>(node::<A>(security)).await;
     let other = joined::<B>(one.address().address(), security).await;
     let third = joined::<A>(other.address().address(), security).await;
-    all_up(&one, 3).await;
-    all_up(&other, 3).await;
-    all_up(&third, 3).await;
+    all_up::<A>(&one, 3).await;
+    all_up::<B>(&other, 3).await;
+    all_up::<A>(&third, 3).await;
     let (ones, others) = (notebooks(&one).await, notebooks(&other).await);
     let id = living_on::<A>(&ones, other.address()).await;
     assert_eq!(read::<A>(&ones, &id).await.0, other.address().to_string());
@@ -137,5 +138,5 @@ pub async fn adapters_form_one_cluster<A: Adapter, B: Adapter>(security: &Securi
     assert_eq!(read::<B>(&others, &id).await.0, one.address().to_string());
     let left = within::<B, _>("the node has left", other.leave()).await;
     assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
-    all_up(&one, 2).await;
+    all_up::<A>(&one, 2).await;
 }

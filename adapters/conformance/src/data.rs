@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_driver::data::{Read, Write};
-use quorate_driver::{Adapter, Cluster, LinkKind, Security};
+use quorate_driver::spi::{Adapter, LinkKind};
+use quorate_driver::{Cluster, Security};
 
 use super::support::{cluster, joined, living_on, notebooks, read, sleep, suspected};
 
@@ -14,12 +15,12 @@ const VALUE_BYTES: usize = 200_000;
 /// How long an ask may take beside it, on a machine that is busy with other tests.
 const ASK_MAX: Duration = Duration::from_secs(3);
 
-fn value<A: Adapter>(node: &Cluster<A>, number: usize) -> quorate_driver::data::Register<String> {
+fn value(node: &Cluster, number: usize) -> quorate_driver::data::Register<String> {
     node.data().register(format!("value-{number}"))
 }
 
 /// Whether a node has all of the large state.
-async fn has_all<A: Adapter>(node: &Cluster<A>) -> bool {
+async fn has_all(node: &Cluster) -> bool {
     for number in 0..VALUES {
         let held = value(node, number).read(Read::Local).await;
         if !held.is_ok_and(|held| held.is_some_and(|held| held.len() == VALUE_BYTES)) {
@@ -29,7 +30,7 @@ async fn has_all<A: Adapter>(node: &Cluster<A>) -> bool {
     true
 }
 
-async fn has_bulk_link<A: Adapter>(node: &Cluster<A>) -> bool {
+async fn has_bulk_link(node: &Cluster) -> bool {
     let links = node.links().await.expect("the node runs");
     links.iter().any(|link| link.kind == LinkKind::Bulk)
 }

@@ -4,10 +4,8 @@
 
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{Hello, LinkKind as HelloLink, encode_hello};
-use quorate_driver::{
-    Adapter, Cluster, LinkKind, LinkReader, LinkStats, LinkWriter, Listener, Proved, Psk, Security,
-    Transport, Unproved,
-};
+use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
+use quorate_driver::{Cluster, LinkStats, Proved, Psk, Security};
 
 use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
 use super::support::both;
@@ -48,7 +46,7 @@ async fn some(reader: &mut impl LinkReader) -> Vec<u8> {
 }
 
 /// Somebody on the way between an honest node and a member: what the node said, before and within its session.
-async fn recorded<A: Adapter>(member: &Cluster<A>, security: &Security) -> [Vec<u8>; 2] {
+async fn recorded<A: Adapter>(member: &Cluster, security: &Security) -> [Vec<u8>; 2] {
     let plain = transport::<A>(&Security::insecure_plaintext());
     let mut listener = plain.bind("127.0.0.1:0").await.expect("it listens");
     let port = listener.local_address().expect("it has a port").port();
@@ -80,10 +78,10 @@ async fn recorded<A: Adapter>(member: &Cluster<A>, security: &Security) -> [Vec<
 /// B-53, B-54: who proves nothing, or too little, or what somebody else proved before, gets no link.
 pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted<A: Adapter>() {
     let security = keyed(KEY);
-    let member = first(node::<A>(&security)).await;
+    let member = first::<A>(node::<A>(&security)).await;
     let to = member.address().address();
     // With the key the same words open a link: what follows is refused for what it is and nothing else.
-    let [greeting, said] = recorded(&member, &security).await;
+    let [greeting, said] = recorded::<A>(&member, &security).await;
     assert_eq!(links(&member).await.handshakes_completed, 1);
     eventually::<A>("the link is gone", async || links(&member).await.links_open == 0).await;
 
@@ -140,7 +138,7 @@ pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_co
             "{what}: {after:?}"
         );
     }
-    goes_on(&member, &security).await;
+    goes_on::<A>(&member, &security).await;
 }
 
 /// A dialer believes no acceptor that cannot prove that it has the key, whatever it says.

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_driver::data::{Read, Write};
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, EntityContext, Kind, Region, Security};
 
 use super::support::{cluster, eventually, suspected, within};
 
@@ -30,14 +31,14 @@ const ENTITIES: usize = 4;
 const WRITE_MAX: Duration = Duration::from_secs(3);
 
 /// The counter that each handled message has increased.
-fn handled<A: Adapter>(node: &Cluster<A>) -> quorate_driver::data::Counter {
+fn handled(node: &Cluster) -> quorate_driver::data::Counter {
     node.data().counter("handled")
 }
 
 /// Entities on this node that finish nothing while `closed` has a sender; then each message costs a majority write. Counts those that
 /// failed. An empty message costs nothing.
-async fn clerks<A: Adapter>(
-    node: &Cluster<A>,
+async fn clerks(
+    node: &Cluster,
     closed: async_channel::Receiver<()>,
     failed: Arc<AtomicUsize>,
 ) -> Region<String, ()> {
@@ -62,7 +63,7 @@ fn kind() -> Kind<String, ()> {
     Kind::new("clerk").shards(4)
 }
 
-async fn paused<A: Adapter>(node: &Cluster<A>) -> u64 {
+async fn paused(node: &Cluster) -> u64 {
     let stats = node.stats().await.expect("the node runs");
     stats.links.user_reads_paused
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use quorate_core::ident::Address;
-use quorate_driver::{Accepted, Adapter, LinkKind, LinkReader, LinkWriter, Listener, Security, Transport};
+use quorate_driver::Security;
+use quorate_driver::spi::{Accepted, Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 use super::support::both;
 use super::support::{cluster, eventually, sleep, transport, within};

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use quorate_driver::{Adapter, Method, Psk, Runtime, Security};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Method, Psk, Security};
 
 use super::support::{all_up, cluster_of, living_on, node, notebooks, read, runtime, sleep, suspected};
 
@@ -26,7 +27,7 @@ pub async fn links_are_renewed_and_no_message_is_lost<A: Adapter>(security: &Sec
         security.clone()
     };
     let nodes = cluster_of::<A>(3, || {
-        node(&security).link_limits(|limits| limits.max_link_age = LINK_AGE)
+        node::<A>(&security).link_limits(|limits| limits.max_link_age = LINK_AGE)
     })
     .await;
     let mut events = nodes[0].events();
@@ -82,7 +83,7 @@ pub async fn links_are_renewed_and_no_message_is_lost<A: Adapter>(security: &Sec
         assert!(stats.links_renewed > 0, "{stats:?}");
         let gone_wrong = stats.renewals_failed + stats.renewals_cut_short + stats.links_expired;
         assert_eq!(gone_wrong, 0, "{stats:?}");
-        all_up(node, 3).await;
+        all_up::<A>(node, 3).await;
     }
     assert_eq!(suspected::<A>(&mut events).await, 0);
 }

@@ -1,9 +1,10 @@
-//! The executor alone: what the driver needs of one, `quorate_driver::Runtime`, whichever it is.
+//! The executor alone: what the driver needs of one, `quorate_driver::spi::Runtime`, whichever it is.
 
 use std::time::Duration;
 
 use quorate_core::time::Instant;
-use quorate_driver::{Adapter, Runtime, Security};
+use quorate_driver::Security;
+use quorate_driver::spi::{Adapter, Runtime};
 
 use super::support::{Either, race, runtime, within};
 

@@ -1,8 +1,9 @@
 //! The same inputs give the same effects on every runtime: a scripted node between scripted links, run by the adapter's
 //! executor, against what it always did. Spec: reliability I-97, I-98.
 
+use quorate_driver::Security;
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::testing::play;
-use quorate_driver::{Adapter, Runtime, Security};
 
 use super::support::{runtime, within};
 

@@ -7,9 +7,8 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
-use quorate_driver::{
-    Adapter, Cluster, LinkKind, LinkReader, LinkStats, LinkWriter, Security, Termination, Transport,
-};
+use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Transport};
+use quorate_driver::{Cluster, LinkStats, Security, Termination};
 
 use super::support::{eventually, first, joined, node, sleep, transport, within};
 
@@ -54,17 +53,17 @@ pub(super) async fn rest(reader: &mut impl LinkReader) -> Vec<u8> {
     heard
 }
 
-pub(super) async fn impatient<A: Adapter>(security: &Security) -> Cluster<A> {
+pub(super) async fn impatient<A: Adapter>(security: &Security) -> Cluster {
     let impatient = node::<A>(security).link_limits(|limits| limits.handshake_timeout = HANDSHAKE_LIMIT);
-    first(impatient).await
+    first::<A>(impatient).await
 }
 
-pub(super) async fn links<A: Adapter>(node: &Cluster<A>) -> LinkStats {
+pub(super) async fn links(node: &Cluster) -> LinkStats {
     node.stats().await.expect("the node runs").links
 }
 
 /// The cluster still takes members.
-pub(super) async fn goes_on<A: Adapter>(node: &Cluster<A>, security: &Security) {
+pub(super) async fn goes_on<A: Adapter>(node: &Cluster, security: &Security) {
     let friend = joined::<A>(node.address().address(), security).await;
     within::<A, _>("the friend has left", friend.leave())
         .await
@@ -74,7 +73,7 @@ pub(super) async fn goes_on<A: Adapter>(node: &Cluster<A>, security: &Security) 
 /// Two nodes whose securities exclude each other do not meet, however often they try: call it with certificates of two
 /// authorities, or with another name, or with plaintext on one side.
 pub async fn nodes_of_different_security_do_not_meet<A: Adapter>(ours: &Security, theirs: &Security) {
-    let member = first(node::<A>(ours)).await;
+    let member = first::<A>(node::<A>(ours)).await;
     let stranger = node::<A>(theirs)
         .seeds([member.address().address()])
         .start()
@@ -101,7 +100,7 @@ pub async fn nodes_of_different_security_do_not_meet<A: Adapter>(ours: &Security
     assert_eq!(member.members().len(), 1);
     assert_eq!(stranger.members().len(), 0);
     assert_eq!(stranger.stop().await, Termination::Stopped);
-    goes_on(&member, ours).await;
+    goes_on::<A>(&member, ours).await;
 }
 
 /// B-03, B-04: another protocol's bytes, noise, a length out of bounds.
@@ -123,7 +122,7 @@ pub async fn strangers_who_speak_something_else_are_cut_off<A: Adapter>(security
         links(&node).await.refused_bad_magic,
         before.refused_bad_magic + said
     );
-    goes_on(&node, security).await;
+    goes_on::<A>(&node, security).await;
 }
 
 /// B-39: a hello for another cluster gets an answer that says so.
@@ -156,7 +155,7 @@ pub async fn a_dialer_for_another_cluster_is_told_so<A: Adapter>(security: &Secu
     };
     assert_eq!(reject.reason, RejectReason::WrongCluster);
     assert_eq!(links(&node).await.refused_cluster, 1);
-    goes_on(&node, security).await;
+    goes_on::<A>(&node, security).await;
 }
 
 /// B-11, B-12: half a hello and then silence is over within the limit on handshakes.
@@ -170,12 +169,12 @@ pub async fn a_silent_dialer_is_cut_off<A: Adapter>(security: &Security) {
         links(&node).await.refused_timeout == before + 1
     })
     .await;
-    goes_on(&node, security).await;
+    goes_on::<A>(&node, security).await;
 }
 
 /// A node ends within its limits although links are open on which nobody says anything.
 pub async fn strangers_do_not_delay_a_shutdown<A: Adapter>(security: &Security) {
-    let node = first(node::<A>(security)).await;
+    let node = first::<A>(node::<A>(security)).await;
     let stranger = Stranger::new::<A>(security).await;
     let (mut reader, mut writer) = stranger.dial(node.address().address()).await;
     writer.write_all(b"Qrh1").await.expect("it is sent");

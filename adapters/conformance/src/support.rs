@@ -9,9 +9,10 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, AskError, Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Kind, Region,
-    Runtime, Security, StartError, Store, StoreScope,
+    AskError, Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Kind, Region, Security,
+    StartError, Store, StoreScope,
 };
 
 /// Far beyond what any step takes, even on a machine that is busy with other tests.
@@ -55,8 +56,8 @@ pub async fn eventually<A: Adapter>(what: &str, mut look: impl AsyncFnMut() -> b
 }
 
 /// A node of the tests' cluster, on a free port, with the fast timings.
-pub fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Security> {
-    Cluster::builder("conformance")
+pub fn node<A: Adapter>(security: &Security) -> ClusterBuilder<Security> {
+    ClusterBuilder::on::<A>("conformance")
         .bind("127.0.0.1:0")
         .security(security.clone())
         .fast_profile()
@@ -67,11 +68,11 @@ pub fn node<A: Adapter>(security: &Security) -> ClusterBuilder<A, Security> {
 }
 
 /// The same node with a store. One that no other node reads votes about logs, as one of so many.
-pub fn keeping<A: Adapter>(
-    builder: ClusterBuilder<A, Security>,
+pub fn keeping(
+    builder: ClusterBuilder<Security>,
     store: impl Store,
     voters: usize,
-) -> ClusterBuilder<A, Security> {
+) -> ClusterBuilder<Security> {
     let voters = match store.scope() {
         StoreScope::NodeLocal => voters,
         StoreScope::Shared => 0,
@@ -81,7 +82,7 @@ pub fn keeping<A: Adapter>(
 }
 
 /// A cluster of one, Up.
-pub async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Cluster<A> {
+pub async fn first<A: Adapter>(builder: ClusterBuilder<Security>) -> Cluster {
     let node = builder.start().await.expect("the first node starts");
     node.join([node.address().address()])
         .await
@@ -93,12 +94,12 @@ pub async fn first<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Cluster<
 }
 
 /// One more node, Up.
-pub async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster<A> {
-    joined_as(node(security), seed).await
+pub async fn joined<A: Adapter>(seed: &Address, security: &Security) -> Cluster {
+    joined_as::<A>(node::<A>(security), seed).await
 }
 
 /// One more node, described by its builder, Up.
-pub async fn joined_as<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &Address) -> Cluster<A> {
+pub async fn joined_as<A: Adapter>(builder: ClusterBuilder<Security>, seed: &Address) -> Cluster {
     let node = builder.seeds([seed]).start().await.expect("the node starts");
     if let Err(error) = within::<A, _>("a node that joins is up", node.up()).await {
         panic!("{error}: {:?}", node.terminated().await);
@@ -107,7 +108,7 @@ pub async fn joined_as<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &
 }
 
 /// Starts a node at an address that another one has just left: a port may be free only a moment later.
-pub async fn start_at<A: Adapter>(address: &Address, seed: &Address, security: &Security) -> Cluster<A> {
+pub async fn start_at<A: Adapter>(address: &Address, seed: &Address, security: &Security) -> Cluster {
     within::<A, _>("the port is free again", async {
         loop {
             match node::<A>(security).bind(address).seeds([seed]).start().await {
@@ -121,8 +122,8 @@ pub async fn start_at<A: Adapter>(address: &Address, seed: &Address, security: &
 }
 
 /// So many nodes of one cluster, all Up.
-pub async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster<A>> {
-    cluster_with(count, security, |_| {}).await
+pub async fn cluster<A: Adapter>(count: usize, security: &Security) -> Vec<Cluster> {
+    cluster_with::<A>(count, security, |_| {}).await
 }
 
 /// The same, with a changed configuration.
@@ -130,29 +131,29 @@ pub async fn cluster_with<A: Adapter>(
     count: usize,
     security: &Security,
     change: fn(&mut Config),
-) -> Vec<Cluster<A>> {
-    cluster_of(count, || node(security).config(change)).await
+) -> Vec<Cluster> {
+    cluster_of::<A>(count, || node::<A>(security).config(change)).await
 }
 
 /// The same of nodes that are described so.
 pub async fn cluster_of<A: Adapter>(
     count: usize,
-    described: impl Fn() -> ClusterBuilder<A, Security>,
-) -> Vec<Cluster<A>> {
-    let mut nodes = vec![first(described()).await];
+    described: impl Fn() -> ClusterBuilder<Security>,
+) -> Vec<Cluster> {
+    let mut nodes = vec![first::<A>(described()).await];
     while nodes.len() < count {
         let seed = nodes.first().map(|node| node.address().address().clone());
         let seed = seed.expect("invariant: there is a first");
-        nodes.push(joined_as(described(), &seed).await);
+        nodes.push(joined_as::<A>(described(), &seed).await);
     }
     for node in &nodes {
-        all_up(node, count).await;
+        all_up::<A>(node, count).await;
     }
     nodes
 }
 
 /// Waits until the picture of a node is as wanted.
-pub async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: impl Fn(&View) -> bool) {
+pub async fn until<A: Adapter>(node: &Cluster, what: &str, wanted: impl Fn(&View) -> bool) {
     let mut events = node.events();
     within::<A, _>(what, async {
         while !wanted(&node.view()) {
@@ -163,8 +164,8 @@ pub async fn until<A: Adapter>(node: &Cluster<A>, what: &str, wanted: impl Fn(&V
 }
 
 /// Waits until so many members are Up in the picture of a node, and no others are in it.
-pub async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
-    until(node, "all nodes are up", |view| {
+pub async fn all_up<A: Adapter>(node: &Cluster, count: usize) {
+    until::<A>(node, "all nodes are up", |view| {
         view.members().len() == count && view.members().iter().all(|member| member.status == Status::Up)
     })
     .await;
@@ -208,7 +209,7 @@ impl Entity for Notebook {
 }
 
 /// Registers the kind on a node.
-pub async fn notebooks<A: Adapter>(node: &Cluster<A>) -> Notebooks {
+pub async fn notebooks(node: &Cluster) -> Notebooks {
     let me = node.address().clone();
     let make = move |_: EntityContext| Notebook {
         node: me.clone(),

@@ -7,8 +7,15 @@ use crate::runtime::Runtime;
 use crate::security::Security;
 use crate::transport::Transport;
 
-/// Ties a runtime and a transport together, so that users name neither: an adapter exports
-/// `type Cluster = quorate_driver::Cluster<ItsAdapter>`.
+/// Ties a runtime and a transport together, so that users name neither: an adapter's crate exports a function that starts to describe a
+/// node, with a function of its own that starts it, so that the node's loop and links are compiled once, with that crate:
+///
+/// ```
+/// # use quorate_driver::{ClusterBuilder, Security, spi};
+/// # fn example<ItsAdapter: spi::Adapter>(name: &str) -> ClusterBuilder {
+/// ClusterBuilder::started_by(spi::start_on::<ItsAdapter>, name.to_owned())
+/// # }
+/// ```
 pub trait Adapter: Sized + Send + Sync + 'static {
     /// The executor.
     type Runtime: Runtime;

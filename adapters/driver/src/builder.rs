@@ -1,8 +1,9 @@
 //! How a node is described and started. Checks everything before anything runs. Spec: `README.md`.
 
 use std::fmt;
+use std::future::Future;
 use std::io;
-use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use quorate_core::admission::Admission;
@@ -43,10 +44,11 @@ pub struct SecurityNotChosen;
 /// What a caller wants of the configuration, or of the limits of links.
 type Change<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// Describes a node. Made by [`Cluster::builder`]; every method takes and returns it by value. Names and addresses are checked
+/// Describes a node. Made by an adapter's `builder`, `quorate_tokio::builder("orders")` for instance; every method takes and returns it by value. Names and addresses are checked
 /// by [`ClusterBuilder::start`], which exists only once [`ClusterBuilder::security`] was called.
 #[must_use = "a builder does nothing until it is started"]
-pub struct ClusterBuilder<A, S = SecurityNotChosen> {
+pub struct ClusterBuilder<S = SecurityNotChosen> {
+    entry: Entry,
     name: String,
     bind: String,
     advertise: Option<String>,
@@ -61,12 +63,20 @@ pub struct ClusterBuilder<A, S = SecurityNotChosen> {
     policy: Policy,
     join_checkers: Vec<Arc<dyn JoinChecker>>,
     security: S,
-    adapter: PhantomData<fn() -> A>,
 }
 
-impl<A> ClusterBuilder<A, SecurityNotChosen> {
-    pub(crate) fn new(name: String) -> Self {
+impl ClusterBuilder {
+    /// Describes a node with this adapter. For users an adapter's crate has a function that takes the name alone and is compiled with the
+    /// crate, instead of with every program: see [`Self::started_by`].
+    pub fn on<A: Adapter>(name: impl Into<String>) -> Self {
+        Self::started_by(start_on::<A>, name.into())
+    }
+
+    /// Describes a node that is started by this function: [`start_on`] of an adapter, in a function that has no parameter, so that the
+    /// adapter's crate compiles the node's loop and links.
+    pub fn started_by(entry: Entry, name: String) -> Self {
         Self {
+            entry,
             name,
             bind: BIND_DEFAULT.to_owned(),
             advertise: None,
@@ -81,12 +91,11 @@ impl<A> ClusterBuilder<A, SecurityNotChosen> {
             policy: Policy::default(),
             join_checkers: Vec::new(),
             security: SecurityNotChosen,
-            adapter: PhantomData,
         }
     }
 }
 
-impl<A, S> ClusterBuilder<A, S> {
+impl<S> ClusterBuilder<S> {
     /// Where to listen, `host:port` (default [`BIND_DEFAULT`]). With port 0 the system chooses, and the port it chose is the
     /// node's.
     pub fn bind(mut self, address: impl ToString) -> Self {
@@ -184,7 +193,7 @@ impl<A, S> ClusterBuilder<A, S> {
     /// [`ClusterBuilder::join_checker`].
     ///
     /// ```no_run
-    /// # fn of<A>(builder: quorate_driver::ClusterBuilder<A>) -> quorate_driver::ClusterBuilder<A> {
+    /// # fn of(builder: quorate_driver::ClusterBuilder) -> quorate_driver::ClusterBuilder {
     /// builder
     ///     .check_on_join("billing.currency", "EUR")
     ///     .check_on_join("orders.schema", 7)
@@ -203,8 +212,9 @@ impl<A, S> ClusterBuilder<A, S> {
     }
 
     /// How links are protected. Has no default: the choice has to be visible in the program.
-    pub fn security(self, security: Security) -> ClusterBuilder<A, Security> {
+    pub fn security(self, security: Security) -> ClusterBuilder<Security> {
         ClusterBuilder {
+            entry: self.entry,
             name: self.name,
             bind: self.bind,
             advertise: self.advertise,
@@ -219,12 +229,11 @@ impl<A, S> ClusterBuilder<A, S> {
             policy: self.policy,
             join_checkers: self.join_checkers,
             security,
-            adapter: PhantomData,
         }
     }
 }
 
-impl<A, S> fmt::Debug for ClusterBuilder<A, S> {
+impl<S> fmt::Debug for ClusterBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClusterBuilder")
             .field("name", &self.name)
@@ -236,14 +245,19 @@ impl<A, S> fmt::Debug for ClusterBuilder<A, S> {
     }
 }
 
-impl<A: Adapter> Cluster<A> {
-    /// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
-    pub fn builder(name: impl Into<String>) -> ClusterBuilder<A> {
-        ClusterBuilder::new(name.into())
-    }
+/// A node on its way: see [`start_on`].
+pub type Starting = Pin<Box<dyn Future<Output = Result<Cluster, StartError>> + Send>>;
+
+/// What starts a node that was described: [`start_on`] of an adapter.
+pub type Entry = fn(ClusterBuilder<Security>) -> Starting;
+
+/// Starts a node with this adapter. Whoever calls it compiles the node's loop, its links and the adapter's security.
+#[must_use = "a node that nobody waits for is not started"]
+pub fn start_on<A: Adapter>(builder: ClusterBuilder<Security>) -> Starting {
+    Box::pin(builder.start_with::<A>())
 }
 
-impl<A: Adapter> ClusterBuilder<A, Security> {
+impl ClusterBuilder<Security> {
     /// Starts the node: listens, runs it in tasks of the caller's runtime, and begins to join if seeds were given. Does not
     /// wait for the cluster: that is [`Cluster::up`].
     ///
@@ -252,7 +266,11 @@ impl<A: Adapter> ClusterBuilder<A, Security> {
     ///
     /// # Cancel safety
     /// Dropping it tears down what was started.
-    pub async fn start(mut self) -> Result<Cluster<A>, StartError> {
+    pub async fn start(self) -> Result<Cluster, StartError> {
+        (self.entry)(self).await
+    }
+
+    async fn start_with<A: Adapter>(mut self) -> Result<Cluster, StartError> {
         let config = self.valid_config()?;
         let limits = self.valid_link_limits(&config)?;
         if self.leases.is_none() && matches!(config.downing.strategy, DowningStrategy::LeaseMajority(_)) {

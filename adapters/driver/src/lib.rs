@@ -1,15 +1,15 @@
 //! What every Quorate adapter shares: the traits of a runtime and a transport, the synchronous pump between core and
 //! sockets, the one loop, and the user's API. Names no runtime.
 //!
-//! Users take an adapter (`quorate-tokio`), which exports all of this with the types filled in. Who writes an adapter
-//! implements [`Runtime`], [`Transport`] and [`Adapter`].
+//! Users take an adapter (`quorate-tokio`), which exports all of this and a `builder` that starts nodes on it. Who writes an adapter
+//! implements the traits of [`spi`]: a runtime, a transport, and what ties them together.
 //!
 //! | part | decides |
 //! |---|---|
 //! | [`Cluster`], [`ClusterBuilder`], [`Region`], [`Singleton`], [`Events`] | nothing: they ask the loop |
 //! | pump | nothing: it connects the node, its links (`quorate-links`) and its entities; no I/O, no clock |
 //! | loop | nothing: it moves bytes and time, in a fixed order |
-//! | [`Secured`] | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
+//! | [`Secured`](spi::Secured) | nothing: it puts a stream transport inside Noise (feature `psk`) or mutual TLS (feature `tls`) if [`Security`] says so |
 #![cfg_attr(
     test,
     expect(
@@ -83,7 +83,6 @@ mod transport;
 mod watch;
 mod work;
 
-pub use adapter::Adapter;
 pub use allocating::{AllocationFailure, AsyncAllocationStrategy};
 pub use builder::{BIND_DEFAULT, ClusterBuilder, SecurityNotChosen};
 pub use clock::Clock;
@@ -103,10 +102,8 @@ pub use proved::{PeerCertificate, PeerKey, Proved};
 pub use psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
 pub use pump::policy::{Joiner, Manager};
 pub use quorate_core::shutdown::Phase;
-pub use quorate_links::{Bounds, Crowd, LinkLimits, Pending, Source};
+pub use quorate_links::{Bounds, LinkLimits};
 pub use region::{ASK_TIMEOUT_DEFAULT, Ask, AskFuture, EntityRef, Region};
-pub use runtime::Runtime;
-pub use secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
 pub use security::{HandshakeLimits, Method, Security};
 pub use shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure};
 pub use signals::{ShutdownSignal, shutdown_signal};
@@ -118,17 +115,29 @@ pub use store::{
     remove_coordinator_state, remove_remembered_entities,
 };
 pub use supervision::{Directive, EntityFailure, Supervision};
-pub use tcp::{Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf};
 #[cfg(feature = "dev-certs")]
 pub use tls::DevCa;
 #[cfg(feature = "tls")]
 pub use tls::{Credentials, Mtls, TlsError};
-pub use transport::{
-    Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
-    Unproved,
-};
 pub use watch::{Terminated, Watch};
 pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};
+
+/// What authors of adapters need, and nobody else: runtimes, transports, links, and how a node is started on them.
+pub mod spi {
+    pub use quorate_links::{Crowd, Pending, Source};
+
+    pub use crate::adapter::Adapter;
+    pub use crate::builder::{Entry, Starting, start_on};
+    pub use crate::runtime::Runtime;
+    pub use crate::secured::{Secured, SecuredListener, SecuredReader, SecuredWriter};
+    pub use crate::tcp::{
+        Connected, ReadHalf, Sockets, Tcp, TcpLinkReader, TcpLinkWriter, TcpPort, WriteHalf,
+    };
+    pub use crate::transport::{
+        Accepted, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
+        Unproved,
+    };
+}
 
 /// The core's types that the API speaks of.
 pub mod core {

@@ -16,7 +16,7 @@ use crate::tls::{self, TlsReader, TlsWriter};
 use crate::transport::{Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
 /// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport names as its
-/// [`crate::Adapter::Transport`].
+/// [`crate::spi::Adapter::Transport`].
 #[derive(Clone, Debug)]
 pub struct Secured<T> {
     inner: T,

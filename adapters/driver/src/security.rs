@@ -80,14 +80,14 @@ impl Security {
     }
 
     /// How old links may become: `links.max_link_age` of the node that is being started, for a transport that shares
-    /// connections between links. `None` for plaintext, and before [`Adapter::transport`](crate::Adapter::transport) is asked.
+    /// connections between links. `None` for plaintext, and before [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
     #[must_use]
     pub const fn max_link_age(&self) -> Option<Duration> {
         self.max_link_age
     }
 
     /// How many may shake hands at once, and for how long: settings of the node that is being started, for a transport that
-    /// shakes hands before there is a link. The defaults before [`Adapter::transport`](crate::Adapter::transport) is asked.
+    /// shakes hands before there is a link. The defaults before [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
     #[must_use]
     pub fn handshake_limits(&self) -> HandshakeLimits {
         self.handshakes.unwrap_or_default()

@@ -9,7 +9,7 @@
 //! let authority = std::fs::read("/etc/orders/etcd-ca.pem")?;
 //! let endpoints = ["https://etcd-1:2379", "https://etcd-2:2379", "https://etcd-3:2379"];
 //! let leases = EtcdLeases::new(&endpoints, Tls::trusting(&authority)?)?.user("orders", "secret");
-//! // Cluster::builder("orders").leases(Arc::new(leases))
+//! // quorate_tokio::builder("orders").leases(Arc::new(leases))
 //! # Ok(())
 //! # }
 //! ```

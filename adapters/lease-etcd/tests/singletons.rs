@@ -110,7 +110,9 @@ async fn pair(keeper: &Arc<Watched>, journal: &Shared) -> ([Cluster; 2], Singlet
             config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(5);
         };
         let security = Security::insecure_plaintext();
-        let builder = Cluster::builder("orders").bind("127.0.0.1:0").security(security);
+        let builder = quorate_tokio::builder("orders")
+            .bind("127.0.0.1:0")
+            .security(security);
         let cluster = builder
             .fast_profile()
             .config(change)

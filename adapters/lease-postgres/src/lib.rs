@@ -8,7 +8,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let authority = std::fs::read("/etc/orders/database-ca.pem")?;
 //! let leases = PostgresLeases::new("host=db.internal user=orders dbname=orders", Tls::trusting(&authority)?)?;
-//! // Cluster::builder("orders").leases(Arc::new(leases))
+//! // quorate_tokio::builder("orders").leases(Arc::new(leases))
 //! # Ok(())
 //! # }
 //! ```

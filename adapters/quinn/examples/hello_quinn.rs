@@ -23,7 +23,7 @@ impl Entity for Greeter {
 }
 
 async fn start(authority: &DevCa, seed: Option<&Cluster>) -> Result<Cluster, Box<dyn Error>> {
-    let node = Cluster::builder("hello")
+    let node = quorate_quinn::builder("hello")
         .bind("127.0.0.1:0")
         .security(Security::mtls(authority.mtls()?))
         .fast_profile() // the timings for one machine; leave it out on a network

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quinn::{Connection, SendStream, StreamId, VarInt};
-use quorate_driver::Datagrams;
+use quorate_driver::spi::Datagrams;
 use tokio::sync::{Notify, mpsc};
 
 /// Bytes of the stream's number.

@@ -7,7 +7,7 @@
 //! ```no_run
 //! # #[cfg(feature = "dev-certs")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use quorate_quinn::{Cluster, DevCa, Entity, EntityContext, Kind, Security};
+//! use quorate_quinn::{DevCa, Entity, EntityContext, Kind, Security};
 //!
 //! struct Greeter {
 //!     greeted: u64,
@@ -25,7 +25,7 @@
 //!
 //! # tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
 //! let authority = DevCa::new("example.cluster.internal")?;
-//! let cluster = Cluster::builder("example")
+//! let cluster = quorate_quinn::builder("example")
 //!     .bind("127.0.0.1:0")
 //!     .security(Security::mtls(authority.mtls()?))
 //!     .fast_profile() // the timings for one machine; leave it out on a network
@@ -56,7 +56,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `smol` | `QuinnSmol` and `SmolCluster`: the same on smol's global executor; tokio is linked, but not started |
+//! | `smol` | `QuinnSmol` and `smol_builder`: the same on smol's global executor; tokio is linked, but not started |
 //! | `dev-certs` | a certificate authority that lives as long as the program, for demonstrations and tests |
 #![forbid(unsafe_code)]
 
@@ -74,18 +74,26 @@ use std::io;
 pub use link::{QuicReader, QuicWriter};
 pub use links::QuicLinks;
 pub use port::QuicPort;
+use quorate_driver::spi::Adapter;
 pub use quorate_driver::*;
 pub use quorate_tokio::TokioRuntime;
 pub use runtime::QuicRuntime;
 #[cfg(feature = "smol")]
-pub use smol_adapter::{QuinnSmol, SmolCluster};
+pub use smol_adapter::{QuinnSmol, smol_builder};
 
 /// Tokio and QUIC: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]
 pub struct Quinn;
 
-/// A running node on tokio and QUIC. See [`quorate_driver::Cluster`].
-pub type Cluster = quorate_driver::Cluster<Quinn>;
+/// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+pub fn builder(name: impl Into<String>) -> ClusterBuilder {
+    ClusterBuilder::started_by(start, name.into())
+}
+
+/// Without a parameter: the node's loop and links are compiled with this crate, not with every program.
+fn start(builder: ClusterBuilder<Security>) -> spi::Starting {
+    spi::start_on::<Quinn>(builder)
+}
 
 impl Adapter for Quinn {
     type Runtime = TokioRuntime;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
-use quorate_driver::{Datagrams, LinkReader, LinkWriter, PeerCertificate, Proved, Read, Unproved};
+use quorate_driver::spi::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
+use quorate_driver::{PeerCertificate, Proved};
 
 use crate::datagrams::{Receiving, Sending};
 use crate::runtime::Timer;

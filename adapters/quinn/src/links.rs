@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
 use quorate_driver::core::Address;
-use quorate_driver::{HandshakeLimits, HandshakeStats, LinkKind, Mtls, Transport};
+use quorate_driver::spi::{HandshakeStats, LinkKind, Transport};
+use quorate_driver::{HandshakeLimits, Mtls};
 use quorate_tokio::TokioRuntime;
 
 use crate::door::Door;
@@ -291,7 +292,8 @@ impl<R> fmt::Debug for QuicLinks<R> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use quorate_driver::{DevCa, LinkReader, LinkWriter, Listener};
+    use quorate_driver::DevCa;
+    use quorate_driver::spi::{LinkReader, LinkWriter, Listener};
 
     use super::*;
     use crate::link::ACK_WAIT;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use quinn::{Connection, Endpoint, Incoming, RecvStream, SendStream, VarInt};
-use quorate_driver::{Accepted, Listener, Unproved};
+use quorate_driver::spi::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 
 use crate::datagrams::Receivers;

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_driver::Runtime;
+use quorate_driver::spi::Runtime;
 use quorate_tokio::TokioRuntime;
 
 /// A runtime that QUIC runs on.

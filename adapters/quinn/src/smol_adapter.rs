@@ -2,7 +2,8 @@
 
 use std::io;
 
-use quorate_driver::{Adapter, Security};
+use quorate_driver::spi::{Adapter, Starting, start_on};
+use quorate_driver::{ClusterBuilder, Security};
 use quorate_smol::{Smol, SmolRuntime};
 
 use crate::links::QuicLinks;
@@ -11,8 +12,14 @@ use crate::links::QuicLinks;
 #[derive(Clone, Copy, Debug)]
 pub struct QuinnSmol;
 
-/// A running node on smol and QUIC. See [`quorate_driver::Cluster`].
-pub type SmolCluster = quorate_driver::Cluster<QuinnSmol>;
+/// Describes a node on smol whose links are QUIC. See [`crate::builder`].
+pub fn smol_builder(name: impl Into<String>) -> ClusterBuilder {
+    ClusterBuilder::started_by(start, name.into())
+}
+
+fn start(builder: ClusterBuilder<Security>) -> Starting {
+    start_on::<QuinnSmol>(builder)
+}
 
 impl Adapter for QuinnSmol {
     type Runtime = SmolRuntime;

@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, over QUIC.
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
-use quorate_quinn::{Cluster, DevCa, Quinn, Security, StartError};
+use quorate_quinn::{DevCa, Quinn, Security, StartError};
 
 pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -32,7 +32,7 @@ fn nodes_of_two_authorities_do_not_meet() {
 #[test]
 fn quic_without_certificates_is_a_typed_error() {
     block_on(async {
-        let node = Cluster::builder("tests")
+        let node = quorate_quinn::builder("tests")
             .bind("127.0.0.1:0")
             .security(Security::insecure_plaintext());
         let refused = node.start().await;

@@ -3,9 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use quorate_driver::Cluster;
+use quorate_driver::{Cluster, ClusterBuilder};
 use quorate_quinn::core::Address;
-use quorate_quinn::{Adapter, DevCa, LinkStats, QuicLinks, Quinn, Security, TokioRuntime};
+use quorate_quinn::spi::Adapter;
+use quorate_quinn::{DevCa, LinkStats, QuicLinks, Quinn, Security, TokioRuntime};
 
 /// A node whose connections take no datagrams.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,8 @@ impl Adapter for WithoutDatagrams {
     }
 }
 
-async fn node<A: Adapter>(authority: &DevCa, seed: Option<&Address>) -> Cluster<A> {
-    let builder = Cluster::<A>::builder("datagrams")
+async fn node<A: Adapter>(authority: &DevCa, seed: Option<&Address>) -> Cluster {
+    let builder = ClusterBuilder::on::<A>("datagrams")
         .bind("127.0.0.1:0")
         .security(Security::mtls(authority.mtls().unwrap()))
         .fast_profile()
@@ -51,7 +52,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// What a node has counted once it has sent enough heartbeats and answers on links that are open, however long those took.
-async fn after_heartbeats<A: Adapter>(node: &Cluster<A>) -> LinkStats {
+async fn after_heartbeats(node: &Cluster) -> LinkStats {
     within(async {
         loop {
             let stats = node.stats().await.unwrap();

@@ -3,7 +3,7 @@
 //! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
 //!
 //! ```no_run
-//! use quorate_smol::{Cluster, Entity, EntityContext, Kind, Security};
+//! use quorate_smol::{Entity, EntityContext, Kind, Security};
 //!
 //! struct Greeter {
 //!     greeted: u64,
@@ -21,7 +21,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! smol::block_on(async {
-//!     let cluster = Cluster::builder("example")
+//!     let cluster = quorate_smol::builder("example")
 //!         .bind("127.0.0.1:0")
 //!         .security(Security::insecure_plaintext())
 //!         .fast_profile() // the timings for one machine; leave it out on a network
@@ -60,6 +60,7 @@ mod tcp;
 
 use std::io;
 
+use quorate_driver::spi::{Adapter, Secured, Tcp};
 pub use quorate_driver::*;
 pub use runtime::SmolRuntime;
 pub use tcp::{SmolReadHalf, SmolSockets, SmolWriteHalf};
@@ -68,8 +69,15 @@ pub use tcp::{SmolReadHalf, SmolSockets, SmolWriteHalf};
 #[derive(Clone, Copy, Debug)]
 pub struct Smol;
 
-/// A running node on smol. See [`quorate_driver::Cluster`].
-pub type Cluster = quorate_driver::Cluster<Smol>;
+/// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+pub fn builder(name: impl Into<String>) -> ClusterBuilder {
+    ClusterBuilder::started_by(start, name.into())
+}
+
+/// Without a parameter: the node's loop and links are compiled with this crate, not with every program.
+fn start(builder: ClusterBuilder<Security>) -> spi::Starting {
+    spi::start_on::<Smol>(builder)
+}
 
 impl Adapter for Smol {
     type Runtime = SmolRuntime;

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use quorate_driver::{Connected, ReadHalf, Sockets, WriteHalf};
+use quorate_driver::spi::{Connected, ReadHalf, Sockets, WriteHalf};
 use smol::io::{AsyncRead, AsyncWrite};
 use smol::net::{TcpListener, TcpStream};
 

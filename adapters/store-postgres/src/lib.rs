@@ -6,7 +6,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let authority = std::fs::read("/etc/orders/database-ca.pem")?;
 //! let store = Postgres::new("host=db.internal user=orders password=secret dbname=orders", "node-1", Tls::trusting(&authority)?)?;
-//! // Cluster::builder("orders").store(store)
+//! // quorate_tokio::builder("orders").store(store)
 //! # Ok(())
 //! # }
 //! ```

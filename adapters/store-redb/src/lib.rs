@@ -5,7 +5,7 @@
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let store = Redb::open("/var/lib/orders/node.redb")?;
-//! // Cluster::builder("orders").store(store)
+//! // quorate_tokio::builder("orders").store(store)
 //! # Ok(())
 //! # }
 //! ```

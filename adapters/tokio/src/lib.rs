@@ -3,7 +3,7 @@
 //! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
 //!
 //! ```
-//! use quorate_tokio::{Cluster, Entity, EntityContext, Kind, Security};
+//! use quorate_tokio::{Entity, EntityContext, Kind, Security};
 //!
 //! struct Greeter {
 //!     greeted: u64,
@@ -21,7 +21,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
-//! let cluster = Cluster::builder("example")
+//! let cluster = quorate_tokio::builder("example")
 //!     .bind("127.0.0.1:0")
 //!     .security(Security::insecure_plaintext())
 //!     .fast_profile() // the timings for one machine; leave it out on a network
@@ -58,6 +58,7 @@ mod tcp;
 
 use std::io;
 
+use quorate_driver::spi::{Adapter, Secured, Tcp};
 pub use quorate_driver::*;
 pub use runtime::TokioRuntime;
 pub use tcp::{TokioReadHalf, TokioSockets, TokioWriteHalf};
@@ -66,8 +67,15 @@ pub use tcp::{TokioReadHalf, TokioSockets, TokioWriteHalf};
 #[derive(Clone, Copy, Debug)]
 pub struct Tokio;
 
-/// A running node on tokio. See [`quorate_driver::Cluster`].
-pub type Cluster = quorate_driver::Cluster<Tokio>;
+/// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+pub fn builder(name: impl Into<String>) -> ClusterBuilder {
+    ClusterBuilder::started_by(start, name.into())
+}
+
+/// Without a parameter: the node's loop and links are compiled with this crate, not with every program.
+fn start(builder: ClusterBuilder<Security>) -> spi::Starting {
+    spi::start_on::<Tokio>(builder)
+}
 
 impl Adapter for Tokio {
     type Runtime = TokioRuntime;

@@ -154,8 +154,8 @@ impl OwnType for Maximum {
     }
 }
 
-fn builder() -> quorate_tokio::ClusterBuilder<quorate_tokio::Tokio, Security> {
-    Cluster::builder("own")
+fn builder() -> quorate_tokio::ClusterBuilder<Security> {
+    quorate_tokio::builder("own")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()

@@ -15,10 +15,9 @@ use quorate_tokio::core::{
 };
 use quorate_tokio::{
     Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Kind, Security, StartError, Termination,
-    Tokio,
 };
 
-type Builder = ClusterBuilder<Tokio, Security>;
+type Builder = ClusterBuilder<Security>;
 
 static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
 

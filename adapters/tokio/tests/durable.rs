@@ -45,7 +45,7 @@ async fn node(seed: Option<&Cluster>, stalls: &Arc<AtomicU64>, change: fn(&mut C
         inner: MemoryStore::new(),
         stalls: Arc::clone(stalls),
     };
-    let node = Cluster::builder("durable")
+    let node = quorate_tokio::builder("durable")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{Counter, all_up, node, within};
-use quorate_tokio::{AskError, Cluster, Kind, LinkKind, Region};
+use quorate_tokio::spi::LinkKind;
+use quorate_tokio::{AskError, Cluster, Kind, Region};
 
 const ASKS: u64 = 1_710;
 

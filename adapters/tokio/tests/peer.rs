@@ -40,7 +40,7 @@ fn python() -> bool {
 }
 
 async fn node(seed: Option<&Cluster>) -> Cluster {
-    let builder = Cluster::builder(NAME).bind("127.0.0.1:0").fast_profile();
+    let builder = quorate_tokio::builder(NAME).bind("127.0.0.1:0").fast_profile();
     let cluster = builder
         .security(Security::insecure_plaintext())
         .start()

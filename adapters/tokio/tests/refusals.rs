@@ -11,14 +11,14 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer, encode_hello,
 };
 use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent};
-use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, LinkStats, Security, Tokio};
+use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, LinkStats, Security};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Short enough to wait for, long enough for honest nodes on a busy machine.
 const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 
-fn impatient() -> ClusterBuilder<Tokio, Security> {
+fn impatient() -> ClusterBuilder<Security> {
     node().link_limits(|limits| limits.handshake_timeout = HANDSHAKE_LIMIT)
 }
 

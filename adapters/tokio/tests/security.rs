@@ -12,7 +12,7 @@ const NAME: &str = "tests.cluster.internal";
 const KEY: &str = "the-key-that-nobody-may-ever-read";
 const OTHER: &str = "the-other-key-nobody-may-ever-read";
 
-fn secured(security: Security) -> quorate_tokio::ClusterBuilder<quorate_tokio::Tokio, Security> {
+fn secured(security: Security) -> quorate_tokio::ClusterBuilder<Security> {
     node_of("secrets").security(security)
 }
 

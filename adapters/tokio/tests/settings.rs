@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quorate_tokio::Cluster;
 use quorate_tokio::core::{AppVersion, Config, DetectorImplementation, DownAllWhenUnstable, IndirectRule};
 
 fn change(config: &mut Config) {
@@ -14,5 +13,5 @@ fn change(config: &mut Config) {
 
 #[test]
 fn settings_of_the_cores_own_types_are_set_through_this_adapter() {
-    drop(Cluster::builder("settings").config(change));
+    drop(quorate_tokio::builder("settings").config(change));
 }

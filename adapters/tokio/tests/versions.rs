@@ -12,8 +12,10 @@ use quorate_core::message::DetectorMsg;
 use quorate_core::wire::handshake::{FEATURES, HandshakeDecoded, decode_hello, encode_hello};
 use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES};
 use quorate_driver::core::{Address, Config, Status};
-use quorate_driver::{Accepted, Adapter, Cluster, LinkKind, LinkWriter, Listener, Security, Transport};
-use quorate_tokio::{Tcp, TcpPort, TokioReadHalf, TokioRuntime, TokioSockets, TokioWriteHalf};
+use quorate_driver::spi::{Accepted, Adapter, LinkKind, LinkWriter, Listener, Transport};
+use quorate_driver::{Cluster, ClusterBuilder, Security};
+use quorate_tokio::spi::{Tcp, TcpPort};
+use quorate_tokio::{TokioReadHalf, TokioRuntime, TokioSockets, TokioWriteHalf};
 
 /// What a node says about itself that is of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +54,8 @@ struct Port<const V: usize>(TcpPort<TokioSockets>);
 
 struct Writer<const V: usize>(TcpLinkWriter);
 
-type TcpLinkReader = quorate_tokio::TcpLinkReader<TokioReadHalf>;
-type TcpLinkWriter = quorate_tokio::TcpLinkWriter<TokioWriteHalf>;
+type TcpLinkReader = quorate_tokio::spi::TcpLinkReader<TokioReadHalf>;
+type TcpLinkWriter = quorate_tokio::spi::TcpLinkWriter<TokioWriteHalf>;
 
 impl<const V: usize> Transport for Links<V> {
     type Listener = Port<V>;
@@ -211,8 +213,8 @@ adapter!(OfThePrevious, 0);
 adapter!(OfTheNext, 1);
 adapter!(OfAFar, 2);
 
-async fn started<A: Adapter>(seed: Option<&Address>) -> Cluster<A> {
-    let node = Cluster::<A>::builder("tests")
+async fn started<A: Adapter>(seed: Option<&Address>) -> Cluster {
+    let node = ClusterBuilder::on::<A>("tests")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()
@@ -225,7 +227,7 @@ async fn started<A: Adapter>(seed: Option<&Address>) -> Cluster<A> {
     node
 }
 
-async fn all_up<A: Adapter>(node: &Cluster<A>, count: usize) {
+async fn all_up(node: &Cluster, count: usize) {
     let mut events = node.events();
     within(async {
         loop {

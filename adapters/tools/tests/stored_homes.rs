@@ -46,7 +46,7 @@ async fn stored_homes_are_removed_from_a_database_whose_node_is_not_there() {
 async fn homes_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
     let security = Security::insecure_plaintext();
     let start = async || {
-        let node = Cluster::builder("removal")
+        let node = quorate_tokio::builder("removal")
             .bind("127.0.0.1:0")
             .security(security.clone())
             .fast_profile()
@@ -176,7 +176,7 @@ async fn in_purses(node: &Cluster, more: u64) -> [u64; 2] {
 /// while no node lives, and afterwards the kind serves and remembers again. What entities have stored is not touched.
 async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
     let start = async || {
-        let node = Cluster::builder("removal")
+        let node = quorate_tokio::builder("removal")
             .bind("127.0.0.1:0")
             .security(Security::insecure_plaintext())
             .fast_profile()
@@ -315,7 +315,7 @@ async fn remove_homes(arguments: &[&str]) -> Result<String, String> {
 /// another kind run on, and the kind remembers again.
 async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S, String>, place: &[&str]) {
     let start = async || {
-        let node = Cluster::builder("removal")
+        let node = quorate_tokio::builder("removal")
             .bind("127.0.0.1:0")
             .security(Security::insecure_plaintext())
             .fast_profile()

@@ -73,7 +73,7 @@ pub fn are_up(host: &Host, count: usize) -> bool {
 
 /// A node on tokio that hosts greeters, as soon as it is Up. Without a seed it forms the cluster.
 pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Greeters), Failure> {
-    let builder = Cluster::builder(CLUSTER).bind(bind).fast_profile();
+    let builder = quorate_tokio::builder(CLUSTER).bind(bind).fast_profile();
     let node = builder.security(Security::insecure_plaintext()).start().await?;
     let seed = seed.unwrap_or_else(|| node.address().address().clone());
     node.join([seed]).await?;

@@ -89,7 +89,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
 }
 
 async fn run(options: Options) -> ExitCode {
-    let mut builder = Cluster::builder(options.cluster).bind(options.bind);
+    let mut builder = quorate_tokio::builder(options.cluster).bind(options.bind);
     if options.fast {
         builder = builder.fast_profile();
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender};
 use quorate_driver::core::{AskFailure, EntityId, ShardId};
-use quorate_driver::{AskError, Region, Runtime};
+use quorate_driver::spi::Runtime;
+use quorate_driver::{AskError, Region};
 
 use super::kind::{Question, SHARDS, Told};
 use crate::files::Found;

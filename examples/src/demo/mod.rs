@@ -19,7 +19,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures_lite::future;
-use quorate_driver::{Adapter, Security};
+use quorate_driver::Security;
+use quorate_driver::spi::Adapter;
 
 use self::failure::Failure;
 use self::nodes::Nodes;
@@ -129,7 +130,7 @@ async fn run<A: Adapter>(
     reader.count().await?;
     let cluster_took = counting.elapsed();
     let members = reader.settle().await?;
-    let mut report = report(options, &reader, formed, members);
+    let mut report = report::<A>(options, &reader, formed, members);
     report.cluster_took = cluster_took;
     let Reader {
         mut screen,

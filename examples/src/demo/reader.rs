@@ -9,7 +9,8 @@ use quorate_core::membership::events::diff;
 use quorate_driver::core::{
     DowningEvent, Event, MembershipChange, MembershipEvent, Status, UniqueAddress, View,
 };
-use quorate_driver::{Adapter, AskError, Cluster, ClusterEvent, Events, Runtime, Security};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{AskError, Cluster, ClusterBuilder, ClusterEvent, Events, Security};
 
 use super::asks::{self, Answer, Asks, Job};
 use super::failure::Failure;
@@ -76,7 +77,7 @@ pub(crate) struct Reader<A: Adapter> {
     pub(crate) tally: Tally,
     pub(crate) asks: Asks<A::Runtime>,
     runtime: A::Runtime,
-    cluster: Cluster<A>,
+    cluster: Cluster,
     events: Events,
     view: Arc<View>,
     kill: Kill,
@@ -94,7 +95,7 @@ impl<A: Adapter> Reader<A> {
         scene: Scene,
     ) -> Result<Self, Failure> {
         let Scene { nodes, files, screen } = scene;
-        let cluster = Cluster::<A>::builder(name)
+        let cluster = ClusterBuilder::on::<A>(name)
             .bind("127.0.0.1:0")
             .role(READER)
             .security(security)

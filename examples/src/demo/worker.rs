@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_lock::Semaphore;
-use quorate_driver::{Cluster, ClusterError, Entity, EntityContext, Security, StartError};
+use quorate_driver::{Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, Security, StartError};
 
 use super::kind::{self, Content, Question, Told};
 use super::options::NodeOptions;
@@ -42,7 +42,7 @@ pub(crate) fn run<H: Host>(options: NodeOptions) -> ExitCode {
 }
 
 async fn host<H: Host>(options: NodeOptions, security: Security) -> Result<(), StartError> {
-    let cluster = Cluster::<H::Adapter>::builder(options.cluster)
+    let cluster = ClusterBuilder::on::<H::Adapter>(options.cluster)
         .bind("127.0.0.1:0")
         .role(kind::WORKER)
         .security(security)
@@ -68,7 +68,7 @@ async fn host<H: Host>(options: NodeOptions, security: Security) -> Result<(), S
     Ok(())
 }
 
-fn announce<A>(cluster: &Cluster<A>) -> std::io::Result<()> {
+fn announce(cluster: &Cluster) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{READY}{}", cluster.address().address())?;
     out.flush()

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
-use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{cluster, within};
@@ -53,7 +54,7 @@ impl Entity for Asker {
     }
 }
 
-async fn askers<A: Adapter>(node: &Cluster<A>) -> Region<Order, Found> {
+async fn askers(node: &Cluster) -> Region<Order, Found> {
     let kind = Kind::new("asker").shards(8);
     node.register(kind, |_| Asker).await.expect("it is registered")
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, Daemon, DaemonContext, Daemons, DaemonsError, DaemonsState, Runtime,
-    Security,
+    Cluster, ClusterError, Daemon, DaemonContext, Daemons, DaemonsError, DaemonsState, Security,
 };
 
 use quorate_conformance::support::{
@@ -105,7 +105,7 @@ impl<R: Runtime> Daemon for Worker<R> {
     }
 }
 
-async fn start<A: Adapter>(node: &Cluster<A>, book: &Book) -> Daemons {
+async fn start<A: Adapter>(node: &Cluster, book: &Book) -> Daemons {
     let (book, users) = (book.clone(), runtime::<A>());
     let make = move |_| Worker {
         book: book.clone(),
@@ -142,12 +142,12 @@ pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: A
     let seed = witnesses[0].address().address().clone();
     let mut hosts = Vec::new();
     for _ in 0..3 {
-        hosts.push(joined_as(node::<A>(security).config(quickly).role("hosts"), &seed).await);
+        hosts.push(joined_as::<A>(node::<A>(security).config(quickly).role("hosts"), &seed).await);
     }
     let mut handles = Vec::new();
     for host in &hosts {
-        all_up(host, 6).await;
-        handles.push(start(host, &book).await);
+        all_up::<A>(host, 6).await;
+        handles.push(start::<A>(host, &book).await);
     }
     let nameless = witnesses[2].daemons("").role("hosts").proxy().await;
     assert!(matches!(nameless, Err(ClusterError::Refused(_))), "no name");
@@ -174,8 +174,8 @@ pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: A
     book.check();
 
     // The next one dies while it changes the number.
-    let newcomer = joined_as(node::<A>(security).config(quickly).role("hosts"), &seed).await;
-    let _handle = start(&newcomer, &book).await;
+    let newcomer = joined_as::<A>(node::<A>(security).config(quickly).role("hosts"), &seed).await;
+    let _handle = start::<A>(&newcomer, &book).await;
     let dying = hosts.remove(0);
     let change = rescale::<A>(&outside, 3);
     let death = async {
@@ -186,7 +186,7 @@ pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: A
     eventually::<A>("three run", async || book.has(3, 1)).await;
     book.check();
     let _ = hosts.remove(0).leave().await.expect("it leaves");
-    until(&newcomer, "it is gone", |view| view.members().len() == 4).await;
+    until::<A>(&newcomer, "it is gone", |view| view.members().len() == 4).await;
     eventually::<A>("three run on the newcomer", async || book.has(3, 1)).await;
     book.check();
     let state = within::<A, _>("an answer", outside.state())

@@ -2,7 +2,8 @@
 
 use quorate_conformance::support::{all_up, cluster, within};
 use quorate_driver::data::{Read, ValueChange, Write};
-use quorate_driver::{Adapter, Cluster, Security, Termination};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, Security, Termination};
 
 /// Counters and sets that all nodes change, on all of them; and on those that are left when one ends without a word.
 pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(security: &Security) {
@@ -28,7 +29,7 @@ pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(
         }
     })
     .await;
-    let tags = |node: &Cluster<A>| node.data().set::<String>("tags");
+    let tags = |node: &Cluster| node.data().set::<String>("tags");
     for tag in ["kept", "removed"] {
         let added = tags(&nodes[0]).add(&tag.to_owned(), Write::All).await;
         added.expect("all have it");
@@ -48,7 +49,7 @@ pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(
         .await
         .expect("two of three are a majority");
     for node in &nodes {
-        all_up(node, 2).await;
+        all_up::<A>(node, 2).await;
     }
     let likes = nodes[1].data().counter("likes");
     likes.increment(1, Write::All).await.expect("both have it");

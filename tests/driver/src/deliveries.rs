@@ -10,9 +10,9 @@ use quorate_core::config::Config;
 use quorate_driver::delivery::{
     Consumer, ConsumerSettings, Delivery, Parcel, Producer, Receipt, ToEntitiesSettings,
 };
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, EntityContext, Kind, Region, Runtime, Security, SharedMemoryStore,
-    WorkQueue,
+    Cluster, ClusterError, EntityContext, Kind, Region, Security, SharedMemoryStore, WorkQueue,
 };
 
 use quorate_conformance::support::{
@@ -56,7 +56,7 @@ impl Consumer for Clerk {
     }
 }
 
-async fn clerks<A: Adapter>(node: &Cluster<A>, seen: &Seen) -> Parcels<u64> {
+async fn clerks(node: &Cluster, seen: &Seen) -> Parcels<u64> {
     let seen = seen.clone();
     let make = move |_: EntityContext| Clerk { seen: seen.clone() };
     let kind = Kind::new("clerk").shards(16);
@@ -220,7 +220,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     let may_confirm = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let store = SharedMemoryStore::new();
     let builder = || node::<A>(security).store(store.node());
-    let hosting = first(builder().role("clerks")).await;
+    let hosting = first::<A>(builder().role("clerks")).await;
     let seed = hosting.address().address().clone();
     let kind = || {
         Kind::<Parcel<u64>, Receipt>::new("hesitant")
@@ -240,7 +240,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     registered.expect("it is registered");
     let mut producers = Vec::new();
     for life in 0..2_u64 {
-        let sender = joined_as(builder(), &seed).await;
+        let sender = joined_as::<A>(builder(), &seed).await;
         let region = sender.register_proxy(kind()).await.expect("it is registered");
         let producer = region.producer("ledger").settings(quick()).durable();
         let producer = producer.start().await.expect("it starts");
@@ -376,7 +376,7 @@ pub async fn a_durable_work_queue_outlives_who_holds_it<A: Adapter>(security: &S
     let seen = Seen::default();
     let quickly = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
     let builder = || node::<A>(security).config(quickly).store(store.node());
-    let mut nodes = quorate_conformance::support::cluster_of(3, builder).await;
+    let mut nodes = quorate_conformance::support::cluster_of::<A>(3, builder).await;
     let mut queues = Vec::new();
     for node in &nodes {
         let queue = node.work_queue("jobs").durable().start::<u64>().await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::durable::{Decision, DurabilityError, DurableFailure, EventSourced, Recovery, Versioned};
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, AskError, Cluster, ClusterError, EntityContext, Kind, MemoryStore, Region, Security,
-    SharedMemoryStore,
+    AskError, Cluster, ClusterError, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,10 +76,7 @@ impl EventSourced for Counter {
     }
 }
 
-async fn host<A: Adapter>(
-    node: &Cluster<A>,
-    kind: Kind<Command, Answer>,
-) -> Result<Region<Command, Answer>, ClusterError> {
+async fn host(node: &Cluster, kind: Kind<Command, Answer>) -> Result<Region<Command, Answer>, ClusterError> {
     node.register_event_sourced(kind.shards(16), |_| Counter { recovered: 0 })
         .await
 }
@@ -108,14 +105,14 @@ pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A
     let logs = SharedMemoryStore::new();
     let quick = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
     let builder = || node::<A>(security).config(quick).store(logs.node());
-    let mut nodes = vec![first(builder()).await];
+    let mut nodes = vec![first::<A>(builder()).await];
     let seed = nodes[0].address().address().clone();
     for _ in 0..2 {
-        nodes.push(joined_as(builder(), &seed).await);
+        nodes.push(joined_as::<A>(builder(), &seed).await);
     }
     let mut regions = Vec::new();
     for node in &nodes {
-        all_up(node, 3).await;
+        all_up::<A>(node, 3).await;
         regions.push(host(node, Kind::new("counter")).await.expect("it is registered"));
     }
     let mut last = 0;
@@ -133,7 +130,7 @@ pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A
     count(&regions[1]).await;
     nodes[2].stop().await;
     count(&regions[0]).await;
-    let newcomer = joined_as(builder(), &seed).await;
+    let newcomer = joined_as::<A>(builder(), &seed).await;
     let region = host(&newcomer, Kind::new("counter")).await;
     count(&region.expect("it is registered")).await;
     nodes[1].leave().await.expect("it may leave");
@@ -169,16 +166,16 @@ pub async fn durable_entities_are_found_on_the_stores_of_the_nodes_after_all_wer
         last += COMMANDS;
     };
     for life in 0..3 {
-        let mut nodes = vec![first(builder().store(stores[life % 3].clone())).await];
+        let mut nodes = vec![first::<A>(builder().store(stores[life % 3].clone())).await];
         let seed = nodes[0].address().address().clone();
         for other in 1..3 {
             let store = stores[(life + other) % 3].clone();
-            nodes.push(joined_as(builder().store(store), &seed).await);
+            nodes.push(joined_as::<A>(builder().store(store), &seed).await);
         }
-        nodes.push(joined_as(builder(), &seed).await);
+        nodes.push(joined_as::<A>(builder(), &seed).await);
         let mut regions = Vec::new();
         for node in &nodes {
-            all_up(node, 4).await;
+            all_up::<A>(node, 4).await;
             regions.push(host(node, Kind::new("counter")).await.expect("it is registered"));
         }
         count(&regions[life % 4]).await;
@@ -198,14 +195,14 @@ pub async fn durable_entities_are_found_on_the_stores_of_the_nodes_after_all_wer
 pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A: Adapter>(
     security: &Security,
 ) {
-    let without = first::<A>(node(security)).await;
+    let without = first::<A>(node::<A>(security)).await;
     let refused = host(&without, Kind::new("counter")).await.map(drop);
     assert_eq!(refused, Err(ClusterError::Durability(DurabilityError::NoStore)));
     without.leave().await.expect("it may leave");
 
     let store = MemoryStore::new();
     let builder = || node::<A>(security).store(store.clone()).role("counters");
-    let only = first(builder()).await;
+    let only = first::<A>(builder()).await;
     let kind = || Kind::new("counter").shards(16).role("counters");
     let refused = host(&only, kind()).await.map(drop);
     assert_eq!(
@@ -218,15 +215,15 @@ pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A:
     assert_eq!(ask::<A>(&region, 1, 1).await, (1, 1, 0));
     let seed = only.address().address().clone();
     // One that cannot host the kind is no danger.
-    let proxy = joined_as(node::<A>(security), &seed).await;
+    let proxy = joined_as::<A>(node::<A>(security), &seed).await;
     let far = proxy.register_proxy(kind()).await.expect("it may be reached");
     assert_eq!(ask::<A>(&far, 1, 2).await, (2, 2, 0));
-    let other = joined_as(
+    let other = joined_as::<A>(
         node::<A>(security).store(MemoryStore::new()).role("counters"),
         &seed,
     )
     .await;
-    all_up(&only, 3).await;
+    all_up::<A>(&only, 3).await;
     // One that has not begun yet: those that run know that they are where their log is, until their shard moves.
     let fresh = region.entity("fresh").ask(&Command::Read);
     let answer = within::<A, _>("an answer", fresh.into_future()).await;

@@ -4,8 +4,9 @@ use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::ids::{EntityId, KindId};
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, Security, TellError,
+    Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, Security, TellError,
 };
 
 use quorate_conformance::support::{cluster, eventually, within};
@@ -55,7 +56,7 @@ fn carts() -> Kind<u64, (String, u32, Vec<u64>)> {
 }
 
 async fn host<A: Adapter>(
-    node: &Cluster<A>,
+    node: &Cluster,
     kind: Kind<u64, (String, u32, Vec<u64>)>,
 ) -> Result<Carts, ClusterError> {
     let registered = node.register(kind, |_| Cart { items: Vec::new() });
@@ -66,10 +67,10 @@ async fn host<A: Adapter>(
 pub async fn envelopes_find_their_entities<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let open = |scan: Scan| Some((scan.cart?, scan.item));
-    let region = host(&nodes[0], carts().extract(open))
+    let region = host::<A>(&nodes[0], carts().extract(open))
         .await
         .expect("it is registered");
-    let plain = host(&nodes[1], carts()).await.expect("it is registered");
+    let plain = host::<A>(&nodes[1], carts()).await.expect("it is registered");
     let scan = |cart: &str, item| Scan {
         cart: Some(cart.to_owned()),
         item,
@@ -114,15 +115,17 @@ pub async fn envelopes_find_their_entities<A: Adapter>(security: &Security) {
 /// A function of the user's own places entities the same on every node; another one of this kind is refused by its name.
 pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
-    let first = host(&nodes[0], carts()).await.expect("it is registered");
+    let first = host::<A>(&nodes[0], carts()).await.expect("it is registered");
     let other = carts().extractor(ShardExtractor::custom("other", |_, _| 0));
-    let refused = host(&nodes[1], other).await.expect_err("the cluster has another");
+    let refused = host::<A>(&nodes[1], other)
+        .await
+        .expect_err("the cluster has another");
     let text = refused.to_string();
     assert!(
         text.contains("custom:last-digit") && text.contains("custom:other"),
         "{text}"
     );
-    let second = host(&nodes[1], carts()).await.expect("now it is the same");
+    let second = host::<A>(&nodes[1], carts()).await.expect("now it is the same");
     for region in [first, second] {
         for (id, shard) in [("x0", 0), ("x7", 7), ("9", 9)] {
             let asked = region.entity(id).ask(&0);
@@ -138,7 +141,7 @@ pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Secur
         _ => 5,
     });
     let kind = Kind::<u64, (String, u32, Vec<u64>)>::new("panics").extractor(bad);
-    let region = host(&nodes[0], kind).await.expect("it is registered");
+    let region = host::<A>(&nodes[0], kind).await.expect("it is registered");
     for (id, shard) in [("bad", 0), ("good", 5)] {
         let asked = region.entity(id).ask(&0);
         let (_, found, _) = within::<A, _>("an answer", asked.into_future())
@@ -148,6 +151,8 @@ pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Secur
     }
     let long = carts().extractor(ShardExtractor::custom(&"l".repeat(58), |_, _| 0));
     let bad = CommandError::Sharding(ShardingCommandError::BadExtractorName);
-    let refused = host(&nodes[0], long).await.expect_err("its name is too long");
+    let refused = host::<A>(&nodes[0], long)
+        .await
+        .expect_err("its name is too long");
     assert!(matches!(refused, ClusterError::Refused(error) if error == bad));
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use futures_lite::future::zip;
 use quorate_core::sharding::errors::AskFailure;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, AskError, Cluster, Directive, Entity, EntityContext, EntityFailure, EntityRef, Kind, Region,
+    AskError, Cluster, Directive, Entity, EntityContext, EntityFailure, EntityRef, Kind, Region,
     ReplyLaterError, ReplyTo, Security, Supervision, TimerError,
 };
 use serde::{Deserialize, Serialize};
@@ -127,10 +128,7 @@ impl Entity for Other {
 }
 
 /// A kind whose incarnations are counted.
-async fn counters<A: Adapter>(
-    node: &Cluster<A>,
-    supervision: Supervision,
-) -> (Region<Order, u32>, Arc<AtomicU32>) {
+async fn counters(node: &Cluster, supervision: Supervision) -> (Region<Order, u32>, Arc<AtomicU32>) {
     let made = Arc::new(AtomicU32::new(0));
     let incarnations = Arc::clone(&made);
     let kind = Kind::new("counter").shards(1).supervision(supervision);
@@ -231,11 +229,11 @@ pub async fn an_entity_has_timers_and_notices_when_no_message_comes<A: Adapter>(
         (Ok(0), Ok(0)),
         "its timers went with it"
     );
-    from_outside_of_its_handlers(&nodes[0]).await;
+    from_outside_of_its_handlers::<A>(&nodes[0]).await;
 }
 
 /// Whoever has its context may start its timers, while it waits for a message as well: then no message wakes it.
-async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster<A>) {
+async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster) {
     let contexts = Arc::new(Mutex::new(Vec::new()));
     let made = Arc::clone(&contexts);
     let kind = Kind::new("outside").shards(1);

@@ -6,7 +6,8 @@ use quorate_core::config::DowningStrategy;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_driver::core::{Pattern, RememberStore};
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, EntityContext, Kind, MemoryStore, Region, Security};
 
 use quorate_conformance::support::{LOOK_AGAIN, cluster_of, node, sleep, until, within};
 
@@ -26,7 +27,7 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
     ];
     for (homes, remembered) in ways {
         let mut nodes = cluster_of::<A>(NODES, || {
-            let stored = node(security).store(MemoryStore::new());
+            let stored = node::<A>(security).store(MemoryStore::new());
             stored.config(|config| {
                 config.journal.voters = NODES;
                 config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
@@ -39,7 +40,7 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
         let mut regions = Vec::new();
         for node in &nodes {
             let kind = Kind::new("cart").shards(SHARDS).store_mode(homes);
-            regions.push(host(node, kind.remember_entities(remembered)).await);
+            regions.push(host::<A>(node, kind.remember_entities(remembered)).await);
         }
         let mut before = Vec::new();
         for shard in 0..BEFORE {
@@ -51,7 +52,7 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
         let is_dead = dead.address().clone();
         dead.stop().await;
         for node in &nodes {
-            until(node, "the dead one is missed", |view| {
+            until::<A>(node, "the dead one is missed", |view| {
                 !view.is_reachable(&is_dead)
             })
             .await;
@@ -71,7 +72,7 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
                 assert_eq!(now, *home, "{homes}: shard {shard}");
             }
         }
-        let is_member = |node: &Cluster<A>| node.view().member(&is_dead).is_some();
+        let is_member = |node: &Cluster| node.view().member(&is_dead).is_some();
         assert!(nodes.iter().all(is_member), "nobody has removed it");
         for node in nodes {
             node.stop().await;
@@ -79,7 +80,7 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
     }
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<(), String>) -> Region<(), String> {
+async fn host<A: Adapter>(node: &Cluster, kind: Kind<(), String>) -> Region<(), String> {
     let me = node.address().to_string();
     let handle = move |_: EntityContext, (): ()| {
         let me = me.clone();

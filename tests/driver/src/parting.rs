@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{cluster, eventually, within};
@@ -55,7 +56,7 @@ impl Entity for Case {
     }
 }
 
-async fn boxes<A: Adapter>(node: &Cluster<A>, log: &Arc<Mutex<Vec<String>>>) -> Region<Order, ()> {
+async fn boxes<A: Adapter>(node: &Cluster, log: &Arc<Mutex<Vec<String>>>) -> Region<Order, ()> {
     let log = Arc::clone(log);
     let kind = Kind::new("box").shards(8).stop_message(&Order::Close(1));
     let made = node.register(kind, move |_| Case {
@@ -71,7 +72,10 @@ async fn boxes<A: Adapter>(node: &Cluster<A>, log: &Arc<Mutex<Vec<String>>>) -> 
 pub async fn entities_handle_the_stop_message_of_their_kind_last<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let log = Arc::new(Mutex::new(Vec::new()));
-    let regions = [boxes(&nodes[0], &log).await, boxes(&nodes[1], &log).await];
+    let regions = [
+        boxes::<A>(&nodes[0], &log).await,
+        boxes::<A>(&nodes[1], &log).await,
+    ];
     let read = |id: &str| {
         let log = log.lock().unwrap_or_else(PoisonError::into_inner);
         let of_it = log.iter().filter_map(|line| line.strip_prefix(id));

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_core::sharding::passivation::{LimitSettings, PassivationSettings, Replacement};
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{both, cluster, eventually, within};
@@ -150,11 +151,7 @@ impl Entity for Counter {
     }
 }
 
-async fn counters<A: Adapter>(
-    node: &Cluster<A>,
-    name: &str,
-    passivation: PassivationSettings,
-) -> Region<(), u32> {
+async fn counters(node: &Cluster, name: &str, passivation: PassivationSettings) -> Region<(), u32> {
     let kind = Kind::new(name).shards(2).passivation(passivation);
     let region = node.register(kind, |_| Counter(0)).await;
     region.expect("the kind is registered")

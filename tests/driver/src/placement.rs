@@ -13,9 +13,10 @@ use quorate_core::sharding::allocation::{AllocationSettings, PLACED_NAME_BYTES_M
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
 use quorate_driver::core::{Address, CommandError, Obstacle, Placement, ShardDecision, ShardingCommandError};
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind,
-    PlaceError, Runtime, Security,
+    AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind, PlaceError,
+    Security,
 };
 
 use quorate_conformance::support::{cluster_with, eventually, within};
@@ -106,7 +107,7 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     }
     let ask = async || within::<A, _>("an answer", proxy.entity("ada").ask(&()).into_future()).await;
     let first = ask().await.expect("it is answered");
-    let is_elsewhere = |node: &&Cluster<A>| node.address().to_string() != first;
+    let is_elsewhere = |node: &&Cluster| node.address().to_string() != first;
     let there = nodes[1..]
         .iter()
         .find(is_elsewhere)

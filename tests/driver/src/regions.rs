@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use quorate_core::effect::RegionShutdown;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Cluster, Entity, EntityContext, Kind, Region, Security};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{both, cluster, eventually, within};
@@ -78,7 +79,7 @@ impl Entity for Lodger {
 
 type Lodgers = Region<Order, String>;
 
-async fn lodgers<A: Adapter>(node: &Cluster<A>, notes: &Notes) -> Lodgers {
+async fn lodgers<A: Adapter>(node: &Cluster, notes: &Notes) -> Lodgers {
     let (me, notes) = (node.address().to_string(), notes.clone());
     let make = move |_: EntityContext| Lodger {
         node: me.clone(),
@@ -103,7 +104,10 @@ async fn lives<A: Adapter>(region: &Lodgers, id: u32) -> String {
 /// reaches them as a proxy does. The last region has nobody to hand over to, and says so.
 pub async fn a_region_is_shut_down_on_a_node_that_stays<A: Adapter>(security: &Security) {
     let (nodes, notes) = (cluster::<A>(2, security).await, Notes::default());
-    let (here, there) = (lodgers(&nodes[0], &notes).await, lodgers(&nodes[1], &notes).await);
+    let (here, there) = (
+        lodgers::<A>(&nodes[0], &notes).await,
+        lodgers::<A>(&nodes[1], &notes).await,
+    );
     let names = [nodes[0].address().to_string(), nodes[1].address().to_string()];
     let on_here = async || {
         let mut count = 0;
@@ -146,7 +150,7 @@ pub async fn a_region_is_shut_down_on_a_node_that_stays<A: Adapter>(security: &S
     );
     let waits = here.entity("lodger-0").ask(&Order::Where).timeout(SHORT).await;
     assert_eq!(waits, Err(AskError::Failed(AskFailure::NobodyHosts)));
-    let here = lodgers(&nodes[0], &notes).await;
+    let here = lodgers::<A>(&nodes[0], &notes).await;
     for id in 0..ENTITIES {
         assert_eq!(lives::<A>(&there, id).await, names[0], "hosted again");
     }
@@ -157,7 +161,10 @@ pub async fn a_region_is_shut_down_on_a_node_that_stays<A: Adapter>(security: &S
 /// An entity whose handler is never done is killed when the time is over, and its shard goes on elsewhere.
 pub async fn a_region_whose_entity_does_not_stop_is_shut_down_in_time<A: Adapter>(security: &Security) {
     let (nodes, notes) = (cluster::<A>(2, security).await, Notes::default());
-    let (here, there) = (lodgers(&nodes[0], &notes).await, lodgers(&nodes[1], &notes).await);
+    let (here, there) = (
+        lodgers::<A>(&nodes[0], &notes).await,
+        lodgers::<A>(&nodes[1], &notes).await,
+    );
     let name = nodes[0].address().to_string();
     let mut id = 0;
     while lives::<A>(&there, id).await != name {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
@@ -92,7 +93,7 @@ impl Drop for Alarm {
     }
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, kind: Kind<Order, ()>, table: &Table) -> Region<Order, ()> {
+async fn host(node: &Cluster, kind: Kind<Order, ()>, table: &Table) -> Region<Order, ()> {
     let table = table.clone();
     let make = move |context: EntityContext| {
         let id = context.id_text().to_string();
@@ -109,7 +110,7 @@ async fn start<A: Adapter, S: Store>(
     security: &Security,
     remember: RememberStore,
     open: impl Fn(usize) -> S,
-) -> Vec<Cluster<A>> {
+) -> Vec<Cluster> {
     let remembering = move |config: &mut Config| {
         config.membership.min_nr_of_members = NODES;
         if remember == RememberStore::Events {
@@ -122,7 +123,7 @@ async fn start<A: Adapter, S: Store>(
         config.sharding.updating_state_timeout = Duration::from_secs(10);
         config.sharding.entity_restart_backoff = Duration::from_secs(2);
     };
-    let mut nodes: Vec<Cluster<A>> = Vec::new();
+    let mut nodes: Vec<Cluster> = Vec::new();
     for index in 0..NODES {
         let mut builder = node::<A>(security).config(remembering).store(open(index));
         if let Some(first) = nodes.first() {
@@ -137,7 +138,7 @@ async fn start<A: Adapter, S: Store>(
         nodes.push(node);
     }
     for node in &nodes {
-        all_up(node, NODES).await;
+        all_up::<A>(node, NODES).await;
     }
     nodes
 }
@@ -153,7 +154,7 @@ async fn ask<A: Adapter>(region: &Region<Order, ()>, id: &str, order: Order) {
 }
 
 /// How often it was stored who came or went.
-async fn writes<A: Adapter>(nodes: &[Cluster<A>]) -> u64 {
+async fn writes(nodes: &[Cluster]) -> u64 {
     let mut writes = 0;
     for node in nodes {
         let stats = node.stats().await.expect("the node runs");

@@ -7,9 +7,9 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::durable::{Change, Decision, DurableState, EventSourced, Retention, Versioned};
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore, Store,
-    StoreScope,
+    Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore, Store, StoreScope,
 };
 use serde::{Deserialize, Serialize};
 
@@ -198,17 +198,17 @@ async fn begun<A: Adapter>(
     security: &Security,
     store: impl Store,
     style: Style,
-) -> (Cluster<A>, Region<Command, Answer>, Heard) {
+) -> (Cluster, Region<Command, Answer>, Heard) {
     let remembering = |config: &mut Config| {
         config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("it is short")];
     };
-    let node = first(keeping(node::<A>(security).config(remembering), store, 1)).await;
+    let node = first::<A>(keeping(node::<A>(security).config(remembering), store, 1)).await;
     let heard = Heard::default();
     let alarms = host(&node, style, &heard).await;
     (node, alarms, heard)
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, style: Style, heard: &Heard) -> Region<Command, Answer> {
+async fn host(node: &Cluster, style: Style, heard: &Heard) -> Region<Command, Answer> {
     let kind = Kind::new(style.kind()).shards(4);
     let heard = Arc::clone(heard);
     let make = move |context: EntityContext| Alarm::new(&context, &heard);
@@ -347,20 +347,20 @@ pub async fn reminders_outlive_two_of_four_nodes_on<A: Adapter, S: Store>(
     let quick = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
     let builder = || node::<A>(security).config(quick);
     let with_store = |index: usize| keeping(builder(), open(index), 3);
-    let mut nodes = vec![first(with_store(0)).await];
+    let mut nodes = vec![first::<A>(with_store(0)).await];
     let seed = nodes[0].address().address().clone();
     for index in [1, 2] {
-        nodes.push(joined_as(with_store(index), &seed).await);
+        nodes.push(joined_as::<A>(with_store(index), &seed).await);
     }
     let last = match open(3).scope() {
         StoreScope::NodeLocal => builder().config(|config| config.journal.voters = 3),
         StoreScope::Shared => with_store(3),
     };
-    nodes.push(joined_as(last, &seed).await);
+    nodes.push(joined_as::<A>(last, &seed).await);
     let heard = Heard::default();
     let mut regions = Vec::new();
     for node in &nodes {
-        all_up(node, 4).await;
+        all_up::<A>(node, 4).await;
         regions.push(host(node, Style::Events, &heard).await);
     }
     let asked = regions.remove(1);
@@ -372,7 +372,7 @@ pub async fn reminders_outlive_two_of_four_nodes_on<A: Adapter, S: Store>(
 }
 
 /// Entities whose names begin so outlive a node.
-async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, name: &str, node: Cluster<A>) {
+async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, name: &str, node: Cluster) {
     let mut node = Some(node);
     for after_ms in &SOON_MS[1..] {
         let ids: Vec<String> = (0..EGGS)
@@ -418,7 +418,7 @@ pub async fn what_wakes_entities_moves_on<A: Adapter, S: Store>(
     open: impl Fn(usize) -> S,
 ) {
     let builder = |index: usize| keeping(node::<A>(security), open(index), 1);
-    let one = first(builder(0)).await;
+    let one = first::<A>(builder(0)).await;
     let heard = Heard::default();
     let alarms = host(&one, Style::Events, &heard).await;
     for number in 0..EGGS {
@@ -428,7 +428,7 @@ pub async fn what_wakes_entities_moves_on<A: Adapter, S: Store>(
         };
         assert!(alarms.entity(format!("egg-{number}")).ask(&wind).await.is_ok());
     }
-    let two = joined_as(builder(1), one.address().address()).await;
+    let two = joined_as::<A>(builder(1), one.address().address()).await;
     let _alarms = host(&two, Style::Events, &heard).await;
     eventually::<A>("some run on the other node", async || {
         two.stats().await.expect("the node runs").host.entities >= 2

@@ -9,8 +9,9 @@ use quorate_core::config::Config;
 use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::sharding::fields::FieldDifference;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region, Security,
+    ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region, Security,
 };
 
 use quorate_conformance::support::{cluster_of, eventually, first, node, within};
@@ -73,7 +74,7 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
         config.sharding.lease_time_to_live = Duration::from_secs(5);
     };
     let leases: Arc<dyn LeaseKeeper> = Arc::<MemoryLeases>::clone(&keeper);
-    let one = first(node::<A>(security).leases(leases).config(change)).await;
+    let one = first::<A>(node::<A>(security).leases(leases).config(change)).await;
     let seen = Arc::<Seen>::default();
     let make = {
         let seen = Arc::clone(&seen);
@@ -122,7 +123,7 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
     assert!(left.is_ok_and(|left| left.is_graceful()));
     eventually::<A>("the lease is free", async || takes().is_some()).await;
 
-    let bare = first(node::<A>(security)).await;
+    let bare = first::<A>(node::<A>(security)).await;
     let refused = bare
         .register(vault(), |_: EntityContext| Vault(Arc::default(), 0))
         .await;
@@ -135,7 +136,7 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
 /// nothing needs none, and with the lease it is taken in.
 pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security: &Security) {
     let keeper: Arc<dyn LeaseKeeper> = Arc::new(MemoryLeases::new());
-    let nodes = cluster_of::<A>(3, || node(security).leases(Arc::clone(&keeper))).await;
+    let nodes = cluster_of::<A>(3, || node::<A>(security).leases(Arc::clone(&keeper))).await;
     let make = |_: EntityContext| Vault(Arc::default(), 7);
     let without = || Kind::<u8, u32>::new("vault").shards(1);
     let register = async |at: usize, kind| within::<A, _>("the kind", nodes[at].register(kind, make)).await;

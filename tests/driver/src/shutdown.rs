@@ -9,9 +9,10 @@ use quorate_core::config::Config;
 use quorate_core::effect::{CommandError, HaltReason, MembershipCommandError};
 use quorate_core::event::Event;
 use quorate_core::membership::member::Status;
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Events, Kind, Phase, Runtime,
-    SHUTDOWN_TASKS_MAX, Security, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure, Termination,
+    Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Events, Kind, Phase, SHUTDOWN_TASKS_MAX,
+    Security, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure, Termination,
 };
 
 use quorate_conformance::billing::{Journal, billing, count, is_here};
@@ -40,7 +41,7 @@ async fn begun<A: Adapter>(mut events: Events) -> Vec<Event> {
     begun
 }
 
-fn leave_all<A: Adapter>(nodes: &[Cluster<A>]) {
+fn leave_all<A: Adapter>(nodes: &[Cluster]) {
     for node in nodes {
         let node = node.clone();
         runtime::<A>().spawn(async move {
@@ -51,7 +52,7 @@ fn leave_all<A: Adapter>(nodes: &[Cluster<A>]) {
 
 /// Whoever prepares hears when all are ready; then all leave at once, and nothing moves and nothing begins anywhere.
 pub async fn m_220_five_nodes_prepare_and_stop_together_without_a_hand_over<A: Adapter>(security: &Security) {
-    let outside: Cluster<A> = node(security).start().await.expect("the node starts");
+    let outside: Cluster = node::<A>(security).start().await.expect("the node starts");
     let not_a_member = CommandError::Membership(MembershipCommandError::NotAMember);
     assert_eq!(
         outside.prepare_for_shutdown().await,
@@ -81,10 +82,10 @@ pub async fn m_220_five_nodes_prepare_and_stop_together_without_a_hand_over<A: A
         "{statuses:?}"
     );
     for node in &nodes {
-        until(node, "everybody knows", |view| view.is_ready_for_shutdown()).await;
+        until::<A>(node, "everybody knows", |view| view.is_ready_for_shutdown()).await;
     }
     let told: Vec<Events> = nodes.iter().map(Cluster::events).collect();
-    leave_all(&nodes);
+    leave_all::<A>(&nodes);
     for (node, events) in nodes.iter().zip(told) {
         assert_eq!(begun::<A>(events).await, [], "{}", node.address());
         let ended = node.terminated().await;
@@ -114,7 +115,7 @@ impl Diary {
 }
 
 /// Every phase has a task that notes when it begins and, a moment later, when it ends.
-fn tasks_in_all_phases<A: Adapter>(node: &Cluster<A>, diary: &Diary) {
+fn tasks_in_all_phases<A: Adapter>(node: &Cluster, diary: &Diary) {
     for phase in Phase::ALL {
         let diary = diary.clone();
         let task = move || async move {
@@ -172,7 +173,7 @@ impl<A: Adapter> Entity for Slow<A> {
 }
 
 /// Entities that take their time to stop, on all nodes.
-async fn slow_ones<A: Adapter>(nodes: &[Cluster<A>]) {
+async fn slow_ones<A: Adapter>(nodes: &[Cluster]) {
     for node in nodes {
         let region = node.register(Kind::new("slow").shards(16), |_| Slow::<A>(PhantomData));
         let region = region.await.expect("the kind is registered");
@@ -191,10 +192,10 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     for node in &nodes {
         regions.push(notebooks(node).await);
     }
-    slow_ones(&nodes).await;
+    slow_ones::<A>(&nodes).await;
     let leaver = &nodes[0];
     let id = living_on::<A>(&regions[1], leaver.address()).await;
-    tasks_in_all_phases(leaver, &diary);
+    tasks_in_all_phases::<A>(leaver, &diary);
     let (home, region) = (Diary::default(), regions[1].clone());
     let (asks, of) = (home.clone(), id.clone());
     let last_look = move || async move { asks.note(read::<A>(&region, &of).await.0) };
@@ -219,7 +220,7 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     let (statuses, weak) = (home.clone(), nodes[1].clone());
     let me = leaver.address().clone();
     let look = move || async move {
-        until(&weak, "it is gone", |view| view.member(&me).is_none()).await;
+        until::<A>(&weak, "it is gone", |view| view.member(&me).is_none()).await;
         statuses.note("gone");
     };
     leaver
@@ -252,7 +253,7 @@ pub async fn a_node_that_is_made_to_leave_runs_its_phases<A: Adapter>(security: 
     let (nodes, diary) = (cluster::<A>(2, security).await, Diary::default());
     let regions = [notebooks(&nodes[0]).await, notebooks(&nodes[1]).await];
     let id = living_on::<A>(&regions[0], nodes[1].address()).await;
-    tasks_in_all_phases(&nodes[1], &diary);
+    tasks_in_all_phases::<A>(&nodes[1], &diary);
     let (still, region, of) = (diary.clone(), regions[0].clone(), id.clone());
     let asks = move || async move {
         let home = read::<A>(&region, &of).await.0;
@@ -289,7 +290,7 @@ pub async fn a_node_that_is_downed_runs_its_tasks_without_waiting<A: Adapter>(se
     let (region, diary) = (notebooks(&nodes[0]).await, Diary::default());
     let _others = [notebooks(&nodes[1]).await, notebooks(&nodes[2]).await];
     living_on::<A>(&region, nodes[2].address()).await;
-    tasks_in_all_phases(&nodes[2], &diary);
+    tasks_in_all_phases::<A>(&nodes[2], &diary);
     let removed = diary.clone();
     let added = nodes[2].on_removed(move || async move { removed.note("removed") });
     assert_eq!(added, Ok(()));
@@ -367,7 +368,7 @@ pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>
     let exiting = Phase::ClusterExiting;
     assert_eq!(failure("hangs too"), (Some((exiting, after(5_300))), 0));
     assert_eq!(failure("works"), (None, 0));
-    all_up(&nodes[0], 1).await;
+    all_up::<A>(&nodes[0], 1).await;
 }
 
 type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -379,7 +380,7 @@ pub async fn a_node_calls_back_when_it_is_up_and_when_it_is_removed<A: Adapter>(
         let diary = diary.clone();
         move || async move { diary.note(what) }
     };
-    let lone: Cluster<A> = node(security).start().await.expect("the node starts");
+    let lone: Cluster = node::<A>(security).start().await.expect("the node starts");
     assert_eq!(lone.on_up(note("up")), Ok(()));
     assert_eq!(lone.on_removed(note("removed")), Ok(()));
     sleep::<A>(Duration::from_millis(50)).await;
@@ -397,7 +398,7 @@ pub async fn a_node_calls_back_when_it_is_up_and_when_it_is_removed<A: Adapter>(
     assert_eq!(lone.on_removed(note("removed already")), Ok(()));
     eventually::<A>("it is told at once", async || diary.has("removed already")).await;
 
-    let never: Cluster<A> = node(security).start().await.expect("the node starts");
+    let never: Cluster = node::<A>(security).start().await.expect("the node starts");
     never.on_up(note("never")).expect("there is room");
     never.on_removed(note("ended")).expect("there is room");
     let ended = within::<A, _>("it ends", never.shutdown()).await;
@@ -409,16 +410,16 @@ pub async fn a_node_calls_back_when_it_is_up_and_when_it_is_removed<A: Adapter>(
 /// A node that is stopped at once runs no task, and one that has begun is cut short; tasks are bounded.
 pub async fn a_node_that_is_stopped_runs_no_task<A: Adapter>(security: &Security) {
     let diary = Diary::default();
-    let stopped = first::<A>(node(security)).await;
-    tasks_in_all_phases(&stopped, &diary);
+    let stopped = first::<A>(node::<A>(security)).await;
+    tasks_in_all_phases::<A>(&stopped, &diary);
     assert_eq!(stopped.stop().await, Termination::Stopped);
     assert_eq!(diary.lines(), Vec::<String>::new());
     let phase = Phase::ServiceStop;
     let late = stopped.on_shutdown(phase, || async {});
     assert_eq!(late, Err(ShutdownError::TooLate { phase }));
 
-    let cut = first::<A>(node(security)).await;
-    tasks_in_all_phases(&cut, &diary);
+    let cut = first::<A>(node::<A>(security)).await;
+    tasks_in_all_phases::<A>(&cut, &diary);
     cut.on_shutdown_named(Phase::ServiceUnbind, "hangs", std::future::pending)
         .expect("nothing has begun");
     let (events, leaves) = (cut.events(), cut.clone());
@@ -436,7 +437,7 @@ pub async fn a_node_that_is_stopped_runs_no_task<A: Adapter>(security: &Security
     };
     assert_eq!(told.last(), Some(&failed));
 
-    let full = first::<A>(node(security)).await;
+    let full = first::<A>(node::<A>(security)).await;
     for _ in 0..SHUTDOWN_TASKS_MAX {
         full.on_shutdown(Phase::ServiceStop, || async {})
             .expect("there is room");

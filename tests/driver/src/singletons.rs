@@ -9,9 +9,10 @@ use quorate_core::effect::{CommandError, SingletonCommandError, StopOutcome};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::token::Token;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, AskError, Cluster, ClusterBuilder, ClusterError, LeaseKeeper, MemoryLeases, MemoryStore,
-    Security, SingletonError, TellError, Termination,
+    AskError, Cluster, ClusterBuilder, ClusterError, LeaseKeeper, MemoryLeases, MemoryStore, Security,
+    SingletonError, TellError, Termination,
 };
 
 use quorate_conformance::billing::{Happened, Journal, Order, Receipt, billing, count, is_here, make};
@@ -174,7 +175,7 @@ pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &
 /// Names and settings that cannot be are refused, each with an error of its own, and leave what there was.
 pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(security: &Security) {
     let (node, journal) = (
-        first::<A>(node(security).role("worker")).await,
+        first::<A>(node::<A>(security).role("worker")).await,
         Journal::default(),
     );
     let start = async |name: &str, role: &str| {
@@ -264,8 +265,8 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
 }
 
 /// The first node of a cluster, at this address, with a store.
-fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBuilder<A, Security> {
-    node(security).store(store.clone())
+fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBuilder<Security> {
+    node::<A>(security).store(store.clone())
 }
 
 /// Tokens grow even when all nodes end and begin again, if they have a store. Without one they begin anew, until something that an
@@ -273,12 +274,12 @@ fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBu
 pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security) {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     for _ in 0..3 {
-        let node = first::<A>(with_store(security, &store)).await;
+        let node = first::<A>(with_store::<A>(security, &store)).await;
         count::<A>(&billing(&node, &journal).await).await;
         within::<A, _>("the node has ended", node.stop()).await;
     }
     assert_eq!(journal.instances().len(), 3, "each with a higher token");
-    let (forgetful, journal) = (first::<A>(node(security)).await, Journal::default());
+    let (forgetful, journal) = (first::<A>(node::<A>(security)).await, Journal::default());
     let billing = billing(&forgetful, &journal).await;
     assert_eq!(count::<A>(&billing).await.1, 1);
     assert_eq!(billing.token_refused(Token::new(9, 4)).await, Ok(()));
@@ -301,10 +302,10 @@ pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>
         let change = |config: &mut Config| config.singleton.lease_time_to_live = 2 * LONG;
         node::<A>(security).leases(keeper).config(change)
     };
-    let one = first(with_leases()).await;
-    let other = joined_as(with_leases(), one.address().address()).await;
-    all_up(&one, 2).await;
-    let start = async |node: &Cluster<A>| {
+    let one = first::<A>(with_leases()).await;
+    let other = joined_as::<A>(with_leases(), one.address().address()).await;
+    all_up::<A>(&one, 2).await;
+    let start = async |node: &Cluster| {
         let started = node.singleton("billing").lease().start(make(&journal)).await;
         started.expect("it is started")
     };
@@ -327,9 +328,9 @@ pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>
 pub async fn a_node_without_the_role_reaches_a_singleton<A: Adapter>(security: &Security) {
     let journal = Journal::default();
     // The oldest of all has no part in it.
-    let front = first::<A>(node(security)).await;
-    let back = joined_as(node::<A>(security).role("backend"), front.address().address()).await;
-    all_up(&front, 2).await;
+    let front = first::<A>(node::<A>(security)).await;
+    let back = joined_as::<A>(node::<A>(security).role("backend"), front.address().address()).await;
+    all_up::<A>(&front, 2).await;
     let started = back
         .singleton("billing")
         .role("backend")

@@ -7,9 +7,8 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::ident::Address;
 use quorate_core::sharding::fields::StoreMode;
-use quorate_driver::{
-    Adapter, Cluster, EntityContext, Kind, MemoryStore, Region, Security, StartError, Store,
-};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, EntityContext, Kind, MemoryStore, Region, Security, StartError, Store};
 
 use quorate_conformance::support::{LOOK_AGAIN, all_up, node, sleep, within};
 
@@ -43,11 +42,11 @@ pub async fn homes_are_found_again_on<A: Adapter, S: Store>(
             let seed = seed.get_or_insert_with(|| here.clone()).clone();
             node.join([&seed]).await.expect("it joins");
             addresses[index] = Some(here);
-            regions.push(host(&node, mode).await);
+            regions.push(host::<A>(&node, mode).await);
             nodes.push(node);
         }
         for node in &nodes {
-            all_up(node, NODES).await;
+            all_up::<A>(node, NODES).await;
         }
         // Asked for in another order, shards would get other homes.
         for entity in (0..ENTITIES).rev() {
@@ -69,7 +68,7 @@ async fn started<A: Adapter, S: Store>(
     security: &Security,
     open: impl Fn() -> S,
     at: Option<&Address>,
-) -> Cluster<A> {
+) -> Cluster {
     let config = |config: &mut Config| {
         config.journal.voters = 3;
         config.sharding.rebalance_interval = Duration::from_secs(3_600);
@@ -92,7 +91,7 @@ async fn started<A: Adapter, S: Store>(
     .await
 }
 
-async fn host<A: Adapter>(node: &Cluster<A>, mode: StoreMode) -> Region<(), String> {
+async fn host<A: Adapter>(node: &Cluster, mode: StoreMode) -> Region<(), String> {
     let me = node.address().address().to_string();
     let kind = Kind::<(), String>::new("cart").shards(64).store_mode(mode);
     let handle = move |_: EntityContext, (): ()| {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::protocol::survey::{Placement, ShardDecision};
-use quorate_driver::{Adapter, Entity, EntityContext, Kind, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Entity, EntityContext, Kind, Security};
 
 use quorate_conformance::support::{cluster, eventually, living_on, notebooks, read, until, within};
 
@@ -52,7 +53,7 @@ pub async fn a_kind_is_surveyed_from_any_node<A: Adapter>(security: &Security) {
         after.silent == [who.clone()] || !after.regions.contains_key(&who),
         "{after:?}"
     );
-    until(&nodes[0], "the node is removed", |view| view.members().len() == 2).await;
+    until::<A>(&nodes[0], "the node is removed", |view| view.members().len() == 2).await;
     let later = survey(0, TIMEOUT).await.expect("the node runs");
     assert_eq!((later.silent.len(), later.regions.len()), (0, 2));
 }
@@ -156,7 +157,7 @@ pub async fn an_entity_is_explained_the_same_from_every_node<A: Adapter>(securit
     };
     same(&lives_there, 3).await;
     gone.stop().await;
-    until(&nodes[0], "the node is removed", |view| view.members().len() == 2).await;
+    until::<A>(&nodes[0], "the node is removed", |view| view.members().len() == 2).await;
     read::<A>(&regions[0], &id).await;
     let was_freed = |placement: &Placement| {
         let decided: Vec<_> = placement

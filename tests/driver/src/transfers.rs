@@ -9,7 +9,8 @@ use quorate_driver::durable::{
     AtLeastOnceSettings, Confirmed, Decision, DeliveryId, EventSourced, Overdue, Persist, Received,
     Retention, Versioned,
 };
-use quorate_driver::{Adapter, Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore, Store};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore, Store};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{LOOK_AGAIN, eventually, first, keeping, node, sleep};
@@ -203,7 +204,7 @@ fn vaults() -> Kind<Gift, Thanks> {
 }
 
 /// Registers purses.
-async fn with_purses<A: Adapter>(node: &Cluster<A>) -> (Region<Order, Purse>, Noticed) {
+async fn with_purses(node: &Cluster) -> (Region<Order, Purse>, Noticed) {
     let noticed = Noticed::default();
     let counted = noticed.clone();
     let make = move |_: EntityContext| {
@@ -235,7 +236,7 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
     open: impl Fn(usize) -> S,
 ) {
     let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
-    let giving = first(builder(0)).await;
+    let giving = first::<A>(builder(0)).await;
     giving.register_proxy(vaults()).await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
@@ -252,7 +253,7 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
     .await;
     giving.stop().await;
 
-    let next = first(builder(1)).await;
+    let next = first::<A>(builder(1)).await;
     let door = Arc::<AtomicU64>::default();
     let opened = Arc::clone(&door);
     let make = move |_: EntityContext| Vault {
@@ -292,7 +293,7 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
     next.stop().await;
 
     // Numbers go on behind those of both, out of a snapshot by now.
-    let last = first(builder(2)).await;
+    let last = first::<A>(builder(2)).await;
     let (purses, _) = with_purses(&last).await;
     assert_eq!(look(&purses, "ann").await, (99, 39, 0));
     last.stop().await;
@@ -311,7 +312,7 @@ pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
     open: impl Fn(usize) -> S,
 ) {
     let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
-    let giving = first(builder(0)).await;
+    let giving = first::<A>(builder(0)).await;
     giving.register_proxy(vaults()).await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
@@ -328,7 +329,7 @@ pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
     assert!(purses.entity("bob").ask(&Order::Leave).await.is_ok());
     giving.stop().await;
 
-    let next = first(builder(1)).await;
+    let next = first::<A>(builder(1)).await;
     let make = move |_: EntityContext| Vault {
         again: 0,
         door: Arc::new(AtomicU64::new(1)),

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_channel::{Receiver, Sender};
 use futures_lite::future;
 use quorate_driver::core::Address;
-use quorate_driver::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read,
-    Security, Transport,
+use quorate_driver::spi::{
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
 };
+use quorate_driver::{Proved, Security};
 
 /// Whether this process is connected. Nothing is ever sent: closing the channel wakes every link.
 struct Gate(Mutex<Option<(Sender<Infallible>, Receiver<Infallible>)>>);

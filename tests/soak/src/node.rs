@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_channel::Receiver;
 use futures_lite::future;
 use quorate_demo::hosts::Host;
-use quorate_driver::{Adapter, Cluster, ClusterBuilder, ClusterError, Runtime, Security, StartError};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Cluster, ClusterBuilder, ClusterError, Security, StartError};
 
 use crate::gate::{self, Cuttable};
 use crate::program::{NodeOptions, READY, say};
@@ -26,12 +27,9 @@ pub(crate) const SHARDS: u32 = 30;
 /// Between two lines for the table.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
 
-/// What a node is built with: its links can be cut.
-pub(crate) type Builder<H> = ClusterBuilder<Cuttable<<H as Host>::Adapter>, Security>;
-
 /// A node that is Up, and the executor of its clients.
 pub(crate) struct Up<A: Adapter> {
-    pub(crate) cluster: Cluster<A>,
+    pub(crate) cluster: Cluster,
     pub(crate) runtime: A::Runtime,
 }
 
@@ -44,9 +42,9 @@ pub(crate) fn environment(what: &'static str) -> impl Fn(io::Error) -> StartErro
 pub(crate) async fn start<H: Host>(
     options: &NodeOptions,
     security: Security,
-    add: impl FnOnce(Builder<H>) -> io::Result<Builder<H>>,
+    add: impl FnOnce(ClusterBuilder<Security>) -> io::Result<ClusterBuilder<Security>>,
 ) -> Result<Up<Cuttable<H::Adapter>>, StartError> {
-    let builder = Cluster::<Cuttable<H::Adapter>>::builder(&options.cluster)
+    let builder = ClusterBuilder::on::<Cuttable<H::Adapter>>(&options.cluster)
         .bind(&options.bind)
         .security(security)
         .fast_profile();
@@ -158,7 +156,7 @@ pub(crate) async fn serve<A: Adapter>(node: &Arc<impl Hosted>, up: &Up<A>, order
         up.cluster.terminated().await;
     };
     let left = async {
-        obey(node, up, orders).await;
+        obey::<A>(node, up, orders).await;
         // Its clients go on until it has ended: what they have sent is answered by others.
         let left = up.cluster.leave().await;
         say(format_args!("left {}", left.is_ok_and(|left| left.is_graceful())));
@@ -175,7 +173,7 @@ async fn obey<A: Adapter>(node: &Arc<impl Hosted>, up: &Up<A>, orders: &Receiver
             None
         };
         match future::or(async { orders.recv().await.ok() }, due).await {
-            None => show(&**node, up).await,
+            None => show::<A>(&**node, up).await,
             Some(line) => match line.split_once(' ').unwrap_or((&line, "")) {
                 ("go", _) => clients.is_going.store(true, Ordering::SeqCst),
                 ("halt", _) => {
@@ -194,7 +192,7 @@ async fn obey<A: Adapter>(node: &Arc<impl Hosted>, up: &Up<A>, orders: &Receiver
         }
         if is_halting && clients.are_idle() {
             is_halting = false;
-            show(&**node, up).await;
+            show::<A>(&**node, up).await;
             say(format_args!("idle"));
         }
     }

@@ -208,17 +208,17 @@ fn ends_if_full<T>(done: Result<T, StoreFault>) -> Result<T, StoreFault> {
 }
 
 /// The same builder with a file that votes.
-pub(crate) fn with_file<A>(builder: ClusterBuilder<A, Security>, file: Redb) -> ClusterBuilder<A, Security> {
+pub(crate) fn with_file(builder: ClusterBuilder<Security>, file: Redb) -> ClusterBuilder<Security> {
     let voters = |config: &mut Config| config.journal.voters = VOTERS;
     builder.store(EndsIfFull(file)).config(voters)
 }
 
 /// The same builder with what keeps the logs.
-pub(crate) fn with_store<A>(
-    builder: ClusterBuilder<A, Security>,
+pub(crate) fn with_store(
+    builder: ClusterBuilder<Security>,
     options: &NodeOptions,
     schema: &str,
-) -> std::io::Result<ClusterBuilder<A, Security>> {
+) -> std::io::Result<ClusterBuilder<Security>> {
     Ok(match Opened::of(options, schema)? {
         Opened::File(file) => with_file(builder, file),
         Opened::Server(server) => builder.store(EndsIfFull(*server)),

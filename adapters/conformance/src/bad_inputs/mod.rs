@@ -24,9 +24,8 @@ use quorate_core::membership::member::Status;
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
-use quorate_driver::{
-    Adapter, Cluster, ClusterEvent, LinkReader, LinkWriter, NodeStats, Security, Transport,
-};
+use quorate_driver::spi::{Adapter, LinkReader, LinkWriter, Transport};
+use quorate_driver::{Cluster, ClusterEvent, NodeStats, Security};
 
 use super::strangers::{Stranger, rest};
 use super::support::{all_up, eventually, first, living_on, node, notebooks, read, until, within};
@@ -215,12 +214,12 @@ async fn say(writer: &mut impl LinkWriter, bytes: &[u8]) {
     let _ = writer.write_all(bytes).await;
 }
 
-async fn stats<A: Adapter>(node: &Cluster<A>) -> NodeStats {
+async fn stats(node: &Cluster) -> NodeStats {
     node.stats().await.expect("the node runs")
 }
 
 /// What must not change: the members that are honest, and whom they reach.
-fn picture<A: Adapter>(node: &Cluster<A>, honest: &[UniqueAddress]) -> Vec<(UniqueAddress, Status, bool)> {
+fn picture(node: &Cluster, honest: &[UniqueAddress]) -> Vec<(UniqueAddress, Status, bool)> {
     let view = node.view();
     let members = view.members().iter();
     members
@@ -237,12 +236,12 @@ fn picture<A: Adapter>(node: &Cluster<A>, honest: &[UniqueAddress]) -> Vec<(Uniq
 
 /// Every row of the table, one after the other, against one of two members.
 pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
-    let target = first(quiet::<A>(security)).await;
+    let target = first::<A>(quiet::<A>(security)).await;
     let to = target.address().clone();
     let other = quiet::<A>(security).seeds([to.address()]).start().await;
     let other = other.expect("the other node starts");
-    all_up(&target, 2).await;
-    all_up(&other, 2).await;
+    all_up::<A>(&target, 2).await;
+    all_up::<A>(&other, 2).await;
     let honest = [to.clone(), other.address().clone()];
     let (here, there) = (notebooks(&target).await, notebooks(&other).await);
     let id = living_on::<A>(&there, &to).await;
@@ -280,7 +279,7 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
 }
 
 /// A node whose cluster decides nothing about members that are not there.
-fn quiet<A: Adapter>(security: &Security) -> quorate_driver::ClusterBuilder<A, Security> {
+fn quiet<A: Adapter>(security: &Security) -> quorate_driver::ClusterBuilder<Security> {
     node::<A>(security).config(|config| {
         config.downing.stable_after = Some(std::time::Duration::from_secs(3_600));
         config.failure_detector.acceptable_heartbeat_pause = std::time::Duration::from_secs(30);
@@ -290,12 +289,12 @@ fn quiet<A: Adapter>(security: &Security) -> quorate_driver::ClusterBuilder<A, S
 /// Becomes a member that never says anything else.
 async fn join_as<A: Adapter>(
     attacker: &mut Attacker<A::Transport>,
-    target: &Cluster<A>,
+    target: &Cluster,
     scene: &mut Scene,
 ) -> Halves<A::Transport> {
     let mut halves = attacker.open::<A>(scene, false).await;
     say(&mut halves.1, &rows::first_join(scene)).await;
-    until(target, "the attacker is a member", |view| {
+    until::<A>(target, "the attacker is a member", |view| {
         view.member(&scene.me).is_some()
     })
     .await;
@@ -306,7 +305,7 @@ async fn join_as<A: Adapter>(
 async fn play<A: Adapter>(
     row: &BadInput,
     attacker: &mut Attacker<A::Transport>,
-    target: &Cluster<A>,
+    target: &Cluster,
     member: &Scene,
 ) -> u64 {
     let BadInput {

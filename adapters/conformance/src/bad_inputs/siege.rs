@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use quorate_core::message::MembershipMsg;
 use quorate_core::wire::handshake::{HelloAnswer, LinkKind as HelloLink};
-use quorate_driver::{Adapter, Cluster, LinkWriter, Security};
+use quorate_driver::spi::{Adapter, LinkWriter};
+use quorate_driver::{Cluster, Security};
 
 use super::craft::{GOSSIP, USER, frame};
 use super::{Attacker, Speaker, rest, rows, say, stats};
@@ -23,7 +24,7 @@ const HALF_FRAME_BYTES: usize = 2 << 20;
 /// B-52: idle and half-done handshakes of one source, as many as there are places and more all the time: nodes come and go
 /// meanwhile. For transports on which every link is a connection of its own.
 pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Adapter>(security: &Security) {
-    let target = first(node::<A>(security).link_limits(|limits| {
+    let target = first::<A>(node::<A>(security).link_limits(|limits| {
         limits.pending_handshakes_max = PENDING_MAX;
         limits.pending_handshakes_per_source_max = PENDING_MAX;
     }));
@@ -53,7 +54,7 @@ pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Ad
         })
         .await;
         for _ in 0..2 {
-            goes_on(&target, security).await;
+            goes_on::<A>(&target, security).await;
         }
     };
     let ended: Either<(), ()> = race(honest, besieging).await;
@@ -138,13 +139,13 @@ pub async fn strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limi
         stats(&target).await.links.stranger_links == 0
     })
     .await;
-    goes_on(&target, security).await;
+    goes_on::<A>(&target, security).await;
 }
 
 /// Three strangers of one source break the protocol: the next one of there is refused for a while, whatever it calls itself. Where a
 /// member is behind the same address, everybody is judged by what he does himself.
 pub async fn violations_of_strangers_count_for_their_source<A: Adapter>(security: &Security) {
-    let alone = first(node::<A>(security)).await;
+    let alone = first::<A>(node::<A>(security)).await;
     let closed = violate::<A>(&alone, security, 3).await;
     assert_eq!(closed, 3);
     let mut attacker = Attacker::new::<A>(alone.address(), security).await;
@@ -163,11 +164,11 @@ pub async fn violations_of_strangers_count_for_their_source<A: Adapter>(security
     let nodes = cluster::<A>(2, security).await;
     assert_eq!(violate::<A>(&nodes[0], security, 6).await, 6);
     assert_eq!(stats(&nodes[0]).await.links.refused_unruly, 0);
-    goes_on(&nodes[0], security).await;
+    goes_on::<A>(&nodes[0], security).await;
 }
 
 /// So many strangers, each of whom breaks the protocol. How many links that closed.
-async fn violate<A: Adapter>(target: &Cluster<A>, security: &Security, count: u64) -> u64 {
+async fn violate<A: Adapter>(target: &Cluster, security: &Security, count: u64) -> u64 {
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
     let before = stats(target).await.links.links_closed_for_violation;
     for _ in 0..count {

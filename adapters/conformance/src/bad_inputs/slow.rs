@@ -9,7 +9,8 @@ use quorate_core::event::{Event, JoinFailure, SeedCause};
 use quorate_core::message::MembershipMsg;
 use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
-use quorate_driver::{Adapter, ClusterError, ClusterEvent, Method, Security, Termination};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{ClusterError, ClusterEvent, Method, Security, Termination};
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
 use super::state::StateColumns;
@@ -63,7 +64,7 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
         stats(&target).await.links.stranger_links == 0
     })
     .await;
-    goes_on(&target, security).await;
+    goes_on::<A>(&target, security).await;
 }
 
 /// B-51: gossip beyond the rate is dropped; beyond patience its link is closed; the others do not notice.
@@ -76,14 +77,14 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
         // Two nodes need a few gossips per second while one joins.
         config.membership.gossip_interval = Duration::from_secs(1);
     });
-    let target = first(limited).await;
+    let target = first::<A>(limited).await;
     let to = target.address().clone();
     let other = quiet::<A>(security).config(|config| {
         config.membership.gossip_interval = Duration::from_secs(1);
     });
     let other = other.seeds([to.address()]).start().await;
     let other = other.expect("the other node starts");
-    all_up(&target, 2).await;
+    all_up::<A>(&target, 2).await;
     let honest = [to.clone(), other.address().clone()];
     let before = picture(&target, &honest);
 
@@ -120,7 +121,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
 /// B-52: one source may have a few handshakes open; for the next one, one of them goes. A source from which a member has a link is
 /// not counted, so that a flood from there keeps no member out. For transports on which every link is a connection.
 pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(security: &Security) {
-    let target = first(node::<A>(security)).await;
+    let target = first::<A>(node::<A>(security)).await;
     let to = target.address().address();
     let stranger = Stranger::new::<A>(security).await;
     let mut held = Vec::new();
@@ -134,7 +135,7 @@ pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(securit
     })
     .await;
     drop(held);
-    goes_on(&target, security).await;
+    goes_on::<A>(&target, security).await;
 
     let nodes = cluster::<A>(2, security).await;
     let to = nodes[0].address().address();
@@ -142,8 +143,8 @@ pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(securit
     for _ in 0..CONNECTIONS {
         held.extend(within::<A, _>("a dial", stranger.try_dial(to)).await);
     }
-    goes_on(&nodes[0], security).await;
-    all_up(&nodes[1], 2).await;
+    goes_on::<A>(&nodes[0], security).await;
+    all_up::<A>(&nodes[1], 2).await;
     assert_eq!(stats(&nodes[0]).await.links.refused_too_many, 0);
 }
 
@@ -167,17 +168,17 @@ pub async fn plain_bytes_on_a_protected_port_are_refused<A: Adapter>(security: &
     })
     .await;
     assert_eq!(stats(&target).await.links.handshakes_completed, 0);
-    goes_on(&target, security).await;
+    goes_on::<A>(&target, security).await;
 }
 
 /// B-47: settings that all nodes must share differ: the joiner hears from every seed which they are, with both values, and stops;
 /// the seeds' users hear it too, and the cluster is as before.
 pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security: &Security) {
     let currency = |value| node::<A>(security).check_on_join("billing.currency", value);
-    let first = first(currency("EUR")).await;
+    let first = first::<A>(currency("EUR")).await;
     let second = currency("EUR").seeds([first.address().address()]).start().await;
     let second = second.expect("the second starts");
-    all_up(&first, 2).await;
+    all_up::<A>(&first, 2).await;
     let mut events = first.events();
     let other = currency("USD")
         .config(|config| config.downing.strategy = DowningStrategy::DownAll)
@@ -226,7 +227,7 @@ pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security
         assert_eq!(stats(seed).await.core.membership.joiners_with_other_settings, 1);
     }
     let fits = currency("EUR").seeds([first.address().address()]).start().await;
-    all_up(&fits.expect("one that fits starts"), 3).await;
+    all_up::<A>(&fits.expect("one that fits starts"), 3).await;
 }
 
 /// B-44: who was removed does not come back as the same incarnation.
@@ -235,7 +236,7 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
     let gone = nodes[2].address().clone();
     let left = within::<A, _>("the node has left", nodes[2].leave()).await;
     assert_eq!(left, Ok(Termination::Halted(HaltReason::Left)));
-    all_up(&nodes[0], 2).await;
+    all_up::<A>(&nodes[0], 2).await;
     let to = nodes[0].address().clone();
     let mut attacker = Attacker::new::<A>(&to, security).await;
     // Newer than whatever the node itself has used.
@@ -258,13 +259,13 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
         }
     }
     eventually::<A>("it is refused", async || refused().await > before).await;
-    all_up(&nodes[0], 2).await;
-    all_up(&nodes[1], 2).await;
+    all_up::<A>(&nodes[0], 2).await;
+    all_up::<A>(&nodes[1], 2).await;
 }
 
 /// B-38: a state of a member in which the receiver is Down is legal, and the receiver obeys.
 pub async fn a_member_may_tell_a_node_that_it_is_down<A: Adapter>(security: &Security) {
-    let target = first(quiet::<A>(security)).await;
+    let target = first::<A>(quiet::<A>(security)).await;
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
     let mut scene = attacker.somebody(Speaker::Member);
     let (_reader, mut writer) = join_as::<A>(&mut attacker, &target, &mut scene).await;

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_core::event::{Event, ShardingEvent};
-use quorate_driver::{Adapter, Cluster, ClusterEvent, EntityContext, Events, Kind, Security, TellError};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, ClusterEvent, EntityContext, Events, Kind, Security, TellError};
 
 use crate::support::{both, cluster_with, eventually, within};
 
@@ -34,7 +35,7 @@ async fn buffer_is_full<A: Adapter>(events: &mut Events) {
     .await;
 }
 
-async fn dead_letters<A: Adapter>(node: &Cluster<A>) -> u64 {
+async fn dead_letters<A: Adapter>(node: &Cluster) -> u64 {
     let stats = within::<A, _>("counters", node.stats()).await;
     stats.expect("the node runs").core.sharding.dead_letters
 }
@@ -48,7 +49,7 @@ const BESIDE: usize = 200;
 /// What entities have handled, in order.
 type Notes = Arc<Mutex<Vec<(String, usize)>>>;
 
-async fn notes_of<A: Adapter>(node: &Cluster<A>, kind: Kind<usize, ()>) -> Notes {
+async fn notes_of(node: &Cluster, kind: Kind<usize, ()>) -> Notes {
     let notes = Notes::default();
     let kept = Arc::clone(&notes);
     let handle = move |context: EntityContext, number: usize| {
@@ -113,7 +114,7 @@ pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(securi
     let (handled, ()) = within::<A, _>("all are told", both(hosting, telling)).await;
     let seen = || noted(&handled);
     eventually::<A>("all are handled", async || {
-        let lost = dead_letters(sender).await + dead_letters(host).await;
+        let lost = dead_letters::<A>(sender).await + dead_letters::<A>(host).await;
         assert_eq!(lost, 0, "{} of {MESSAGES} were handled", seen().len());
         seen().len() == MESSAGES
     })

@@ -7,9 +7,8 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_core::config::Config;
 use quorate_core::ident::Address;
-use quorate_driver::{
-    Adapter, Cluster, ClusterBuilder, ClusterEvent, Phase, Runtime, Security, ShutdownEvent, Termination,
-};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Cluster, ClusterBuilder, ClusterEvent, Phase, Security, ShutdownEvent, Termination};
 
 use crate::billing::{Journal, billing};
 use crate::moves::is_move;
@@ -49,30 +48,30 @@ pub async fn run_child<A: Adapter>(script: &str, security: &Security) {
     let (script, argument) = script.split_once(' ').unwrap_or((script, ""));
     let builder = node::<A>(security);
     let termination = match script {
-        "orderly" => alone(builder, |_| {}).await,
+        "orderly" => alone::<A>(builder, |_| {}).await,
         "hangs" => {
             let patient = |config: &mut Config| config.shutdown.service_stop_timeout = FOREVER;
-            hangs(builder.config(patient)).await
+            hangs::<A>(builder.config(patient)).await
         }
         "limited" => {
             let limited = |config: &mut Config| {
                 config.shutdown.service_stop_timeout = FOREVER;
                 config.shutdown.after_signal_timeout = BRIEF;
             };
-            hangs(builder.config(limited)).await
+            hangs::<A>(builder.config(limited)).await
         }
         "given-up" => {
             let brief = |config: &mut Config| config.shutdown.service_stop_timeout = BRIEF;
-            hangs(builder.config(brief)).await
+            hangs::<A>(builder.config(brief)).await
         }
         "lingers" => {
-            alone(builder, |_| {}).await;
+            alone::<A>(builder, |_| {}).await;
             say("lingers");
             std::future::pending().await
         }
-        "downed" => downed(builder, security).await,
-        "member" => member(builder, argument).await,
-        "surveyed" => surveyed(builder, argument).await,
+        "downed" => downed::<A>(builder, security).await,
+        "member" => member::<A>(builder, argument).await,
+        "surveyed" => surveyed::<A>(builder, argument).await,
         other => panic!("no such script: {other}"),
     };
     say(format_args!("ended {termination:?}"));
@@ -80,7 +79,7 @@ pub async fn run_child<A: Adapter>(script: &str, security: &Security) {
 }
 
 /// Says what happens to the node's phases. What is returned is closed when all is said.
-fn narrate<A: Adapter>(node: &Cluster<A>) -> Receiver<()> {
+fn narrate<A: Adapter>(node: &Cluster) -> Receiver<()> {
     let mut events = node.events();
     let (all_said, said) = async_channel::bounded(1);
     runtime::<A>().spawn(async move {
@@ -101,14 +100,14 @@ fn narrate<A: Adapter>(node: &Cluster<A>) -> Receiver<()> {
     said
 }
 
-fn tasks_in_all_phases<A: Adapter>(node: &Cluster<A>) {
+fn tasks_in_all_phases(node: &Cluster) {
     for phase in Phase::ALL {
         let task = move || async move { say(format_args!("task {phase}")) };
         node.on_shutdown(phase, task).expect("nothing has begun");
     }
 }
 
-async fn until_signal<A: Adapter>(node: &Cluster<A>) -> Termination {
+async fn until_signal(node: &Cluster) -> Termination {
     let mut running = Box::pin(node.run_until_signal());
     // From its first look on it listens: before that a signal would end the process.
     let ended = futures_lite::future::poll_once(running.as_mut()).await;
@@ -121,7 +120,7 @@ async fn until_signal<A: Adapter>(node: &Cluster<A>) -> Termination {
 }
 
 /// The same, and lets everything be said, unless the process is to end at once.
-async fn until_all_is_said<A: Adapter>(node: &Cluster<A>, said: &Receiver<()>) -> Termination {
+async fn until_all_is_said(node: &Cluster, said: &Receiver<()>) -> Termination {
     let termination = until_signal(node).await;
     if !matches!(termination, Termination::Signalled(_)) {
         // Nothing is ever sent: the error says that it is closed.
@@ -131,23 +130,20 @@ async fn until_all_is_said<A: Adapter>(node: &Cluster<A>, said: &Receiver<()>) -
 }
 
 /// A cluster of one with a task in every phase.
-async fn alone<A: Adapter>(
-    builder: ClusterBuilder<A, Security>,
-    prepare: impl FnOnce(&Cluster<A>),
-) -> Termination {
-    let node = first(builder).await;
+async fn alone<A: Adapter>(builder: ClusterBuilder<Security>, prepare: impl FnOnce(&Cluster)) -> Termination {
+    let node = first::<A>(builder).await;
     node.on_up(|| async { say("on_up") }).expect("there is room");
     node.on_removed(|| async { say("on_removed") })
         .expect("there is room");
-    let said = narrate(&node);
+    let said = narrate::<A>(&node);
     tasks_in_all_phases(&node);
     prepare(&node);
     until_all_is_said(&node, &said).await
 }
 
 /// The same with a task that hangs and one that panics.
-async fn hangs<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Termination {
-    let prepare = |node: &Cluster<A>| {
+async fn hangs<A: Adapter>(builder: ClusterBuilder<Security>) -> Termination {
+    let prepare = |node: &Cluster| {
         let hangs = || async {
             say("it hangs");
             std::future::pending().await
@@ -158,15 +154,15 @@ async fn hangs<A: Adapter>(builder: ClusterBuilder<A, Security>) -> Termination 
         let added = node.on_shutdown_named(Phase::ServiceStop, "panics", panics);
         added.expect("nothing has begun");
     };
-    alone(builder, prepare).await
+    alone::<A>(builder, prepare).await
 }
 
 /// Two nodes in one process; the second is downed by the first.
-async fn downed<A: Adapter>(builder: ClusterBuilder<A, Security>, security: &Security) -> Termination {
-    let other = first(node::<A>(security)).await;
-    let node = joined_as(builder, other.address().address()).await;
-    all_up(&other, 2).await;
-    let said = narrate(&node);
+async fn downed<A: Adapter>(builder: ClusterBuilder<Security>, security: &Security) -> Termination {
+    let other = first::<A>(node::<A>(security)).await;
+    let node = joined_as::<A>(builder, other.address().address()).await;
+    all_up::<A>(&other, 2).await;
+    let said = narrate::<A>(&node);
     tasks_in_all_phases(&node);
     node.on_removed(|| async { say("on_removed") })
         .expect("there is room");
@@ -176,12 +172,12 @@ async fn downed<A: Adapter>(builder: ClusterBuilder<A, Security>, security: &Sec
     termination
 }
 
-async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Cluster<A> {
+async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Cluster {
     let node = match seed {
-        "" => first(builder).await,
+        "" => first::<A>(builder).await,
         seed => {
             let seed: Address = seed.parse().expect("the parent has read it");
-            joined_as(builder, &seed).await
+            joined_as::<A>(builder, &seed).await
         }
     };
     say(format_args!("address {}", node.address().address()));
@@ -189,11 +185,11 @@ async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<A, Security>, seed:
 }
 
 /// One of five; it says what hosts a kind and where some entities are whenever that is something else, until it is killed.
-async fn surveyed<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
+async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Termination {
     // Who is stopped is a member for longer than a test waits: it is asked, and says nothing.
     let builder = builder.config(|config| config.failure_detector.acceptable_heartbeat_pause = STOPPED_MAX);
-    let node = first_or_joined(builder, seed).await;
-    all_up(&node, FIVE).await;
+    let node = first_or_joined::<A>(builder, seed).await;
+    all_up::<A>(&node, FIVE).await;
     let region = notebooks(&node).await;
     let entities: Vec<_> = (0..EXPLAINED)
         .map(|number| region.entity(format!("explained-{number}")))
@@ -239,9 +235,9 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) 
 }
 
 /// One of five; the one that was started first prepares the cluster, once there is something to hand over everywhere.
-async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) -> Termination {
-    let node = first_or_joined(builder, seed).await;
-    all_up(&node, FIVE).await;
+async fn member<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Termination {
+    let node = first_or_joined::<A>(builder, seed).await;
+    all_up::<A>(&node, FIVE).await;
     let journal = Journal::default();
     let (region, _billing) = (notebooks(&node).await, billing(&node, &journal).await);
     if seed.is_empty() {
@@ -251,12 +247,12 @@ async fn member<A: Adapter>(builder: ClusterBuilder<A, Security>, seed: &str) ->
         say("something lives everywhere");
         node.prepare_for_shutdown().await.expect("it is a member");
     }
-    until(&node, "all are ready", |view| view.is_ready_for_shutdown()).await;
-    watch_moves(&node);
+    until::<A>(&node, "all are ready", |view| view.is_ready_for_shutdown()).await;
+    watch_moves::<A>(&node);
     until_signal(&node).await
 }
 
-fn watch_moves<A: Adapter>(node: &Cluster<A>) {
+fn watch_moves<A: Adapter>(node: &Cluster) {
     let mut events = node.events();
     runtime::<A>().spawn(async move {
         while let Some(event) = events.next().await {

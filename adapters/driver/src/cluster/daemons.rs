@@ -9,7 +9,6 @@ use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::passivation::PassivationSettings;
 
 use super::Cluster;
-use crate::adapter::Adapter;
 use crate::daemons::{Answered, Daemon, DaemonStarter, Daemons, Manager, Scales, Told};
 use crate::error::{ClusterError, DaemonsError};
 use crate::kind::Kind;
@@ -19,24 +18,24 @@ use crate::work::NAME_BYTES;
 
 /// Daemons by name, before this node hosts or reaches them. See [`Cluster::daemons`].
 #[must_use = "nothing happens before they are started or a proxy is made"]
-pub struct DaemonsBuilder<A> {
-    cluster: Cluster<A>,
+pub struct DaemonsBuilder {
+    cluster: Cluster,
     name: String,
     role: Option<String>,
     allocation: Option<AllocationSettings>,
 }
 
-impl<A> Cluster<A> {
+impl Cluster {
     /// Daemons: a number of tasks, each of which runs exactly once in the cluster, spread over the members with a role, and begins
     /// elsewhere when its node is gone. The name has 1 to 200 bytes.
     ///
     /// ```no_run
-    /// # use quorate_driver::{Adapter, Cluster, Daemon, DaemonContext};
+    /// # use quorate_driver::{Cluster, Daemon, DaemonContext};
     /// # struct Projection(u32);
     /// # impl Daemon for Projection {
     /// #     async fn run(&mut self, daemon: &DaemonContext) { daemon.stopping().await }
     /// # }
-    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
     /// // On every node with the role:
     /// let projections = cluster.daemons("projections").role("backend").start(4, |index| Projection(index)).await?;
     /// // From any node, at any time:
@@ -44,7 +43,7 @@ impl<A> Cluster<A> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn daemons(&self, name: impl Into<String>) -> DaemonsBuilder<A> {
+    pub fn daemons(&self, name: impl Into<String>) -> DaemonsBuilder {
         DaemonsBuilder {
             cluster: self.clone(),
             name: name.into(),
@@ -54,7 +53,7 @@ impl<A> Cluster<A> {
     }
 }
 
-impl<A: Adapter> DaemonsBuilder<A> {
+impl DaemonsBuilder {
     /// Only members with this role run them (default: all). The same on every node, proxies included. Mirrors `role`.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
@@ -155,7 +154,7 @@ impl<A: Adapter> DaemonsBuilder<A> {
     }
 }
 
-impl<A> fmt::Debug for DaemonsBuilder<A> {
+impl fmt::Debug for DaemonsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DaemonsBuilder")
             .field("name", &self.name)

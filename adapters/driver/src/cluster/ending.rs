@@ -7,13 +7,11 @@ use quorate_core::input::{Command, MembershipCommand};
 use quorate_core::view::Phase;
 
 use super::Cluster;
-use crate::adapter::Adapter;
 use crate::error::{ClusterError, Termination};
-use crate::runtime::Runtime;
 use crate::signals;
 use crate::sync::{Either, race};
 
-impl<A> Cluster<A> {
+impl Cluster {
     /// Ends this node in good order: runs the phases of its end with the application's tasks ([`Cluster::on_shutdown`]), in which it hands
     /// over its shards and singletons, leaves the cluster and closes its links. Completes when all of that is over; a node that has
     /// not joined just ends. Calling it again, even from elsewhere, waits for the same end. Every phase has a time limit, so it
@@ -93,9 +91,7 @@ impl<A> Cluster<A> {
         self.shared().ended().await;
         self.shared().hub.termination().unwrap_or(Termination::Stopped)
     }
-}
 
-impl<A: Adapter> Cluster<A> {
     /// Runs until the system asks this process to end (SIGTERM or SIGINT), then ends the node in good order
     /// ([`Cluster::shutdown`]). A second signal stops it at once, and this completes without waiting for that;
     /// `shutdown.after_signal_timeout` (25 s) is the limit of the whole. Completes as well when the node ends for another reason.
@@ -114,9 +110,9 @@ impl<A: Adapter> Cluster<A> {
             Either::Right(signal) => signal,
         };
         tracing::info!(target: "cluster::shutdown", event = "shutdown_signal", node = %self.address(), %signal);
-        let runtime = A::runtime().map_err(failed)?;
-        let limit = self.shared().life.limits.after_signal_timeout;
-        let limit = runtime.sleep_until(runtime.now().mono + limit);
+        let background = &self.shared().background;
+        let limit = background.now() + self.shared().life.limits.after_signal_timeout;
+        let limit = background.sleep_until(Some(limit));
         match race(self.shutdown(), race(signals::next(&signals), limit)).await {
             Either::Left(termination) => Ok(termination),
             Either::Right(Either::Left(signal)) => {

@@ -4,31 +4,27 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_core::delivery::ConsumerSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Cluster;
-use crate::adapter::Adapter;
-use crate::background::Sleep;
 use crate::delivery::{Consumer, Parcel, Receipt, Receiving};
 use crate::durable::{self, DurableState, EventSourced};
 use crate::entity::{Entity, EntityContext, TypedStarter};
 use crate::error::ClusterError;
 use crate::kind::Kind;
 use crate::region::Region;
-use crate::runtime::Runtime;
 use crate::singleton_builder::SingletonBuilder;
 use crate::work::WorkQueueBuilder;
 
-impl<A> Cluster<A> {
+impl Cluster {
     /// A singleton: exactly one instance in the whole cluster, on the oldest member (with a role), with a fencing token that grows
     /// with every instance. The name has 1 to 255 bytes.
     ///
     /// ```no_run
-    /// # use quorate_driver::{Adapter, Cluster, Entity, EntityContext, core::Token};
+    /// # use quorate_driver::{Cluster, Entity, EntityContext, core::Token};
     /// # struct Billing;
     /// # impl Billing { fn new(_: Token) -> Self { Self } }
     /// # impl Entity for Billing {
@@ -36,7 +32,7 @@ impl<A> Cluster<A> {
     /// #     type Reply = u64;
     /// #     async fn handle(&mut self, _: &EntityContext, message: u64) -> u64 { message }
     /// # }
-    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
     /// // On every node with the role: it runs on one of them.
     /// let billing = cluster.singleton("billing").role("backend").start(|token| Billing::new(token)).await?;
     /// // On nodes without it.
@@ -53,8 +49,8 @@ impl<A> Cluster<A> {
     /// that is gone has not confirmed goes to others. Who holds the queue is a singleton. The name has 1 to 200 bytes.
     ///
     /// ```no_run
-    /// # use quorate_driver::{Adapter, Cluster, WorkQueue};
-    /// # async fn example<A: Adapter>(cluster: Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorate_driver::{Cluster, WorkQueue};
+    /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
     /// // On every node with the role: one of them holds it.
     /// let images: WorkQueue<String> = cluster.work_queue("images").role("backend").start().await?;
     /// images.push(&"cat.png".to_owned()).await?;
@@ -70,9 +66,7 @@ impl<A> Cluster<A> {
     pub fn work_queue(&self, name: impl Into<String>) -> WorkQueueBuilder {
         WorkQueueBuilder::new(Arc::clone(self.shared()), name.into())
     }
-}
 
-impl<A: Adapter> Cluster<A> {
     /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
     /// caller's runtime whenever an entity gets its first message.
     ///
@@ -135,8 +129,7 @@ impl<A: Adapter> Cluster<A> {
     /// vote about logs (`journal.voters`), or the kind is one of a single host ([`Kind::single_host`]).
     ///
     /// # Errors
-    /// Those of [`Cluster::register`]; [`ClusterError::Durability`] if the node has no store, or one that no other node reads;
-    /// [`ClusterError::NoRuntime`] if the caller is in no runtime.
+    /// Those of [`Cluster::register`]; [`ClusterError::Durability`] if the node has no store, or one that no other node reads.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -149,7 +142,7 @@ impl<A: Adapter> Cluster<A> {
         E: EventSourced,
         F: Fn(EntityContext) -> E + Send + Sync + 'static,
     {
-        durable::host_event_sourced(self.shared(), kind, sleep::<A>()?, make).await
+        durable::host_event_sourced(self.shared(), kind, self.shared().background.sleeper(), make).await
     }
 
     /// Hosts entities of a kind that keep their newest state in the node's store. Otherwise as [`Self::register_event_sourced`].
@@ -168,7 +161,7 @@ impl<A: Adapter> Cluster<A> {
         D: DurableState,
         F: Fn(EntityContext) -> D + Send + Sync + 'static,
     {
-        durable::host_durable_state(self.shared(), kind, sleep::<A>()?, make).await
+        durable::host_durable_state(self.shared(), kind, self.shared().background.sleeper(), make).await
     }
 
     /// Hosts entities of a kind that are delivered to reliably, with the default settings, and reaches all of them: producers are made
@@ -217,15 +210,6 @@ impl<A: Adapter> Cluster<A> {
         };
         self.register::<Receiving<C>, _>(kind, make).await
     }
-}
-
-/// Waits on the caller's runtime.
-fn sleep<A: Adapter>() -> Result<Sleep, ClusterError> {
-    let runtime = A::runtime().map_err(|error| ClusterError::NoRuntime(error.to_string()))?;
-    Ok(Arc::new(move |time: Duration| {
-        let until = runtime.now().mono + time;
-        Box::pin(runtime.sleep_until(until))
-    }))
 }
 
 /// An entity that is one function.

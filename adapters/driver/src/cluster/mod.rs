@@ -8,7 +8,6 @@ mod hosting;
 mod tasks;
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use quorate_core::effect::HaltReason;
@@ -51,16 +50,15 @@ impl Drop for Alive {
 
 /// A running node of a cluster. Cheap to clone; dropping the last clone stops the node without leaving, so call
 /// [`Cluster::leave`] first. [`Region`]s and [`Events`] do not keep it alive.
-pub struct Cluster<A> {
+#[derive(Clone)]
+pub struct Cluster {
     alive: Arc<Alive>,
-    adapter: PhantomData<fn() -> A>,
 }
 
-impl<A> Cluster<A> {
+impl Cluster {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             alive: Arc::new(Alive(shared)),
-            adapter: PhantomData,
         }
     }
 
@@ -306,16 +304,7 @@ impl<A> Cluster<A> {
     }
 }
 
-impl<A> Clone for Cluster<A> {
-    fn clone(&self) -> Self {
-        Self {
-            alive: Arc::clone(&self.alive),
-            adapter: PhantomData,
-        }
-    }
-}
-
-impl<A> fmt::Debug for Cluster<A> {
+impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cluster").field(self.address()).finish()
     }

@@ -7,7 +7,7 @@ use quorate_core::shutdown::Phase;
 use super::Cluster;
 use crate::shutdown::{self, ShutdownError};
 
-impl<A> Cluster<A> {
+impl Cluster {
     /// Adds a task to a phase of this node's end: `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`. The tasks of a phase run
     /// at once, on the caller's executor; the phase ends when all of them have ended, and the node has done what it does in it, or
     /// when its limit has passed (`shutdown.*_timeout`). They run once, however the node ends: it leaves, a signal comes, it is

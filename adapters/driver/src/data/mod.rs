@@ -35,7 +35,7 @@ use crate::shared::Shared;
 /// alive.
 ///
 /// ```no_run
-/// # async fn example<A>(cluster: quorate_driver::Cluster<A>) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example(cluster: quorate_driver::Cluster) -> Result<(), Box<dyn std::error::Error>> {
 /// use quorate_driver::data::{Read, Write};
 ///
 /// let likes = cluster.data().counter("likes");

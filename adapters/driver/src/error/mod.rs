@@ -126,9 +126,6 @@ pub enum ClusterError {
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
-    /// The caller is in no runtime, and something has to run in the background.
-    #[error("no runtime: {0}")]
-    NoRuntime(String),
 }
 
 /// Why there is no way to a kind's entities. Cannot pass by itself: the kind has to be registered, or the types mended.

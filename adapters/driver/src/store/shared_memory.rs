@@ -16,7 +16,7 @@ use crate::sync::lock;
 /// use quorate_driver::SharedMemoryStore;
 /// let stores = SharedMemoryStore::new();
 /// let (first, second) = (stores.node(), stores.node());
-/// // Cluster::builder("orders").store(first) ... and the other node: .store(second)
+/// // quorate_tokio::builder("orders").store(first) ... and the other node: .store(second)
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SharedMemoryStore {

@@ -19,7 +19,7 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 const DATAGRAMS_OF_HALF_A_HANDSHAKE: usize = 2;
 
 async fn node(authority: &DevCa, change: impl FnOnce(&mut LinkLimits) + Send + 'static) -> Cluster {
-    let builder = Cluster::builder("strangers")
+    let builder = quorate_quinn::builder("strangers")
         .bind("127.0.0.1:0")
         .security(Security::mtls(authority.mtls().unwrap()))
         .fast_profile()

@@ -8,19 +8,19 @@ pub(crate) mod log;
 use std::time::Duration;
 
 use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent, Status, View};
-use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Security, Tokio};
+use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Security};
 
 /// Far beyond what any step takes; a test that needs it has failed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A node on a port that the system chooses.
-pub(crate) fn node() -> ClusterBuilder<Tokio, Security> {
+pub(crate) fn node() -> ClusterBuilder<Security> {
     node_of("tests")
 }
 
-pub(crate) fn node_of(cluster: &str) -> ClusterBuilder<Tokio, Security> {
+pub(crate) fn node_of(cluster: &str) -> ClusterBuilder<Security> {
     // Several tests share two cores: forgive the pauses that this causes.
-    Cluster::builder(cluster)
+    quorate_tokio::builder(cluster)
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()

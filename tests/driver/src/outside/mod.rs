@@ -13,7 +13,8 @@ use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::Status;
 use quorate_core::reject::JoinRefusal;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_driver::{Adapter, AskError, Cluster, ClusterError, ClusterEvent, Events, Security, Termination};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Cluster, ClusterError, ClusterEvent, Events, Security, Termination};
 
 mod office;
 
@@ -113,7 +114,7 @@ pub async fn a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is
     security: &Security,
 ) {
     let mut nodes = cluster::<A>(3, security).await;
-    let office = Office::of(&nodes).await;
+    let office = Office::of::<A>(&nodes).await;
     let victim = nodes[2].address().clone();
     let (mut seen, own) = (nodes[0].events(), nodes[2].events());
     let unknown = nodes[0].down("127.0.0.1:1").await;
@@ -125,7 +126,7 @@ pub async fn a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is
         for _ in 0..ORDERS {
             busy.tell(&Order::Rest).await.expect("it is taken");
         }
-        most = down_the_busy(&nodes[1], &nodes[2], &office.begun).await;
+        most = down_the_busy::<A>(&nodes[1], &nodes[2], &office.begun).await;
     })
     .await;
     let fates = hears::<A>(&mut seen, &victim, Fate::Removed(Status::Down)).await;
@@ -152,7 +153,7 @@ pub async fn a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is
     assert_ne!(again.address().uid(), victim.uid());
     nodes[2] = again;
     for node in &nodes {
-        all_up(node, 3).await;
+        all_up::<A>(node, 3).await;
     }
     let repeated = nodes[0].down(&victim).await;
     assert_eq!(
@@ -167,7 +168,7 @@ pub async fn a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is
 /// Another member removes a member, without convergence: it is gone at once, is told, and ends.
 pub async fn m_429_a_removed_member_is_gone_at_once_and_ends<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(3, security).await;
-    let office = Office::of(&nodes).await;
+    let office = Office::of::<A>(&nodes).await;
     let victim = nodes[2].address().clone();
     let (mut seen, own) = (nodes[0].events(), nodes[2].events());
     let unknown = nodes[0].remove("127.0.0.1:1").await;
@@ -202,7 +203,7 @@ fn impatient(config: &mut Config) {
 /// Another member has a member leave: it hands over its work, though one of its entities does not end, and ends as if it had wanted to.
 pub async fn a_member_leaves_that_another_one_tells_to<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, impatient).await;
-    let office = Office::of(&nodes).await;
+    let office = Office::of::<A>(&nodes).await;
     let victim = nodes[2].address().clone();
     let (mut seen, own) = (nodes[0].events(), nodes[2].events());
     let unknown = nodes[0].leave_member("127.0.0.1:1").await;
@@ -240,7 +241,7 @@ pub async fn m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_m
     security: &Security,
 ) {
     let nodes = cluster_with::<A>(3, security, short_margin).await;
-    let office = Office::of(&nodes).await;
+    let office = Office::of::<A>(&nodes).await;
     let journal = Journal::default();
     let mut handles = Vec::new();
     for node in &nodes {
@@ -262,7 +263,7 @@ pub async fn m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_m
         assert_eq!(hears::<A>(events, member, way[1]).await, way);
     }
     for node in &nodes {
-        until(node, "all are ready", |view| {
+        until::<A>(node, "all are ready", |view| {
             let mut members = view.members().iter();
             members.all(|member| member.status == Status::ReadyForShutdown)
         })
@@ -292,7 +293,7 @@ pub async fn m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_m
     nodes[1].remove(oldest).await.expect("it is a member");
     let ended = within::<A, _>("it is told", nodes[0].terminated()).await;
     assert_eq!(ended, Termination::Halted(HaltReason::Removed));
-    until(&nodes[2], "the oldest is gone", |view| {
+    until::<A>(&nodes[2], "the oldest is gone", |view| {
         view.member(oldest).is_none()
     })
     .await;
@@ -314,7 +315,7 @@ fn automatic(config: &mut Config) {
 /// Under auto-down whoever falls silent is downed by the leader and removed, and asks that wait for it hear so.
 pub async fn m_428_auto_down_removes_whoever_is_silent<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, automatic).await;
-    let office = Office::of(&nodes).await;
+    let office = Office::of::<A>(&nodes).await;
     let victim = nodes[2].address().clone();
     let mut watching: Vec<Events> = nodes.iter().take(2).map(Cluster::events).collect();
     asks_at::<A>(&office, 2, async {
@@ -376,7 +377,7 @@ pub async fn s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_
     for _ in 0..ORDERS {
         busy.tell(&Order::Rest).await.expect("it is taken");
     }
-    let most = down_the_busy(&nodes[2], &nodes[0], &begun).await;
+    let most = down_the_busy::<A>(&nodes[2], &nodes[0], &begun).await;
     let first = journal.instances()[0].1;
     let ended = Happened::Ended(first);
     eventually::<A>("its instance ends", async || journal.entries().contains(&ended)).await;

@@ -9,7 +9,8 @@ use futures_lite::future::zip;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_driver::{Adapter, AskError, Cluster, Entity, EntityContext, Kind, Region, Termination};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{AskError, Cluster, Entity, EntityContext, Kind, Region, Termination};
 
 use super::{Fate, hears};
 use quorate_conformance::support::{LOOK_AGAIN, eventually, sleep, within};
@@ -84,7 +85,7 @@ pub(super) struct Office {
 }
 
 impl Office {
-    pub(super) async fn of<A: Adapter>(nodes: &[Cluster<A>]) -> Self {
+    pub(super) async fn of<A: Adapter>(nodes: &[Cluster]) -> Self {
         let begun = Begun::default();
         let mut regions: Vec<Clerks> = Vec::new();
         for node in nodes {
@@ -130,7 +131,7 @@ pub(super) fn rests(begun: &Begun) -> usize {
 
 /// Has a node downed on which somebody is busy. From when it knows of it nothing more is begun, but for what was about to be: at most
 /// this many, for ever.
-pub(super) async fn down_the_busy<A: Adapter>(by: &Cluster<A>, victim: &Cluster<A>, begun: &Begun) -> usize {
+pub(super) async fn down_the_busy<A: Adapter>(by: &Cluster, victim: &Cluster, begun: &Begun) -> usize {
     let mut own = victim.events();
     eventually::<A>("it is busy", async || rests(begun) > 0).await;
     by.down(victim.address()).await.expect("it is a member");

@@ -7,9 +7,9 @@ use std::time::Duration;
 use quorate_core::effect::RegionShutdown;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::protocol::watch::Termination;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, Directive, Entity, EntityContext, Kind, Region, Security, Supervision,
-    Watch,
+    Cluster, ClusterError, Directive, Entity, EntityContext, Kind, Region, Security, Supervision, Watch,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl Entity for Guest {
 
 type Guests = Region<Order, String>;
 
-async fn guests<A: Adapter>(node: &Cluster<A>) -> Guests {
+async fn guests<A: Adapter>(node: &Cluster) -> Guests {
     let me = node.address().to_string();
     let make = move |_: EntityContext| Guest(me.clone());
     let kind = Kind::new("guest").shards(16);
@@ -79,13 +79,13 @@ async fn tell(region: &Guests, id: &str, order: Order) {
     region.entity(id).tell(&order).await.expect("the node runs");
 }
 
-async fn confirmed<A: Adapter>(node: &Cluster<A>) -> u64 {
+async fn confirmed(node: &Cluster) -> u64 {
     let stats = node.stats().await.expect("the node runs");
     stats.core.sharding.watches_confirmed
 }
 
 /// Watches an entity that runs, and waits until its home knows.
-async fn watch<A: Adapter>(node: &Cluster<A>, region: &Guests, id: &str) -> Watch {
+async fn watch<A: Adapter>(node: &Cluster, region: &Guests, id: &str) -> Watch {
     lives::<A>(region, id).await;
     let before = confirmed(node).await;
     let watch = region.entity(id).watch();
@@ -118,15 +118,15 @@ async fn on<A: Adapter>(region: &Guests, node: &UniqueAddress, name: &str) -> St
 /// nothing else.
 pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
-    let (here, there) = (guests(&nodes[0]).await, guests(&nodes[1]).await);
+    let (here, there) = (guests::<A>(&nodes[0]).await, guests::<A>(&nodes[1]).await);
     let node = &nodes[0];
     let never = here.entity("never began").watch();
     assert_eq!(end::<A>(never).await, Termination::NotRunning);
     for round in 0..8 {
         let id = format!("stops-{round}");
-        let first = watch(node, &here, &id).await;
-        let second = watch(node, &here, &id).await;
-        drop(watch(node, &here, &id).await);
+        let first = watch::<A>(node, &here, &id).await;
+        let second = watch::<A>(node, &here, &id).await;
+        drop(watch::<A>(node, &here, &id).await);
         tell(&there, &id, Order::Stop).await;
         assert_eq!(end::<A>(first).await, Termination::Stopped);
         assert_eq!(end::<A>(second).await, Termination::Stopped);
@@ -134,12 +134,12 @@ pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(
         assert_eq!(end::<A>(late).await, Termination::NotRunning, "gone before");
 
         let id = format!("fails-{round}");
-        let failing = watch(node, &here, &id).await;
+        let failing = watch::<A>(node, &here, &id).await;
         tell(&there, &id, Order::Fail).await;
         assert_eq!(end::<A>(failing).await, Termination::Failed);
 
         let id = format!("sleeps-{round}");
-        let sleeping = watch(node, &here, &id).await;
+        let sleeping = watch::<A>(node, &here, &id).await;
         tell(&there, &id, Order::Sleep).await;
         lives::<A>(&there, &id).await;
         tell(&there, &id, Order::Stop).await;
@@ -147,7 +147,7 @@ pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(
     }
     let id = on::<A>(&here, nodes[1].address(), "moves").await;
     let before = confirmed(node).await;
-    let moving = watch(node, &here, &id).await;
+    let moving = watch::<A>(node, &here, &id).await;
     let moved = within::<A, _>("the region is shut down", there.shutdown()).await;
     assert_eq!(moved, Ok(RegionShutdown::HandedOver));
     eventually::<A>("the new home knows", async || confirmed(node).await >= before + 2).await;
@@ -162,12 +162,12 @@ pub async fn a_watch_ends_with_the_node_that_is_removed<A: Adapter>(security: &S
     let mut nodes = cluster::<A>(3, security).await;
     let mut regions = Vec::new();
     for node in &nodes {
-        regions.push(guests(node).await);
+        regions.push(guests::<A>(node).await);
     }
     let gone = nodes.pop().expect("there are three");
     let who = gone.address().clone();
     let id = on::<A>(&regions[0], &who, "ends").await;
-    let entity = watch(&nodes[0], &regions[0], &id).await;
+    let entity = watch::<A>(&nodes[0], &regions[0], &id).await;
     let node = nodes[0].watch(&who);
     within::<A, _>("the node has ended", gone.stop()).await;
     assert_eq!(end::<A>(node).await, Termination::NodeRemoved);

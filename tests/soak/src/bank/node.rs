@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_demo::hosts::Host;
 use quorate_driver::core::Config;
-use quorate_driver::{Adapter, Kind, Region, Runtime, Security, StartError};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Kind, Region, Security, StartError};
 
 use super::ACCOUNTS;
 use super::entity::{ACCOUNT, Account, Command, Told, Transfer, id_of};

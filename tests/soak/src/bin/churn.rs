@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 use quorate_conformance::{Churned, again_with_one_arena, churn};
-use quorate_driver::{Adapter, DevCa, Security};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{DevCa, Security};
 use quorate_quinn::Quinn;
 use quorate_smol::Smol;
 use quorate_tokio::Tokio;

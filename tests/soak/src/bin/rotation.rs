@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use quorate_driver::core::{Config, Event, MembershipChange, MembershipEvent, Status};
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, Cluster, ClusterEvent, DevCa, Entity, EntityContext, EntityRef, Kind, Mtls, Psk, Region,
-    Runtime, Security,
+    Cluster, ClusterBuilder, ClusterEvent, DevCa, Entity, EntityContext, EntityRef, Kind, Mtls, Psk, Region,
+    Security,
 };
 
 const HELP: &str = "\
@@ -171,11 +172,11 @@ fn on_tokio(run: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed>
     runtime.block_on(run)
 }
 
-async fn start<A: Adapter>(options: &Options, secrets: &Secrets) -> Result<Vec<Cluster<A>>, Failed> {
-    let mut nodes: Vec<Cluster<A>> = Vec::new();
+async fn start<A: Adapter>(options: &Options, secrets: &Secrets) -> Result<Vec<Cluster>, Failed> {
+    let mut nodes: Vec<Cluster> = Vec::new();
     let max_link_age = options.max_link_age;
     for index in 0..NODES {
-        let node = Cluster::<A>::builder("rotation")
+        let node = ClusterBuilder::on::<A>("rotation")
             .bind("127.0.0.1:0")
             .security(secrets.security(index))
             .fast_profile()
@@ -208,7 +209,7 @@ async fn run<A: Adapter>(options: &Options) -> Result<(), Failed> {
     }
     let region = region.ok_or("no region")?;
     let mut told = vec![0_u32; ENTITIES as usize];
-    settle(&nodes, &region).await?;
+    settle::<A>(&nodes, &region).await?;
     let (begun, mut changes) = (Instant::now(), 0);
     let mut loaded = Ok(());
     // A machine that has other things to do takes longer for as many handshakes.
@@ -266,7 +267,7 @@ fn counter(region: &Counters, number: u32) -> EntityRef<Option<u32>, (u32, u32)>
 }
 
 /// Waits until the shards are spread: rebalancing ends entities, which is not what is looked at here.
-async fn settle<A: Adapter>(nodes: &[Cluster<A>], region: &Counters) -> Result<(), Failed> {
+async fn settle<A: Adapter>(nodes: &[Cluster], region: &Counters) -> Result<(), Failed> {
     let begun = Instant::now();
     loop {
         for number in 0..ENTITIES {
@@ -331,7 +332,7 @@ fn aim(options: &Options) -> u64 {
 }
 
 /// What the link has that was renewed least.
-async fn handshakes<A: Adapter>(nodes: &[Cluster<A>]) -> Result<u64, Failed> {
+async fn handshakes(nodes: &[Cluster]) -> Result<u64, Failed> {
     let mut least = u64::MAX;
     for node in nodes {
         let links = node.links().await?;
@@ -340,12 +341,7 @@ async fn handshakes<A: Adapter>(nodes: &[Cluster<A>]) -> Result<u64, Failed> {
     Ok(least)
 }
 
-async fn report<A: Adapter>(
-    options: &Options,
-    nodes: &[Cluster<A>],
-    changes: usize,
-    told: &[u32],
-) -> Result<(), Failed> {
+async fn report(options: &Options, nodes: &[Cluster], changes: usize, told: &[u32]) -> Result<(), Failed> {
     let messages: u32 = told.iter().sum();
     println!(
         "{:.0} s over {}, links of at most {:?}: {messages} told, {changes} changes of a certificate or key",

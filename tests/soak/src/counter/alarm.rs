@@ -1,7 +1,7 @@
 //! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself, after all nodes were killed too.
 
 use quorate_driver::core::{Config, Pattern};
-use quorate_driver::{Adapter, Cluster, ClusterError, EntityContext, Kind, Region};
+use quorate_driver::{Cluster, ClusterError, EntityContext, Kind, Region};
 
 use super::ALARMS;
 use crate::stores::State;
@@ -23,10 +23,7 @@ pub(super) fn remembering(config: &mut Config, state: State) {
 }
 
 /// Hosts them.
-pub(super) async fn host<A: Adapter>(
-    cluster: &Cluster<A>,
-    state: State,
-) -> Result<Region<(), String>, ClusterError> {
+pub(super) async fn host(cluster: &Cluster, state: State) -> Result<Region<(), String>, ClusterError> {
     let kind = Kind::new("Alarm")
         .shards(SHARDS)
         .store_mode(state.homes())

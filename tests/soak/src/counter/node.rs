@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_channel::Receiver;
 use quorate_demo::hosts::Host;
 use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
-use quorate_driver::{Adapter, Kind, Region, Runtime, Security, StartError};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Kind, Region, Security, StartError};
 
 use super::COUNTERS;
 use super::alarm;

@@ -12,7 +12,8 @@ use futures_lite::future;
 use quorate_demo::hosts::Host;
 use quorate_driver::core::Config;
 use quorate_driver::delivery::{Consumer, Delivery, Parcel, Producer, Receipt, Sent, ToEntitiesSettings};
-use quorate_driver::{Adapter, EntityContext, Kind, Region, Runtime, Security, StartError, WorkQueue};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{EntityContext, Kind, Region, Security, StartError, WorkQueue};
 use serde::{Deserialize, Serialize};
 
 use crate::node::{Clients, Hosted, PAUSE_ACCEPTED, SHARDS, Turn, Up, pause, serve, start};

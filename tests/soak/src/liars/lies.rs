@@ -9,7 +9,8 @@ use quorate_core::message::{Lane, Message, ShardingMsg, SingletonMsg};
 use quorate_core::sharding::ids::{EntityId, Payload};
 use quorate_core::sharding::{coordinator_log, remembered_logs};
 use quorate_core::wire::Encoder;
-use quorate_driver::{Cluster, LinkKind, Runtime};
+use quorate_driver::Cluster;
+use quorate_driver::spi::{LinkKind, Runtime};
 use quorate_tests::liar::{Kind, Known, PAYLOAD_BYTES_MAX, lie};
 use quorate_tests::sim::{Chance, Purpose};
 
@@ -27,7 +28,7 @@ const KEYS_MAX: usize = 64;
 const LENGTH_BYTES: usize = 2;
 
 /// Tells so many lies of each kind within this time, or as soon as the links take them. What a link that broke has not taken is told again.
-pub(super) async fn tell<A>(cluster: &Cluster<A>, messages: u64, time: Duration, clock: &impl Runtime) {
+pub(super) async fn tell(cluster: &Cluster, messages: u64, time: Duration, clock: &impl Runtime) {
     let mut liar = Liar {
         chance: Chance::new(cluster.address().uid(), Purpose::Lies),
         encoder: Encoder::new(),
@@ -100,7 +101,7 @@ fn others_of(known: &Known) -> Vec<UniqueAddress> {
 }
 
 /// What the node knows and can speak of.
-async fn known_to<A>(cluster: &Cluster<A>) -> Known {
+async fn known_to(cluster: &Cluster) -> Known {
     let view = cluster.view();
     let keys = cluster.data().keys().await.unwrap_or_default();
     let kinds = node::fields();

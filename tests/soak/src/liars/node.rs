@@ -12,8 +12,9 @@ use futures_lite::future;
 use quorate_core::sharding::fields::{Keeping, KindFields};
 use quorate_driver::core::{Config, RememberStore, ShardExtractor, Status, StoreMode};
 use quorate_driver::data::{Data, Read, Write};
+use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, Entity, EntityContext, Kind, Region, Runtime, Security, Singleton,
+    Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, Kind, Region, Security, Singleton,
     StartError,
 };
 
@@ -103,7 +104,7 @@ async fn node<A: Adapter>(
     orders: Receiver<String>,
 ) -> Result<(), StartError> {
     let environment = |what| move |error| StartError::Environment { what, error };
-    let builder = Cluster::<A>::builder(&options.cluster)
+    let builder = ClusterBuilder::on::<A>(&options.cluster)
         .bind(&options.bind)
         .security(security)
         .config(|config: &mut Config| {
@@ -148,7 +149,7 @@ async fn node<A: Adapter>(
 
 /// `show up members answered failed frames dropped`: how many members are Up, how many there are, what clients were answered, and what
 /// its links have read, and dropped or closed because it was too much or not legal.
-async fn show<A>(cluster: &Cluster<A>, client: &Client, clock: &impl Runtime) {
+async fn show(cluster: &Cluster, client: &Client, clock: &impl Runtime) {
     loop {
         pause(clock, SHOW_EVERY).await;
         let view = cluster.view();
@@ -253,7 +254,7 @@ impl Client {
     }
 
     /// Does what the parent says.
-    async fn obey<A: Adapter>(&self, cluster: &Cluster<A>, clock: &impl Runtime, orders: &Receiver<String>) {
+    async fn obey(&self, cluster: &Cluster, clock: &impl Runtime, orders: &Receiver<String>) {
         while let Ok(order) = orders.recv().await {
             let mut words = order.split(' ');
             match words.next() {

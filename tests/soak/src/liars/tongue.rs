@@ -16,10 +16,11 @@ use quorate_core::message::Message;
 use quorate_core::wire::handshake::{HandshakeDecoded, decode_hello};
 use quorate_core::wire::{Decoded, decode_frame, decode_message};
 use quorate_driver::core::Address;
-use quorate_driver::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read,
-    Runtime, Security, Transport,
+use quorate_driver::spi::{
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Runtime,
+    Transport,
 };
+use quorate_driver::{Proved, Security};
 use quorate_tests::liar::{Heard, Kind};
 
 /// Frames that wait for their turn on one link.

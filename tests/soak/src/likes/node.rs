@@ -13,7 +13,8 @@ use quorate_core::ddata::state::key::Pattern;
 use quorate_core::wire;
 use quorate_demo::hosts::Host;
 use quorate_driver::data::{Counter, Data, DataKind, DataReadError, DataWriteError, Read, Set, Write};
-use quorate_driver::{Adapter, Runtime, Security, StartError};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Security, StartError};
 use quorate_store_redb::Redb;
 
 use crate::node::{Clients, Hosted, Up, serve, start};

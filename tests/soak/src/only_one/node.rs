@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_demo::hosts::Host;
-use quorate_driver::{Adapter, Runtime, Security, Singleton, StartError};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Security, Singleton, StartError};
 use quorate_store_redb::Redb;
 
 use super::billing::{Billing, Desk, Receipt};

@@ -6,8 +6,9 @@
 
 use std::io;
 
+use quorate_driver::Security;
 use quorate_driver::core::Address;
-use quorate_driver::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Runtime, Security, Transport};
+use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Runtime, Transport};
 use tokio::sync::mpsc;
 
 use crate::Failure;

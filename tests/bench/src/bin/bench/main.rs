@@ -22,7 +22,7 @@ use lexopt::prelude::*;
 use quorate_demo::hosts::{Host, OnSmol, OnTokio};
 use quorate_demo::process::{self, ChildProcess};
 use quorate_demo::trust::{self, Authority};
-use quorate_driver::{Adapter, Runtime, Transport};
+use quorate_driver::spi::{Adapter, Runtime, Transport};
 use quorate_quinn::Quinn;
 use quorate_tokio::Tokio;
 
@@ -240,7 +240,7 @@ where
     let (node, stream) = line
         .split_once(' ')
         .ok_or_else(|| format!("the server did not start: {line}"))?;
-    let sharded = Arc::new(sharded::Client::<A>::join(node, &security).await?);
+    let sharded = Arc::new(sharded::Client::join::<A>(node, &security).await?);
     let floor = Arc::new(floor::Client::<A>::connect(stream, &security).await?);
     let mut rows = Vec::new();
     for bytes in PAYLOADS {

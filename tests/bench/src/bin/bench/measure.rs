@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_driver::Runtime;
+use quorate_driver::spi::Runtime;
 use tokio::sync::mpsc;
 
 use crate::Failure;

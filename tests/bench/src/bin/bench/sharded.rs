@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use quorate_driver::core::Status;
+use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Adapter, Cluster, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
+    Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
 };
 
 use crate::Failure;
@@ -41,8 +42,8 @@ impl Entity for Echo {
     }
 }
 
-async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster<A>, StartError> {
-    let builder = Cluster::<A>::builder("bench")
+async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster, StartError> {
+    let builder = ClusterBuilder::on::<A>("bench")
         .bind("127.0.0.1:0")
         .role(role)
         .fast_profile();
@@ -50,7 +51,7 @@ async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster<A>,
 }
 
 /// A node that hosts all entities and forms the cluster.
-pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster<A>, Failure> {
+pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster, Failure> {
     let cluster = node::<A>(SERVER, security).await?;
     cluster.register(kind(), |_| Echo { received: 0 }).await?;
     cluster.join([cluster.address().address()]).await?;
@@ -58,15 +59,15 @@ pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster<A>, 
 }
 
 /// The asking node.
-pub(crate) struct Client<A: Adapter> {
+pub(crate) struct Client {
     entities: Vec<EntityRef<Bytes, Bytes>>,
     // Dropping it would stop the node.
-    _cluster: Cluster<A>,
+    _cluster: Cluster,
 }
 
-impl<A: Adapter> Client<A> {
+impl Client {
     /// Joins the server's cluster and makes sure that every entity runs.
-    pub(crate) async fn join(server: &str, security: &Security) -> Result<Self, Failure> {
+    pub(crate) async fn join<A: Adapter>(server: &str, security: &Security) -> Result<Self, Failure> {
         let cluster = node::<A>("client", security).await?;
         let region = cluster.register_proxy(kind()).await?;
         cluster.join([server]).await?;
@@ -87,14 +88,14 @@ impl<A: Adapter> Client<A> {
     }
 }
 
-impl<A: Adapter> Asked for Client<A> {
+impl Asked for Client {
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
         let ask = self.entities[lane].ask(&Bytes(payload)).timeout(TIMEOUT);
         async move { Ok(ask.await?.0.len()) }
     }
 }
 
-impl<A: Adapter> System for Client<A> {
+impl System for Client {
     async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
         Ok(self.entities[lane].tell(&Bytes(payload.to_vec())).await?)
     }

@@ -83,7 +83,7 @@ pub(crate) async fn start(
     let mut nodes: Vec<Cluster> = Vec::new();
     for at in 0..NODES {
         let change = change.clone();
-        let mut builder = Cluster::builder("entities")
+        let mut builder = quorate_tokio::builder("entities")
             .bind("127.0.0.1:0")
             .security(Security::insecure_plaintext())
             .config(move |config| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quorate_driver::durable::{Decision, EventSourced, Retention, Versioned};
 use quorate_driver::{EntityContext, Store};
-use quorate_tokio::{Cluster, Kind, Security};
+use quorate_tokio::{Kind, Security};
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, rate};
@@ -43,7 +43,7 @@ impl EventSourced for Counter {
 
 /// Has the counters asked for so long.
 pub(super) async fn events_per_s(store: impl Store, at_once: usize, time: Duration) -> Result<f64, Failure> {
-    let cluster = Cluster::builder("events")
+    let cluster = quorate_tokio::builder("events")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .fast_profile()

@@ -84,7 +84,7 @@ pub(super) fn id(shard: usize) -> [u8; 4] {
 
 /// A node that is up. The first two wait for each other.
 pub(super) async fn start(first: Option<&Cluster>) -> Result<Cluster, Failure> {
-    let mut builder = Cluster::builder("rebalance")
+    let mut builder = quorate_tokio::builder("rebalance")
         .bind("127.0.0.1:0")
         .security(Security::insecure_plaintext())
         .config(|config| config.sharding.rebalance_interval = LOOKS);

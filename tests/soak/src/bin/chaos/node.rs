@@ -103,7 +103,7 @@ pub(crate) fn run(options: NodeOptions) -> Result<bool, String> {
 
 async fn host(options: NodeOptions) -> Result<bool, Box<dyn std::error::Error>> {
     process::end_with_parent()?;
-    let mut builder = Cluster::builder("chaos").bind(&options.bind);
+    let mut builder = quorate_tokio::builder("chaos").bind(&options.bind);
     if options.fast {
         builder = builder.fast_profile();
     }

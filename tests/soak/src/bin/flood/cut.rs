@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
-use quorate_driver::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Proved, Read,
-    Security, Transport,
+use quorate_driver::spi::{
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
 };
+use quorate_driver::{Proved, Security};
 use quorate_tokio::core::Address;
 use tokio::sync::watch;
 

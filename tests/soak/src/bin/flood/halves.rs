@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::{HandshakeDecoded, HelloAnswer, LinkKind as HelloLink, decode_answer};
-use quorate_driver::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
+use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 use quorate_tokio::core::Address;
 
 use crate::Result;

@@ -300,7 +300,7 @@ async fn run(options: &Options) -> Result<bool> {
     let victim = Victim::start()?;
     let mut members = Vec::new();
     for _ in 0..2 {
-        let builder = Cluster::builder(CLUSTER).bind("127.0.0.1:0");
+        let builder = quorate_tokio::builder(CLUSTER).bind("127.0.0.1:0");
         let builder = builder.security(Security::insecure_plaintext());
         let node = builder.seeds([victim.address.address()]).start().await?;
         node.up().await?;

@@ -2,13 +2,15 @@
 //! be taken in, all links that are cut have to be replaced, every ask answered, the large ones beside halves of frames too, and
 //! memory has to return. Spec: reliability 3b (F-29, B-52), ADR 9.
 
+use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorate_driver::{Adapter, Cluster, DevCa, EntityContext, Events, Kind, LinkStats};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, ClusterBuilder, DevCa, EntityContext, Events, Kind, LinkStats};
 use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, Status};
 use quorate_tokio::{ClusterEvent, Psk, Security};
 
@@ -48,8 +50,8 @@ pub(crate) struct Siege {
     pub(crate) halves: u64,
 }
 
-async fn start<A: Adapter>(security: Security, seed: Option<&Address>) -> Result<Cluster<A>> {
-    let builder = Cluster::<A>::builder(CLUSTER)
+async fn start<A: Adapter>(security: Security, seed: Option<&Address>) -> Result<Cluster> {
+    let builder = ClusterBuilder::on::<A>(CLUSTER)
         .bind("127.0.0.1:0")
         .link_limits(|limits| {
             limits.max_link_age = LINK_AGE;
@@ -65,8 +67,8 @@ async fn start<A: Adapter>(security: Security, seed: Option<&Address>) -> Result
 
 async fn pause<A: Adapter>(length: Duration) -> Result<()> {
     let runtime = A::runtime()?;
-    let until = quorate_driver::Runtime::now(&runtime).mono + length;
-    quorate_driver::Runtime::sleep_until(&runtime, until).await;
+    let until = quorate_driver::spi::Runtime::now(&runtime).mono + length;
+    quorate_driver::spi::Runtime::sleep_until(&runtime, until).await;
     Ok(())
 }
 
@@ -255,9 +257,10 @@ impl Trust {
 /// The members under siege, and what they share.
 struct Besieged<A: Adapter> {
     trust: Trust,
-    nodes: Vec<Cluster<A>>,
+    nodes: Vec<Cluster>,
     regions: Vec<Asks>,
     events: Vec<Events>,
+    adapter: PhantomData<A>,
 }
 
 impl<A: Adapter> Besieged<A> {
@@ -267,6 +270,7 @@ impl<A: Adapter> Besieged<A> {
             nodes: Vec::new(),
             regions: Vec::new(),
             events: Vec::new(),
+            adapter: PhantomData,
         };
         for _ in 0..MEMBERS {
             this.start_one().await?;
@@ -276,7 +280,7 @@ impl<A: Adapter> Besieged<A> {
             let region = node.register_fn(kind, async |_: EntityContext, _: Vec<u8>| ());
             this.regions.push(region.await?);
         }
-        let up = |node: &Cluster<A>| {
+        let up = |node: &Cluster| {
             let members = node.members();
             members
                 .iter()
@@ -293,7 +297,7 @@ impl<A: Adapter> Besieged<A> {
     async fn start_one(&mut self) -> Result<()> {
         let seed = self.nodes.first().map(|node| node.address().address().clone());
         self.nodes
-            .push(start(self.trust.security()?, seed.as_ref()).await?);
+            .push(start::<A>(self.trust.security()?, seed.as_ref()).await?);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use quorate_demo::process;
-use quorate_tokio::{Cluster, EntityContext, Security};
+use quorate_tokio::{EntityContext, Security};
 
 use crate::{CLUSTER, kind};
 
@@ -14,7 +14,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Runs until the parent is gone. Prints its address and uid, then a line of figures ten times a second.
 pub(crate) async fn run() -> crate::Result<()> {
     process::end_with_parent()?;
-    let builder = Cluster::builder(CLUSTER).bind("127.0.0.1:0");
+    let builder = quorate_tokio::builder(CLUSTER).bind("127.0.0.1:0");
     let node = builder.security(Security::insecure_plaintext()).start().await?;
     node.join([node.address().address()]).await?;
     node.up().await?;

@@ -10,7 +10,8 @@ use lexopt::prelude::*;
 use quorate_core::ident::Address;
 use quorate_demo::hosts::Host;
 use quorate_demo::{process, trust};
-use quorate_driver::{Adapter, Cluster, Entity, EntityContext, Kind, Region, Runtime, Security};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{ClusterBuilder, Entity, EntityContext, Kind, Region, Security};
 
 /// Counters that are asked.
 const ENTITIES: u64 = 60;
@@ -101,7 +102,7 @@ pub(crate) fn run<H: Host>(words: Vec<OsString>) -> Result<(), Failure> {
 }
 
 async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failure> {
-    let builder = Cluster::<H::Adapter>::builder("rolling").bind(options.bind);
+    let builder = ClusterBuilder::on::<H::Adapter>("rolling").bind(options.bind);
     let cluster = builder.security(security).start().await?;
     let kind = Kind::new("counter").shards(SHARDS);
     let region = cluster.register(kind, |_| Counter(0)).await?;

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use futures_lite::future::zip;
+use quorate_driver::Cluster;
 use quorate_driver::data::{Data, Read, Register, Write};
-use quorate_driver::{Adapter, Cluster, Transport};
+use quorate_driver::spi::{Adapter, Transport};
 
 use super::node::pause;
 use super::report::Bytes;
@@ -63,7 +64,7 @@ where
 /// The bytes that this node sends for an update that adds an element to a set of a thousand: by `Majority`, and by `Local`
 /// until it has spread. What it sends while nothing is written is taken off.
 pub(super) async fn bytes<A: Adapter>(
-    cluster: &Cluster<A>,
+    cluster: &Cluster,
     system: &'static str,
     quick: bool,
 ) -> Result<Bytes, Failure> {
@@ -101,7 +102,7 @@ pub(super) async fn bytes<A: Adapter>(
     })
 }
 
-async fn sent<A: Adapter>(cluster: &Cluster<A>) -> Result<f64, Failure> {
+async fn sent(cluster: &Cluster) -> Result<f64, Failure> {
     Ok(cluster.stats().await?.links.bytes_sent as f64)
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use quorate_demo::process::{self, ChildProcess};
 use quorate_demo::trust::Authority;
 use quorate_driver::data::{Data, Write};
-use quorate_driver::{Adapter, Cluster, Runtime, Security, Transport};
+use quorate_driver::spi::{Adapter, Runtime, Transport};
+use quorate_driver::{Cluster, Security};
 
 pub(crate) use node::{Place, serve};
 pub(crate) use report::{Report, json};
@@ -45,8 +46,8 @@ const FULL_DURABLE: Size = Size {
 };
 
 /// A cluster of three: this process's node, and two others that end with this.
-struct Three<A: Adapter> {
-    cluster: Cluster<A>,
+struct Three {
+    cluster: Cluster,
     servers: [ChildProcess; 2],
     floors: [String; 2],
 }
@@ -100,12 +101,12 @@ where
     }
     report
         .bytes
-        .push(load::bytes(&three.cluster, "deltas", options.quick).await?);
+        .push(load::bytes::<A>(&three.cluster, "deltas", options.quick).await?);
     three.end().await?;
     let whole = start::<A>(stage, &authority, &security, &folder.0.join("whole"), false).await?;
     report
         .bytes
-        .push(load::bytes(&whole.cluster, "whole values", options.quick).await?);
+        .push(load::bytes::<A>(&whole.cluster, "whole values", options.quick).await?);
     whole.end().await?;
     Ok(report)
 }
@@ -178,7 +179,7 @@ async fn start<A: Adapter>(
     security: &Security,
     folder: &Path,
     deltas: bool,
-) -> Result<Three<A>, Failure> {
+) -> Result<Three, Failure> {
     let place = |number, seed| Place {
         file: folder.join(format!("{number}.redb")),
         deltas,
@@ -197,7 +198,7 @@ async fn start<A: Adapter>(
         Ok::<_, Failure>((server, floor))
     };
     let ((one, first), (two, second)) = (other(2).await?, other(3).await?);
-    node::replicas(&cluster, 3).await?;
+    node::replicas::<A>(&cluster, 3).await?;
     Ok(Three {
         cluster,
         servers: [one, two],
@@ -205,7 +206,7 @@ async fn start<A: Adapter>(
     })
 }
 
-impl<A: Adapter> Three<A> {
+impl Three {
     async fn end(self) -> Result<(), Failure> {
         drop(self.servers);
         self.cluster.stop().await;

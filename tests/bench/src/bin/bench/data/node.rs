@@ -10,7 +10,8 @@ use std::time::Duration;
 use quorate_core::ddata::state::key::Pattern;
 use quorate_demo::process;
 use quorate_demo::trust;
-use quorate_driver::{Adapter, Cluster, Runtime, Security};
+use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{Cluster, ClusterBuilder, Security};
 use quorate_store_redb::Redb;
 
 use crate::{Failure, floor};
@@ -70,11 +71,11 @@ async fn answer<A: Adapter>(floor: impl Future<Output = ()> + Send + 'static) ->
 }
 
 /// A member of the cluster.
-pub(super) async fn start<A: Adapter>(place: &Place, security: &Security) -> Result<Cluster<A>, Failure> {
+pub(super) async fn start<A: Adapter>(place: &Place, security: &Security) -> Result<Cluster, Failure> {
     let (file, deltas) = (place.file.clone(), place.deltas);
     let store = blocking::unblock(move || Redb::open(file)).await?;
     let durable = Pattern::parse("durable*")?;
-    let cluster = Cluster::<A>::builder("bench-data")
+    let cluster = ClusterBuilder::on::<A>("bench-data")
         .bind("127.0.0.1:0")
         .security(security.clone())
         .store(store)
@@ -92,7 +93,7 @@ pub(super) async fn start<A: Adapter>(place: &Place, security: &Security) -> Res
 }
 
 /// Waits until a node counts so many replicas.
-pub(super) async fn replicas<A: Adapter>(cluster: &Cluster<A>, count: usize) -> Result<(), Failure> {
+pub(super) async fn replicas<A: Adapter>(cluster: &Cluster, count: usize) -> Result<(), Failure> {
     while cluster.data().replicas().await? != count {
         pause::<A>(LOOK_AGAIN).await?;
     }
