@@ -16,7 +16,7 @@ use crate::sharding::state::ids::KindId;
 pub use crate::singleton::protocol::Event as SingletonEvent;
 use crate::singleton::state::SingletonId;
 
-mod text;
+pub mod telling;
 
 /// A fact. Its `Display` is one line for people.
 #[derive(Clone, Debug, PartialEq)]

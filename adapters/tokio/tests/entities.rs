@@ -144,7 +144,7 @@ async fn log_lines_about_a_kind_or_a_singleton_have_its_name() {
     within(alone.ask(&Order::Read).into_future()).await.unwrap();
     ask(&region, "a", Order::Read).await.unwrap();
     let me = format!("me={}", node.address());
-    for event in [r#"event="coordinator""#, r#"event="sharding""#] {
+    for event in [r#"event="coordinator_started""#, r#"event="shard_started""#] {
         LOG.said(&["cluster::sharding", event, &me, "kind=notebook "])
             .await;
     }

@@ -1,5 +1,6 @@
 //! Every event is one line without Rust in it.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -11,6 +12,7 @@ use crate::agreement::{Differences, SettingDifference};
 use crate::downing::state::decision::Decision;
 use crate::downing::state::view::IndirectRule;
 use crate::effect::JournalCommandError;
+use crate::event::{Audit, JoinFailure, SeedCause, SeedFailure, ShutdownPhase};
 use crate::fixture::{member, node};
 use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
@@ -316,7 +318,7 @@ fn the_lines_say_who_and_what() {
         "a:7355#0000000000000001 is removed, it was Down",
         "nobody listens there",
         "two\\nlines",
-        "down: b:7355#0000000000000002; 1 of 2 members are unreachable",
+        "down: b:7355#0000000000000002; of 2 members are unreachable: b:7355#0000000000000002",
         "stood still for 3s",
         "name is carts here and of a\\npeer in the cluster; shards is 4 here and 8 in the cluster",
         "shard 7 was not handed off in time",
@@ -326,5 +328,75 @@ fn the_lines_say_who_and_what() {
             lines.iter().any(|line| line.contains(wanted)),
             "{wanted}: {lines:#?}"
         );
+    }
+}
+
+/// Hears what events are called.
+#[derive(Default)]
+struct Table(alloc::collections::BTreeMap<(Area, &'static str), (Severity, Vec<Field>, String)>);
+
+impl Listener for Table {
+    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+        let fields: Vec<Field> = fields.iter().map(|(field, _)| *field).collect();
+        assert!(fields.iter().all(|field| Field::ALL.contains(field)));
+        let row = self.0.entry((mark.area, mark.name));
+        let (severity, _, _) = row.or_insert((mark.severity, fields, text.to_string()));
+        assert_eq!(*severity, mark.severity, "{} is one thing", mark.name);
+        Ok(())
+    }
+}
+
+#[test]
+fn every_event_has_a_name_of_its_own_that_stays() {
+    let mut table = Table::default();
+    let events = all();
+    for event in &events {
+        event.tell(&mut table).unwrap();
+    }
+    let names: Vec<&str> = table.0.keys().map(|(_, name)| *name).collect();
+    assert!(names.len() > 65, "{}", names.len());
+    let is_plain = |name: &&str| name.chars().all(|sign| sign.is_ascii_lowercase() || sign == '_');
+    assert!(names.iter().all(is_plain), "{names:?}");
+    // Operators look for these.
+    for known in [
+        "member_up",
+        "unreachable",
+        "sbr_downing",
+        "leader_changed",
+        "hand_off_timeout",
+    ] {
+        assert!(names.contains(&known), "{known}");
+    }
+}
+
+/// The row of an event: what stands in a log for sure, and one line of many.
+fn row(mark: (&(Area, &'static str), &(Severity, Vec<Field>, String))) -> String {
+    let ((area, name), (severity, fields, text)) = mark;
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|field| format!("`{field:?}`").to_lowercase())
+        .collect();
+    let text = text.replace('|', "\\|");
+    format!(
+        "| `{name}` | {area:?} | {severity:?} | {} | {text} |",
+        fields.join(", ")
+    )
+}
+
+#[test]
+fn the_chapter_of_events_has_all_of_them() {
+    let mut table = Table::default();
+    for event in all() {
+        event.tell(&mut table).unwrap();
+    }
+    let rows: Vec<String> = table.0.iter().map(row).collect();
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/events.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (head, _) = page.split_once("|---|---|---|---|---|\n").unwrap();
+    let wanted = format!("{head}|---|---|---|---|---|\n{}\n", rows.join("\n"));
+    if std::env::var_os("QUORATE_BLESS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    } else {
+        assert!(page == wanted, "QUORATE_BLESS=1 writes docs/events.md");
     }
 }

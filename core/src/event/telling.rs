@@ -1,0 +1,470 @@
+//! Events as they are told: for logs, metrics and people, each spelled once. An event has a name that stays, a severity, the machine it is
+//! of, the things it is about as fields, and one line of text. Decides nothing. Spec: `README.md`.
+
+use core::fmt::{self, Display, Formatter};
+
+use super::{
+    DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JournalEvent,
+    MembershipEvent, ShardingEvent, SingletonEvent,
+};
+use crate::membership::state::events::MembershipChange;
+use crate::reject::{MembershipRejection, Rejection};
+
+mod membership;
+mod sharding;
+mod singletons;
+
+/// Of what an event is: the target of its line in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Area {
+    /// Membership.
+    Membership,
+    /// How far the state has spread.
+    Gossip,
+    /// The failure detector.
+    Detector,
+    /// The split-brain resolver.
+    Downing,
+    /// Messages of peers.
+    Transport,
+    /// Sharding.
+    Sharding,
+    /// Singletons.
+    Singleton,
+    /// Replicated data.
+    Ddata,
+    /// Logs that stores vote about.
+    Store,
+}
+
+/// How much an event matters to an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Not for the log: every write of anybody is one, or others write it down.
+    Silent,
+    /// For who follows single steps of a protocol.
+    Trace,
+    /// For who looks for a fault.
+    Debug,
+    /// The life of a cluster.
+    Info,
+    /// Somebody should look.
+    Warn,
+    /// Something does not work until somebody mends it.
+    Error,
+}
+
+/// What an event is called, the same in logs and metrics for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// Of what it is.
+    pub area: Area,
+    /// Its name, in snake case, unique within the area.
+    pub name: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// A member, by its node.
+    Member,
+    /// The member's status.
+    Status,
+    /// Another node.
+    Node,
+    /// The leader; `nobody` if there is none.
+    Leader,
+    /// A role.
+    Role,
+    /// A shard.
+    Shard,
+    /// An instance's token.
+    Token,
+    /// A strategy of downing.
+    Strategy,
+    /// What was decided.
+    Decision,
+    /// Why.
+    Reason,
+    /// How members that are indirectly connected were found.
+    Rule,
+    /// Who is downed.
+    Down,
+}
+
+impl Field {
+    /// All of them, in the order of their values.
+    pub const ALL: [Self; 12] = [
+        Self::Member,
+        Self::Status,
+        Self::Node,
+        Self::Leader,
+        Self::Role,
+        Self::Shard,
+        Self::Token,
+        Self::Strategy,
+        Self::Decision,
+        Self::Reason,
+        Self::Rule,
+        Self::Down,
+    ];
+}
+
+/// What an event is about, and the words for it.
+pub type Fields<'a> = &'a [(Field, &'a dyn Display)];
+
+/// Whoever is told events: a log, a line of text, a table.
+pub trait Listener {
+    /// Is told one.
+    ///
+    /// # Errors
+    /// What it is written to fails.
+    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result;
+}
+
+/// An event that can be told.
+pub trait Tell {
+    /// Tells it, once.
+    ///
+    /// # Errors
+    /// What the listener says.
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result;
+}
+
+/// The text alone.
+impl Listener for Formatter<'_> {
+    fn hear(&mut self, _: Mark, _: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+        self.write_fmt(text)
+    }
+}
+
+macro_rules! display {
+    ($($event:ty),+ $(,)?) => {$(
+        impl Display for $event {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                self.tell(f)
+            }
+        }
+    )+};
+}
+
+display!(
+    Event,
+    MembershipEvent,
+    MembershipChange,
+    DetectorEvent,
+    DowningEvent,
+    ShardingEvent,
+    SingletonEvent,
+    DdataEvent,
+    JournalEvent,
+);
+
+/// The marks of an area, by severity.
+struct Marks(Area);
+
+impl Marks {
+    const fn silent(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Silent)
+    }
+
+    const fn trace(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Trace)
+    }
+
+    const fn debug(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Debug)
+    }
+
+    const fn info(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Info)
+    }
+
+    const fn warn(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Warn)
+    }
+
+    const fn error(&self, name: &'static str) -> Mark {
+        self.of(name, Severity::Error)
+    }
+
+    const fn of(&self, name: &'static str, severity: Severity) -> Mark {
+        let area = self.0;
+        Mark { area, name, severity }
+    }
+}
+
+/// Things one behind the other, or that there are none.
+struct List<'a, T>(&'a [T]);
+
+impl<T: Display> Display for List<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (number, item) in self.0.iter().enumerate() {
+            let before = if number == 0 { "" } else { ", " };
+            write!(f, "{before}{item}")?;
+        }
+        if self.0.is_empty() {
+            f.write_str("nobody")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Words before a list, and nothing if the list is empty.
+struct If<'a, T>(&'static str, &'a [T]);
+
+impl<T: Display> Display for If<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.1.is_empty() {
+            return Ok(());
+        }
+        write!(f, "{}{}", self.0, List(self.1))
+    }
+}
+
+/// What a kind's or a singleton's event says, behind whose it is.
+struct Of<'a>(fmt::Arguments<'a>, &'a mut dyn Listener);
+
+impl Listener for Of<'_> {
+    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+        self.1.hear(mark, fields, format_args!("{}{text}", self.0))
+    }
+}
+
+impl Tell for Event {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        match self {
+            Self::Membership(event) => event.tell(to),
+            Self::Detector(event) => event.tell(to),
+            Self::Downing(event) => event.tell(to),
+            Self::Ddata(event) => event.tell(to),
+            Self::Singleton { singleton, event } => {
+                event.tell(&mut Of(format_args!("singleton {singleton:?}: "), to))
+            }
+            Self::Journal(event) => event.tell(&mut Of(format_args!("logs: "), to)),
+            Self::Sharding { kind, event } => event.tell(&mut Of(format_args!("kind {kind:?}: "), to)),
+            Self::Rejected { peer, rejection } => {
+                let mark = rejected(rejection);
+                to.hear(
+                    mark,
+                    &[(Field::Node, peer)],
+                    format_args!("a message of {peer} was rejected: {rejection}"),
+                )
+            }
+        }
+    }
+}
+
+fn rejected(rejection: &Rejection) -> Mark {
+    let marks = Marks(Area::Transport);
+    match rejection {
+        // After a restart at the same address: a cluster's life, and nobody's fault.
+        Rejection::WrongReceiver { .. } => marks.info("rejected_wrong_receiver"),
+        // Somebody has to mend it, here or there.
+        Rejection::Membership(MembershipRejection::SettingsDiffer(_)) => {
+            Marks(Area::Membership).warn("join_settings_differ")
+        }
+        Rejection::Wire(_)
+        | Rejection::Unexpected { .. }
+        | Rejection::Membership(_)
+        | Rejection::Sharding(_)
+        | Rejection::Ddata(_)
+        | Rejection::Singleton(_)
+        | Rejection::Journal(_) => marks.warn("rejected"),
+    }
+}
+
+impl Tell for DetectorEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Detector);
+        match self {
+            Self::Paused { excess } => to.hear(
+                marks.warn("heartbeat_starvation"),
+                &[],
+                format_args!("this process stood still for {excess:?} longer than was due"),
+            ),
+            Self::StillMember => to.hear(
+                marks.info("still_member"),
+                &[],
+                format_args!("this node still is a member, after a pause of this process"),
+            ),
+        }
+    }
+}
+
+impl Tell for DowningEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Downing);
+        match self {
+            Self::Decision(report) => decision(report, to),
+            Self::TooManyMembersToDecide { members, members_max } => to.hear(
+                marks.warn("sbr_too_many_members"),
+                &[],
+                format_args!(
+                    "{members} members are more than the downing strategy can decide about, \
+{members_max}"
+                ),
+            ),
+            Self::NobodyHasDowningRole { role } => to.hear(
+                marks.warn("sbr_role_without_members"),
+                &[(Field::Role, role)],
+                format_args!("no member has the role {role}, by which the downing strategy counts"),
+            ),
+        }
+    }
+}
+
+/// What was decided. The report's own words are about what would be.
+fn decision(report: &DowningReport, to: &mut dyn Listener) -> fmt::Result {
+    let DowningReport {
+        strategy,
+        decision,
+        reason,
+        ..
+    } = report;
+    let (unreachable, members) = (List(&report.unreachable), report.members.len());
+    let waits = match &report.waits_for {
+        None => "",
+        Some(DowningWait::Stable { .. }) => "; waits until the picture is stable",
+        Some(DowningWait::Leader) => "; the leader decides",
+        Some(DowningWait::OtherSide { .. }) => "; the other side may go first",
+        Some(DowningWait::Lease { .. }) => "; waits for the lease",
+    };
+    let down = List(&report.down);
+    let fields: Fields<'_> = &[
+        (Field::Strategy, strategy),
+        (Field::Decision, decision),
+        (Field::Reason, reason),
+        (Field::Rule, &report.rule),
+        (Field::Down, &down),
+    ];
+    let indirect = If(", indirectly connected: ", &report.indirectly_connected);
+    to.hear(
+        Marks(Area::Downing).warn("sbr_downing"),
+        fields,
+        format_args!(
+            "{strategy} decided {decision} ({reason}), down: {down}; of {members} members \
+are unreachable: {unreachable}{indirect}{waits}"
+        ),
+    )
+}
+
+impl Tell for JournalEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Store);
+        match self {
+            Self::Settled { voters, votes } => {
+                let which = if *votes {
+                    "this node's among them"
+                } else {
+                    "none of them this node's"
+                };
+                to.hear(
+                    marks.info("voters_settled"),
+                    &[],
+                    format_args!("{voters} stores vote, {which}"),
+                )
+            }
+            Self::Conflict { node } => to.hear(
+                marks.warn("voters_differ"),
+                &[(Field::Node, node)],
+                format_args!("{node} holds other voters than this node: its logs are not these"),
+            ),
+            Self::OtherNumber { held, configured } => to.hear(
+                marks.warn("voters_are_settled"),
+                &[],
+                format_args!("{held} stores vote for good; the setting of {configured} changes nothing"),
+            ),
+            Self::Damaged => to.hear(
+                marks.error("log_damaged"),
+                &[],
+                format_args!("what the store holds of logs is damaged; this node does not vote about it"),
+            ),
+            Self::NearlyFull {
+                log,
+                bytes,
+                bytes_max,
+            } => to.hear(
+                marks.warn("log_nearly_full"),
+                &[],
+                format_args!("{log} has {bytes} of {bytes_max} bytes, and no appends beyond them"),
+            ),
+            Self::Fenced { log, held } => to.hear(
+                marks.debug("log_fenced"),
+                &[(Field::Token, held)],
+                format_args!("token {held} owns {log}; this node does not"),
+            ),
+        }
+    }
+}
+
+impl Tell for DdataEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Ddata);
+        match self {
+            Self::Changed { key, .. } => to.hear(
+                marks.silent("changed"),
+                &[],
+                format_args!("the value of {} changed", key.as_str().escape_debug()),
+            ),
+            Self::LargeValue { key, bytes } => to.hear(
+                marks.warn("large_value"),
+                &[],
+                format_args!(
+                    "the value of {} is large, {bytes} bytes",
+                    key.as_str().escape_debug()
+                ),
+            ),
+            Self::Pruned { key, node } => to.hear(
+                marks.debug("pruned"),
+                &[(Field::Node, node)],
+                format_args!(
+                    "what {node} gave to {} is nobody's now",
+                    key.as_str().escape_debug()
+                ),
+            ),
+            Self::StoreAwaited { error } => to.hear(
+                marks.warn("store_awaited"),
+                &[],
+                format_args!("the store of replicated data is waited for: {error}"),
+            ),
+            Self::StoreRead => to.hear(
+                marks.info("store_read"),
+                &[],
+                format_args!("the store of replicated data is read now; this node takes part"),
+            ),
+            Self::StoreLost => to.hear(
+                marks.error("store_lost"),
+                &[],
+                format_args!("the store of replicated data cannot be read; this node takes no part"),
+            ),
+            Self::StoreOutdated { away } => to.hear(
+                marks.error("store_outdated"),
+                &[],
+                format_args!("the store of replicated data is {away:?} old; this node takes no part"),
+            ),
+            Self::AwayForLong { away } => to.hear(
+                marks.warn("away_for_long"),
+                &[],
+                format_args!(
+                    "this node stood still for {away:?}: its replicated data waits for the others \
+to say that it is still a member"
+                ),
+            ),
+            Self::StillReplica => to.hear(
+                marks.info("still_replica"),
+                &[],
+                format_args!(
+                    "the others say that this node is still a member: its replicated data is served \
+again"
+                ),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

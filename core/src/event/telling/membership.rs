@@ -1,0 +1,188 @@
+//! Events of the membership as they are told. Decides nothing.
+
+use core::fmt::{self, Display, Formatter};
+
+use super::{Area, Field, Fields, List, Listener, Marks, Tell};
+use crate::event::{Audit, JoinFailure, MembershipEvent, SeedCause, SeedFailure, ShutdownPhase};
+use crate::ident::{Role, UniqueAddress};
+use crate::membership::state::events::MembershipChange;
+use crate::membership::state::member::Member;
+
+impl Tell for MembershipEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Membership);
+        match self {
+            Self::Changed { change, .. } => change.tell(to),
+            Self::SelfUp => to.hear(marks.info("self_up"), &[], format_args!("this node is Up")),
+            Self::SelfRemoved => to.hear(
+                marks.info("self_removed"),
+                &[],
+                format_args!("this node is no longer a member"),
+            ),
+            Self::JoinFailed { reason } => to.hear(
+                marks.warn("join_failed"),
+                &[],
+                format_args!("a join attempt failed: {reason}"),
+            ),
+            Self::LeaderIncapacitated { ticks } => to.hear(
+                marks.warn("cluster_leader_incapacitated"),
+                &[],
+                format_args!(
+                    "the leader has not been able to act for {ticks} ticks: there is no convergence"
+                ),
+            ),
+            // The policy's own lines say it.
+            Self::Asked(audit) => to.hear(
+                marks.silent("asked"),
+                &[(Field::Node, &audit.by), (Field::Member, &audit.whom)],
+                format_args!("{audit}"),
+            ),
+            Self::HandedOver { phase } => {
+                to.hear(marks.debug("handed_over"), &[], format_args!("{phase} is done"))
+            }
+            Self::ShutdownPhaseTimedOut { phase } => to.hear(
+                marks.warn("shutdown_phase_timed_out"),
+                &[],
+                format_args!("{phase} took too long; the node goes on without"),
+            ),
+        }
+    }
+}
+
+/// A member's way through the cluster.
+fn member(to: &mut dyn Listener, name: &'static str, of: &Member, text: fmt::Arguments<'_>) -> fmt::Result {
+    let fields: Fields<'_> = &[(Field::Member, &of.node), (Field::Status, &of.status)];
+    to.hear(Marks(Area::Membership).info(name), fields, text)
+}
+
+fn moved(to: &mut dyn Listener, name: &'static str, of: &Member) -> fmt::Result {
+    member(to, name, of, format_args!("{} is {}", of.node, of.status))
+}
+
+/// The leader, of the cluster or of a role, or that there is none.
+fn leader(to: &mut dyn Listener, who: Option<&UniqueAddress>, role: Option<&Role>) -> fmt::Result {
+    let marks = Marks(Area::Membership);
+    let nobody: &dyn Display = &"nobody";
+    let who = who.map_or(nobody, |who| who);
+    match role {
+        None => to.hear(
+            marks.info("leader_changed"),
+            &[(Field::Leader, who)],
+            format_args!("{who} is the leader"),
+        ),
+        Some(role) => to.hear(
+            marks.debug("role_leader_changed"),
+            &[(Field::Role, role), (Field::Leader, who)],
+            format_args!("{who} is the leader of the role {role}"),
+        ),
+    }
+}
+
+impl Tell for MembershipChange {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        match self {
+            Self::Joined(of) => moved(to, "member_joined", of),
+            Self::WeaklyUp(of) => moved(to, "member_weakly_up", of),
+            Self::Up(of) => moved(to, "member_up", of),
+            Self::Left(of) => moved(to, "member_left", of),
+            Self::Exited(of) => moved(to, "member_exited", of),
+            Self::Downed(of) => moved(to, "member_downed", of),
+            Self::PreparingForShutdown(of) => moved(to, "member_preparing_for_shutdown", of),
+            Self::ReadyForShutdown(of) => moved(to, "member_ready_for_shutdown", of),
+            Self::Removed { member: of, previous } => member(
+                to,
+                "member_removed",
+                of,
+                format_args!("{} is removed, it was {previous}", of.node),
+            ),
+            Self::Unreachable(of) => {
+                member(to, "unreachable", of, format_args!("{} is unreachable", of.node))
+            }
+            Self::Reachable(of) => member(
+                to,
+                "reachable",
+                of,
+                format_args!("{} is reachable again", of.node),
+            ),
+            Self::LeaderChanged(who) => leader(to, who.as_ref(), None),
+            Self::RoleLeaderChanged { role, leader: who } => leader(to, who.as_ref(), Some(role)),
+            Self::SeenChanged { converged, seen } => to.hear(
+                Marks(Area::Gossip).trace("seen_changed"),
+                &[],
+                format_args!(
+                    "{} nodes have seen the state, which is {}converged",
+                    seen.len(),
+                    if *converged { "" } else { "not " }
+                ),
+            ),
+            Self::TombstonesChanged => to.hear(
+                Marks(Area::Membership).silent("tombstones_changed"),
+                &[],
+                format_args!("the set of removed incarnations changed"),
+            ),
+            Self::ReachabilityChanged => to.hear(
+                Marks(Area::Membership).silent("reachability_changed"),
+                &[],
+                format_args!("the reachability table changed"),
+            ),
+        }
+    }
+}
+
+impl Display for Audit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} asks that {} may {}", self.by, self.whom, self.what)?;
+        match &self.refused {
+            None => f.write_str(": allowed"),
+            Some(reason) => write!(f, ": refused, {}", reason.escape_debug()),
+        }
+    }
+}
+
+impl Display for ShutdownPhase {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sharding => "handing the shards over",
+            Self::Singletons => "handing the singletons over",
+            Self::Ddata => "telling others the last changes of replicated data",
+            Self::Exiting => "waiting for the leader to move this node to Exiting",
+        })
+    }
+}
+
+impl Display for JoinFailure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSeedAnswered { attempt, seeds } => {
+                write!(f, "no seed helped in attempt {attempt}: {}", List(seeds))
+            }
+            Self::IncompatibleConfig { seed, differences } => {
+                write!(f, "the settings of {seed} differ from this node's: {differences}")
+            }
+            Self::NoWelcome => f.write_str("no Welcome came in time"),
+            Self::Refused { reason } => write!(f, "a member refused: {reason}"),
+            Self::Aborted => f.write_str("it took longer than `shutdown_after_unsuccessful_join`"),
+        }
+    }
+}
+
+impl Display for SeedFailure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.seed, self.cause)
+    }
+}
+
+impl Display for SeedCause {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer => f.write_str("no answer"),
+            Self::InNoCluster => f.write_str("in no cluster itself"),
+            Self::SettingsDiffer(differences) => write!(f, "its settings differ: {differences}"),
+            Self::Agrees => f.write_str("would have taken this node in"),
+            Self::Refused => f.write_str("nobody listens there"),
+            Self::Unresolvable => f.write_str("nobody knows this name"),
+            Self::OtherCluster => f.write_str("belongs to another cluster"),
+            Self::Security(why) | Self::Other(why) => write!(f, "{}", why.escape_debug()),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Events of a singleton as they are told. Decides nothing.
+
+use core::fmt;
+
+use super::{Area, Field, Listener, Marks, Tell};
+use crate::event::SingletonEvent;
+
+impl Tell for SingletonEvent {
+    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+        let marks = Marks(Area::Singleton);
+        match self {
+            Self::MayRunTwice { strategy } => to.hear(
+                marks.warn("may_run_twice"),
+                &[(Field::Strategy, strategy)],
+                format_args!("under {strategy} both sides of a partition go on: each would run an instance"),
+            ),
+            Self::Refused { difference } => to.hear(
+                marks.error("singleton_refused"),
+                &[],
+                format_args!(
+                    "the singleton differs from the cluster's; this node neither hosts nor reaches \
+it: {difference}"
+                ),
+            ),
+            Self::RefusedOn { node, difference } => to.hear(
+                marks.warn("singleton_refused_on"),
+                &[(Field::Node, node)],
+                format_args!("the singleton of {node} is refused, 'here' is that node: {difference}"),
+            ),
+            Self::Started { token } => to.hear(
+                marks.info("singleton_started"),
+                &[(Field::Token, token)],
+                format_args!("instance {token} was started"),
+            ),
+            Self::Stopped { token } => to.hear(
+                marks.info("singleton_terminated"),
+                &[(Field::Token, token)],
+                format_args!("instance {token} has stopped"),
+            ),
+            Self::Failed { token, restart_after } => to.hear(
+                marks.warn("singleton_failed"),
+                &[(Field::Token, token)],
+                format_args!("instance {token} ended by itself; the next one follows in {restart_after:?}"),
+            ),
+            Self::StopTimeout { token } => to.hear(
+                marks.warn("singleton_stop_timeout"),
+                &[(Field::Token, token)],
+                format_args!(
+                    "instance {token} did not stop in time and is killed; its successor waits for \
+its end"
+                ),
+            ),
+            Self::Superseded { token, term } => to.hear(
+                marks.warn("singleton_superseded"),
+                &[(Field::Token, token)],
+                format_args!("another node took the term {term}: instance {token} is void and stopped"),
+            ),
+            Self::TermsUsedUp => to.hear(
+                marks.error("terms_used_up"),
+                &[],
+                format_args!("no term is left: a store holds one that no cluster can have taken"),
+            ),
+            Self::HandedOver { to: node } => to.hear(
+                marks.info("singleton_handed_over"),
+                &[(Field::Node, node)],
+                format_args!("handed over to {node}"),
+            ),
+            Self::LeaseLost => to.hear(
+                marks.warn("singleton_lease_lost"),
+                &[],
+                format_args!("the lease was lost"),
+            ),
+            Self::HandOverStuck => to.hear(
+                marks.warn("singleton_hand_over_stuck"),
+                &[],
+                format_args!("nobody answers, and nobody is known to be gone: the hand-over begins anew"),
+            ),
+            Self::DeadLetter { reason } => to.hear(
+                marks.debug("dead_letter"),
+                &[(Field::Reason, reason)],
+                format_args!("a message was not handled: {reason}"),
+            ),
+        }
+    }
+}
