@@ -50,6 +50,7 @@
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
 //! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
+//! | [`log`] | who owns a log, what it holds, and what is written next: values, used by machines and hosts |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
@@ -100,6 +101,7 @@ pub mod ident;
 pub mod input;
 pub mod journal;
 pub mod lease;
+pub mod log;
 pub mod math;
 pub mod membership;
 pub mod message;

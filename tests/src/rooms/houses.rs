@@ -43,6 +43,7 @@ pub const CORE: House = House {
             "journal::protocol",
             "journal::state",
             "lease::protocol",
+            "log",
             "membership::protocol",
             "membership::state",
             "drain",
