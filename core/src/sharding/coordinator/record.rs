@@ -25,6 +25,14 @@ pub(super) type Homes = BTreeMap<ShardId, Placement>;
 /// A change of a shard's home; `None`: it has none any more.
 pub(super) type HomeChange = (ShardId, Option<Placement>);
 
+/// Makes one change.
+pub(super) fn change(homes: &mut Homes, shard: ShardId, home: Option<Placement>) {
+    match home {
+        Some(home) => homes.insert(shard, home),
+        None => homes.remove(&shard),
+    };
+}
+
 /// All homes of a kind with so many shards.
 pub(super) fn whole(shards: u32, homes: &Homes) -> Result<Bytes, WireError> {
     let homes = homes.iter().map(|(shard, home)| (*shard, Some(home)));

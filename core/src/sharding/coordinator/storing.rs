@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::ledger::Progress;
+use super::ledger::Answered;
 use super::record::Placement;
 use super::{Coordinator, Tenure};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
@@ -13,7 +13,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command as AnyCommand, StoreAsk};
 use crate::journal::protocol::{Answer, Command, CommandError};
-use crate::journal::state::{WriterEnd, WriterError};
+use crate::journal::state::WriterError;
 use crate::rng;
 use crate::sharding::Cx;
 use crate::sharding::protocol::StoreUser;
@@ -121,29 +121,20 @@ impl Coordinator {
 
     fn on_log(&mut self, cx: &mut Cx<'_>, answer: Result<Answer, CommandError>) {
         cx.cancel(self.timer(CoordinatorTimer::State));
-        let progress = match answer {
-            Ok(Answer::Opened(opened)) => self.ledger.on_opened(&opened),
-            Ok(Answer::Appended { last }) => {
-                cx.counters().state_writes += 1;
-                self.ledger.on_appended(last)
-            }
-            Ok(Answer::Kept) => self.ledger.on_trimmed(),
-            Err(CommandError::Refused(WriterError::Full)) if self.ledger.on_full() => Progress::Stored,
-            Err(CommandError::Ended(WriterEnd::Damaged)) => Progress::Damaged,
-            Err(error) => return self.rest(cx, error),
-        };
-        match progress {
-            Progress::Opened => {
+        cx.counters().state_writes += u64::from(matches!(answer, Ok(Answer::Appended { .. })));
+        match (self.ledger.on_answer(&answer), answer) {
+            (Answered::Opened, _) => {
                 self.try_activate(cx);
                 self.store(cx);
             }
-            Progress::Stored => self.store(cx),
-            Progress::Damaged => {
+            (Answered::Stored, _) => self.store(cx),
+            (Answered::Damaged, _) => {
                 self.give_up_log(cx);
-                self.ledger.on_damaged();
                 cx.counters().states_damaged += 1;
                 self.notify(cx, ShardingEvent::CoordinatorStateDamaged);
             }
+            (Answered::Refused, Err(error)) => self.rest(cx, error),
+            (Answered::Passed | Answered::Refused, _) => {}
         }
     }
 
