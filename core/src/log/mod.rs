@@ -344,6 +344,12 @@ impl<W> LogOwner<W> {
         matches!(self.stage, Stage::Idle)
     }
 
+    /// Whether nothing is asked, because the log is not this owner's.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.stage, Stage::Closed | Stage::Ended)
+    }
+
     /// Whether it is being claimed or read.
     #[must_use]
     pub const fn is_opening(&self) -> bool {

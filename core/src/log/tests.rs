@@ -61,13 +61,9 @@ fn append(expected: Sequence, text: &str) -> Request {
 }
 
 fn take(replayed: &mut String, found: Found<'_>) -> Result<(), Unreadable> {
-    let taken = match found {
-        Found::Beginning => {
-            replayed.clear();
-            return Ok(());
-        }
-        Found::Snapshot(snapshot) => &snapshot.state,
-        Found::Record(record) => &record.bytes,
+    let Some(taken) = found.bytes() else {
+        replayed.clear();
+        return Ok(());
     };
     let text = core::str::from_utf8(taken).map_err(|_| Unreadable)?;
     replayed.push_str(text);

@@ -55,6 +55,18 @@ pub enum Found<'a> {
     Record(&'a Record),
 }
 
+impl<'a> Found<'a> {
+    /// What lies there; `None` at the beginning.
+    #[must_use]
+    pub const fn bytes(&self) -> Option<&'a Bytes> {
+        match self {
+            Self::Beginning => None,
+            Self::Snapshot(snapshot) => Some(&snapshot.state),
+            Self::Record(record) => Some(&record.bytes),
+        }
+    }
+}
+
 /// What a log holds is none of what its owner writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;

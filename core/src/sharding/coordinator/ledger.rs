@@ -16,7 +16,7 @@ use crate::journal::state::Claim;
 use crate::log::{Found, Progress, QuorumLog, Unreadable};
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::ShardId;
-use crate::store::{LogName, Record, Snapshot};
+use crate::store::LogName;
 
 /// Changes in one record: some tens of kilobytes, which every link and store takes at once.
 const CHANGES_PER_RECORD_MAX: usize = 4_096;
@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// Whether the homes that were stored are known, if any are.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(super) const fn is_ready(&self) -> bool {
         !self.is_durable() || self.log.owner().is_idle() || self.log.owner().is_writing()
     }
 
@@ -136,14 +136,12 @@ impl Ledger {
     /// The log answers.
     pub(super) fn on_answer(&mut self, answer: &Result<Answer, CommandError>) -> Answered {
         let (shards, stored) = (self.shards, &mut self.stored);
-        let mut replay = |found: Found<'_>| match found {
-            Found::Beginning => {
+        let mut replay = |found: Found<'_>| match found.bytes() {
+            None => {
                 stored.clear();
                 Ok(())
             }
-            Found::Snapshot(Snapshot { state: bytes, .. }) | Found::Record(Record { bytes, .. }) => {
-                record::apply(bytes, shards, stored).map_err(|_| Unreadable)
-            }
+            Some(bytes) => record::apply(bytes, shards, stored).map_err(|_| Unreadable),
         };
         match self.log.on_answer(answer, &mut replay) {
             Progress::Opened => {

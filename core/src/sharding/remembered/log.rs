@@ -14,14 +14,15 @@ use crate::config::ShardingConfig;
 use crate::ddata::crdt::Element;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
-use crate::journal::protocol::{Answer, Command, CommandError};
-use crate::journal::state::{Claim, Opened, WriterEnd, WriterError};
+use crate::journal::protocol::Command;
+use crate::journal::state::Claim;
+use crate::log::{Found, Progress, QuorumLog, Unreadable};
 use crate::rng;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::KindId;
-use crate::store::{Bytes, LogName, Sequence};
+use crate::store::{Bytes, LogName};
 
 /// Bytes of names in one write, so that every link and store takes it at once, however long they are.
 const WRITE_BYTES_MAX: usize = 64 << 10;
@@ -33,47 +34,23 @@ struct NameChange {
     comes: bool,
 }
 
-/// There are more names than a log may have, or one of them is none.
-struct WriteRefused;
-
-#[derive(Clone, Debug)]
-enum Stage {
-    /// It is not this owner's.
-    Closed,
-    /// It is being claimed and read.
-    Opening,
-    /// It is this owner's, and nothing is on its way.
-    Idle,
-    /// These changes are on their way.
-    Appending(Vec<NameChange>),
-    /// A snapshot takes the place of the records.
-    Trimming,
-    /// What was to be written cannot be: who asked hears so when the log is closed.
-    Failing,
-}
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLog {
     kind: KindId,
     config: Arc<ShardingConfig>,
     user: StoreUser,
-    log: LogName,
     claim: Claim,
-    opener: u64,
+    /// With the changes that are on their way.
+    log: QuorumLog<Vec<NameChange>>,
     /// The open question; 0: none. The next one is above it, also above those of whoever had this log here before.
     request: u64,
-    stage: Stage,
     /// Whether the question is what there is. If not, it is whether all changes are stored.
     reads: bool,
+    /// What was to be written cannot be: who asked hears so when the log is closed.
+    is_failing: bool,
     /// What the log amounts to.
     names: Names,
-    /// The log's last record.
-    last: Sequence,
-    /// Records behind the newest snapshot.
-    records: usize,
-    /// The log is as large as it may be.
-    full: bool,
     /// Changes to be written, in their order.
     waiting: VecDeque<NameChange>,
 }
@@ -85,16 +62,12 @@ impl StoredLog {
             kind: kind.id,
             config: Arc::clone(&kind.config),
             user,
-            log,
             claim,
-            opener: 0,
+            log: QuorumLog::new(log),
             request: 0,
-            stage: Stage::Closed,
             reads: false,
+            is_failing: false,
             names: Names::default(),
-            last: 0,
-            records: 0,
-            full: false,
             waiting: VecDeque::new(),
         }
     }
@@ -119,33 +92,23 @@ impl StoredLog {
         let change = |comes| move |name| NameChange { name, comes };
         self.waiting = remove.into_iter().map(change(false)).collect();
         self.waiting.extend(add.into_iter().map(change(true)));
-        match self.stage {
-            Stage::Closed => self.open(cx),
-            Stage::Idle => {
-                if let Err(WriteRefused) = self.write_next(cx) {
-                    let (log, opener) = (Arc::clone(&self.log), self.opener);
-                    self.stage = Stage::Failing;
-                    self.ask(cx, Command::Close { log, opener });
-                }
-            }
+        if self.is_failing {
             // One question at a time: who asks has waited for the answer to the one before.
-            Stage::Opening | Stage::Appending(_) | Stage::Trimming | Stage::Failing => {}
+        } else if self.log.owner().is_closed() {
+            self.open(cx);
+        } else if self.log.owner().is_idle() && self.write_next(cx).is_err() {
+            self.is_failing = true;
+            self.ask_to_close(cx);
         }
     }
 
     /// Gives it up: nothing that is on its way is repeated any more, and nothing is waited for.
     pub(crate) fn close(&mut self, cx: &mut Cx<'_>) {
-        match core::mem::replace(&mut self.stage, Stage::Closed) {
-            Stage::Closed | Stage::Failing => {}
-            Stage::Opening | Stage::Idle | Stage::Appending(_) | Stage::Trimming => {
-                let (log, opener) = (Arc::clone(&self.log), self.opener);
-                self.ask(cx, Command::Close { log, opener });
-            }
-        }
+        self.ask_to_close(cx);
+        self.is_failing = false;
         self.request = 0;
         self.names = Names::default();
         self.waiting.clear();
-        self.full = false;
     }
 
     /// The log answers; `None` while the question is open, or if the answer is not of this one.
@@ -153,80 +116,48 @@ impl StoredLog {
         if ask.request != self.request || self.request == 0 {
             return None;
         }
-        match answer {
-            AnyAnswer::Journal(Answer::Opened(opened)) => self.on_opened(cx, &opened),
-            AnyAnswer::Journal(Answer::Appended { last }) => {
-                self.on_appended(last);
-                self.go_on(cx)
-            }
-            AnyAnswer::Journal(Answer::Kept) => {
-                self.stage = Stage::Idle;
-                self.records = 0;
-                self.full = false;
-                self.go_on(cx)
-            }
-            AnyAnswer::Refused(AnyError::Journal(error)) => self.on_refused(cx, error),
-            AnyAnswer::Refused(_) => self.fail(cx),
-            AnyAnswer::Done if matches!(self.stage, Stage::Failing) => self.fail(cx),
+        let answer = match answer {
+            AnyAnswer::Journal(answer) => Ok(answer),
+            AnyAnswer::Refused(AnyError::Journal(error)) => Err(error),
+            AnyAnswer::Refused(_) => return self.fail(cx),
+            AnyAnswer::Done if self.is_failing => return self.fail(cx),
             // What is closed is answered too.
-            AnyAnswer::Done | AnyAnswer::Ddata(_) | AnyAnswer::Sharding(_) | AnyAnswer::Singleton(_) => None,
-        }
-    }
-
-    fn on_opened(&mut self, cx: &mut Cx<'_>, opened: &Opened) -> Option<Done> {
-        match read(opened) {
-            Ok(names) => self.names = names,
-            Err(_) => {
+            AnyAnswer::Done | AnyAnswer::Ddata(_) | AnyAnswer::Sharding(_) | AnyAnswer::Singleton(_) => {
+                return None;
+            }
+        };
+        let names = &mut self.names;
+        let mut replay = |found: Found<'_>| match found.bytes() {
+            None => {
+                *names = Names::default();
+                Ok(())
+            }
+            Some(bytes) => record::apply(bytes, names).map_err(|_| Unreadable),
+        };
+        match self.log.on_answer(&answer, &mut replay) {
+            Progress::Opened if self.reads => return Some(Done::Read(self.names.all())),
+            Progress::Opened | Progress::Trimmed => {}
+            Progress::Appended(changes) => changes.into_iter().for_each(|change| self.learn(change)),
+            Progress::Full(changes) => {
+                let changes = changes.into_iter().rev();
+                changes.for_each(|change| self.waiting.push_front(change));
+            }
+            Progress::Damaged => {
                 self.close(cx);
                 return Some(Done::Damaged);
             }
-        }
-        self.last = opened.last;
-        self.records = opened.records.len();
-        self.stage = Stage::Idle;
-        if self.reads {
-            return Some(Done::Read(self.names.all()));
+            Progress::NotDone(..) | Progress::Again { .. } | Progress::Lost { .. } => return self.fail(cx),
+            Progress::Passed | Progress::Ask(_) => return None,
         }
         self.go_on(cx)
     }
 
-    fn on_appended(&mut self, last: Sequence) {
-        if let Stage::Appending(changes) = core::mem::replace(&mut self.stage, Stage::Idle) {
-            for NameChange { name, comes } in changes {
-                if comes {
-                    self.names.insert(name);
-                } else {
-                    self.names.remove(&name);
-                }
-            }
-        }
-        self.records += usize::try_from(last.saturating_sub(self.last)).unwrap_or(usize::MAX);
-        self.last = last;
-    }
-
-    fn on_refused(&mut self, cx: &mut Cx<'_>, error: CommandError) -> Option<Done> {
-        match error {
-            CommandError::Refused(WriterError::Full) if self.records > 0 && !self.full => {
-                if let Stage::Appending(changes) = core::mem::replace(&mut self.stage, Stage::Idle) {
-                    changes
-                        .into_iter()
-                        .rev()
-                        .for_each(|change| self.waiting.push_front(change));
-                }
-                self.full = true;
-                self.go_on(cx)
-            }
-            CommandError::Ended(WriterEnd::Damaged) => {
-                self.close(cx);
-                Some(Done::Damaged)
-            }
-            CommandError::NotConfigured
-            | CommandError::BadName
-            | CommandError::TooMany
-            | CommandError::NotOpen
-            | CommandError::Closed
-            | CommandError::Refused(_)
-            | CommandError::Ended(WriterEnd::Fenced { .. }) => self.fail(cx),
+    /// The log says so now.
+    fn learn(&mut self, NameChange { name, comes }: NameChange) {
+        if comes {
+            self.names.insert(name);
+        } else {
+            self.names.remove(&name);
         }
     }
 
@@ -237,29 +168,18 @@ impl StoredLog {
         }
         match self.write_next(cx) {
             Ok(()) => None,
-            Err(WriteRefused) => self.fail(cx),
+            Err(_) => self.fail(cx),
         }
     }
 
-    fn write_next(&mut self, cx: &mut Cx<'_>) -> Result<(), WriteRefused> {
-        let command = if self.full || self.records >= self.config.snapshot_after {
-            self.trim()
+    fn write_next(&mut self, cx: &mut Cx<'_>) -> Result<(), WireError> {
+        let command = if self.log.owner().needs_snapshot(self.config.snapshot_after) {
+            self.log.keep(record::whole(&self.names)?)
         } else {
-            self.append(self.config.remember_updates_per_write)
+            self.append(self.config.remember_updates_per_write)?
         };
-        let command = command.map_err(|_| WriteRefused)?;
         self.ask(cx, command);
         Ok(())
-    }
-
-    fn trim(&mut self) -> Result<Command, WireError> {
-        self.stage = Stage::Trimming;
-        Ok(Command::Keep {
-            log: Arc::clone(&self.log),
-            opener: self.opener,
-            covers: self.last,
-            state: record::whole(&self.names)?,
-        })
     }
 
     fn append(&mut self, most: usize) -> Result<Command, WireError> {
@@ -293,25 +213,18 @@ impl StoredLog {
         if !added.is_empty() {
             records.push(record::added(&added)?);
         }
-        self.stage = Stage::Appending(changes);
-        Ok(Command::Append {
-            log: Arc::clone(&self.log),
-            opener: self.opener,
-            expected: self.last,
-            records,
-            upkeep: false,
-        })
+        Ok(self.log.append(changes, records))
     }
 
     fn open(&mut self, cx: &mut Cx<'_>) {
-        self.opener = rng::number(cx.rng());
-        self.stage = Stage::Opening;
-        let command = Command::Open {
-            log: Arc::clone(&self.log),
-            opener: self.opener,
-            claim: self.claim,
-        };
+        let command = self.log.open(rng::number(cx.rng()), self.claim);
         self.ask(cx, command);
+    }
+
+    fn ask_to_close(&mut self, cx: &mut Cx<'_>) {
+        if let Some(command) = self.log.close() {
+            self.ask(cx, command);
+        }
     }
 
     fn fail(&mut self, cx: &mut Cx<'_>) -> Option<Done> {
@@ -328,18 +241,6 @@ impl StoredLog {
         };
         cx.ask_store(ask, AnyCommand::Journal(command));
     }
-}
-
-/// The names that a log holds.
-fn read(opened: &Opened) -> Result<Names, WireError> {
-    let mut names = Names::default();
-    if let Some(snapshot) = &opened.snapshot {
-        record::apply(&snapshot.state, &mut names)?;
-    }
-    for record in &opened.records {
-        record::apply(&record.bytes, &mut names)?;
-    }
-    Ok(names)
 }
 
 #[cfg(test)]

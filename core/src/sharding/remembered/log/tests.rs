@@ -9,8 +9,10 @@ use crate::config::{Config, KindConfig};
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
 use crate::input::KindSettings;
+use crate::journal::protocol::{Answer, CommandError};
+use crate::journal::state::{Opened, WriterEnd, WriterError};
 use crate::sharding::state::ids::ShardId;
-use crate::store::{Record, Snapshot};
+use crate::store::{Record, Sequence, Snapshot};
 use crate::token::Token;
 
 const CLAIM: Claim = Claim::Placed(Token::new(2, 5));
