@@ -1,4 +1,4 @@
-//! What handles hand to the loop: messages, operations on replicated data, and everything else. Types only.
+//! What handles hand to the loop: messages, what is for logs, operations on replicated data, and everything else. Types only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,13 @@ impl UserCommand {
     }
 }
 
-/// Something for the replicator, or for a log that several stores keep.
+/// Something for a log that several stores keep. Its owner waits for the answer.
+pub(crate) struct LogCommand {
+    pub(crate) command: JournalCommand,
+    pub(crate) reply: sync::Sender<Answer>,
+}
+
+/// Something for the replicator, or about watches.
 pub(crate) enum DataCommand {
     Operation {
         command: DdataCommand,
@@ -86,11 +92,6 @@ pub(crate) enum DataCommand {
     },
     /// Its place is free when this has been heard.
     Unwatch(WatchId, Place),
-    /// `None`: nobody waits.
-    Log {
-        command: JournalCommand,
-        reply: Option<sync::Sender<Answer>>,
-    },
 }
 
 /// Everything else a handle wants.

@@ -11,7 +11,7 @@ use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DdataCommand, SingletonCommand};
+use quorate_core::input::{Command, DdataCommand, JournalCommand, SingletonCommand};
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
@@ -19,7 +19,7 @@ use quorate_core::token::Token;
 use quorate_core::view::View;
 
 use crate::background::Background;
-use crate::commands::{ControlCommand, DataCommand, UserCommand, outcome};
+use crate::commands::{ControlCommand, DataCommand, LogCommand, UserCommand, outcome};
 use crate::counters::DeliveryCounters;
 use crate::error::{ClusterError, SingletonError, TellError};
 use crate::events::{ClusterEvent, Hub};
@@ -50,6 +50,7 @@ pub(crate) struct Commands {
     pub(crate) control: Receiver<ControlCommand>,
     pub(crate) data: Receiver<DataCommand>,
     pub(crate) data_later: Receiver<DataCommand>,
+    pub(crate) logs: Receiver<LogCommand>,
     /// Closed when the node has ended and its phases are over: closes `Shared::ended`.
     pub(crate) ended: Sender<()>,
 }
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) data: Sender<DataCommand>,
     /// Commands that must not wait: at most two for each inbox and for each watch that there may be.
     data_later: Sender<DataCommand>,
+    /// Commands about logs: of each owner what it waits for, and that it has ended.
+    logs: Sender<LogCommand>,
     /// Streams of changes that there may be.
     pub(crate) subscribers: Arc<Places>,
     /// Watches that there may be.
@@ -133,6 +136,7 @@ impl Shared {
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);
         let (data_in, data_out) = async_channel::bounded(DATA_COMMANDS_MAX);
         let (later_in, later_out) = async_channel::unbounded();
+        let (logs_in, logs_out) = async_channel::unbounded();
         let (ended_in, ended_out) = async_channel::bounded(1);
         let limits = &config.limits;
         let idle = Arc::new(View::idle(me.clone()));
@@ -161,6 +165,7 @@ impl Shared {
             control: control_in,
             data: data_in,
             data_later: later_in,
+            logs: logs_in,
             subscribers: Places::new(config.ddata.subscribers_max),
             watchers: Places::new(config.sharding.watches_max),
             watches: AtomicU64::new(0),
@@ -174,6 +179,7 @@ impl Shared {
             control: control_out,
             data: data_out,
             data_later: later_out,
+            logs: logs_out,
             ended: ended_in,
         };
         (Arc::new(shared), commands)
@@ -297,7 +303,15 @@ impl Shared {
         answer.await
     }
 
-    /// Hands a subscription in, or its end, or that of a log's owner, without waiting.
+    /// Hands a command about a log in, without waiting: where its answer will be, or nothing if the node has stopped.
+    pub(crate) fn log(&self, command: JournalCommand) -> Option<sync::Receiver<Answer>> {
+        let (reply, answer) = sync::oneshot();
+        let sent = self.logs.try_send(LogCommand { command, reply });
+        self.wake.notify();
+        sent.ok().map(|()| answer)
+    }
+
+    /// Hands a subscription or a watch in, or its end, without waiting.
     pub(crate) fn data_later(&self, command: DataCommand) {
         if let Err(refused) = self.data_later.try_send(command)
             && let DataCommand::Subscribe { inbox, .. } = refused.into_inner()

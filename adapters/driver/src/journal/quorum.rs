@@ -14,7 +14,6 @@ use quorate_core::token::Token;
 
 use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
 use crate::background::Sleep;
-use crate::commands::DataCommand;
 use crate::shared::Shared;
 use crate::sync::{self, Either, race};
 
@@ -59,19 +58,11 @@ impl QuorumJournal {
     }
 
     async fn order(&self, command: JournalCommand) -> Option<Answer> {
-        self.ordered(command).await?.await
-    }
-
-    /// Where the answer to a command will be; `None` if the node has stopped.
-    async fn ordered(&self, command: JournalCommand) -> Option<sync::Receiver<Answer>> {
-        let (reply, answer) = sync::oneshot();
-        let reply = Some(reply);
-        self.shared.log(DataCommand::Log { command, reply }).await?;
-        Some(answer)
+        self.shared.log(command)?.await
     }
 
     /// Takes a token, or goes on waiting for one.
-    async fn begin_opening(&mut self) -> Option<sync::Receiver<Answer>> {
+    fn begin_opening(&mut self) -> Option<sync::Receiver<Answer>> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
         }
@@ -83,7 +74,7 @@ impl QuorumJournal {
             opener,
             claim: self.claim,
         };
-        self.ordered(command).await
+        self.shared.log(command)
     }
 
     /// What this opening has is needed no more.
@@ -92,9 +83,8 @@ impl QuorumJournal {
         self.opening = None;
         if let Some(opener) = self.opener.take() {
             let log = LogName::clone(&self.log);
-            let command = JournalCommand::Close { log, opener };
-            let reply = None;
-            self.shared.data_later(DataCommand::Log { command, reply });
+            // Nobody waits for the answer.
+            self.shared.log(JournalCommand::Close { log, opener });
         }
     }
 
@@ -151,15 +141,6 @@ impl QuorumJournal {
     }
 }
 
-impl Shared {
-    /// A command about a log; nothing if the node has stopped. Waits while the queue is full.
-    async fn log(&self, command: DataCommand) -> Option<()> {
-        let sent = self.data.send(command).await;
-        self.wake.notify();
-        sent.ok()
-    }
-}
-
 /// An append that was on its way may be in the log, and what is asked next says that it is refused.
 const fn unknown(in_flight: bool, error: StoreError) -> StoreError {
     if in_flight {
@@ -171,7 +152,7 @@ const fn unknown(in_flight: bool, error: StoreError) -> StoreError {
 
 impl Journal for QuorumJournal {
     async fn open(&mut self) -> Result<LogState, StoreError> {
-        let Some(mut opening) = self.begin_opening().await else {
+        let Some(mut opening) = self.begin_opening() else {
             return Err(self.refused(None, false));
         };
         let late = (self.sleep)(OPENING_TIMEOUT);

@@ -11,14 +11,9 @@ use super::replies::Waiting;
 use crate::commands::DataCommand;
 
 impl<M: Machine> Pump<M> {
-    /// Something for the replicator, for a log, or about watches.
+    /// Something for the replicator, or about watches.
     pub(crate) fn data(&mut self, command: DataCommand) {
         let (token, command) = match command {
-            DataCommand::Log { command, reply } => {
-                let waiting = reply.map_or(Waiting::Nobody, Waiting::Owner);
-                let token = self.replies.insert(waiting);
-                return self.hand_in(token, Command::Journal(command));
-            }
             DataCommand::Watch { watch, target, reply } => {
                 let token = self.replies.insert(Waiting::Owner(reply));
                 let command = ShardingCommand::Watch { watch, target };
@@ -48,7 +43,7 @@ impl<M: Machine> Pump<M> {
         self.hand_in(token, Command::Ddata(command));
     }
 
-    fn hand_in(&mut self, token: Token, command: Command) {
+    pub(super) fn hand_in(&mut self, token: Token, command: Command) {
         self.linked.handle(Input::Command { token, command });
         self.drive_node();
     }

@@ -18,6 +18,7 @@ mod ending;
 mod entities;
 mod executor;
 mod instances;
+mod journal;
 mod keeping;
 #[cfg(test)]
 mod key_tests;

@@ -175,6 +175,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.take_reports();
         self.pump.take_instance_reports();
         self.take_commands();
+        self.take_log_commands();
         self.take_data_commands();
         let mut more = self.take_messages();
         self.pump.read_users(MESSAGES_PER_TURN);
@@ -182,6 +183,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.act();
         more |= self.pump.has_work() || !self.knocks.is_empty() || !self.commands.control.is_empty();
         more |= !self.commands.data.is_empty() || !self.commands.data_later.is_empty();
+        more |= !self.commands.logs.is_empty();
         more
     }
 
@@ -223,6 +225,16 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
         if self.commands.control.is_closed() {
             self.ended.get_or_insert(Termination::Stopped);
+        }
+    }
+
+    /// What is for logs: never held up either, because handlers wait for it.
+    fn take_log_commands(&mut self) {
+        for _ in 0..MESSAGES_PER_TURN {
+            let Some(command) = taken(&self.commands.logs) else {
+                return;
+            };
+            self.pump.journal(command);
         }
     }
 
@@ -377,6 +389,8 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
         self.commands.data.close();
         self.commands.data_later.close();
+        self.commands.logs.close();
+        while self.commands.logs.try_recv().is_ok() {}
         while self.commands.data.try_recv().is_ok() {}
         while let Ok(command) = self.commands.data_later.try_recv() {
             // Whoever listens learns that nothing comes any more.

@@ -14,16 +14,15 @@ use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{Space, StoreReport};
 
 use super::block_on;
-use crate::commands::DataCommand;
+use crate::commands::LogCommand;
 use crate::shared::Commands;
-use crate::sync::{Either, race};
 
 const STORE: StoreId = StoreId(7);
 const PAGE_BYTES: usize = 256 << 10;
 
 /// Obeys what handles say of one log, which may have so many bytes, until they are gone. Its disk takes so long to open it.
 pub(crate) fn serve(commands: &Commands, log_bytes_max: usize, opens_in: Duration) {
-    let (data, later) = (commands.data.clone(), commands.data_later.clone());
+    let logs = commands.logs.clone();
     let mut voter = Voter {
         log_bytes_max,
         replica: Replica::new(STORE, PAGE_BYTES),
@@ -31,25 +30,11 @@ pub(crate) fn serve(commands: &Commands, log_bytes_max: usize, opens_in: Duratio
         owner: None,
     };
     thread::spawn(move || {
-        loop {
-            let next = async {
-                match race(later.recv(), data.recv()).await {
-                    Either::Left(command) | Either::Right(command) => command,
-                }
-            };
-            match block_on(next) {
-                Ok(DataCommand::Log { command, reply }) => {
-                    if let JournalCommand::Open { .. } = command {
-                        thread::sleep(opens_in);
-                    }
-                    let answer = voter.obey(command);
-                    if let Some(reply) = reply {
-                        reply.send(answer);
-                    }
-                }
-                Ok(_) => panic!("it is told of logs only"),
-                Err(_) => return,
+        while let Ok(LogCommand { command, reply }) = block_on(logs.recv()) {
+            if let JournalCommand::Open { .. } = command {
+                thread::sleep(opens_in);
             }
+            reply.send(voter.obey(command));
         }
     });
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::JournalCommand;
+use quorate_core::input::{DdataCommand, JournalCommand};
 use quorate_core::journal::state::Opened;
 use quorate_core::store::{Bytes, LogName, Record, StoreError};
 use quorate_core::token::Token;
@@ -15,7 +15,7 @@ use quorate_core::token::Token;
 use super::*;
 use crate::background::Background;
 use crate::background::Sleep;
-use crate::commands::DataCommand;
+use crate::commands::{DataCommand, LogCommand};
 use crate::journal::{Journal, Purpose, QuorumJournal};
 use crate::shared::{Beside, Commands, Shared};
 use crate::shutdown::Life;
@@ -49,21 +49,18 @@ fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
 
 /// What the journal ordered next, and who waits for its answer.
 fn ordered(commands: &Commands) -> (JournalCommand, sync::Sender<Answer>) {
-    match commands.data.try_recv() {
-        Ok(DataCommand::Log {
-            command,
-            reply: Some(reply),
-        }) => (command, reply),
-        _ => panic!("it ordered something else, or nothing"),
-    }
+    let Ok(LogCommand { command, reply }) = commands.logs.try_recv() else {
+        panic!("it ordered nothing")
+    };
+    (command, reply)
 }
 
 /// Which opening was given up.
 fn closed(commands: &Commands) -> Option<u64> {
-    match commands.data_later.try_recv() {
-        Ok(DataCommand::Log {
+    match commands.logs.try_recv() {
+        Ok(LogCommand {
             command: JournalCommand::Close { opener, .. },
-            reply: None,
+            ..
         }) => Some(opener),
         _ => None,
     }
@@ -94,7 +91,6 @@ const fn refused(error: JournalCommandError) -> Option<Answer> {
 
 #[test]
 fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
-    let (shared, commands) = node();
     let full = JournalCommandError::Refused(quorate_core::journal::state::WriterError::Full);
     for (answer, error) in [
         (None, StoreError::OutcomeUnknown),
@@ -105,6 +101,7 @@ fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
         (refused(JournalCommandError::Closed), StoreError::OutcomeUnknown),
         (refused(full), StoreError::Full),
     ] {
+        let (shared, commands) = node();
         let mut journal = journal(&shared, false);
         open(&mut journal, &commands, Vec::new());
         let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
@@ -119,6 +116,18 @@ fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
     }
 }
 
+#[test]
+fn what_is_for_a_log_waits_behind_no_operation_on_replicated_data() {
+    let (shared, commands) = node();
+    let operation = || DataCommand::Operation {
+        command: DdataCommand::Unsubscribe { subscriber: 1 },
+        reply: sync::oneshot().0,
+    };
+    while shared.data.try_send(operation()).is_ok() {}
+    let mut journal = journal(&shared, false);
+    open(&mut journal, &commands, Vec::new());
+}
+
 /// A log that is long enough would never be opened otherwise.
 #[test]
 fn s_10_7_an_opening_that_took_too_long_goes_on_for_who_asks_again_and_is_taken_back_with_its_owner() {
@@ -131,7 +140,7 @@ fn s_10_7_an_opening_that_took_too_long_goes_on_for_who_asks_again_and_is_taken_
             panic!("it was asked for")
         };
         assert_eq!(poll(pin!(journal.open())), late);
-        assert!(commands.data.try_recv().is_err(), "the same is waited for");
+        assert!(commands.logs.try_recv().is_err(), "the same is waited for");
         assert_eq!(closed(&commands), None);
         if is_answered {
             let (token, snapshot, records) = (Token::new(1, 1), None, Vec::new());
@@ -168,7 +177,7 @@ fn who_lost_its_log_asks_for_nothing_before_it_has_opened_it_again() {
     let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
     let fenced = StoreError::Fenced { held: Token::NONE };
     assert_eq!(poll(appending.as_mut()), Poll::Ready(Err(fenced)));
-    assert!(commands.data.try_recv().is_err(), "nothing is asked for");
+    assert!(commands.logs.try_recv().is_err(), "nothing is asked for");
 }
 
 #[test]
