@@ -4,3 +4,4 @@
 mod command_lines;
 mod demo;
 mod node;
+mod short;
