@@ -13,7 +13,7 @@ use core::str;
 use core::time::Duration;
 
 use crate::sharding::state::extractor::ShardExtractor;
-use crate::sharding::state::ids::EntityId;
+use crate::sharding::state::ids::{EntityId, Payload};
 use crate::store::limits::VALUE_BYTES_MAX;
 
 /// Clocks of a kind. Which one keeps an entity's time is in stores, so this never changes: enough that their logs are not what a kind
@@ -69,6 +69,19 @@ pub fn index_of(clock_id: &EntityId) -> Option<u32> {
 #[must_use]
 pub fn extractor() -> ShardExtractor {
     ShardExtractor::custom("clock-index", |entity, _| index_of(entity).unwrap_or(0))
+}
+
+/// What a clock tells an entity that it wakes, under this version. Goes as an ask of
+/// [`AskChain::of_a_clock`](crate::sharding::chain::AskChain::of_a_clock): what is asked otherwise is a user's message, whatever bytes it has.
+#[must_use]
+pub fn call(version: u64) -> Payload {
+    Payload::from(version.to_le_bytes())
+}
+
+/// Under which version a wake-up wakes; `None` if it does not say so.
+#[must_use]
+pub fn version_of(call: &[u8]) -> Option<u64> {
+    call.try_into().ok().map(u64::from_le_bytes)
 }
 
 /// When an entity is to be woken.
@@ -309,6 +322,15 @@ mod tests {
 
     fn id(name: &str) -> EntityId {
         EntityId::from(name)
+    }
+
+    #[test]
+    fn a_wake_up_says_its_version_and_nothing_else() {
+        assert_eq!(version_of(&call(u64::MAX - 1)), Some(u64::MAX - 1));
+        assert_eq!(call(1)[..], [1, 0, 0, 0, 0, 0, 0, 0]);
+        for other in [&[][..], &[0; 7], &[0; 9]] {
+            assert_eq!(version_of(other), None);
+        }
     }
 
     fn want(kept: &mut WakeUps, name: &str, at_ms: u64) -> WakeUp {

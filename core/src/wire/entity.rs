@@ -19,6 +19,8 @@ const FLAG_ASK: u8 = 1;
 /// Beside [`FLAG_ASK`]: whose handlers wait.
 const FLAG_CHAIN: u8 = 2;
 const FLAG_BOTH: u8 = FLAG_ASK | FLAG_CHAIN;
+/// A clock asks: nobody's handler waits.
+const FLAG_WAKE_UP: u8 = FLAG_ASK | 4;
 
 by_hand! {
     EntityEnvelope: EntityEnvelope, "entity", 15, |body, what, out| {
@@ -123,7 +125,13 @@ pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Sink<'_>) -> Result<
         return Ok(());
     };
     let names = ticket.chain.names();
-    out.push(if names.is_empty() { FLAG_ASK } else { FLAG_BOTH });
+    out.push(if !names.is_empty() {
+        FLAG_BOTH
+    } else if ticket.chain.is_of_a_clock() {
+        FLAG_WAKE_UP
+    } else {
+        FLAG_ASK
+    });
     out.extend_from_slice(&ticket.ask.id.to_le_bytes());
     out.extend_from_slice(&ticket.remaining_ms.to_le_bytes());
     put_node(out, &ticket.ask.asker)?;
@@ -141,7 +149,7 @@ pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Sink<'_>) -> Result<
 pub(super) fn read_ticket(reader: &mut Source<'_>) -> Result<Option<AskTicket>, WireError> {
     match reader.u8()? {
         0 => Ok(None),
-        flags @ (FLAG_ASK | FLAG_BOTH) => read_asked(reader, flags).map(Some),
+        flags @ (FLAG_ASK | FLAG_BOTH | FLAG_WAKE_UP) => read_asked(reader, flags).map(Some),
         _ => Err(WireError::Malformed { what: "entity flags" }),
     }
 }
@@ -151,6 +159,7 @@ fn read_asked(reader: &mut Source<'_>, flags: u8) -> Result<AskTicket, WireError
     let asker = reader.node()?;
     let chain = match flags {
         FLAG_BOTH => read_chain(reader)?,
+        FLAG_WAKE_UP => AskChain::of_a_clock(),
         _ => AskChain::default(),
     };
     Ok(AskTicket {

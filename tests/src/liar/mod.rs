@@ -253,7 +253,10 @@ impl Lie<'_> {
 
     fn chain(&mut self) -> AskChain {
         let names = self.few(|lie| lie.number(numbers::HASH));
-        AskChain::of(&names)
+        match names[..] {
+            [name] if name % 4 == 0 => AskChain::of_a_clock(),
+            _ => AskChain::of(&names),
+        }
     }
 
     /// Bytes of a drawn number.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
+use quorate_core::wakeups;
 
 use super::clocks::Waker;
 use super::decision::{Answer, Decision, Persist, Then};
@@ -58,13 +59,22 @@ pub(super) struct Handling<E: EventSourced, J> {
 }
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
-    pub(super) async fn on_command(&mut self, life: &mut Life, payload: Payload) -> Flow {
-        if let Some(version) = self.call_in(&payload) {
-            return self.on_call(life, version).await;
+    pub(super) async fn on_message(&mut self, life: &mut Life, payload: Payload) -> Flow {
+        if !life.is_woken() {
+            return self.on_command(life, payload).await;
         }
+        match wakeups::version_of(&payload) {
+            Some(version) if self.waker.is_some() => self.on_call(life, version).await,
+            Some(_) | None => {
+                life.cannot_decode();
+                Flow::GoOn
+            }
+        }
+    }
+
+    async fn on_command(&mut self, life: &mut Life, payload: Payload) -> Flow {
         let Some(command) = codec::decode::<E::Command>(&payload) else {
-            tracing::debug!(target: "cluster::sharding", entity = ?self.context, event = "message_undecodable");
-            life.answer(Ok(codec::undecodable()));
+            life.cannot_decode();
             return Flow::GoOn;
         };
         drop(payload);

@@ -121,7 +121,7 @@ async fn handle<E: EventSourced, J: Journal>(mut life: Life, mut handling: Handl
             life.next_beside(due).await
         };
         let flow = match next {
-            Beside::Message(payload) => handling.on_command(&mut life, payload).await,
+            Beside::Message(payload) => handling.on_message(&mut life, payload).await,
             Beside::Done(due) => handling.on_due(&mut life, due).await,
             Beside::Stop => break,
         };

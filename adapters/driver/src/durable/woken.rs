@@ -3,9 +3,6 @@
 
 use std::time::Duration;
 
-use quorate_core::sharding::ids::Payload;
-
-use super::clocks::version_of;
 use super::decision::Persist;
 use super::handling::{Flow, Handling, Unkept};
 use super::letter::Letter;
@@ -21,13 +18,6 @@ use crate::sync::{Either, race};
 const AWAKE_MIN: Duration = Duration::from_millis(100);
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
-    /// The version under which its clock wakes it, if that is what a message says.
-    pub(super) fn call_in(&self, payload: &Payload) -> Option<u64> {
-        let version = version_of(payload)?;
-        let waker = self.waker.as_ref()?;
-        waker.asks(&self.context).then_some(version)
-    }
-
     /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes of it.
     pub(super) async fn on_call(&mut self, life: &mut Life, version: u64) -> Flow {
         life.answer(Ok(codec::encode_answer(&())));

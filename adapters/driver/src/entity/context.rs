@@ -387,13 +387,6 @@ impl EntityContext {
         lock(&self.inside.occasion).take()?.ask
     }
 
-    /// Whether the handler of this name waits for the answer to what is being handled.
-    pub(crate) fn is_awaited_by(&self, name: u64) -> bool {
-        let occasion = lock(&self.inside.occasion);
-        let asked = occasion.as_ref().filter(|occasion| occasion.ask.is_some());
-        asked.is_some_and(|occasion| occasion.chain.names().contains(&name))
-    }
-
     pub(super) fn is_asked(&self) -> bool {
         let occasion = lock(&self.inside.occasion);
         occasion.as_ref().is_some_and(|occasion| occasion.ask.is_some())

@@ -93,6 +93,8 @@ where
     let mut handled = 0_usize;
     while let Some(next) = life.next_of_all(&mut wait).await {
         let message = match next {
+            // Only durable entities have clocks.
+            Next::Message(_) if life.is_woken() => None,
             Next::Message(payload) => codec::decode::<E::Message>(&payload),
             Next::Own(message) => message.downcast::<E::Message>().ok().map(|message| *message),
             Next::Idle => {
@@ -105,8 +107,7 @@ where
             }
         };
         let Some(message) = message else {
-            tracing::debug!(target: "cluster::sharding", entity = ?context, event = "message_undecodable");
-            life.answer(Ok(codec::undecodable()));
+            life.cannot_decode();
             continue;
         };
         let done = attempt(life, pin!(entity.handle(&context, message))).await;

@@ -32,14 +32,34 @@ pub(crate) enum Beside<T> {
     Stop,
 }
 
+/// How a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// Nobody waits for an answer.
+    Told,
+    Asked,
+    /// A clock asks: its bytes are no user's.
+    Woken,
+}
+
+impl Came {
+    fn of(delivery: &Delivery) -> Self {
+        match &delivery.occasion {
+            None => Self::Told,
+            Some(occasion) if occasion.chain.is_of_a_clock() => Self::Woken,
+            Some(_) => Self::Asked,
+        }
+    }
+}
+
 /// What has to be said when the entity ends, however it ends. Part of each entity's task, whose size counts: what the context has as well
 /// stands only there.
 pub(crate) struct Life {
     pub(super) context: EntityContext,
     /// Whether the handler of the present message has run.
     has_begun: bool,
-    /// Whether the present message came with an ask.
-    was_asked: bool,
+    /// How the present message came.
+    came: Came,
 }
 
 impl Life {
@@ -47,7 +67,7 @@ impl Life {
         Self {
             context: EntityContext::new(start, shared),
             has_begun: false,
-            was_asked: false,
+            came: Came::Told,
         }
     }
 
@@ -73,7 +93,12 @@ impl Life {
 
     /// Whether somebody waits for an answer to the present message.
     pub(crate) fn is_asked(&self) -> bool {
-        self.was_asked && self.context.is_asked()
+        self.came != Came::Told && self.context.is_asked()
+    }
+
+    /// Whether the present message is a clock's wake-up.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.came == Came::Woken
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -89,6 +114,12 @@ impl Life {
         if let Some(ask) = self.context.take_ask() {
             self.reports().answered(ask, result);
         }
+    }
+
+    /// The present message is none that this entity can read.
+    pub(crate) fn cannot_decode(&mut self) {
+        tracing::debug!(target: "cluster::sharding", entity = ?self.context, event = "message_undecodable");
+        self.answer(Ok(codec::undecodable()));
     }
 
     /// Says of every message that waits, and that comes, that nothing of it was made durable. Completes when the entity has to
@@ -153,9 +184,9 @@ impl Life {
             self.reports().wake.notify();
         }
         self.has_begun = false;
-        let was_asked = std::mem::replace(&mut self.was_asked, delivery.occasion.is_some());
+        let before = std::mem::replace(&mut self.came, Came::of(&delivery));
         // A told message after a told one finds nothing to put away.
-        if was_asked || self.was_asked {
+        if before != Came::Told || self.came != Came::Told {
             self.context.begin(delivery.occasion);
         }
         delivery.payload

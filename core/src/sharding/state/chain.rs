@@ -1,5 +1,6 @@
 //! Who waits for whom: the entities and singletons whose handlers wait for the answer to an ask, so that one that would have to wait
-//! for itself is noticed at the ask that closes the circle. Names only; the host adds itself and looks. Spec: sharding 10.2.
+//! for itself is noticed at the ask that closes the circle. Names only; the host adds itself and looks. Of a wake-up no handler waits for the
+//! answer: a clock does, and that is how one is told from a user's message. Spec: sharding 10.2; `docs/adr/0016`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,7 +14,10 @@ use super::ids::{EntityId, HASH_KEYS, KindId};
 ///
 /// A name is a hash of 64 bits: of a billion asks whose chains are full not one is taken for a circle by chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskChain(Option<Arc<[u64]>>);
+pub struct AskChain(
+    /// No names at all: a clock, so that who is asked by handlers or by nobody has no room for it.
+    Option<Arc<[u64]>>,
+);
 
 impl AskChain {
     /// Names that travel with an ask: deeper than any design that works. Past it the outermost is left out, and a circle through
@@ -34,6 +38,18 @@ impl AskChain {
     pub fn of(names: &[u64]) -> Self {
         let names = &names[names.len().saturating_sub(Self::NAMES_MAX)..];
         Self((!names.is_empty()).then(|| Arc::from(names)))
+    }
+
+    /// A clock waits: the message is a wake-up ([`crate::wakeups`]), and its bytes are no user's.
+    #[must_use]
+    pub fn of_a_clock() -> Self {
+        Self(Some(Arc::from([])))
+    }
+
+    /// Whether the message is a wake-up.
+    #[must_use]
+    pub fn is_of_a_clock(&self) -> bool {
+        self.0.as_ref().is_some_and(|names| names.is_empty())
     }
 
     /// The chain of an ask whose handler, called `name`, asks on.
@@ -63,6 +79,16 @@ mod tests {
         }
         assert_eq!(chain.names(), (4..20).collect::<Vec<u64>>());
         assert_eq!(AskChain::of(&[]), AskChain::default());
+    }
+
+    #[test]
+    fn a_wake_up_is_neither_asked_by_handlers_nor_by_nobody() {
+        let clock = AskChain::of_a_clock();
+        assert!(clock.is_of_a_clock() && clock.names().is_empty());
+        for other in [AskChain::default(), AskChain::of(&[]), clock.and(7)] {
+            assert!(!other.is_of_a_clock() && other != clock);
+        }
+        assert_eq!(clock.and(7), AskChain::of(&[7]));
     }
 
     #[test]

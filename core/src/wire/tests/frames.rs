@@ -426,3 +426,26 @@ fn whose_handlers_wait_is_never_nobody() {
         assert_eq!(read, Err(WireError::Malformed { what: "chain" }), "{count}");
     }
 }
+
+#[test]
+fn a_message_is_told_asked_or_a_wake_up_and_nothing_between() {
+    let mut all = every_message().into_iter();
+    let (_, wake_up) = all.find(|(name, _)| *name == "entity_wake_up").unwrap();
+    let frame = frame_of(&wake_up, 7);
+    let Decoded::Frame { frame, .. } = decode_frame(&frame, &Limits::default()) else {
+        panic!("a whole frame");
+    };
+    // Behind the kind, the shard and the hops.
+    let at = 8 + 2 + 1;
+    assert_eq!(frame.body[at], 1 | 4);
+    for flags in [2, 4, 6, 7, 8, 9, 255] {
+        let mut bad = frame.body.to_vec();
+        bad[at] = flags;
+        let read = decode_message(frame.kind, frame.lane, &bad, &Limits::default());
+        assert_eq!(
+            read,
+            Err(WireError::Malformed { what: "entity flags" }),
+            "{flags}"
+        );
+    }
+}

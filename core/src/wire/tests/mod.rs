@@ -128,6 +128,14 @@ fn chained(ticket: AskTicket) -> AskTicket {
     }
 }
 
+/// The same ask, for whose answer a clock waits.
+fn of_a_clock(ticket: AskTicket) -> AskTicket {
+    AskTicket {
+        chain: AskChain::of_a_clock(),
+        ..ticket
+    }
+}
+
 pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let to = node("receiver", 2552, -3);
     let gossip = Arc::new(sample_gossip());
@@ -262,6 +270,13 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
             Message::Sharding(ShardingMsg::Entity(envelope(
                 b"how many words?",
                 ask.clone().map(chained),
+            ))),
+        ),
+        (
+            "entity_wake_up",
+            Message::Sharding(ShardingMsg::Entity(envelope(
+                &crate::wakeups::call(0x0102_0304_0506_0708),
+                ask.clone().map(of_a_clock),
             ))),
         ),
         (

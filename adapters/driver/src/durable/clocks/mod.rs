@@ -15,7 +15,6 @@ mod ringing;
 mod seeing;
 mod waker;
 
-use quorate_core::sharding::ids::Payload;
 use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::wakeups;
 use serde::{Deserialize, Serialize};
@@ -61,19 +60,4 @@ pub(super) fn kind_beside<M, R>(kind: &Kind<M, R>) -> Kind<Order, Said> {
         .shards(wakeups::CLOCKS)
         .extractor(wakeups::extractor())
         .passivation(PassivationSettings::off())
-}
-
-/// What a clock's question to an entity begins with. It is one only if the clock waits for its answer as well: no command of a user
-/// does, whatever bytes it has.
-const CALL: [u8; 16] = *b"\x00\xf5quorate wakeup";
-
-/// The question of a clock, under this version.
-pub(super) fn call(version: u64) -> Payload {
-    [&CALL[..], &version.to_le_bytes()].concat().into()
-}
-
-/// The version of a clock's question.
-pub(super) fn version_of(payload: &[u8]) -> Option<u64> {
-    let version = payload.strip_prefix(&CALL)?;
-    version.try_into().ok().map(u64::from_le_bytes)
 }

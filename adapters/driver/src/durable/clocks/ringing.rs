@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
-use quorate_core::wakeups::{Due, Schedule, WakeUp, WakeUps};
+use quorate_core::wakeups::{self, Due, Schedule, WakeUp, WakeUps};
 
-use super::{Order, Said, call};
+use super::{Order, Said};
 use crate::commands::UserCommand;
 use crate::entity::EntityContext;
 use crate::error::AskError;
@@ -130,7 +130,7 @@ impl Ringing {
         }
     }
 
-    /// Asks an entity, which begins by that. Its clock waits for the answer, which is how it knows the question.
+    /// Asks an entity, which begins by that.
     fn wake(
         &self,
         Due {
@@ -140,12 +140,11 @@ impl Ringing {
         }: Due,
     ) {
         let (reply, answer) = oneshot();
-        let name = AskChain::entity(self.clock.kind(), self.clock.id());
         let command = UserCommand::Ask {
             to: Recipient::Entity(self.kind, entity.clone()),
-            payload: call(version),
+            payload: wakeups::call(version),
             timeout: again_in,
-            chain: AskChain::of(&[name]),
+            chain: AskChain::of_a_clock(),
             reply,
         };
         let (shared, alarm) = (Arc::clone(&self.shared), Arc::clone(&self.alarm));

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use quorate_core::sharding::chain::AskChain;
 use quorate_core::wakeups;
 
 use super::{Order, Said};
@@ -26,8 +25,6 @@ struct Known {
 pub(in crate::durable) struct Waker {
     clock: EntityRef<Order, Said>,
     entity: Bytes,
-    /// The clock's name among those who wait for an answer.
-    name: u64,
     known: Option<Known>,
 }
 
@@ -36,16 +33,10 @@ impl Waker {
     pub(in crate::durable) fn new(clocks: &Region<Order, Said>, context: &EntityContext) -> Self {
         let clock = clocks.entity(wakeups::clock_of(context.id()).as_bytes());
         Self {
-            name: AskChain::entity(clock.kind(), clock.id()),
             entity: Bytes(context.id().as_bytes().into()),
             clock,
             known: None,
         }
-    }
-
-    /// Whether it is the clock that waits for the answer to what is being handled.
-    pub(in crate::durable) fn asks(&self, context: &EntityContext) -> bool {
-        context.is_awaited_by(self.name)
     }
 
     /// The entity is woken at this time or before, from when this completes.

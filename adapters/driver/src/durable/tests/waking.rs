@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use quorate_core::sharding::chain::AskChain;
-use quorate_core::sharding::ids::{EntityId, KindId, Payload};
-use quorate_core::wakeups::{clock_of, clocks_of};
+use quorate_core::sharding::ids::{EntityId, KindId};
+use quorate_core::wakeups::{call, clock_of, clocks_of};
 
 use super::*;
 use crate::codec;
 use crate::commands::UserCommand;
-use crate::durable::clocks::{Order, Said, call};
+use crate::durable::clocks::{Order, Said};
 use crate::recipient::Recipient;
 
 /// Far beyond what anything takes.
@@ -23,6 +23,8 @@ enum Wish {
     Remind(u64),
     Forget,
     Look,
+    /// As long as what a clock says.
+    Long([u8; 7]),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,7 +48,7 @@ impl EventSourced for Sleeper {
     async fn handle(&mut self, _: &EntityContext, events: &Events, wish: Wish) -> Decision<Self> {
         let name = "it";
         match wish {
-            Wish::Look => Decision::reply(events.0),
+            Wish::Look | Wish::Long(_) => Decision::reply(events.0),
             Wish::Forget => Decision::persist(Happened).forget_reminder(name).reply(events.0),
             Wish::Remind(hours) => {
                 let after = Duration::from_millis(hours * HOUR_MS);
@@ -131,11 +133,7 @@ fn handled(order: &Order) -> (u64, Option<u64>) {
 
 /// As its clock asks it.
 fn wake(entity: &mut DurableEntity<Wish, u64>, version: u64) {
-    let Recipient::Entity(kind, id) = clock() else {
-        panic!("a clock is an entity");
-    };
-    let chain = AskChain::of(&[AskChain::entity(kind, &id)]);
-    assert!(entity.put_bytes(call(version), chain).is_some());
+    assert!(entity.put_bytes(call(version), AskChain::of_a_clock()).is_some());
     let (_, answer) = entity.next_answer().unwrap();
     assert_eq!(answer, Err(AskError::Decode), "a clock is answered with nothing");
 }
@@ -227,14 +225,30 @@ fn a_stale_incarnation_takes_no_wish_of_its_successor_back() {
 fn a_command_with_the_bytes_of_a_clocks_question_is_a_command() {
     let (node, _) = node(&SharedMemoryStore::new());
     let mut entity = sleeper(&node);
-    let payload = call(7);
-    let other = AskChain::of(&[1, 2]);
-    for chain in [AskChain::default(), other] {
-        let bytes = Payload::from(&payload[..]);
-        assert!(entity.put_bytes(bytes, chain).is_some());
-        let (_, answer) = entity.next_answer().unwrap();
-        assert_eq!(answer, Err(AskError::Undecodable));
+    let Recipient::Entity(kind, id) = clock() else {
+        panic!("a clock is an entity");
+    };
+    let chains = [AskChain::default(), AskChain::of(&[AskChain::entity(kind, &id)])];
+    for chain in chains {
+        assert_eq!(codec::encode(&Wish::Long([0; 7])).unwrap(), call(3));
+        assert!(entity.put_bytes(call(3), chain).is_some());
+        assert_eq!(entity.next_answer().unwrap().1, Ok(0));
     }
     assert!(is_quiet(&node));
     entity.drain();
+}
+
+#[test]
+fn a_wake_up_is_no_command_whatever_bytes_it_has_and_where_nobody_wakes() {
+    let (node, _) = node(&SharedMemoryStore::new());
+    let look = || codec::encode(&Wish::Look).unwrap();
+    let mut entity = sleeper(&node);
+    assert!(entity.put_bytes(look(), AskChain::of_a_clock()).is_some());
+    assert_eq!(entity.next_answer().unwrap().1, Err(AskError::Undecodable));
+    assert_eq!(entity.ask(&Wish::Look), Ok(0));
+    entity.drain();
+    let mut unwatched: DurableEntity<Wish, u64> = node.entity((KIND, b"2"), |_| Sleeper);
+    assert!(unwatched.put_bytes(call(2), AskChain::of_a_clock()).is_some());
+    assert_eq!(unwatched.next_answer().unwrap().1, Err(AskError::Undecodable));
+    unwatched.drain();
 }
