@@ -36,6 +36,7 @@ pub const CORE: House = House {
             "ddata::state",
             "delivery",
             "daemons",
+            "durable",
             "wakeups",
             "detector::protocol",
             "downing::protocol",

@@ -3,25 +3,24 @@
 
 use std::time::Duration;
 
+use quorate_core::durable::Keeps;
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
 use quorate_core::wakeups;
 
 use super::clocks::Waker;
 use super::decision::{Answer, Decision, Persist, Then};
-use super::letter::Letter;
+use super::driven::{Driven, Ended, Unkept, or_failed};
+use super::letter::{Draft, Letter};
 use super::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_COMMAND_MAX, STATE_BYTES_MAX};
 use super::note::{self, Note};
+use super::outbox::Outbox;
 use super::post::{Confirmed, Due, Overdue, Post};
-use super::reminders::Reminders;
-use super::retention::{Keeps, Retention};
-use super::writing::{Writer, Written};
+use super::reminders::{Reminders, Wish};
 use super::{DurableFailure, EventSourced, schema};
-use crate::background::Sleep;
 use crate::codec;
 use crate::entity::{EntityContext, Life};
 use crate::journal::Journal;
-use crate::sync::{Either, race};
 
 /// How long an entity waits for a reminder at most before it looks at the clock again.
 const NAP_MAX: Duration = Duration::from_secs(60);
@@ -29,37 +28,22 @@ const NAP_MAX: Duration = Duration::from_secs(60);
 /// After so long a reminder whose handler decided what could not be kept is handled again.
 const REMIND_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether the entity goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    GoOn,
-    /// At once, and without its last hook.
-    Ended,
-}
-
-/// Why something is not durable.
-pub(super) enum Unkept {
-    /// It is surely not, and the entity goes on.
-    Failed(DurableFailure),
-    Ended,
-}
-
 /// A durable entity that has recovered.
 pub(super) struct Handling<E: EventSourced, J> {
     pub(super) entity: E,
     pub(super) state: E::State,
     pub(super) context: EntityContext,
-    pub(super) retention: Retention,
-    pub(super) writer: Writer<J>,
+    /// What stays of its records.
+    pub(super) keeps: Keeps,
+    pub(super) driven: Driven<J>,
     pub(super) post: Post,
     pub(super) reminders: Reminders,
     /// The way to who wakes it; `None` where nobody does.
     pub(super) waker: Option<Waker>,
-    pub(super) sleep: Sleep,
 }
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
-    pub(super) async fn on_message(&mut self, life: &mut Life, payload: Payload) -> Flow {
+    pub(super) async fn on_message(&mut self, life: &mut Life, payload: Payload) -> Result<(), Ended> {
         if !life.is_woken() {
             return self.on_command(life, payload).await;
         }
@@ -67,25 +51,19 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             Some(version) if self.waker.is_some() => self.on_call(life, version).await,
             Some(_) | None => {
                 life.cannot_decode();
-                Flow::GoOn
+                Ok(())
             }
         }
     }
 
-    async fn on_command(&mut self, life: &mut Life, payload: Payload) -> Flow {
+    async fn on_command(&mut self, life: &mut Life, payload: Payload) -> Result<(), Ended> {
         let Some(command) = codec::decode::<E::Command>(&payload) else {
             life.cannot_decode();
-            return Flow::GoOn;
+            return Ok(());
         };
         drop(payload);
-        match self.decide(life, command, None).await {
-            Ok(flow) => flow,
-            Err(Unkept::Failed(failure)) => {
-                life.answer(Ok(codec::not_durable(failure)));
-                Flow::GoOn
-            }
-            Err(Unkept::Ended) => Flow::Ended,
-        }
+        let decided = self.decide(life, command, None).await;
+        or_failed(decided, |failure| life.answer(Ok(codec::not_durable(failure))))
     }
 
     /// Handles a command of somebody else's, or one of a reminder, with what is to be kept of that.
@@ -94,7 +72,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         life: &mut Life,
         command: E::Command,
         cause: Option<Note>,
-    ) -> Result<Flow, Unkept> {
+    ) -> Result<(), Unkept> {
         let deciding = self.entity.handle(&self.context, &self.state, command);
         let Some(decision) = life.unless_killed(deciding).await else {
             return Err(Unkept::Ended);
@@ -109,14 +87,14 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if let Some(reply) = reply {
             life.answer(Ok(reply));
         }
-        let flow = self.retain(life).await;
+        let retained = self.retain(life).await;
         match then {
             Then::GoOn => {}
             Then::Stop => self.context.stop(),
             Then::Forget => self.context.forget(),
             Then::Passivate => self.context.passivate(),
         }
-        Ok(flow)
+        retained.map_err(Unkept::from)
     }
 
     /// Whether nothing is due, and nothing will be.
@@ -136,10 +114,10 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
     }
 
     /// Handles the first reminder that is due, if one is.
-    pub(super) async fn on_reminder(&mut self, life: &mut Life) -> Flow {
+    pub(super) async fn on_reminder(&mut self, life: &mut Life) -> Result<(), Ended> {
         let now = self.unix_ms();
         let Some((reminder, note)) = self.reminders.due(now) else {
-            return Flow::GoOn;
+            return Ok(());
         };
         let Some(command) = codec::decode::<E::Command>(&reminder.message) else {
             if let Some(left_out) = life.counters().take_line() {
@@ -149,48 +127,37 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
                 );
             }
             self.reminders.postpone(&note, now, NAP_MAX);
-            return Flow::GoOn;
+            return Ok(());
         };
-        match self.decide(life, command, Some(note.clone())).await {
-            Ok(flow) => flow,
-            Err(Unkept::Failed(_)) => {
-                self.reminders.postpone(&note, now, REMIND_AGAIN);
-                Flow::GoOn
-            }
-            Err(Unkept::Ended) => Flow::Ended,
-        }
+        let decided = self.decide(life, command, Some(note.clone())).await;
+        or_failed(decided, |_| self.reminders.postpone(&note, now, REMIND_AGAIN))
     }
 
-    pub(super) async fn on_due(&mut self, life: &mut Life, due: Due) -> Flow {
-        if life.begun_by_itself().await.is_none() {
-            return Flow::Ended;
-        }
+    pub(super) async fn on_due(&mut self, life: &mut Life, due: Due) -> Result<(), Ended> {
+        life.begun_by_itself().await.ok_or(Ended)?;
         match due {
             Due::Answer(confirmed) => self.on_confirmed(life, confirmed).await,
             Due::Look => {
                 let overdue = self.post.redeliver(life);
                 self.warn(life, &overdue);
-                Flow::GoOn
+                Ok(())
             }
             Due::Reminder => self.on_reminder(life).await,
         }
     }
 
-    async fn on_confirmed(&mut self, life: &mut Life, confirmed: Confirmed) -> Flow {
+    async fn on_confirmed(&mut self, life: &mut Life, confirmed: Confirmed) -> Result<(), Ended> {
         let number = confirmed.number();
         if self.post.outbox.rules().get(number).is_none() {
             // It was answered more than once.
-            return Flow::GoOn;
+            return Ok(());
         }
         let deciding = self.entity.on_confirmed(&self.context, &self.state, confirmed);
-        let Some(persist) = life.unless_killed(deciding).await else {
-            return Flow::Ended;
-        };
-        match self.keep(life, persist, Some(Note::Confirmed { number })).await {
-            // What is not noted is sent and answered again.
-            Ok(()) | Err(Unkept::Failed(_)) => self.retain(life).await,
-            Err(Unkept::Ended) => Flow::Ended,
-        }
+        let persist = life.unless_killed(deciding).await.ok_or(Ended)?;
+        let kept = self.keep(life, persist, Some(Note::Confirmed { number })).await;
+        // What is not noted is sent and answered again.
+        or_failed(kept, |_| {})?;
+        self.retain(life).await
     }
 
     /// Tells the entity which messages were sent often.
@@ -223,35 +190,16 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if events.is_empty() && deliveries.is_empty() && wishes.is_empty() && cause.is_none() {
             return Ok(());
         }
-        let letters = life.enter(|| self.post.outbox.number(&self.context, deliveries));
-        let ready = letters.and_then(|letters| {
-            let wishes = self.reminders.notes_of(self.unix_ms(), wishes)?;
-            let notes: Vec<Note> = cause.into_iter().chain(wishes).collect();
-            let records = self.records(&events, &letters, &notes)?;
-            Ok((records, letters, notes))
-        });
-        let (written, letters, notes) = match ready {
-            Ok((records, letters, notes)) => {
-                let written = match self.is_woken_for(life, &letters, &notes).await {
-                    Ok(()) => self.append(life, records).await,
-                    Err(unwritten) => unwritten,
-                };
-                (written, letters, notes)
-            }
-            Err(failure) => (Written::NotDone(failure), Vec::new(), Vec::new()),
+        let drawn_up = self.drawn_up(life, &events, (deliveries, wishes), cause);
+        let written = match drawn_up {
+            Ok(mut drawn_up) => self.write(life, &mut drawn_up).await.map(|()| drawn_up),
+            Err(failure) => Err(Unkept::Failed(failure)),
         };
-        match written {
-            Written::Durable => {}
-            Written::NotDone(failure) => {
+        let DrawnUp { letters, notes, .. } = written.inspect_err(|unkept| {
+            if let Unkept::Failed(_) = unkept {
                 life.counters().not_durable();
-                return Err(Unkept::Failed(failure));
             }
-            Written::Refused(failure) => {
-                fenced(life, Some(failure));
-                return Err(Unkept::Ended);
-            }
-            Written::Killed => return Err(Unkept::Ended),
-        }
+        })?;
         life.counters().stored(events.len());
         for event in events {
             life.enter(|| E::apply(&mut self.state, event));
@@ -262,16 +210,32 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         Ok(())
     }
 
-    /// Makes records durable. A log that is full has room behind a snapshot, whenever one would be due.
-    async fn append(&mut self, life: &mut Life, records: Vec<Bytes>) -> Written {
-        let written = self.writer.append(life, &self.sleep, records.clone()).await;
-        if !self.writer.can_make_room(written) {
-            return written;
-        }
-        match self.retain_now(life).await {
-            Flow::GoOn => self.writer.append(life, &self.sleep, records).await,
-            Flow::Ended => Written::Killed,
-        }
+    /// What is to be kept, as the records of one append, and what is learned and sent of it.
+    fn drawn_up(
+        &self,
+        life: &Life,
+        events: &[E::Event],
+        (deliveries, wishes): (Vec<Draft>, Vec<Wish>),
+        cause: Option<Note>,
+    ) -> Result<DrawnUp, DurableFailure> {
+        let letters = life.enter(|| self.post.outbox.number(&self.context, deliveries))?;
+        let wished = self.reminders.notes_of(self.unix_ms(), wishes)?;
+        let notes: Vec<Note> = cause.into_iter().chain(wished).collect();
+        Ok(DrawnUp {
+            records: self.records(events, &letters, &notes)?,
+            letters,
+            notes,
+        })
+    }
+
+    /// Makes records durable, once its clock wakes it for what they say.
+    async fn write(&mut self, life: &mut Life, drawn_up: &mut DrawnUp) -> Result<(), Unkept> {
+        self.is_woken_for(life, &drawn_up.letters, &drawn_up.notes)
+            .await?;
+        let (state, outbox, reminders) = (&self.state, &self.post.outbox, &self.reminders);
+        let state = || snapshot::<E>(state, outbox, reminders);
+        let records = std::mem::take(&mut drawn_up.records);
+        self.driven.write(life, records, state).await
     }
 
     /// What is noted beside the events is durable.
@@ -306,7 +270,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             checked.map_err(|_| DurableFailure::TooLarge)?;
         }
         let mut records = Records::default();
-        match self.retention.keeps {
+        match self.keeps {
             Keeps::Last => records.add(self.revision(events, letters, notes), STATE_BYTES_MAX)?,
             Keeps::Everything | Keeps::BehindSnapshot => {
                 let sent = letters
@@ -341,29 +305,18 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
     }
 
     /// Keeps a snapshot if it is time for one.
-    async fn retain(&mut self, life: &mut Life) -> Flow {
-        if self.writer.is_due() {
-            self.retain_now(life).await
-        } else {
-            Flow::GoOn
-        }
-    }
-
-    async fn retain_now(&mut self, life: &mut Life) -> Flow {
+    async fn retain(&mut self, life: &mut Life) -> Result<(), Ended> {
         let (state, outbox, reminders) = (&self.state, &self.post.outbox, &self.reminders);
-        let kept = self.writer.retain(life, || {
-            let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();
-            snapshot::<E>(state, &notes)
-        });
-        match race(kept, life.killed()).await {
-            Either::Left(Ok(())) => Flow::GoOn,
-            Either::Left(Err(_)) => {
-                fenced(life, None);
-                Flow::Ended
-            }
-            Either::Right(()) => Flow::Ended,
-        }
+        let state = || snapshot::<E>(state, outbox, reminders);
+        self.driven.retain(life, state).await
     }
+}
+
+/// What becomes durable together.
+struct DrawnUp {
+    records: Vec<Bytes>,
+    letters: Vec<(u64, Letter)>,
+    notes: Vec<Note>,
 }
 
 /// Records of one write, within its bounds.
@@ -386,20 +339,6 @@ impl Records {
     }
 }
 
-/// Tells who asked, if somebody did, and leaves the rest to the entity's end: what waits was not begun with.
-fn fenced(life: &mut Life, failure: Option<DurableFailure>) {
-    if let Some(left_out) = life.counters().take_line() {
-        tracing::warn!(
-            target: "cluster::store", event = "entity_fenced", entity = ?life.context(), left_out,
-            "a later incarnation owns its log: this one stops"
-        );
-    }
-    life.counters().fenced();
-    if let Some(failure) = failure {
-        life.answer(Ok(codec::not_durable(failure)));
-    }
-}
-
 /// The answer's bytes, if somebody waits for them. What is computed is computed anyway.
 fn answered<E: EventSourced>(
     answer: Answer<E::State, E::Reply>,
@@ -414,10 +353,11 @@ fn answered<E: EventSourced>(
 }
 
 /// A state as it is kept, with what the library keeps beside it; `None` if it is too large.
-fn snapshot<E: EventSourced>(state: &E::State, notes: &[Note]) -> Option<Bytes> {
+fn snapshot<E: EventSourced>(state: &E::State, outbox: &Outbox, reminders: &Reminders) -> Option<Bytes> {
+    let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();
     let mut bytes = schema::to_bytes(state)?;
     if !notes.is_empty() {
-        bytes = note::in_front(notes, &bytes)?;
+        bytes = note::in_front(&notes, &bytes)?;
     }
     (bytes.len() <= STATE_BYTES_MAX + schema::HEADER_BYTES).then_some(bytes)
 }

@@ -8,17 +8,16 @@ use quorate_core::ident::Role;
 use quorate_core::membership::member::Member;
 
 use super::clocks::{Order, Said, Waker};
-use super::handling::{Flow, Handling};
-use super::obstacle::{Obstacle, Trouble, Waited};
+use super::driven::Driven;
+use super::handling::Handling;
 use super::post::Post;
-use super::recovery::{Recovered, recover};
-use super::writing::Writer;
+use super::recovery::Recovered;
 use super::{DurableFailure, EventSourced};
 use crate::background::Sleep;
 use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
 use crate::journal::Journal;
 use crate::region::Region;
-use crate::sync::{Either, race, yield_now};
+use crate::sync::{race, yield_now};
 
 /// What an entity needs beside its journal.
 #[derive(Clone)]
@@ -31,18 +30,15 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Whether no other member could host the kind, if it has to be so.
-    fn is_alone(&self, context: &EntityContext) -> Result<(), Obstacle> {
+    /// How many other members could host the kind, if none may.
+    pub(super) fn other_hosts(&self, context: &EntityContext) -> usize {
         let Some(role) = &self.alone else {
-            return Ok(());
+            return 0;
         };
         let view = context.shared().hub.view();
         let hosts = |member: &&Member| role.as_ref().is_none_or(|role| member.roles.contains(role));
         let others = view.members().iter().filter(hosts);
-        match others.filter(|member| member.node != *context.node()).count() {
-            0 => Ok(()),
-            others => Err(Obstacle::SeveralHosts { others }),
-        }
+        others.filter(|member| member.node != *context.node()).count()
     }
 }
 
@@ -59,7 +55,7 @@ pub(super) async fn run<E, F, J>(
     if life.may_begin().await.is_none() {
         return;
     }
-    let mut journal = match journal {
+    let journal = match journal {
         Ok(journal) => journal,
         Err(failure) => {
             race(life.killed(), life.turn_away(failure)).await;
@@ -68,12 +64,13 @@ pub(super) async fn run<E, F, J>(
     };
     let context = life.context().clone();
     let mut entity = life.enter(|| make(context.clone()));
-    let Some(recovered) = recovered(&mut entity, &life, &mut journal, &around).await else {
+    let retention = life.enter(|| entity.retention().settings());
+    let mut driven = Driven::new(journal, retention, Sleep::clone(&around.sleep));
+    let Ok(recovered) = driven.recover(&mut entity, &life, &around).await else {
         return;
     };
     let Recovered {
         state,
-        extent,
         recovery,
         outbox,
         reminders,
@@ -83,7 +80,6 @@ pub(super) async fn run<E, F, J>(
         target: "cluster::store", event = "entity_recovered", entity = ?context, last = recovery.last,
         replayed = recovery.replayed, snapshot = recovery.snapshot
     );
-    let retention = life.enter(|| entity.retention());
     context.show_reminders(|| reminders.upcoming());
     if life
         .unless_killed(entity.on_recovered(&context, &state, &recovery))
@@ -97,12 +93,11 @@ pub(super) async fn run<E, F, J>(
         entity,
         state,
         context,
-        retention,
-        writer: Writer::new(journal, extent, retention),
+        keeps: retention.keeps,
+        driven,
         post: Post::new(outbox),
         reminders,
         waker,
-        sleep: around.sleep,
     };
     handle(life, handling).await;
 }
@@ -117,17 +112,16 @@ async fn handle<E: EventSourced, J: Journal>(mut life: Life, mut handling: Handl
             life.next().await.map_or(Beside::Stop, Beside::Message)
         } else {
             let reminder_in = handling.next_reminder_in();
-            let due = pin!(handling.post.next(&handling.sleep, reminder_in));
+            let due = pin!(handling.post.next(&handling.driven.sleep, reminder_in));
             life.next_beside(due).await
         };
-        let flow = match next {
+        let handled_it = match next {
             Beside::Message(payload) => handling.on_message(&mut life, payload).await,
             Beside::Done(due) => handling.on_due(&mut life, due).await,
             Beside::Stop => break,
         };
-        match flow {
-            Flow::GoOn => {}
-            Flow::Ended => return,
+        if handled_it.is_err() {
+            return;
         }
         handled += 1;
         if handled.is_multiple_of(MESSAGES_PER_TURN) {
@@ -142,41 +136,5 @@ async fn handle<E: EventSourced, J: Journal>(mut life: Life, mut handling: Handl
             ..
         } = &mut handling;
         life.unless_killed(entity.on_stop(context, state)).await;
-    }
-}
-
-/// Recovers, however long that takes; `None` if the entity has to stop before. What has waited too long, or cannot be helped by
-/// waiting, is answered meanwhile.
-async fn recovered<E: EventSourced, J: Journal>(
-    entity: &mut E,
-    life: &Life,
-    journal: &mut J,
-    around: &Surroundings,
-) -> Option<Recovered<E>> {
-    let mut trouble = Trouble::default();
-    loop {
-        let trying = async {
-            around.is_alone(life.context())?;
-            recover(entity, life, journal).await
-        };
-        let obstacle = match race(trying, life.killed()).await {
-            Either::Left(Ok(recovered)) => return Some(recovered),
-            Either::Left(Err(obstacle)) => obstacle,
-            Either::Right(()) => return None,
-        };
-        if let Some(left_out) = life.counters().take_line() {
-            tracing::warn!(
-                target: "cluster::store", event = "entity_not_recovered", entity = ?life.context(), error = %obstacle,
-                left_out, "its commands are not handled; tried again"
-            );
-        }
-        let is_said = trouble.is_long() || !obstacle.may_pass();
-        match trouble
-            .wait(life, &around.sleep, is_said.then_some(obstacle.failure()))
-            .await
-        {
-            Waited::Over => {}
-            Waited::Stopping | Waited::Killed => return None,
-        }
     }
 }

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`EventSourced`], [`DurableState`], [`Decision`], [`Change`] | nothing: what users write |
 //! | [`Versioned`], [`AnyVersion`], [`Golden`] | how events, states and messages become bytes, and which versions of them can be read |
-//! | `life`, `handling`, `writing`, `recovery` | what an entity does with what the store says: wait, repeat, give up, stop |
+//! | `life`, `handling`, `driven`, `recovery` | nothing: they do what `quorate_core::durable` says, which decides what an entity does with what the store says |
 //! | `outbox`, `post`, `note` | which messages an entity has to deliver, when they are sent again, how its log keeps that ([`DeliveryId`], [`Received`]) |
 //! | `reminders` | what an entity wants to be reminded of, and what of it is due |
 //! | `clocks`, `woken` | who wakes an entity that does not run, and what it says to them |
@@ -16,6 +16,7 @@ mod behaviour;
 mod change;
 mod clocks;
 mod decision;
+mod driven;
 mod golden;
 mod handling;
 mod letter;
@@ -23,7 +24,6 @@ mod life;
 pub mod limits;
 mod note;
 mod noted;
-mod obstacle;
 mod outbox;
 mod post;
 mod recovery;
@@ -36,7 +36,6 @@ mod starter;
 #[cfg(test)]
 mod tests;
 mod woken;
-mod writing;
 
 pub use crate::entity::Upcoming;
 pub use crate::error::{DurabilityError, DurableFailure};

@@ -1,18 +1,21 @@
-//! From a log to a state: takes the log over, then reads the newest snapshot and the events behind it, page by page. Nothing is
-//! handled before it is done. Spec: sharding 10.7.
+//! From a log to a state: does what the core's value of an entity asks for, and applies what is read. Nothing is handled before it is done.
+//! Spec: sharding 10.7.
 
-use quorate_core::store::{LogState, Record, Sequence};
+use quorate_core::delivery::BadSetting;
+use quorate_core::durable::{Step, Wait};
+use quorate_core::log::{Found, Request, Unreadable};
+use quorate_core::store::{LogState, Record, Sequence, Snapshot, StoreError};
 
+use super::driven::{Driven, Ended};
+use super::life::Surroundings;
 use super::note::{self, Note};
 use super::noted::Noted;
-use super::obstacle::Obstacle;
 use super::outbox::Outbox;
 use super::reminders::Reminders;
-use super::retention::Keeps;
-use super::writing::Extent;
-use super::{EventSourced, schema};
+use super::{AtLeastOnceSettings, DurableFailure, EventSourced, SchemaError, schema};
 use crate::entity::Life;
 use crate::journal::Journal;
+use crate::sync::{Either, race};
 
 /// What a recovery has found, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,111 +42,229 @@ impl Recovery {
 /// What a log amounts to.
 pub(super) struct Recovered<E: EventSourced> {
     pub(super) state: E::State,
-    pub(super) extent: Extent,
     pub(super) recovery: Recovery,
     pub(super) outbox: Outbox,
     pub(super) reminders: Reminders,
 }
 
-/// One try. What is missing may have been covered by a later owner's snapshot while it was read, so a log is damaged only if something is
-/// missing again once it was opened anew.
-pub(super) async fn recover<E: EventSourced, J: Journal>(
-    entity: &mut E,
-    life: &Life,
-    journal: &mut J,
-) -> Result<Recovered<E>, Obstacle> {
-    match replay(entity, life, journal).await {
-        Err(Obstacle::Missing { .. }) => replay(entity, life, journal).await,
-        recovered => recovered,
-    }
+/// What keeps an entity from its log beside its store, told exactly.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Detail {
+    #[error("the snapshot through {through}: {error}")]
+    Snapshot { through: u64, error: SchemaError },
+    #[error("event {sequence}: {error}")]
+    Event { sequence: u64, error: SchemaError },
+    #[error("the record {sequence} is none of the library's that this version knows")]
+    Note { sequence: u64 },
+    #[error("the store belongs to this node, and {others} more may host the kind")]
+    SeveralHosts { others: usize },
+    #[error("redelivery: {0}")]
+    Setting(#[from] BadSetting),
 }
 
-/// Whatever it reads comes from behind the token: `open` is first.
-async fn replay<E: EventSourced, J: Journal>(
-    entity: &mut E,
-    life: &Life,
-    journal: &mut J,
-) -> Result<Recovered<E>, Obstacle> {
-    let (retention, redelivery) = life.enter(|| (entity.retention(), entity.redelivery()));
-    redelivery.check()?;
-    let log = journal.open().await?;
-    let (mut state, mut noted, mut so_far) = snapshot::<E, J>(journal, log).await?;
-    let mut next = so_far.sequence + 1;
-    if retention.keeps == Keeps::Last {
-        next = next.max(log.last);
-    }
-    let mut bytes_behind = 0;
-    while next <= log.last {
-        let records = journal.read(next).await?;
-        if records.is_empty() {
-            return Err(Obstacle::Missing { sequence: next });
+/// What was read, for the core.
+enum Read {
+    Log(LogState),
+    Snapshot(Option<Snapshot>),
+    Records(Vec<Record>),
+}
+
+impl<J: Journal> Driven<J> {
+    /// Recovers, however long that takes. What has waited too long, or cannot be helped by waiting, is answered meanwhile.
+    ///
+    /// # Errors
+    /// The entity has to stop before.
+    pub(super) async fn recover<E: EventSourced>(
+        &mut self,
+        entity: &mut E,
+        life: &Life,
+        around: &Surroundings,
+    ) -> Result<Recovered<E>, Ended> {
+        let mut replayed = Replayed::<E>::default();
+        let mut step = self.entity.begin();
+        loop {
+            step = match step {
+                Step::Ask(Request::Claim) => match suits(entity, life, around) {
+                    Ok(()) => self.read(Request::Claim, entity, life, &mut replayed).await?,
+                    Err((failure, detail)) => {
+                        replayed.detail = Some(detail);
+                        self.entity.hinder(failure)
+                    }
+                },
+                Step::Ask(request) => self.read(request, entity, life, &mut replayed).await?,
+                Step::Wait(wait) => {
+                    not_recovered(life, &wait, replayed.detail.take());
+                    self.wait(life, &wait).await?;
+                    if self.is_stopping {
+                        return Err(Ended);
+                    }
+                    self.entity.on_waited()
+                }
+                Step::Recovered => match replayed.finish(life.enter(|| entity.redelivery())) {
+                    Ok(recovered) => return Ok(recovered),
+                    // It said something else before.
+                    Err(_) => return Err(Ended),
+                },
+                Step::Nothing
+                | Step::Durable
+                | Step::NotDone(_)
+                | Step::MakeRoom
+                | Step::Retained
+                | Step::Stopped(_) => return Err(Ended),
+            };
         }
-        // What is behind the end that the opener found is somebody else's, who will refuse this one.
-        for record in records
-            .into_iter()
-            .take_while(|record| record.sequence <= log.last)
-        {
-            bytes_behind += record.bytes.len();
-            match recorded::<E>(&record, next)? {
-                Recorded::Event(event) => life.enter(|| E::apply(&mut state, event)),
-                Recorded::Note(note) => noted.learn(note),
-                Recorded::Revision(notes, event) => {
-                    noted = Noted::default();
-                    notes.into_iter().for_each(|note| noted.learn(note));
-                    life.enter(|| E::apply(&mut state, event));
+    }
+
+    /// Asks the journal, and hands in what it says.
+    async fn read<E: EventSourced>(
+        &mut self,
+        request: Request,
+        entity: &mut E,
+        life: &Life,
+        replayed: &mut Replayed<E>,
+    ) -> Result<Step, Ended> {
+        let journal = &mut self.journal;
+        let asked = async {
+            match request {
+                Request::Claim => journal.open().await.map(Read::Log),
+                Request::ReadSnapshot => journal.read_snapshot().await.map(Read::Snapshot),
+                Request::Read { from } => journal.read(from).await.map(Read::Records),
+                // Of an entity that has recovered.
+                Request::Append { .. } | Request::Keep { .. } | Request::Forget { .. } | Request::Close => {
+                    Err(StoreError::Unavailable)
                 }
             }
-            so_far.replayed += 1;
-            so_far.sequence = next;
-            next += 1;
+        };
+        let read = match race(asked, life.killed()).await {
+            Either::Left(Ok(read)) => read,
+            Either::Left(Err(error)) => return Ok(self.entity.on_failed(error)),
+            Either::Right(()) => return Err(Ended),
+        };
+        if let Read::Log(log) = &read {
+            replayed.last = log.last;
         }
-        life.enter(|| entity.on_recovering(life.context(), &so_far));
+        let is_page = matches!(read, Read::Records(_));
+        let mut take = |found: Found<'_>| replayed.take(life, found);
+        let step = match read {
+            Read::Log(log) => self.entity.on_claimed(log, &mut take),
+            Read::Snapshot(snapshot) => self.entity.on_snapshot(snapshot.as_ref(), &mut take),
+            Read::Records(records) => self.entity.on_records(&records, &mut take),
+        };
+        if is_page && matches!(step, Step::Recovered | Step::Ask(Request::Read { .. })) {
+            life.enter(|| entity.on_recovering(life.context(), &replayed.so_far));
+        }
+        Ok(step)
     }
-    let extent = Extent {
-        first: log.first,
-        last: log.last,
-        covered: so_far.snapshot.unwrap_or(0),
-        bytes_behind,
-    };
-    let reminders = std::mem::take(&mut noted.reminders);
-    Ok(Recovered {
-        state,
-        extent,
-        recovery: so_far,
-        reminders,
-        outbox: Outbox::recovered(redelivery, noted)?,
-    })
 }
 
-async fn snapshot<E: EventSourced, J: Journal>(
-    journal: &mut J,
-    log: LogState,
-) -> Result<(E::State, Noted, Recovery), Obstacle> {
-    let last = log.last;
-    let nothing = Recovery {
-        last,
-        ..Recovery::default()
-    };
-    let mut noted = Noted::default();
-    let Some(covered) = log.snapshot else {
-        return Ok((E::State::default(), noted, nothing));
-    };
-    let Some(kept) = journal.read_snapshot().await? else {
-        return Err(Obstacle::Missing { sequence: covered });
-    };
-    let through = kept.through;
-    if through > last {
-        return Err(Obstacle::Overtaken);
+/// Whether the entity may have a log here, and its settings are in their ranges.
+fn suits<E: EventSourced>(
+    entity: &E,
+    life: &Life,
+    around: &Surroundings,
+) -> Result<(), (DurableFailure, Detail)> {
+    let others = around.other_hosts(life.context());
+    if others > 0 {
+        return Err((DurableFailure::SeveralHosts, Detail::SeveralHosts { others }));
     }
-    let (notes, state) = note::split(&kept.state).map_err(|_| Obstacle::Note { sequence: through })?;
-    notes.into_iter().for_each(|note| noted.learn(note));
-    let state = schema::from_bytes(state).map_err(|error| Obstacle::Snapshot { through, error })?;
-    let found = Recovery {
-        snapshot: Some(through),
-        sequence: through,
-        ..nothing
-    };
-    Ok((state, noted, found))
+    let checked = life.enter(|| entity.redelivery()).check();
+    checked.map_err(|bad| (DurableFailure::BadSetting, Detail::Setting(bad)))
+}
+
+fn not_recovered(life: &Life, wait: &Wait, detail: Option<Detail>) {
+    if let Some(left_out) = life.counters().take_line() {
+        let error = detail.map_or_else(|| wait.why.to_string(), |detail| detail.to_string());
+        tracing::warn!(
+            target: "cluster::store", event = "entity_not_recovered", entity = ?life.context(), %error,
+            left_out, "its commands are not handled; tried again"
+        );
+    }
+}
+
+/// What was read so far.
+struct Replayed<E: EventSourced> {
+    state: E::State,
+    noted: Noted,
+    so_far: Recovery,
+    last: Sequence,
+    /// What could not be read.
+    detail: Option<Detail>,
+}
+
+impl<E: EventSourced> Default for Replayed<E> {
+    fn default() -> Self {
+        Self {
+            state: E::State::default(),
+            noted: Noted::default(),
+            so_far: Recovery::default(),
+            last: 0,
+            detail: None,
+        }
+    }
+}
+
+impl<E: EventSourced> Replayed<E> {
+    fn take(&mut self, life: &Life, found: Found<'_>) -> Result<(), Unreadable> {
+        let taken = match found {
+            Found::Beginning => {
+                let last = self.last;
+                *self = Self {
+                    so_far: Recovery {
+                        last,
+                        ..Recovery::default()
+                    },
+                    last,
+                    ..Self::default()
+                };
+                Ok(())
+            }
+            Found::Snapshot(kept) => self.take_snapshot(kept),
+            Found::Record(record) => self.take_record(life, record),
+        };
+        taken.map_err(|detail| {
+            self.detail = Some(detail);
+            Unreadable
+        })
+    }
+
+    fn take_snapshot(&mut self, kept: &Snapshot) -> Result<(), Detail> {
+        let through = kept.through;
+        let (notes, state) = note::split(&kept.state).map_err(|_| Detail::Note { sequence: through })?;
+        notes.into_iter().for_each(|note| self.noted.learn(note));
+        self.state = schema::from_bytes(state).map_err(|error| Detail::Snapshot { through, error })?;
+        (self.so_far.snapshot, self.so_far.sequence) = (Some(through), through);
+        Ok(())
+    }
+
+    fn take_record(&mut self, life: &Life, record: &Record) -> Result<(), Detail> {
+        match recorded::<E>(record)? {
+            Recorded::Event(event) => life.enter(|| E::apply(&mut self.state, event)),
+            Recorded::Note(note) => self.noted.learn(note),
+            Recorded::Revision(notes, event) => {
+                self.noted = Noted::default();
+                notes.into_iter().for_each(|note| self.noted.learn(note));
+                life.enter(|| E::apply(&mut self.state, event));
+            }
+        }
+        self.so_far.replayed += 1;
+        self.so_far.sequence = record.sequence;
+        Ok(())
+    }
+
+    fn finish(&mut self, redelivery: AtLeastOnceSettings) -> Result<Recovered<E>, BadSetting> {
+        let Self {
+            state,
+            mut noted,
+            so_far,
+            ..
+        } = std::mem::take(self);
+        Ok(Recovered {
+            state,
+            recovery: so_far,
+            reminders: std::mem::take(&mut noted.reminders),
+            outbox: Outbox::recovered(redelivery, noted)?,
+        })
+    }
 }
 
 /// One record.
@@ -154,16 +275,13 @@ enum Recorded<E> {
     Revision(Vec<Note>, E),
 }
 
-fn recorded<E: EventSourced>(record: &Record, expected: Sequence) -> Result<Recorded<E::Event>, Obstacle> {
-    let sequence = expected;
-    if record.sequence != expected {
-        return Err(Obstacle::Missing { sequence });
-    }
-    if let Some(note) = Note::read(&record.bytes).map_err(|_| Obstacle::Note { sequence })? {
+fn recorded<E: EventSourced>(record: &Record) -> Result<Recorded<E::Event>, Detail> {
+    let sequence = record.sequence;
+    if let Some(note) = Note::read(&record.bytes).map_err(|_| Detail::Note { sequence })? {
         return Ok(Recorded::Note(note));
     }
-    let (notes, event) = note::split(&record.bytes).map_err(|_| Obstacle::Note { sequence })?;
-    let event = schema::from_bytes(event).map_err(|error| Obstacle::Event { sequence, error })?;
+    let (notes, event) = note::split(&record.bytes).map_err(|_| Detail::Note { sequence })?;
+    let event = schema::from_bytes(event).map_err(|error| Detail::Event { sequence, error })?;
     Ok(if notes.is_empty() {
         Recorded::Event(event)
     } else {

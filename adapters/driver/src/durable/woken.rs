@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use super::EventSourced;
 use super::decision::Persist;
-use super::handling::{Flow, Handling, Unkept};
+use super::driven::{Ended, Unkept, or_failed};
+use super::handling::Handling;
 use super::letter::Letter;
 use super::note::Note;
-use super::writing::Written;
-use super::{DurableFailure, EventSourced};
 use crate::codec;
 use crate::entity::Life;
 use crate::journal::Journal;
@@ -19,31 +19,25 @@ const AWAKE_MIN: Duration = Duration::from_millis(100);
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
     /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes of it.
-    pub(super) async fn on_call(&mut self, life: &mut Life, version: u64) -> Flow {
+    pub(super) async fn on_call(&mut self, life: &mut Life, version: u64) -> Result<(), Ended> {
         life.answer(Ok(codec::encode_answer(&())));
-        if life.begun_by_itself().await.is_none() {
-            return Flow::Ended;
-        }
+        life.begun_by_itself().await.ok_or(Ended)?;
         life.counters().woken();
-        let written = self.writer.last();
+        let written = self.driven.last();
         // One whose handler fails is not due any more: it is put off.
         while self.next_reminder_in().is_some_and(|left| left.is_zero()) {
-            match self.on_reminder(life).await {
-                Flow::GoOn => {}
-                Flow::Ended => return Flow::Ended,
-            }
+            self.on_reminder(life).await?;
         }
         let is_sure = self.waker.as_ref().is_some_and(|waker| waker.knows(version));
-        if !is_sure && self.writer.last() == written {
+        if !is_sure && self.driven.last() == written {
             // Another incarnation may own the log by now, and have wanted to be woken: then this is refused.
             let number = self.post.outbox.rules().counter();
-            match self
-                .keep(life, Persist::nothing(), Some(Note::Given { number }))
-                .await
-            {
-                Ok(()) => {}
-                Err(Unkept::Failed(_)) => return Flow::GoOn,
-                Err(Unkept::Ended) => return Flow::Ended,
+            let given = Note::Given { number };
+            let kept = self.keep(life, Persist::nothing(), Some(given)).await;
+            let mut is_kept = true;
+            or_failed(kept, |_| is_kept = false)?;
+            if !is_kept {
+                return Ok(());
             }
         }
         let next_ms = self.awake_ms();
@@ -55,7 +49,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
                 "the entity is woken again"
             );
         }
-        Flow::GoOn
+        Ok(())
     }
 
     /// When it has to be awake next, by what it has kept.
@@ -79,7 +73,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         life: &Life,
         letters: &[(u64, Letter)],
         notes: &[Note],
-    ) -> Result<(), Written> {
+    ) -> Result<(), Unkept> {
         let reminded = notes.iter().filter_map(|note| match note {
             Note::Reminded { at_ms, .. } => Some(*at_ms),
             Note::Sent { .. }
@@ -95,8 +89,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             return Ok(());
         };
         match race(waker.wants(at_ms), life.killed()).await {
-            Either::Left(wanted) => wanted.map_err(|failure: DurableFailure| Written::NotDone(failure)),
-            Either::Right(()) => Err(Written::Killed),
+            Either::Left(wanted) => wanted.map_err(Unkept::Failed),
+            Either::Right(()) => Err(Unkept::Ended),
         }
     }
 }

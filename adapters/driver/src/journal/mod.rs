@@ -15,16 +15,13 @@ mod quorum;
 
 use std::future::Future;
 
+pub(crate) use quorate_core::durable::RECOVERY_PAGE_BYTES;
 use quorate_core::store::{Bytes, LogState, Record, Sequence, Snapshot, StoreError};
 
 pub(crate) use keeper::{Keeper, KeptJournal};
 pub(crate) use name::log_name;
 #[cfg(test)]
 pub(crate) use quorum::QuorumJournal;
-
-/// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out at most, so that an
-/// entity with a long log lets others have the store in between.
-pub(crate) const RECOVERY_PAGE_BYTES: usize = 256 * 1024;
 
 /// What an append is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

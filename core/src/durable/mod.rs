@@ -1,0 +1,32 @@
+//! Entities that keep what they did: what an entity does with what the keeper of its log says. A value for each entity, without a clock, I/O or
+//! knowledge of what events mean: its host does what a [`Step`] says and hands in what came of it. Page: `docs/durable.md`. Spec:
+//! sharding 10.7, 10.10, 10.15.
+//!
+//! | part | decides |
+//! |---|---|
+//! | [`DurableEntity`] | when it has recovered, what becomes of a write, when a snapshot is due, when it has to stop |
+//! | [`Retention`] | when that is, and what a snapshot makes needless |
+//! | [`DurableFailure`] | nothing: what is said to who asks |
+//!
+//! ```text
+//! recovering ──▶ running ──▶ writing ──▶ running      nothing is handled before a write is durable, and it is repeated
+//!     ▲ │           │           │                     until that is known
+//!     └─┘           ▼           ▼
+//!   a pause     retaining ──▶ running                 a snapshot, and what it makes needless; also where a log is full
+//!                   └───────────┴──▶ stopped          a later incarnation owns the log
+//! ```
+
+mod entity;
+mod failure;
+mod retention;
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub use entity::{DurableEntity, Obstacle, Step, Wait};
+pub use failure::DurableFailure;
+pub use retention::{Keeps, Retention};
+
+/// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out at most, so that an entity with a
+/// long log lets others have the store in between.
+pub const RECOVERY_PAGE_BYTES: usize = 256 * 1024;
