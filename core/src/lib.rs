@@ -49,6 +49,7 @@
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
 //! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |
+//! | [`supervision`] | what becomes of an entity that fails: values, used by nobody else here |
 //! | [`durable`] | what an entity does that keeps what it did: a value that a host drives for each |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`log`] | who owns a log, what it holds, and what is written next: values, used by machines and hosts |
@@ -116,6 +117,7 @@ pub mod shutdown;
 pub mod singleton;
 pub mod stats;
 pub mod store;
+pub mod supervision;
 pub mod time;
 pub mod timer;
 pub mod token;

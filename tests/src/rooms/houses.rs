@@ -57,6 +57,7 @@ pub const CORE: House = House {
             "singleton::protocol",
             "singleton::state",
             "store",
+            "supervision",
             "view",
         ],
         &["effect", "event", "input", "message", "reject", "timer", "wire"],

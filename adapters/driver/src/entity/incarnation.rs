@@ -6,9 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
+use quorate_core::supervision::{Restarts, Verdict};
 use quorate_core::time::Instant;
 
 use super::failure::{Failure, note};
@@ -19,7 +21,7 @@ use crate::codec;
 use crate::kinds::Types;
 use crate::mailbox::{Start, Starter};
 use crate::shared::Shared;
-use crate::supervision::{Directive, Restarts, Supervision};
+use crate::supervision::{Directive, Supervision};
 use crate::sync::{Task, yield_now};
 
 /// Why an incarnation ended before its time.
@@ -27,6 +29,8 @@ enum End {
     /// It was told to stop at once.
     Killed,
     Failed(Failure),
+    /// The same, and its kind was asked what becomes of it.
+    Decided(Failure, Directive),
 }
 
 /// What an entity does next.
@@ -68,13 +72,20 @@ where
     }
     life.context.made_of(Types::of::<E::Message, E::Reply>);
     let mut restarts = Restarts::default();
-    while let Err(End::Failed(failure)) = live(&*make, &mut life, &supervision).await {
-        let directive = match decided(&life, &supervision, &failure) {
-            // Its state may be anything.
-            Directive::Resume => Directive::Restart,
-            directive @ (Directive::Restart | Directive::Stop | Directive::Escalate) => directive,
+    loop {
+        let (failure, directive) = match live(&*make, &mut life, &supervision).await {
+            Ok(()) | Err(End::Killed) => return,
+            Err(End::Failed(failure)) => {
+                let directive = supervision.decision(&failure.shown());
+                (failure, directive)
+            }
+            Err(End::Decided(failure, directive)) => (failure, directive),
         };
-        if !goes_on(&mut life, directive, &supervision, &mut restarts).await {
+        note(&life.context, &failure, directive);
+        drop(failure);
+        let now = life.reports().gate.now();
+        let verdict = restarts.on_failure(&supervision.restarts, directive, false, now);
+        if !goes_on(&mut life, verdict, now).await {
             return;
         }
     }
@@ -128,7 +139,9 @@ where
     match attempt(life, pin!(entity.on_stop(&context))).await {
         Ok(()) | Err(End::Killed) => {}
         // It ends anyway.
-        Err(End::Failed(failure)) => note(&life.context, &failure, Directive::Stop),
+        Err(End::Failed(failure) | End::Decided(failure, _)) => {
+            note(&life.context, &failure, Directive::Stop)
+        }
     }
     Ok(())
 }
@@ -145,42 +158,31 @@ fn survived<T>(life: &Life, supervision: &Supervision, done: Result<T, End>) -> 
     };
     let directive = supervision.decision(&failure.shown());
     if directive != Directive::Resume {
-        return Err(End::Failed(failure));
+        return Err(End::Decided(failure, directive));
     }
     note(&life.context, &failure, directive);
     Ok(None)
 }
 
-fn decided(life: &Life, supervision: &Supervision, failure: &Failure) -> Directive {
-    let directive = supervision.decision(&failure.shown());
-    note(&life.context, failure, directive);
-    directive
-}
-
 /// Does what was decided; whether the entity is to be made anew now.
-async fn goes_on(
-    life: &mut Life,
-    directive: Directive,
-    supervision: &Supervision,
-    restarts: &mut Restarts,
-) -> bool {
+async fn goes_on(life: &mut Life, verdict: Verdict, now: Instant) -> bool {
     let reports = Arc::clone(life.reports());
-    match directive {
-        Directive::Resume | Directive::Restart => {}
-        Directive::Stop => return false,
-        Directive::Escalate => {
+    let pause = match verdict {
+        Verdict::GoOn => Duration::ZERO,
+        Verdict::Restart { after } => after,
+        Verdict::Stop => return false,
+        Verdict::Escalate => {
             reports.escalated(life.slot());
             return false;
         }
-    }
-    let now = reports.gate.now();
-    let Some(pause) = restarts.next(supervision, now) else {
-        let entity = &life.context;
-        tracing::error!(
-            target: "cluster::sharding", event = "entity_given_up", ?entity,
-            "an entity has failed too often and ends; the next message makes a new one"
-        );
-        return false;
+        Verdict::GiveUp => {
+            let entity = &life.context;
+            tracing::error!(
+                target: "cluster::sharding", event = "entity_given_up", ?entity,
+                "an entity has failed too often and ends; the next message makes a new one"
+            );
+            return false;
+        }
     };
     life.answer(Err(AskFailure::EntityStopped));
     life.begin_anew();
