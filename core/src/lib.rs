@@ -51,6 +51,7 @@
 //! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |
 //! | [`supervision`] | what becomes of an entity that fails: values, used by nobody else here |
 //! | [`durable`] | what an entity does that keeps what it did: a value that a host drives for each |
+//! | [`messaging`] | users' messages, whoever they are for: whom one is for, what travels with an ask |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`log`] | who owns a log, what it holds, and what is written next: values, used by machines and hosts |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
@@ -108,6 +109,7 @@ pub mod log;
 pub mod math;
 pub mod membership;
 pub mod message;
+pub mod messaging;
 pub mod node;
 pub mod oldest;
 pub mod owner;

@@ -12,8 +12,9 @@ pub use crate::membership::protocol::{
     GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Msg as MembershipMsg, Welcome,
 };
 pub use crate::membership::state::body::GossipBody;
+pub use crate::messaging::protocol::{AskReply, AskTicket};
 pub use crate::sharding::protocol::{
-    AskReply, AskTicket, EntityEnvelope, Msg as ShardingMsg, ShardMark, ShardingBody, ShardingMessage,
+    EntityEnvelope, Msg as ShardingMsg, ShardMark, ShardingBody, ShardingMessage,
 };
 pub use crate::singleton::protocol::Msg as SingletonMsg;
 

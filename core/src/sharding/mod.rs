@@ -14,7 +14,6 @@ macro_rules! shared {
 
 mod admission;
 pub mod allocation;
-mod asks;
 mod coordinator;
 mod entity_state;
 mod inspect;
@@ -41,12 +40,12 @@ use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
-use crate::message::{AskReply, EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::messaging::{Asks, may_send};
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::asks::Asks;
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::kind::is_lost;
-use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::pending_message::{PendingMessage, Shared, Waits, fail};
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::region::Region;
 use crate::sharding::registry::Registry;
@@ -73,7 +72,7 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 pub struct Sharding {
     /// Boxed: a node of the map has room for eleven, however few kinds there are.
     kinds: BTreeMap<KindId, Box<Machines>>,
-    asks: Asks,
+    asks: Asks<Waits>,
     slots: Slots,
     registry: Registry,
     surveys: Surveys,
@@ -103,7 +102,7 @@ impl Sharding {
         match msg {
             ShardingMsg::Kind(message) => self.on_kind_message(cx, from, message),
             ShardingMsg::Entity(envelope) => self.on_entity(cx, from, envelope),
-            ShardingMsg::AskReply(reply) => self.on_ask_reply(cx, from, reply),
+            ShardingMsg::AskReply(reply) => self.asks.on_reply(cx, from, reply),
             ShardingMsg::Registry(message) => self.on_registry(cx, from, message),
             ShardingMsg::HandBack(envelope) => self.on_hand_back(cx, from, envelope),
             ShardingMsg::Survey(message) => self.on_survey(cx, from, message),
@@ -150,14 +149,8 @@ impl Sharding {
 
     /// A message to an entity comes from another node.
     fn on_entity(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
-        // Who asks sends its messages itself, so that nobody answers an ask in another one's name (B-48).
-        if envelope
-            .ask
-            .as_ref()
-            .is_some_and(|ticket| ticket.ask.asker != *from)
-        {
-            let what = "an ask of another node";
-            return cx.reject(from, Rejection::Unexpected { what });
+        if !may_send(cx, from, envelope.ask.as_ref()) {
+            return;
         }
         cx.counters().entity_messages_accepted += 1;
         if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
@@ -224,25 +217,6 @@ impl Sharding {
             hear(&mut machines.region, shared!(self, cx), from, starts);
             self.after_kind(cx, kind);
             self.say_if_drained(cx);
-        }
-    }
-
-    /// An answer to an ask of this node.
-    fn on_ask_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
-        let AskReply { id, to, result } = reply;
-        if to != *cx.me() {
-            return cx.reject(from, Rejection::WrongReceiver { to });
-        }
-        match self.asks.stage(id) {
-            None => cx.counters().ask_replies_late += 1,
-            // A region never passes a message on (10.14 b): nobody else can have handled it.
-            Some(stage) if stage.is_with(from) => {
-                self.asks.close(cx, id, result);
-            }
-            Some(_) => {
-                let what = "answer to an ask that was not sent there";
-                cx.reject(from, Rejection::Unexpected { what });
-            }
         }
     }
 
@@ -379,13 +353,14 @@ impl Sharding {
     fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
         let kinds = &self.kinds;
         let view = alloc::sync::Arc::clone(cx.view());
-        let nobody_hosts = |kind: KindId| {
+        let nobody_hosts = |(kind, _): Waits| {
             let machines = kinds.get(&kind);
             machines.is_some_and(|machines| machines.region.nobody_hosts(&view))
         };
         for expired in self.asks.on_deadline(cx, nobody_hosts) {
-            if let Some(machines) = self.kinds.get_mut(&expired.kind) {
-                machines.region.on_ask_expired(cx, expired.shard, expired.id);
+            let (kind, shard) = expired.place;
+            if let Some(machines) = self.kinds.get_mut(&kind) {
+                machines.region.on_ask_expired(cx, shard, expired.id);
             }
         }
     }

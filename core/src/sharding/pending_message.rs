@@ -1,19 +1,28 @@
 //! A message to an entity while this node is responsible for it, and what becomes of one that cannot be delivered: its
 //! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3, reliability I-44.
 
+use crate::config::ValidConfig;
+use crate::cx::OfSharding;
+use crate::effect::{Answer, ShardingAnswer};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{AskReply, AskTicket, EntityEnvelope, ShardingMsg};
+use crate::messaging::{Asking, Asks, Counted};
 use crate::sharding::Cx;
-use crate::sharding::asks::Asks;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::{KindId, Payload, ShardId};
+use crate::stats::ShardingCounters;
 use crate::time::Instant;
+use crate::timer::ShardingTimer;
+
+/// What a message waits for that has not left this node: the home of a shard of a kind.
+pub(crate) type Waits = (KindId, ShardId);
 
 /// The surroundings of a region's calls: the node's and the two tables that all kinds share.
 pub(crate) struct Shared<'a, 'c> {
     pub(crate) cx: &'a mut Cx<'c>,
-    pub(crate) asks: &'a mut Asks,
+    pub(crate) asks: &'a mut Asks<Waits>,
     pub(crate) slots: &'a mut Slots,
 }
 
@@ -110,22 +119,41 @@ impl PendingMessage {
 }
 
 /// Ends an undelivered message: its asker hears why, or it is a dead letter.
-pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, envelope: EntityEnvelope, reason: AskFailure) {
+pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks<Waits>, envelope: EntityEnvelope, reason: AskFailure) {
     let Some(ticket) = envelope.ask else {
         cx.counters().dead_letters += 1;
         let shard = envelope.shard;
         cx.notify_sharding(envelope.kind, ShardingEvent::DeadLetter { shard, reason });
         return;
     };
-    if ticket.ask.asker == *cx.me() {
-        asks.close(cx, ticket.ask.id, Err(reason));
-        return;
+    asks.end(cx, ticket, reason);
+}
+
+impl Asking for OfSharding {
+    type Place = Waits;
+
+    fn deadline() -> ShardingTimer {
+        ShardingTimer::AskDeadline
     }
-    let to = ticket.ask.asker;
-    let reply = AskReply {
-        id: ticket.ask.id,
-        to: to.clone(),
-        result: Err(reason),
-    };
-    cx.send(&to, ShardingMsg::AskReply(reply));
+
+    fn open_asks_max(config: &ValidConfig) -> usize {
+        config.sharding.open_asks_max
+    }
+
+    fn counter(counters: &mut ShardingCounters, of: Counted) -> &mut u64 {
+        match of {
+            Counted::Opened => &mut counters.asks_opened,
+            Counted::Answered => &mut counters.asks_answered,
+            Counted::Failed => &mut counters.asks_failed,
+            Counted::Late => &mut counters.ask_replies_late,
+        }
+    }
+
+    fn asked(result: Result<Payload, AskFailure>) -> Answer {
+        Answer::Sharding(ShardingAnswer::Asked(result))
+    }
+
+    fn reply(reply: AskReply) -> ShardingMsg {
+        ShardingMsg::AskReply(reply)
+    }
 }

@@ -2,7 +2,6 @@
 //! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
 mod allocation;
-mod ask;
 mod command_error;
 pub mod counters;
 mod entity;
@@ -25,6 +24,7 @@ use core::time::Duration;
 
 use crate::ident::UniqueAddress;
 use crate::lane::{Tag, tags};
+use crate::messaging::protocol::AskReply;
 use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::{StopMsg, StoppedShards};
 use crate::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey, SurveyMsg};
@@ -39,7 +39,6 @@ use crate::token::Token;
 pub use allocation::{
     AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
 };
-pub use ask::{AskReply, AskTicket};
 pub use command_error::CommandError;
 pub use entity::{EntityEnvelope, EntityOrder, EntityReport, PlacementToken};
 pub use event::Event;

@@ -5,15 +5,13 @@ use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::{EntityReport, StoreAsk};
 use crate::lease::protocol::LeaseReport;
-use crate::message::{AskReply, ShardingMsg};
+use crate::messaging::answer;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::protocol::watch::EntityEnd;
 use crate::sharding::region::leased;
 use crate::sharding::slots::Tenant;
-use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, KindId, Payload, Slot};
-use crate::sharding::user::payload_bytes_max;
+use crate::sharding::state::ids::{KindId, Slot};
 use crate::sharding::{Cx, Sharding};
 use crate::token::Token;
 
@@ -66,7 +64,7 @@ impl Sharding {
     /// The host of the entities reports.
     pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
         match report {
-            EntityReport::Answered { ask, result } => self.answer(cx, ask, result),
+            EntityReport::Answered { ask, result } => answer(cx, ask, result),
             EntityReport::Stopped { slot } => {
                 let Some(tenant) = self.slots.release(slot) else {
                     return;
@@ -108,7 +106,7 @@ impl Sharding {
                 ask: Some(ask),
                 reason,
                 ..
-            } => self.answer(cx, ask, Err(reason)),
+            } => answer(cx, ask, Err(reason)),
         }
     }
 
@@ -147,17 +145,5 @@ impl Sharding {
             self.on_shard_failed(cx, kind, shard, &ending);
         }
         self.after_kind(cx, kind);
-    }
-
-    /// Sends an entity's answer straight to who asked. One that would not fit into a frame is too large for an asker on
-    /// this node as well: it must not depend on where an entity lives whether it works.
-    fn answer(&mut self, cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
-        let AskRef { asker, id } = ask;
-        let to = asker.clone();
-        let result = match result {
-            Ok(payload) if payload.len() > payload_bytes_max(cx) => Err(AskFailure::ReplyTooLarge),
-            Ok(_) | Err(_) => result,
-        };
-        cx.send(&asker, ShardingMsg::AskReply(AskReply { id, to, result }));
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DropReason, Target};
-use crate::message::{AskReply, EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::message::{EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::messaging::{answer_again, unsent};
 use crate::reject::ShardingRejection;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::errors::AskFailure;
@@ -75,15 +76,7 @@ impl Sharding {
                 Target::Address(_) => fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull),
             },
             ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
-                let failure = match reason {
-                    DropReason::TooLarge => AskFailure::TooLarge,
-                    DropReason::QueueFull | DropReason::Unreachable | DropReason::NoRoom if self.halted => {
-                        AskFailure::NodeStoppedUnsent
-                    }
-                    DropReason::QueueFull | DropReason::NoRoom => AskFailure::MailboxFull,
-                    DropReason::Unreachable => AskFailure::Unreachable,
-                };
-                fail(cx, &mut self.asks, envelope, failure);
+                fail(cx, &mut self.asks, envelope, unsent(reason, self.halted));
             }
             ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
             ShardingMsg::Mark(mark) => match (to, reason) {
@@ -143,20 +136,5 @@ pub(super) fn answer_for_unknown_kind(
         | ShardingBody::BeginHandOffAck { .. }
         | ShardingBody::HandOff { .. }
         | ShardingBody::ShardStopped { .. } => cx.reject(from, ShardingRejection::UnknownKind),
-    }
-}
-
-/// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing; any other was
-/// for a node that has gone or does not read, and who waits there hears so from its own node.
-pub(super) fn answer_again(cx: &mut Cx<'_>, to: &Target, reply: AskReply, reason: DropReason) {
-    match (to, reason) {
-        (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
-            let result = Err(AskFailure::ReplyTooLarge);
-            cx.send(node, ShardingMsg::AskReply(AskReply { result, ..reply }));
-        }
-        (
-            Target::Node(_) | Target::Address(_),
-            DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable | DropReason::NoRoom,
-        ) => {}
     }
 }

@@ -13,7 +13,7 @@ use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, SHARDS_MAX, ShardId};
+use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 
 /// For how long an answer is waited for, and by whom beside this node's user.
 struct Wait {
@@ -183,7 +183,7 @@ impl Sharding {
         let (kind, shard) = (envelope.kind, envelope.shard);
         let opened = self
             .check_outgoing(cx, &envelope)
-            .and_then(|()| self.asks.open(cx, token, kind, shard, wait.timeout));
+            .and_then(|()| self.asks.open(cx, token, (kind, shard), wait.timeout));
         let (id, deadline) = match opened {
             Ok(opened) => opened,
             Err(reason) => {
@@ -192,12 +192,7 @@ impl Sharding {
                 return;
             }
         };
-        let asker = cx.me().clone();
-        envelope.ask = Some(AskTicket {
-            ask: AskRef { asker, id },
-            remaining_ms: 0,
-            chain: wait.chain,
-        });
+        envelope.ask = Some(AskTicket::of(cx.me(), id, wait.chain));
         self.route(cx, PendingMessage::own(envelope, Some(deadline)));
     }
 
@@ -220,7 +215,7 @@ impl Sharding {
         if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max {
             return Err(AskFailure::BadEntityId);
         }
-        if envelope.payload.len().saturating_add(id_bytes) > payload_bytes_max(cx) {
+        if envelope.payload.len().saturating_add(id_bytes) > limits.payload_bytes_max() {
             return Err(AskFailure::TooLarge);
         }
         cx.counters().entity_messages_accepted += 1;
@@ -233,9 +228,4 @@ fn answer(done: Result<(), ShardingCommandError>) -> Answer {
         Ok(()) => Answer::Done,
         Err(error) => Answer::Refused(CommandError::Sharding(error)),
     }
-}
-
-/// Most payload bytes, an entity's id included, that surely fit into a user frame.
-pub(super) fn payload_bytes_max(cx: &Cx<'_>) -> usize {
-    cx.config().limits.payload_bytes_max()
 }

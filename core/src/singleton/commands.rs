@@ -3,18 +3,18 @@
 
 use core::time::Duration;
 
-use super::asks::{TIMEOUT_MAX, TIMEOUT_MIN};
-use super::protocol::{Answer, Command, CommandError, Msg, StopOutcome};
-use super::proxy::{Waiting, fail};
+use super::protocol::{Answer, Command, CommandError, StopOutcome};
+use super::proxy::Waiting;
 use super::state::SingletonId;
 use super::voter::TERM_MAX;
 use super::{Cx, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
-use crate::sharding::protocol::AskReply;
+use crate::messaging::protocol::AskTicket;
+use crate::messaging::{TIMEOUT_MAX, TIMEOUT_MIN};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, Payload};
+use crate::sharding::state::ids::Payload;
 use crate::token::Token as Fence;
 
 impl Singletons {
@@ -23,12 +23,7 @@ impl Singletons {
         match command {
             Command::Register(settings) => self.register(cx, token, settings),
             Command::Tell { singleton, payload } => {
-                let message = Waiting {
-                    payload,
-                    ask: None,
-                    chain: AskChain::default(),
-                };
-                let answer = match self.send(cx, singleton, message) {
+                let answer = match self.send(cx, singleton, Waiting { payload, ask: None }) {
                     Ok(()) => AnyAnswer::Done,
                     Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
                 };
@@ -39,14 +34,7 @@ impl Singletons {
                 payload,
                 timeout,
                 chain,
-            } => {
-                let message = Waiting {
-                    payload,
-                    ask: None,
-                    chain,
-                };
-                self.ask(cx, token, singleton, message, timeout);
-            }
+            } => self.ask(cx, token, (singleton, payload), timeout, chain),
             Command::Stop { singleton, timeout } => {
                 if let Err(error) = self.stop(cx, token, singleton, timeout) {
                     cx.reply(token, AnyAnswer::Refused(error));
@@ -129,20 +117,18 @@ impl Singletons {
         &mut self,
         cx: &mut Cx<'_>,
         token: Token,
-        singleton: SingletonId,
-        message: Waiting,
+        (singleton, payload): (SingletonId, Payload),
         timeout: Duration,
+        chain: AskChain,
     ) {
-        let opened = self.acceptable(cx, singleton, &message.payload);
+        let opened = self.acceptable(cx, singleton, &payload);
         let opened = opened.and_then(|()| self.asks.open(cx, token, singleton, timeout));
         match opened {
-            Ok(id) => {
-                let message = Waiting {
-                    ask: Some(id),
-                    ..message
-                };
-                if let Err(reason) = self.send(cx, singleton, message) {
-                    fail(cx, &mut self.asks, singleton, Some(id), reason);
+            Ok((id, deadline)) => {
+                let ticket = AskTicket::of(cx.me(), id, chain);
+                let ask = Some((ticket.clone(), deadline));
+                if let Err(reason) = self.send(cx, singleton, Waiting { payload, ask }) {
+                    self.asks.end(cx, ticket, reason);
                 }
             }
             Err(reason) => {
@@ -174,22 +160,4 @@ impl Singletons {
             Ok(())
         }
     }
-}
-
-/// Sends an instance's answer straight to who asked. One that would not fit into a frame is too large for an asker on this node as
-/// well: it must not depend on where an instance lives whether it works.
-pub(super) fn answer(cx: &mut Cx<'_>, ask: AskRef, result: Result<Payload, AskFailure>) {
-    let AskRef { asker: to, id } = ask;
-    let result = match result {
-        Ok(payload) if payload.len() > cx.config().limits.payload_bytes_max() => {
-            Err(AskFailure::ReplyTooLarge)
-        }
-        Ok(_) | Err(_) => result,
-    };
-    let reply = AskReply {
-        id,
-        to: to.clone(),
-        result,
-    };
-    cx.send(&to, Msg::Reply(reply));
 }

@@ -6,7 +6,6 @@
 //! term and starts and stops, `manager/retirement` has a node that stays host it no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs;
 //! `registration` has the cluster accept it first.
 
-mod asks;
 mod commands;
 pub mod handover;
 mod manager;
@@ -27,10 +26,9 @@ use crate::ident::UniqueAddress;
 use crate::input::{DropReason, EntityReport};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::Status;
+use crate::messaging::{Asks, answer, may_send, unsent};
 use crate::reject::Rejection as AnyRejection;
-use crate::sharding::protocol::AskReply;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::asks::Asks;
 use crate::singleton::manager::Manager;
 use crate::singleton::manager::instance::{not_here, refuse};
 use crate::singleton::protocol::{Body, CommandError, Delivery, Event, Msg, Settings, Statement, Timer};
@@ -68,7 +66,7 @@ pub struct Singletons {
     entries: BTreeMap<SingletonId, Entry>,
     /// The index of the next manager; none is taken away again.
     next_index: u32,
-    asks: Asks,
+    asks: Asks<SingletonId>,
     voter: Voter,
     draining: bool,
     drained: bool,
@@ -110,7 +108,7 @@ impl Singletons {
         match msg {
             Msg::Statement(statement) => self.on_statement(cx, from, statement),
             Msg::Delivery(delivery) => self.on_delivery(cx, from, delivery),
-            Msg::Reply(reply) => self.on_reply(cx, from, reply),
+            Msg::Reply(reply) => self.asks.on_reply(cx, from, reply),
         }
         self.say_if_drained(cx);
     }
@@ -206,14 +204,8 @@ impl Singletons {
     }
 
     fn on_delivery(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
-        // Who asks sends its messages itself, so that nobody answers an ask in another one's name (B-48).
-        if delivery
-            .ask
-            .as_ref()
-            .is_some_and(|ticket| ticket.ask.asker != *from)
-        {
-            let what = "an ask of another node";
-            return cx.reject(from, AnyRejection::Unexpected { what });
+        if !may_send(cx, from, delivery.ask.as_ref()) {
+            return;
         }
         if self.halted {
             return refuse(cx, delivery, AskFailure::NodeStoppedUnsent);
@@ -225,19 +217,6 @@ impl Singletons {
                 manager.instance.deliver(cx, from, delivery, paused);
             }
             None => not_here(cx, from, delivery),
-        }
-    }
-
-    /// An answer to an ask of this node.
-    fn on_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: AskReply) {
-        let AskReply { id, to, result } = reply;
-        if to != *cx.me() {
-            return cx.reject(from, AnyRejection::WrongReceiver { to });
-        }
-        if self.asks.awaits(id, from) {
-            self.asks.close(cx, id, result);
-        } else {
-            cx.counters().answers_stale += 1;
         }
     }
 
@@ -274,9 +253,9 @@ impl Singletons {
     fn on_ask_deadline(&mut self, cx: &mut Cx<'_>) {
         let entries = &self.entries;
         let nobody_hosts = |id| entries.get(&id).is_none_or(|entry| entry.proxy.head().is_none());
-        for id in self.asks.on_deadline(cx, nobody_hosts) {
-            if let Some(entry) = self.entries.get_mut(&id) {
-                entry.proxy.forget_expired(&self.asks);
+        for expired in self.asks.on_deadline(cx, nobody_hosts) {
+            if let Some(entry) = self.entries.get_mut(&expired.place) {
+                entry.proxy.on_ask_expired(expired.id);
             }
         }
     }
@@ -288,7 +267,7 @@ impl Singletons {
             (manager.instance.index() == index).then_some(*id)
         };
         match report {
-            EntityReport::Answered { ask, result } => commands::answer(cx, ask, result),
+            EntityReport::Answered { ask, result } => answer(cx, ask, result),
             // A singleton is always there.
             EntityReport::Passivate { .. }
             | EntityReport::Ending { .. }
@@ -298,7 +277,7 @@ impl Singletons {
                 ask: Some(ask),
                 reason,
                 ..
-            } => commands::answer(cx, ask, Err(reason)),
+            } => answer(cx, ask, Err(reason)),
             EntityReport::Refused {
                 slot,
                 ask: None,
@@ -435,13 +414,8 @@ impl Singletons {
     pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, msg: Msg, reason: DropReason) {
         match msg {
             Msg::Delivery(delivery) => {
-                let failure = match reason {
-                    DropReason::QueueFull | DropReason::NoRoom => AskFailure::MailboxFull,
-                    DropReason::TooLarge => AskFailure::TooLarge,
-                    DropReason::Unreachable => AskFailure::Unreachable,
-                };
-                let ask = delivery.ask.map(|ticket| ticket.ask.id);
-                fail(cx, &mut self.asks, delivery.singleton, ask, failure);
+                let failure = unsent(reason, self.halted);
+                fail(cx, &mut self.asks, delivery.singleton, delivery.ask, failure);
             }
             Msg::Statement(_) | Msg::Reply(_) => {}
         }

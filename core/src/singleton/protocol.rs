@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::ident::{Role, UniqueAddress};
 use crate::lane::{Tag, tags};
-use crate::sharding::protocol::{AskReply, AskTicket};
+use crate::messaging::protocol::{AskReply, AskTicket};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::FieldDifferences;

@@ -3,19 +3,23 @@
 //! used. Starts nothing. Spec: sharding 1.11.
 
 use alloc::collections::VecDeque;
-use core::time::Duration;
 
-use super::asks::Asks;
 use super::protocol::{Body, Delivery, Event, Msg, Rejection, Timer};
 use super::state::SingletonId;
 use super::{Cx, say};
+use crate::config::ValidConfig;
+use crate::cx::OfSingleton;
+use crate::effect::{Answer, SingletonAnswer};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Status;
+use crate::messaging::protocol::{AskReply, AskTicket};
+use crate::messaging::{Asking, Asks, Counted};
 use crate::reject::Rejection as AnyRejection;
-use crate::sharding::protocol::AskTicket;
-use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{AskRef, Payload};
+use crate::sharding::state::ids::Payload;
+use crate::stats::SingletonCounters;
+use crate::time::Instant;
+use crate::timer::SingletonTimer;
 use crate::token::Token;
 
 /// Messages sent in one step; then the machine asks to be woken at once. As for a region.
@@ -25,10 +29,15 @@ const FLUSH_PER_STEP: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) payload: Payload,
-    /// The number of the ask, if an answer is expected.
-    pub(super) ask: Option<u64>,
-    /// Whose handlers wait for it.
-    pub(super) chain: AskChain,
+    /// If an answer is expected: until when, by this node's clock.
+    pub(super) ask: Option<(AskTicket, Instant)>,
+}
+
+impl Waiting {
+    /// Ends it unhandled.
+    fn fail(self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, id: SingletonId, reason: AskFailure) {
+        fail(cx, asks, id, self.ask.map(|(ticket, _)| ticket), reason);
+    }
 }
 
 /// See the module.
@@ -112,7 +121,7 @@ impl Proxy {
     pub(super) fn on_identified(
         &mut self,
         cx: &mut Cx<'_>,
-        asks: &mut Asks,
+        asks: &mut Asks<SingletonId>,
         from: &UniqueAddress,
         epoch: u64,
         token: Token,
@@ -138,7 +147,7 @@ impl Proxy {
     pub(super) fn send(
         &mut self,
         cx: &mut Cx<'_>,
-        asks: &mut Asks,
+        asks: &mut Asks<SingletonId>,
         message: Waiting,
     ) -> Result<(), AskFailure> {
         if self.target.is_some() && self.buffer.is_empty() {
@@ -161,12 +170,12 @@ impl Proxy {
     }
 
     /// Drops the oldest message that waits.
-    fn push_out(&mut self, cx: &mut Cx<'_>, asks: &mut Asks) {
+    fn push_out(&mut self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>) {
         let Some(oldest) = self.take_first() else {
             return;
         };
         cx.counters().messages_pushed_out += 1;
-        fail(cx, asks, self.id, oldest.ask, AskFailure::BufferFull);
+        oldest.fail(cx, asks, self.id, AskFailure::BufferFull);
     }
 
     fn take_first(&mut self) -> Option<Waiting> {
@@ -176,7 +185,7 @@ impl Proxy {
     }
 
     /// Sends what waits, a step's worth.
-    pub(super) fn flush(&mut self, cx: &mut Cx<'_>, asks: &mut Asks) {
+    pub(super) fn flush(&mut self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>) {
         for _ in 0..FLUSH_PER_STEP {
             if self.target.is_none() {
                 return;
@@ -191,17 +200,18 @@ impl Proxy {
         }
     }
 
-    fn deliver(&self, cx: &mut Cx<'_>, asks: &mut Asks, message: Waiting) {
+    fn deliver(&self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, message: Waiting) {
         let Some((node, token)) = self.target.clone() else {
             return;
         };
         let ask = match message.ask {
             None => None,
-            Some(id) => match asks.sent(cx.mono(), id, &node) {
-                Some(left) => Some(ticket(cx.me(), id, left, message.chain)),
-                // Whoever asked was told that it was not handled.
-                None => return,
-            },
+            // Whoever asked hears in this very turn that it was not handled.
+            Some((_, deadline)) if deadline <= cx.mono() => return,
+            Some((mut ticket, deadline)) => {
+                asks.leaves(cx, &mut ticket, deadline, &node);
+                Some(ticket)
+            }
         };
         let delivery = Delivery {
             singleton: self.id,
@@ -212,21 +222,29 @@ impl Proxy {
         cx.send(&node, Msg::Delivery(delivery));
     }
 
-    /// Asks of which nobody waits for an answer take no room.
-    pub(super) fn forget_expired(&mut self, asks: &Asks) {
-        self.buffer
-            .retain(|waiting| waiting.ask.is_none_or(|id| asks.is_open(id)));
-        self.bytes = self.buffer.iter().map(|waiting| waiting.payload.len()).sum();
+    /// An ask of this node expired while its message waited here. It takes no room from now on. Asks expire about in the order in which
+    /// they came, so the search from the front is short.
+    pub(super) fn on_ask_expired(&mut self, id: u64) {
+        let is_it = |waiting: &Waiting| {
+            waiting
+                .ask
+                .as_ref()
+                .is_some_and(|(ticket, _)| ticket.ask.id == id)
+        };
+        let expired = self.buffer.iter().position(is_it);
+        if let Some(expired) = expired.and_then(|at| self.buffer.remove(at)) {
+            self.bytes = self.bytes.saturating_sub(expired.payload.len());
+        }
     }
 
     /// This node has stopped, or the cluster has the singleton with other fields: what waits is not sent.
-    pub(super) fn end(&mut self, cx: &mut Cx<'_>, asks: &mut Asks, reason: AskFailure) {
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, reason: AskFailure) {
         self.head = None;
         self.target = None;
         cx.cancel(Timer::Identify(self.id));
         cx.cancel(Timer::Flush(self.id));
         while let Some(message) = self.take_first() {
-            fail(cx, asks, self.id, message.ask, reason);
+            message.fail(cx, asks, self.id, reason);
         }
     }
 }
@@ -238,24 +256,51 @@ fn is_heard(cx: &Cx<'_>, node: &UniqueAddress) -> bool {
         .is_some_and(|member| member.status != Status::Down)
 }
 
-fn ticket(me: &UniqueAddress, id: u64, left: Duration, chain: AskChain) -> AskTicket {
-    AskTicket {
-        ask: AskRef {
-            asker: me.clone(),
-            id,
-        },
-        remaining_ms: AskTicket::remaining_ms(left),
-        chain,
+/// Ends a message unhandled: its asker hears why, or it is a dead letter.
+pub(super) fn fail(
+    cx: &mut Cx<'_>,
+    asks: &mut Asks<SingletonId>,
+    id: SingletonId,
+    ask: Option<AskTicket>,
+    reason: AskFailure,
+) {
+    match ask {
+        Some(ticket) => asks.end(cx, ticket, reason),
+        None => dead_letter(cx, id, reason),
     }
 }
 
-/// Ends a message of this node's user unhandled: its asker hears why, or it is a dead letter.
-pub(super) fn fail(cx: &mut Cx<'_>, asks: &mut Asks, id: SingletonId, ask: Option<u64>, reason: AskFailure) {
-    match ask {
-        Some(ask) => asks.close(cx, ask, Err(reason)),
-        None => {
-            cx.counters().dead_letters += 1;
-            cx.notify((id, Event::DeadLetter { reason }));
+/// A message that nobody waits for was not handled.
+pub(super) fn dead_letter(cx: &mut Cx<'_>, id: SingletonId, reason: AskFailure) {
+    cx.counters().dead_letters += 1;
+    cx.notify((id, Event::DeadLetter { reason }));
+}
+
+impl Asking for OfSingleton {
+    type Place = SingletonId;
+
+    fn deadline() -> SingletonTimer {
+        SingletonTimer::AskDeadline
+    }
+
+    fn open_asks_max(config: &ValidConfig) -> usize {
+        config.singleton.open_asks_max
+    }
+
+    fn counter(counters: &mut SingletonCounters, of: Counted) -> &mut u64 {
+        match of {
+            Counted::Opened => &mut counters.asks_opened,
+            Counted::Answered => &mut counters.asks_answered,
+            Counted::Failed => &mut counters.asks_failed,
+            Counted::Late => &mut counters.answers_stale,
         }
+    }
+
+    fn asked(result: Result<Payload, AskFailure>) -> Answer {
+        Answer::Singleton(SingletonAnswer::Asked(result))
+    }
+
+    fn reply(reply: AskReply) -> Msg {
+        Msg::Reply(reply)
     }
 }

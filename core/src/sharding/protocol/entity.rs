@@ -1,6 +1,6 @@
 //! What the host of the entities is told to do, and what it says of them. Types only. Spec: sharding 1.4, 10.5.
 
-use crate::sharding::protocol::ask::AskTicket;
+use crate::messaging::protocol::AskTicket;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};

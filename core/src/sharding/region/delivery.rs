@@ -5,7 +5,7 @@ use super::buffers::{Buffers, WaitsFor};
 use super::home::Home;
 use super::{Region, RegionLifecycle, STEP};
 use crate::ident::{Address, UniqueAddress};
-use crate::message::{AskTicket, ShardingMsg};
+use crate::message::ShardingMsg;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::shard::{Delivered, Shard};
@@ -376,12 +376,8 @@ fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessa
         deadline,
         ..
     } = pending;
-    let now = shared.cx.mono();
     if let (Some(ticket), Some(deadline)) = (&mut envelope.ask, deadline) {
-        ticket.remaining_ms = AskTicket::remaining_ms(deadline.since(now));
-        if ticket.ask.asker == *shared.cx.me() {
-            shared.asks.sent(ticket.ask.id, home);
-        }
+        shared.asks.leaves(shared.cx, ticket, deadline, home);
     }
     shared.cx.counters().entity_messages_forwarded += 1;
     let message = ShardingMsg::Entity(envelope);

@@ -14,9 +14,10 @@ use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardMark, ShardingBody, ShardingMsg};
+use crate::messaging::Asks;
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::asks::Asks;
-use crate::sharding::pending_message::PendingMessage;
+use crate::sharding::pending_message::{PendingMessage, Waits};
+
 use crate::sharding::protocol::Part;
 use crate::sharding::region::registration::Acceptance;
 use crate::sharding::slots::Slots;
@@ -44,7 +45,7 @@ const TOKEN: Token = Token::new(1, 1);
 /// A region on node `b` (2); the coordinator is on `a` (1), which is older; `c` (3) is another member.
 struct Rig {
     fixture: Fixture,
-    asks: Asks,
+    asks: Asks<Waits>,
     slots: Slots,
     region: Region,
 }

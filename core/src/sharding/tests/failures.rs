@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::input::EntityReport;
-use crate::sharding::user::payload_bytes_max;
 
 pub(super) fn shard_on(world: &World, at: usize) -> u32 {
     (0..SHARDS)
@@ -72,7 +71,7 @@ fn an_answer_that_does_not_fit_is_an_error_at_once_here_as_elsewhere() {
     let mut world = World::formed(2, 0);
     world.touch_all(0);
     for asker in [0, 1] {
-        let most = payload_bytes_max(&world.peers[0].fixture.cx());
+        let most = world.peers[0].fixture.config.limits.payload_bytes_max();
         for (bytes, fits) in [(most + 1, false), (most, true)] {
             let mut sent = Vec::new();
             world.with(0, |peer| {

@@ -6,15 +6,17 @@ use core::time::Duration;
 
 use super::SOON;
 use super::world::{MARGIN, World, secs};
+use crate::cx::OfSingleton;
 use crate::effect::{Answer, Effect, SingletonAnswer};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::membership::state::member::Status;
 use crate::message::Message;
-use crate::sharding::protocol::AskReply;
+use crate::messaging::Asks;
+use crate::messaging::protocol::{AskReply, AskTicket};
+
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
-use crate::singleton::asks::Asks;
 use crate::singleton::protocol::{Body, Delivery, Msg, Statement, Timer as SingletonTimer};
 use crate::singleton::proxy::{Proxy, Waiting};
 use crate::singleton::state::SingletonId;
@@ -110,7 +112,12 @@ fn b_48_an_answer_of_an_instance_counts_only_from_the_node_that_the_message_was_
         world.answers(1, 2, id);
     }
     assert_eq!(world.answered(ask), None, "no instance is there");
-    assert_eq!(world.stats(2).answers_stale, 8);
+    let counts = (world.stats(2).answers_stale, world.rejected(2));
+    assert_eq!(
+        counts,
+        (7, 1),
+        "to the one that is open nobody else can have the answer"
+    );
     world.answers(0, 2, 1);
     assert!(world.answered(ask).is_some_and(|result| result.is_ok()));
 }
@@ -179,17 +186,28 @@ fn what_waited_through_a_pause_longer_than_its_asker_is_not_delivered() {
 
 #[test]
 fn an_ask_whose_time_is_over_does_not_count_as_sent() {
-    let mut fixture = Fixture::new(node("a", 1));
-    let mut asks = Asks::default();
-    let id = asks
-        .open(&mut fixture.cx(), 7, SingletonId::of("billing"), secs(1))
-        .unwrap();
-    fixture.stand_still(secs(1));
-    assert_eq!(asks.sent(fixture.mono(), id, &node("b", 2)), None);
-    asks.on_deadline(&mut fixture.cx(), |_| false);
+    let mut user = User::new(Status::Up);
+    let billing = SingletonId::of("billing");
+    let opened = user
+        .asks
+        .open(&mut user.fixture.cx::<OfSingleton>(), 7, billing, secs(1));
+    let (id, deadline) = opened.unwrap();
+    let ticket = AskTicket::of(&user.fixture.me, id, AskChain::default());
+    let message = Waiting {
+        payload: Payload::from([1]),
+        ask: Some((ticket, deadline)),
+    };
+    let cx = &mut user.fixture.cx();
+    user.proxy.send(cx, &mut user.asks, message).unwrap();
+    assert_eq!(user.sent(), (Vec::new(), 1));
+    user.fixture.stand_still(secs(1));
+    user.finds(1);
+    assert_eq!(user.sent(), (Vec::new(), 0), "nobody waits for it");
+    user.asks
+        .on_deadline(&mut user.fixture.cx::<OfSingleton>(), |_| false);
     let result = Err(AskFailure::TimeoutBuffered);
     let answer = Answer::Singleton(SingletonAnswer::Asked(result));
-    assert_eq!(fixture.effects(), [Effect::Reply { token: 7, answer }]);
+    assert_eq!(user.fixture.effects(), [Effect::Reply { token: 7, answer }]);
 }
 
 #[test]
@@ -232,14 +250,24 @@ fn no_ask_waits_for_more_than_a_day_and_only_so_many_are_open() {
     let mut fixture = Fixture::with_config(node("a", 1), config);
     let (mut asks, id) = (Asks::default(), SingletonId::of("billing"));
     let began = fixture.mono();
-    asks.open(&mut fixture.cx(), 7, id, secs(10 * 86_400)).unwrap();
+    asks.open(&mut fixture.cx::<OfSingleton>(), 7, id, secs(10 * 86_400))
+        .unwrap();
     let due = fixture.timers.next().map(|(at, _)| at.since(began));
     assert_eq!(due, Some(secs(86_400)));
-    let second = asks.open(&mut fixture.cx(), 8, id, secs(1)).unwrap();
+    let (second, _) = asks
+        .open(&mut fixture.cx::<OfSingleton>(), 8, id, secs(1))
+        .unwrap();
     let full = Err(AskFailure::TooManyOpenAsks);
-    assert_eq!(asks.open(&mut fixture.cx(), 9, id, secs(1)), full);
-    asks.close(&mut fixture.cx(), second, Err(AskFailure::PeerLost));
-    assert!(asks.open(&mut fixture.cx(), 9, id, secs(1)).is_ok());
+    assert_eq!(asks.open(&mut fixture.cx::<OfSingleton>(), 9, id, secs(1)), full);
+    asks.close(
+        &mut fixture.cx::<OfSingleton>(),
+        second,
+        Err(AskFailure::PeerLost),
+    );
+    assert!(
+        asks.open(&mut fixture.cx::<OfSingleton>(), 9, id, secs(1))
+            .is_ok()
+    );
 }
 
 #[test]
@@ -287,7 +315,7 @@ fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_
 struct User {
     fixture: Fixture,
     proxy: Proxy,
-    asks: Asks,
+    asks: Asks<SingletonId>,
 }
 
 impl User {
@@ -310,7 +338,6 @@ impl User {
         let message = Waiting {
             payload: Payload::from(number.to_be_bytes().as_slice()),
             ask: None,
-            chain: AskChain::default(),
         };
         let cx = &mut self.fixture.cx();
         self.proxy.send(cx, &mut self.asks, message).unwrap();

@@ -1,6 +1,7 @@
 //! A full buffer pauses this node's users: who waits for room, who hears when, and who is refused. Spec: sharding 10.3, 10.14 b.
 
 use super::*;
+use crate::cx::OfSharding;
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 
 /// Room for two messages, and for two whose callers wait.
@@ -89,9 +90,12 @@ fn an_ask_is_kept_by_a_full_buffer_because_its_caller_waits() {
         rig.route(text);
     }
     let (me, kind) = (rig.fixture.me.clone(), rig.region.kind().id);
-    let opened = rig
-        .asks
-        .open(&mut rig.fixture.cx(), 7, kind, SHARD, Duration::from_secs(1));
+    let opened = rig.asks.open(
+        &mut rig.fixture.cx::<OfSharding>(),
+        7,
+        (kind, SHARD),
+        Duration::from_secs(1),
+    );
     let (id, deadline) = opened.unwrap();
     let ticket = AskTicket {
         ask: AskRef { asker: me, id },

@@ -7,6 +7,7 @@ use core::num::NonZeroUsize;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cx::OfSharding;
 use crate::sharding::passivation::{LimitSettings, Replacement};
 use crate::sharding::state::chain::AskChain;
 
@@ -312,10 +313,9 @@ fn an_ask_that_waits_for_an_entity_ends_there_when_its_time_is_over() {
     rig.passivate(SHARD, "e", slot(0));
     let (id, deadline) = {
         let open = rig.asks.open(
-            &mut rig.fixture.cx(),
+            &mut rig.fixture.cx::<OfSharding>(),
             77,
-            rig.region.kind.id,
-            SHARD,
+            (rig.region.kind.id, SHARD),
             Duration::from_secs(1),
         );
         open.unwrap()
@@ -332,11 +332,13 @@ fn an_ask_that_waits_for_an_entity_ends_there_when_its_time_is_over() {
     ask.deadline = Some(deadline);
     assert_eq!(rig.act(|region, shared| region.route(shared, ask)), []);
     rig.fixture.now.mono = deadline;
-    let expired = rig.asks.on_deadline(&mut rig.fixture.cx(), |_| false);
+    let expired = rig
+        .asks
+        .on_deadline(&mut rig.fixture.cx::<OfSharding>(), |_| false);
     let kind = rig.region.kind.id;
-    rig.act(|region, shared| region.on_ask_expired(shared.cx, expired[0].shard, expired[0].id));
+    rig.act(|region, shared| region.on_ask_expired(shared.cx, expired[0].place.1, expired[0].id));
     assert_eq!(
-        (expired.len(), expired[0].kind, rig.region.buffered().messages),
+        (expired.len(), expired[0].place.0, rig.region.buffered().messages),
         (1, kind, 0)
     );
     assert_eq!(rig.stopped(slot(0)), [], "nobody needs it");

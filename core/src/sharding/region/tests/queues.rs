@@ -1,6 +1,7 @@
 //! Messages that waited for a home whose queue is full: they wait on, in order, and none is lost. Spec: sharding 10.3, 10.14 b.
 
 use super::*;
+use crate::cx::OfSharding;
 use crate::ident::Address;
 
 /// A rig in which so many messages wait for their home.
@@ -112,9 +113,12 @@ fn i_44_what_found_no_room_before_its_home_died_looks_for_another_one() {
 fn i_44_an_ask_that_found_no_room_can_expire_unhandled() {
     let mut rig = Rig::registered(true);
     let (me, kind) = (rig.fixture.me.clone(), rig.region.kind().id);
-    let opened = rig
-        .asks
-        .open(&mut rig.fixture.cx(), 7, kind, SHARD, Duration::from_secs(1));
+    let opened = rig.asks.open(
+        &mut rig.fixture.cx::<OfSharding>(),
+        7,
+        (kind, SHARD),
+        Duration::from_secs(1),
+    );
     let (id, deadline) = opened.unwrap();
     let ticket = AskTicket {
         ask: AskRef { asker: me, id },

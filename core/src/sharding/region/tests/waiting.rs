@@ -2,6 +2,7 @@
 //! that ends does with them.
 
 use super::*;
+use crate::cx::OfSharding;
 use crate::effect::{Answer, ShardingAnswer};
 use crate::sharding::state::chain::AskChain;
 
@@ -54,7 +55,9 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
     let kind = rig.region.kind().id;
     let seconds = Duration::from_secs;
     for (token, timeout) in [(7, seconds(1)), (8, seconds(9))] {
-        let opened = rig.asks.open(&mut rig.fixture.cx(), token, kind, SHARD, timeout);
+        let opened = rig
+            .asks
+            .open(&mut rig.fixture.cx::<OfSharding>(), token, (kind, SHARD), timeout);
         let (id, deadline) = opened.unwrap();
         let ask = AskRef {
             asker: me.clone(),

@@ -4,10 +4,12 @@
 use super::{Instance, Life, Run};
 use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
-use crate::sharding::protocol::{AskReply, AskTicket};
+use crate::messaging::answer;
+use crate::messaging::protocol::AskTicket;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::protocol::{Body, Delivery, Event, Msg, Order};
+use crate::singleton::protocol::{Body, Delivery, Order};
+use crate::singleton::proxy::dead_letter;
 use crate::singleton::{Cx, say};
 use crate::token::Token;
 
@@ -110,18 +112,7 @@ pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, deli
 /// Ends a message that no instance got: its asker hears why, or it is a dead letter.
 pub(in crate::singleton) fn refuse(cx: &mut Cx<'_>, delivery: Delivery, reason: AskFailure) {
     match delivery.ask {
-        Some(ticket) => {
-            let to = ticket.ask.asker;
-            let reply = AskReply {
-                id: ticket.ask.id,
-                to: to.clone(),
-                result: Err(reason),
-            };
-            cx.send(&to, Msg::Reply(reply));
-        }
-        None => {
-            cx.counters().dead_letters += 1;
-            cx.notify((delivery.singleton, Event::DeadLetter { reason }));
-        }
+        Some(ticket) => answer(cx, ticket.ask, Err(reason)),
+        None => dead_letter(cx, delivery.singleton, reason),
     }
 }

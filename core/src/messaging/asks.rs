@@ -1,23 +1,24 @@
-//! The asks this node has open: when each must be answered at the latest, and whether its message has left the region's
-//! buffer. Answers each exactly once. Never sends a message. Spec: `README.md`, sharding 10.2.
+//! The asks a machine of this node has open: when each must be answered at the latest, and whether its message has left this node's
+//! buffers. Answers each exactly once. Never sends a message. Spec: `README.md`, sharding 1.11, 10.2.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::effect::{Answer, ShardingAnswer};
+use super::protocol::{AskReply, AskTicket};
+use super::{Asking, Counted, answer, count};
+use crate::cx::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::sharding::Cx;
+use crate::reject::Rejection;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{KindId, Payload, ShardId};
+use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
-use crate::timer::ShardingTimer;
 
-/// Shortest and longest time an ask may wait; anything else is clamped.
-const TIMEOUT_MIN: Duration = Duration::from_millis(1);
-const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Shortest and longest time a caller may wait; anything else is clamped.
+pub(crate) const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// How long an ask of a node that is no member any more is kept open: the host has its turn, and gives back what of it it has
 /// not sent, before anything else is due.
@@ -28,7 +29,7 @@ const GIVEN_BACK_WITHIN: Duration = Duration::from_micros(1);
 pub(crate) enum Stage {
     /// In this node's buffer: cannot have been handled.
     Buffered,
-    /// Given to this node's region or entities: may have been handled.
+    /// Given to what this node hosts: may have been handled.
     Sent(UniqueAddress),
     /// The same, and the node is no member any more: answered in a moment, unless the host gives the message back.
     Lost(UniqueAddress),
@@ -45,60 +46,65 @@ impl Stage {
 }
 
 #[derive(Clone, Debug)]
-struct Open {
+struct Open<P> {
     token: Token,
     deadline: Instant,
-    kind: KindId,
-    shard: ShardId,
+    place: P,
     stage: Stage,
 }
 
 /// An ask that timed out in the buffer; its message must be taken out, because the caller was told that it was not
 /// handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Expired {
+pub(crate) struct Expired<P> {
     pub(crate) id: u64,
-    pub(crate) kind: KindId,
-    pub(crate) shard: ShardId,
+    pub(crate) place: P,
 }
 
-/// The open asks of one node, at most `sharding.open_asks_max`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Asks {
-    open: BTreeMap<u64, Open>,
+/// The open asks of one machine, at most as many as its `open_asks_max`; `P` is what their messages wait for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asks<P> {
+    open: BTreeMap<u64, Open<P>>,
     deadlines: BTreeSet<(Instant, u64)>,
     last_id: u64,
     armed: Option<Instant>,
 }
 
-impl Asks {
+impl<P> Default for Asks<P> {
+    fn default() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            last_id: 0,
+            armed: None,
+        }
+    }
+}
+
+impl<P: Copy> Asks<P> {
     /// Opens an ask whose message is still here, and gives its number and deadline.
-    pub(crate) fn open(
+    pub(crate) fn open<W: Asking<Place = P>>(
         &mut self,
-        cx: &mut Cx<'_>,
+        cx: &mut Cx<'_, W>,
         token: Token,
-        kind: KindId,
-        shard: ShardId,
+        place: P,
         timeout: Duration,
     ) -> Result<(u64, Instant), AskFailure> {
-        if self.open.len() >= cx.config().sharding.open_asks_max {
+        if self.open.len() >= W::open_asks_max(cx.config()) {
             return Err(AskFailure::TooManyOpenAsks);
         }
         self.last_id += 1;
         let id = self.last_id;
         let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
-        self.open.insert(
-            id,
-            Open {
-                token,
-                deadline,
-                kind,
-                shard,
-                stage: Stage::Buffered,
-            },
-        );
+        let open = Open {
+            token,
+            deadline,
+            place,
+            stage: Stage::Buffered,
+        };
+        self.open.insert(id, open);
         self.deadlines.insert((deadline, id));
-        cx.counters().asks_opened += 1;
+        count(cx, Counted::Opened);
         self.arm(cx);
         Ok((id, deadline))
     }
@@ -107,6 +113,20 @@ impl Asks {
     pub(crate) fn sent(&mut self, id: u64, to: &UniqueAddress) {
         if let Some(open) = self.open.get_mut(&id) {
             open.stage = Stage::Sent(to.clone());
+        }
+    }
+
+    /// The message of an ask leaves this node's buffers for `to`, with what is left of the time until its deadline.
+    pub(crate) fn leaves<W: Asking<Place = P>>(
+        &mut self,
+        cx: &Cx<'_, W>,
+        ticket: &mut AskTicket,
+        deadline: Instant,
+        to: &UniqueAddress,
+    ) {
+        ticket.remaining_ms = AskTicket::remaining_ms(deadline.since(cx.mono()));
+        if ticket.ask.asker == *cx.me() {
+            self.sent(ticket.ask.id, to);
         }
     }
 
@@ -127,32 +147,72 @@ impl Asks {
         Ok(open.deadline)
     }
 
-    /// How far an ask's message has come; `None` for one that is not open.
-    pub(crate) fn stage(&self, id: u64) -> Option<&Stage> {
-        self.open.get(&id).map(|open| &open.stage)
+    /// An answer to an ask of this node: only from the node that was given the message.
+    pub(crate) fn on_reply<W: Asking<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        from: &UniqueAddress,
+        reply: AskReply,
+    ) {
+        let AskReply { id, to, result } = reply;
+        if to != *cx.me() {
+            return cx.reject(from, Rejection::WrongReceiver { to });
+        }
+        match self.open.get(&id).map(|open| &open.stage) {
+            None => count(cx, Counted::Late),
+            // Nobody passes a message on (10.14 b): nobody else can have handled it.
+            Some(stage) if stage.is_with(from) => {
+                self.close(cx, id, result);
+            }
+            Some(_) => {
+                let what = "answer to an ask that was not sent there";
+                cx.reject(from, Rejection::Unexpected { what });
+            }
+        }
+    }
+
+    /// Ends an ask's message undelivered: its asker hears why, wherever it is.
+    pub(crate) fn end<W: Asking<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        ticket: AskTicket,
+        reason: AskFailure,
+    ) {
+        if ticket.ask.asker == *cx.me() {
+            self.close(cx, ticket.ask.id, Err(reason));
+        } else {
+            answer(cx, ticket.ask, Err(reason));
+        }
     }
 
     /// Answers an ask; `false` if it is not open (it was answered before).
-    pub(crate) fn close(&mut self, cx: &mut Cx<'_>, id: u64, result: Result<Payload, AskFailure>) -> bool {
+    pub(crate) fn close<W: Asking<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        id: u64,
+        result: Result<Payload, AskFailure>,
+    ) -> bool {
         let Some(open) = self.open.remove(&id) else {
             return false;
         };
         self.deadlines.remove(&(open.deadline, id));
-        match result {
-            Ok(_) => cx.counters().asks_answered += 1,
-            Err(_) => cx.counters().asks_failed += 1,
-        }
-        cx.reply(open.token, Answer::Sharding(ShardingAnswer::Asked(result)));
+        let of = if result.is_ok() {
+            Counted::Answered
+        } else {
+            Counted::Failed
+        };
+        count(cx, of);
+        cx.reply(open.token, W::asked(result));
         true
     }
 
-    /// Answers every ask whose time has come, and returns those whose message is still in a buffer. `nobody_hosts` says of
-    /// which kinds that is certain as far as this node knows.
-    pub(crate) fn on_deadline(
+    /// Answers every ask whose time has come, and returns those whose message is still in a buffer. `nobody_hosts` says for
+    /// whom that is certain as far as this node knows.
+    pub(crate) fn on_deadline<W: Asking<Place = P>>(
         &mut self,
-        cx: &mut Cx<'_>,
-        nobody_hosts: impl Fn(KindId) -> bool,
-    ) -> Vec<Expired> {
+        cx: &mut Cx<'_, W>,
+        nobody_hosts: impl Fn(P) -> bool,
+    ) -> Vec<Expired<P>> {
         self.armed = None;
         let mut buffered = Vec::new();
         while let Some((deadline, id)) = self.deadlines.first().copied() {
@@ -160,11 +220,11 @@ impl Asks {
                 break;
             }
             let Some(open) = self.open.get(&id) else { break };
-            let (kind, shard) = (open.kind, open.shard);
+            let place = open.place;
             let reason = match open.stage {
                 Stage::Buffered => {
-                    buffered.push(Expired { id, kind, shard });
-                    if nobody_hosts(kind) {
+                    buffered.push(Expired { id, place });
+                    if nobody_hosts(place) {
                         AskFailure::NobodyHosts
                     } else {
                         AskFailure::TimeoutBuffered
@@ -180,7 +240,7 @@ impl Asks {
     }
 
     /// Answers at once every ask whose message went to a node that is lost. Linear in the open asks.
-    pub(crate) fn on_node_lost(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+    pub(crate) fn on_node_lost<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>, node: &UniqueAddress) {
         let ids: Vec<u64> = self
             .open
             .iter()
@@ -194,7 +254,7 @@ impl Asks {
 
     /// A node is no member any more: asks whose messages went there are answered as soon as the host has said which of them it
     /// has not sent. Linear in the open asks.
-    pub(crate) fn give_up_on(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
+    pub(crate) fn give_up_on<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>, node: &UniqueAddress) {
         let at = cx.mono() + GIVEN_BACK_WITHIN;
         for (id, open) in self.open.iter_mut().filter(|(_, open)| open.stage.is_with(node)) {
             self.deadlines.remove(&(open.deadline, *id));
@@ -206,8 +266,8 @@ impl Asks {
     }
 
     /// Answers every ask whose message has not left this node: it stops. Linear in the open asks.
-    pub(crate) fn give_up_unsent(&mut self, cx: &mut Cx<'_>) {
-        let unsent = |open: &Open| open.stage == Stage::Buffered;
+    pub(crate) fn give_up_unsent<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
+        let unsent = |open: &Open<P>| open.stage == Stage::Buffered;
         let all = self.open.iter().filter(|(_, open)| unsent(open));
         let ids: Vec<u64> = all.map(|(id, _)| *id).collect();
         for id in ids {
@@ -216,14 +276,14 @@ impl Asks {
     }
 
     /// Answers everything: this node has stopped, and what it had not sent has come back.
-    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn stop<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
         self.give_up_unsent(cx);
         let ids: Vec<u64> = self.open.keys().copied().collect();
         for id in ids {
             self.close(cx, id, Err(AskFailure::NodeStopped));
         }
         self.armed = None;
-        cx.cancel(ShardingTimer::AskDeadline);
+        cx.cancel(W::deadline());
     }
 
     /// Asks without an answer.
@@ -241,7 +301,7 @@ impl Asks {
 
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
-        let listed = |(id, open): (&u64, &Open)| self.deadlines.contains(&(open.deadline, *id));
+        let listed = |(id, open): (&u64, &Open<P>)| self.deadlines.contains(&(open.deadline, *id));
         if self.deadlines.len() != self.open.len() || !self.open.iter().all(listed) {
             return Err(String::from("asks: the deadlines do not mirror the open asks"));
         }
@@ -254,13 +314,13 @@ impl Asks {
 
     /// Waits for the earliest deadline. A timer left over from an answered ask fires for nothing, which is cheaper than
     /// moving it with every answer.
-    fn arm(&mut self, cx: &mut Cx<'_>) {
+    fn arm<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
         let Some((due, _)) = self.deadlines.first() else {
             return;
         };
         if self.armed.is_none_or(|armed| armed > *due) {
             self.armed = Some(*due);
-            cx.wake(ShardingTimer::AskDeadline, *due);
+            cx.wake(W::deadline(), *due);
         }
     }
 }

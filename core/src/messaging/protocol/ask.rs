@@ -19,6 +19,16 @@ pub struct AskTicket {
 }
 
 impl AskTicket {
+    /// Of an ask of this node; the time left is written when its message is sent.
+    pub(crate) fn of(me: &UniqueAddress, id: u64, chain: AskChain) -> Self {
+        let asker = me.clone();
+        Self {
+            ask: AskRef { asker, id },
+            remaining_ms: 0,
+            chain,
+        }
+    }
+
     /// For how long somebody waits who waits for `left`: whole milliseconds, rounded up, so that a short wait does not become none,
     /// and that nobody gives a message up for which somebody waits.
     pub(crate) fn remaining_ms(left: Duration) -> u32 {

@@ -7,10 +7,12 @@ use core::time::Duration;
 
 use super::*;
 use crate::config::Config;
-use crate::effect::Effect;
+use crate::cx::OfSharding;
+use crate::effect::{Answer, Effect, ShardingAnswer};
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
-use crate::timer::Timer;
+use crate::sharding::state::ids::{KindId, ShardId};
+use crate::timer::{ShardingTimer, Timer};
 
 const KIND: KindId = KindId::from_raw(1);
 const SHARD: ShardId = ShardId(2);
@@ -30,24 +32,21 @@ fn failed(token: Token, reason: AskFailure) -> Effect {
 fn a_timeout_says_whether_the_message_had_been_sent() {
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
-    let (first, _) = asks.open(&mut fixture.cx(), 10, KIND, SHARD, secs(5)).unwrap();
-    let (second, _) = asks.open(&mut fixture.cx(), 11, KIND, SHARD, secs(5)).unwrap();
+    let (first, _) = asks
+        .open(&mut fixture.cx::<OfSharding>(), 10, (KIND, SHARD), secs(5))
+        .unwrap();
+    let (second, _) = asks
+        .open(&mut fixture.cx::<OfSharding>(), 11, (KIND, SHARD), secs(5))
+        .unwrap();
     asks.sent(second, &node("b", 2));
     let due = fixture.mono() + secs(5);
     assert_eq!(
         fixture.next_timer(due),
         Some(Timer::Sharding(ShardingTimer::AskDeadline))
     );
-    let buffered = asks.on_deadline(&mut fixture.cx(), |_| false);
-    let (kind, shard) = (KIND, SHARD);
-    assert_eq!(
-        buffered,
-        vec![Expired {
-            id: first,
-            kind,
-            shard
-        }]
-    );
+    let buffered = asks.on_deadline(&mut fixture.cx::<OfSharding>(), |_| false);
+    let place = (KIND, SHARD);
+    assert_eq!(buffered, vec![Expired { id: first, place }]);
     assert_eq!(
         fixture.effects(),
         vec![
@@ -68,21 +67,21 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
     let mut asks = Asks::default();
     let ids: Vec<u64> = (0..3)
         .map(|token| {
-            asks.open(&mut fixture.cx(), token, KIND, SHARD, secs(5))
+            asks.open(&mut fixture.cx::<OfSharding>(), token, (KIND, SHARD), secs(5))
                 .unwrap()
                 .0
         })
         .collect();
     asks.sent(ids[0], &node("b", 2));
     asks.sent(ids[1], &node("c", 3));
-    asks.on_node_lost(&mut fixture.cx(), &node("b", 2));
+    asks.on_node_lost(&mut fixture.cx::<OfSharding>(), &node("b", 2));
     assert_eq!(fixture.effects(), vec![failed(0, AskFailure::PeerLost)]);
     assert!(
-        !asks.close(&mut fixture.cx(), ids[0], Ok(Box::from([1]))),
+        !asks.close(&mut fixture.cx::<OfSharding>(), ids[0], Ok(Box::from([1]))),
         "a late answer finds nobody"
     );
-    assert!(asks.close(&mut fixture.cx(), ids[1], Ok(Box::from([1]))));
-    asks.stop(&mut fixture.cx());
+    assert!(asks.close(&mut fixture.cx::<OfSharding>(), ids[1], Ok(Box::from([1]))));
+    asks.stop(&mut fixture.cx::<OfSharding>());
     let answered = Effect::Reply {
         token: 1,
         answer: Answer::Sharding(ShardingAnswer::Asked(Ok(Box::from([1])))),
@@ -100,7 +99,7 @@ fn i_44_what_comes_back_unsent_when_its_node_is_no_member_any_more_was_not_handl
     let mut asks = Asks::default();
     let ids: Vec<u64> = (0..3)
         .map(|token| {
-            asks.open(&mut fixture.cx(), token, KIND, SHARD, secs(5))
+            asks.open(&mut fixture.cx::<OfSharding>(), token, (KIND, SHARD), secs(5))
                 .unwrap()
                 .0
         })
@@ -108,17 +107,21 @@ fn i_44_what_comes_back_unsent_when_its_node_is_no_member_any_more_was_not_handl
     for id in &ids {
         asks.sent(*id, &node("b", 2));
     }
-    asks.give_up_on(&mut fixture.cx(), &node("b", 2));
+    asks.give_up_on(&mut fixture.cx::<OfSharding>(), &node("b", 2));
     assert_eq!(fixture.effects(), vec![], "the host has its turn");
-    assert!(asks.close(&mut fixture.cx(), ids[0], Err(AskFailure::Unreachable)));
+    assert!(asks.close(
+        &mut fixture.cx::<OfSharding>(),
+        ids[0],
+        Err(AskFailure::Unreachable)
+    ));
     assert!(
-        asks.close(&mut fixture.cx(), ids[1], Ok(Box::from([1]))),
+        asks.close(&mut fixture.cx::<OfSharding>(), ids[1], Ok(Box::from([1]))),
         "answered before"
     );
     asks.check_invariants().unwrap();
     fixture.effects();
     fixture.stand_still(GIVEN_BACK_WITHIN);
-    asks.on_deadline(&mut fixture.cx(), |_| false);
+    asks.on_deadline(&mut fixture.cx::<OfSharding>(), |_| false);
     assert_eq!(fixture.effects(), vec![failed(2, AskFailure::PeerLost)]);
     asks.check_invariants().unwrap();
 }
@@ -130,10 +133,10 @@ fn open_asks_are_bounded_and_timeouts_clamped() {
     let mut fixture = Fixture::with_config(node("a", 1), config);
     let mut asks = Asks::default();
     let (_, deadline) = asks
-        .open(&mut fixture.cx(), 1, KIND, SHARD, Duration::ZERO)
+        .open(&mut fixture.cx::<OfSharding>(), 1, (KIND, SHARD), Duration::ZERO)
         .unwrap();
     assert_eq!(deadline.since(fixture.mono()), TIMEOUT_MIN);
-    let refused = asks.open(&mut fixture.cx(), 2, KIND, SHARD, Duration::MAX);
+    let refused = asks.open(&mut fixture.cx::<OfSharding>(), 2, (KIND, SHARD), Duration::MAX);
     assert_eq!(refused, Err(AskFailure::TooManyOpenAsks));
 }
 
@@ -142,18 +145,24 @@ fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
     let mut fixture = Fixture::new(node("a", 1));
     let mut asks = Asks::default();
     let start = fixture.mono();
-    asks.open(&mut fixture.cx(), 1, KIND, SHARD, secs(9)).unwrap();
-    let (near, _) = asks.open(&mut fixture.cx(), 2, KIND, SHARD, secs(1)).unwrap();
+    asks.open(&mut fixture.cx::<OfSharding>(), 1, (KIND, SHARD), secs(9))
+        .unwrap();
+    let (near, _) = asks
+        .open(&mut fixture.cx::<OfSharding>(), 2, (KIND, SHARD), secs(1))
+        .unwrap();
     assert_eq!(
         fixture.timers.next(),
         Some((start + secs(1), &Timer::Sharding(ShardingTimer::AskDeadline)))
     );
-    asks.close(&mut fixture.cx(), near, Ok(Box::from([])));
+    asks.close(&mut fixture.cx::<OfSharding>(), near, Ok(Box::from([])));
     assert_eq!(
         fixture.next_timer(start + secs(1)),
         Some(Timer::Sharding(ShardingTimer::AskDeadline))
     );
-    assert_eq!(asks.on_deadline(&mut fixture.cx(), |_| false), vec![]);
+    assert_eq!(
+        asks.on_deadline(&mut fixture.cx::<OfSharding>(), |_| false),
+        vec![]
+    );
     assert_eq!(
         fixture.timers.next(),
         Some((start + secs(9), &Timer::Sharding(ShardingTimer::AskDeadline)))
