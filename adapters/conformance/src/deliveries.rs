@@ -9,7 +9,7 @@ use quorate_driver::delivery::{
     Consumer, ConsumerSettings, Delivery, Parcel, Receipt, SendError, ToEntitiesSettings,
 };
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, EntityContext, Kind, Security};
+use quorate_driver::{EntityContext, Kind, Security};
 
 use super::breaking::{BROKEN, Breaking};
 use super::support::{all_up, first, joined_as, node, within};
@@ -57,9 +57,9 @@ impl Consumer for Reader {
 pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(security: &Security) {
     const LARGE: usize = (64 << 20) - 4_096;
     let seen = Seen::default();
-    let asking: Cluster = first::<A>(node::<A>(security)).await;
+    let asking = first::<Breaking<A>>(node::<Breaking<A>>(security)).await;
     let seed = asking.address().address().clone();
-    let hosting: Cluster = joined_as::<A>(node::<A>(security).role("readers"), &seed).await;
+    let hosting = joined_as::<Breaking<A>>(node::<Breaking<A>>(security).role("readers"), &seed).await;
     for node in [&asking, &hosting] {
         all_up::<A>(node, 2).await;
     }
