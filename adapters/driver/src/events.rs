@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use quorate_core::event::{Event, JoinFailure, MembershipEvent};
+use quorate_core::event::{Event, JoinFailure};
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
@@ -100,6 +100,13 @@ impl Hub {
         lock(&self.inside).join_failure.clone()
     }
 
+    /// An attempt to join has failed.
+    pub(crate) fn join_failed(&self, reason: &JoinFailure) {
+        if *reason != JoinFailure::Aborted {
+            lock(&self.inside).join_failure = Some(reason.clone());
+        }
+    }
+
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&lock(&self.inside).view)
     }
@@ -136,11 +143,6 @@ impl Hub {
     pub(crate) fn publish(&self, event: &ClusterEvent) {
         let mut wakers = Vec::new();
         let mut inside = lock(&self.inside);
-        if let ClusterEvent::Event(Event::Membership(MembershipEvent::JoinFailed { reason })) = event
-            && *reason != JoinFailure::Aborted
-        {
-            inside.join_failure = Some(reason.clone());
-        }
         // A queue nobody else holds has lost its reader.
         inside.subscribers.retain(|queue| Arc::strong_count(queue) > 1);
         for subscriber in &inside.subscribers {

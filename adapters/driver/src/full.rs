@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::sharding::ids::KindId;
 
+use crate::listeners::Buffer;
 use crate::sync::lock;
 
 /// See the module.
@@ -19,21 +19,13 @@ pub(crate) struct FullKinds {
 }
 
 impl FullKinds {
-    /// What the node says of its buffers.
-    pub(crate) fn heed(&self, event: &Event) {
-        let Event::Sharding { kind, event } = event else {
-            return;
-        };
-        let is_full = matches!(event, ShardingEvent::BufferFull { .. });
-        if !is_full && *event != ShardingEvent::BufferHasRoom {
-            return;
-        }
+    /// Whether a kind's buffer is full from now on.
+    pub(crate) fn note(&self, kind: KindId, buffer: Buffer) {
         let mut kinds = lock(&self.kinds);
-        if is_full {
-            kinds.insert(*kind);
-        } else {
-            kinds.remove(kind);
-        }
+        match buffer {
+            Buffer::Full => kinds.insert(kind),
+            Buffer::HasRoom => kinds.remove(&kind),
+        };
         self.count.store(kinds.len(), Ordering::Release);
     }
 

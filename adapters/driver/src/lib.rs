@@ -44,6 +44,7 @@ mod kind;
 mod kind_config;
 mod kinds;
 mod lease;
+mod listeners;
 mod log_limit;
 mod mailbox;
 #[cfg(any(feature = "psk", feature = "tls"))]

@@ -147,6 +147,7 @@ pub const DRIVER: House = House {
             "kind_config",
             "kinds",
             "lease",
+            "listeners",
             "log_limit",
             "mailbox",
             "queue_bounds",

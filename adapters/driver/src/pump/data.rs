@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use quorate_core::event::{DdataEvent, Event};
 use quorate_core::input::{Command, DdataCommand, Input, ShardingCommand, Token};
 
 use super::Pump;
@@ -46,21 +45,6 @@ impl<M: Machine> Pump<M> {
     pub(super) fn hand_in(&mut self, token: Token, command: Command) {
         self.linked.handle(Input::Command { token, command });
         self.drive_node();
-    }
-
-    /// Hands a change to those who listen; whether the event was one. Everybody else does not hear of it: there may be
-    /// thousands in a second.
-    pub(super) fn is_for_subscribers(&self, event: &Event) -> bool {
-        let Event::Ddata(DdataEvent::Changed {
-            subscribers,
-            key,
-            change,
-        }) = event
-        else {
-            return false;
-        };
-        self.subscriptions.tell(subscribers, key, change);
-        true
     }
 
     /// The node has ended: nobody hears anything any more.

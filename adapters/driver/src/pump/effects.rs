@@ -2,7 +2,7 @@
 //! goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
 
 use quorate_core::effect::{Answer, Effect, EntityOrder};
-use quorate_core::event::{Event, MembershipEvent};
+use quorate_core::event::Event;
 use quorate_core::input::{Command, EntityReport, Input, ShardingCommand, Token};
 
 use super::Pump;
@@ -11,6 +11,7 @@ use super::limits::FEEDBACK_PER_TURN;
 use super::machine::Machine;
 use super::replies::{Follows, Waiting};
 use super::{announce, policy};
+use crate::listeners::Listener;
 
 impl<M: Machine> Pump<M> {
     /// Does what the node orders, and tells it what came of that, until it is content.
@@ -85,17 +86,7 @@ impl<M: Machine> Pump<M> {
     #[inline(never)]
     fn apply_other(&mut self, effect: Effect) {
         match effect {
-            Effect::Notify(event) if self.is_for_subscribers(&event) => {}
-            Effect::Notify(Event::Membership(MembershipEvent::Asked(audit))) => {
-                policy::audited(&audit, &mut self.base.log, self.base.now.mono);
-            }
-            Effect::Notify(event) => {
-                if matches!(event, Event::Membership(MembershipEvent::SelfRemoved)) {
-                    self.take_back();
-                }
-                self.entities.heed(&event);
-                self.publish(event);
-            }
+            Effect::Notify(event) => self.hear_of(event),
             Effect::Singleton(order) => self.order_instance(order),
             Effect::Lease(owner, order) => {
                 let answer = self.leases.order(owner, order);
@@ -126,6 +117,24 @@ impl<M: Machine> Pump<M> {
             | Effect::Entity(_)
             | Effect::Reply { .. } => {}
         }
+    }
+
+    /// Tells an event to whom it concerns here, and to the log and the loop.
+    fn hear_of(&mut self, event: Event) {
+        match Listener::of(&event) {
+            Listener::Streams(tokens, key, change) => return self.subscriptions.tell(tokens, key, change),
+            Listener::Audit(audit) => {
+                return policy::audited(audit, &mut self.base.log, self.base.now.mono);
+            }
+            Listener::Gate(gate) => self.entities.gate(gate),
+            Listener::Removed => self.take_back(),
+            Listener::Up
+            | Listener::HandedOver(_)
+            | Listener::Buffer(..)
+            | Listener::JoinFailed(_)
+            | Listener::Nobody => {}
+        }
+        self.publish(event);
     }
 
     /// Writes an event to the log, and tells those who listen.

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_core::effect::{AllocationQuestion, EntityOrder, PlacementToken};
-use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::input::EntityReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
@@ -14,6 +13,7 @@ use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use super::slots::Slots;
 use crate::allocating::Decider;
 use crate::counters::{DurableCounters, FailureCounters};
+use crate::listeners::Gate;
 use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
 use crate::sync::Task;
 
@@ -121,21 +121,11 @@ impl Entities {
 
     /// After a pause of the process no entity and no singleton begins with a message until the node knows that it is still a
     /// member.
-    pub(crate) fn heed(&self, event: &Event) {
-        let gate = &self.slots.reports().gate;
-        match event {
-            Event::Detector(DetectorEvent::Paused { .. }) => gate.hold(),
-            Event::Detector(DetectorEvent::StillMember) => gate.release(),
-            Event::Detector(_)
-            | Event::Membership(_)
-            | Event::Downing(_)
-            | Event::Sharding { .. }
-            | Event::Ddata(_)
-            | Event::Singleton { .. }
-            | Event::Journal(_)
-            | Event::Rejected { .. } => {}
-            // What a later version of the core says.
-            _ => {}
+    pub(crate) fn gate(&self, gate: Gate) {
+        let reports = self.slots.reports();
+        match gate {
+            Gate::Hold => reports.gate.hold(),
+            Gate::Release => reports.gate.release(),
         }
     }
 

@@ -16,6 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_channel::Receiver;
+use quorate_core::event::Event;
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
@@ -28,6 +29,7 @@ use runner::Runner;
 use crate::commands::ControlCommand;
 use crate::error::Termination;
 use crate::events::ClusterEvent;
+use crate::listeners::Listener;
 use crate::pump::{Action, Pump};
 use crate::runtime::Runtime;
 use crate::shared::{Commands, Shared};
@@ -274,11 +276,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 Action::Link(order) => self.obey(order),
                 Action::Start(task) => self.hands.start(task),
                 Action::Answer(reply, answer) => reply.send(answer),
-                Action::Publish(event) => {
-                    self.shared.life.heed(&event);
-                    self.shared.full.heed(&event);
-                    self.shared.hub.publish(&ClusterEvent::Event(event));
-                }
+                Action::Publish(event) => self.publish(event),
                 Action::Halt(reason) => {
                     let halted = Termination::Halted(reason);
                     self.shared.life.is_out(halted.clone());
@@ -286,6 +284,23 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
                 }
             }
         }
+    }
+
+    /// Tells an event to whom it concerns of those who share the node, and to all who listen.
+    fn publish(&self, event: Event) {
+        let Shared { life, full, hub, .. } = &*self.shared;
+        match Listener::of(&event) {
+            Listener::Up => life.is_up(),
+            Listener::HandedOver(part) => life.has_handed_over(part),
+            Listener::Buffer(kind, buffer) => full.note(kind, buffer),
+            Listener::JoinFailed(reason) => hub.join_failed(reason),
+            Listener::Streams(..)
+            | Listener::Audit(_)
+            | Listener::Gate(_)
+            | Listener::Removed
+            | Listener::Nobody => {}
+        }
+        hub.publish(&ClusterEvent::Event(event));
     }
 
     /// Lets users see the picture, if it has changed.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use quorate_core::config::ShutdownConfig;
-use quorate_core::event::{Event, MembershipEvent, ShutdownPhase};
+use quorate_core::event::ShutdownPhase;
 use quorate_core::membership::member::Status;
 use quorate_core::shutdown::{Late, Phase, Phases, Step};
 use quorate_core::time::Instant;
@@ -242,28 +242,20 @@ impl Life {
         self.learn(|facts| facts.closed = Some(termination));
     }
 
-    /// The node says something.
-    pub(crate) fn heed(&self, event: &Event) {
-        match event {
-            Event::Membership(MembershipEvent::SelfUp) => {
-                let callbacks = lock(&self.state).on_up.take();
-                self.run_all(callbacks);
-            }
-            Event::Membership(MembershipEvent::HandedOver { phase }) => self.learn(|facts| match phase {
-                ShutdownPhase::Sharding => facts.has_no_shards = true,
-                ShutdownPhase::Singletons => facts.has_no_singletons = true,
-                // Data is told in one step, and what a later version adds has no phase here.
-                ShutdownPhase::Ddata | ShutdownPhase::Exiting | _ => {}
-            }),
-            Event::Membership(_)
-            | Event::Detector(_)
-            | Event::Downing(_)
-            | Event::Sharding { .. }
-            | Event::Ddata(_)
-            | Event::Singleton { .. }
-            | Event::Rejected { .. }
-            | _ => {}
-        }
+    /// The node is Up.
+    pub(crate) fn is_up(&self) {
+        let callbacks = lock(&self.state).on_up.take();
+        self.run_all(callbacks);
+    }
+
+    /// A part of the node has handed over.
+    pub(crate) fn has_handed_over(&self, part: ShutdownPhase) {
+        self.learn(|facts| match part {
+            ShutdownPhase::Sharding => facts.has_no_shards = true,
+            ShutdownPhase::Singletons => facts.has_no_singletons = true,
+            // Data is told in one step, and what a later version adds has no phase here.
+            ShutdownPhase::Ddata | ShutdownPhase::Exiting | _ => {}
+        });
     }
 
     /// What follows from all that is known, if something does. `tasks_ended`: none of the present phase's tasks runs.
