@@ -4,43 +4,17 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use quorate_core::ident::Role;
-use quorate_core::membership::member::Member;
-
-use super::clocks::{Order, Said, Waker};
+use super::clocks::Waker;
 use super::driven::Driven;
 use super::handling::Handling;
 use super::post::Post;
 use super::recovery::Recovered;
+use super::surroundings::Surroundings;
 use super::{DurableFailure, EventSourced};
 use crate::background::Sleep;
 use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
 use crate::journal::Journal;
-use crate::region::Region;
 use crate::sync::{race, yield_now};
-
-/// What an entity needs beside its journal.
-#[derive(Clone)]
-pub(super) struct Surroundings {
-    pub(super) sleep: Sleep,
-    /// The role of a kind that only this node may host; `None` in there: all members.
-    pub(super) alone: Option<Option<Role>>,
-    /// The clocks that wake its kind; `None` where nobody does.
-    pub(super) clocks: Option<Region<Order, Said>>,
-}
-
-impl Surroundings {
-    /// How many other members could host the kind, if none may.
-    pub(super) fn other_hosts(&self, context: &EntityContext) -> usize {
-        let Some(role) = &self.alone else {
-            return 0;
-        };
-        let view = context.shared().hub.view();
-        let hosts = |member: &&Member| role.as_ref().is_none_or(|role| member.roles.contains(role));
-        let others = view.members().iter().filter(hosts);
-        others.filter(|member| member.node != *context.node()).count()
-    }
-}
 
 pub(super) async fn run<E, F, J>(
     make: Arc<F>,

@@ -33,6 +33,7 @@ mod replacing;
 mod retention;
 mod schema;
 mod starter;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 mod woken;

@@ -7,11 +7,11 @@ use quorate_core::log::{Found, Request, Unreadable};
 use quorate_core::store::{LogState, Record, Sequence, Snapshot, StoreError};
 
 use super::driven::{Driven, Ended};
-use super::life::Surroundings;
 use super::note::{self, Note};
 use super::noted::Noted;
 use super::outbox::Outbox;
 use super::reminders::Reminders;
+use super::surroundings::Surroundings;
 use super::{AtLeastOnceSettings, DurableFailure, EventSourced, SchemaError, schema};
 use crate::entity::Life;
 use crate::journal::Journal;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use quorate_core::sharding::ids::KindId;
 
 use super::clocks::{Clock, Order, Said, Seeing, kind_beside};
-use super::life::Surroundings;
 use super::replacing::Replacing;
+use super::surroundings::Surroundings;
 use super::{DurableStarter, DurableState, EventSourced};
 use crate::background::Sleep;
 use crate::entity::EntityContext;

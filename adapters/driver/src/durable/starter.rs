@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::life::{Surroundings, run};
+use super::life::run;
+use super::surroundings::Surroundings;
 use super::{DurableFailure, EventSourced};
 use crate::entity::{EntityContext, Life};
 use crate::journal::{Keeper, log_name};
