@@ -6,6 +6,9 @@
 //! |---|---|
 //! | [`DurableEntity`] | when it has recovered, what becomes of a write, when a snapshot is due, when it has to stop |
 //! | [`Retention`] | when that is, and what a snapshot makes needless |
+//! | [`Outbox`] | which messages an entity has to deliver, their numbers, and when it has to be awake for them |
+//! | [`Reminders`] | what it wants to be reminded of, and what of it is due |
+//! | [`Note`], [`Noted`] | nothing: how its log keeps both beside the events, and what they amount to |
 //! | [`DurableFailure`] | nothing: what is said to who asks |
 //!
 //! ```text
@@ -18,6 +21,11 @@
 
 mod entity;
 mod failure;
+mod letter;
+mod note;
+mod noted;
+mod outbox;
+mod reminders;
 mod retention;
 #[cfg(test)]
 mod tests;
@@ -25,6 +33,11 @@ mod trouble;
 
 pub use entity::{DurableEntity, Obstacle, Step, Wait};
 pub use failure::DurableFailure;
+pub use letter::{Letter, Recipient};
+pub use note::{Note, Unknown, in_front, split};
+pub use noted::Noted;
+pub use outbox::{Numbered, Outbox};
+pub use reminders::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX, Reminder, Reminders, Wish};
 pub use retention::{Keeps, Retention};
 
 /// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out at most, so that an entity with a

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use quorate_core::durable::Wish;
 use serde::Serialize;
 
 use super::DurableState;
-use super::decision::Then;
+use super::decision::{Then, remind};
 use super::letter::{DeliveryId, Draft};
-use super::reminders::Wish;
 use crate::region::EntityRef;
 
 /// What a [`DurableState`] entity has decided on a command.
@@ -107,8 +107,7 @@ impl<D: DurableState> ChangeTo<D> {
     where
         D::Command: Serialize,
     {
-        self.wishes
-            .push(Wish::remind(name.into(), (after, None), command));
+        self.wishes.push(remind(name.into(), (after, None), command));
         self
     }
 
@@ -118,7 +117,7 @@ impl<D: DurableState> ChangeTo<D> {
         D::Command: Serialize,
     {
         self.wishes
-            .push(Wish::remind(name.into(), (every, Some(every)), command));
+            .push(remind(name.into(), (every, Some(every)), command));
         self
     }
 

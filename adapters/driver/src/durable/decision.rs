@@ -3,12 +3,27 @@
 use std::fmt;
 use std::time::Duration;
 
+use quorate_core::durable::Wish;
 use serde::Serialize;
 
 use super::EventSourced;
 use super::letter::{DeliveryId, Draft};
-use super::reminders::Wish;
+use crate::codec;
 use crate::region::EntityRef;
+
+/// To be reminded by this command.
+pub(super) fn remind<M: Serialize>(
+    name: String,
+    (after, every): (Duration, Option<Duration>),
+    command: &M,
+) -> Wish {
+    Wish::Remind {
+        name,
+        after,
+        every,
+        message: codec::encode(command),
+    }
+}
 
 /// What is answered once everything is durable.
 pub(super) enum Answer<S, R> {
@@ -127,8 +142,7 @@ impl<E: EventSourced> Persist<E> {
     where
         E::Command: Serialize,
     {
-        self.wishes
-            .push(Wish::remind(name.into(), (after, None), command));
+        self.wishes.push(remind(name.into(), (after, None), command));
         self
     }
 
@@ -139,7 +153,7 @@ impl<E: EventSourced> Persist<E> {
         E::Command: Serialize,
     {
         self.wishes
-            .push(Wish::remind(name.into(), (every, Some(every)), command));
+            .push(remind(name.into(), (every, Some(every)), command));
         self
     }
 

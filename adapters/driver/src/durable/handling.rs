@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::durable::Keeps;
+use quorate_core::durable::{self, Keeps, Letter, Note, Outbox, Reminders, Wish};
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
 use quorate_core::wakeups;
@@ -11,22 +11,14 @@ use quorate_core::wakeups;
 use super::clocks::Waker;
 use super::decision::{Answer, Decision, Persist, Then};
 use super::driven::{Driven, Ended, Unkept, or_failed};
-use super::letter::{Draft, Letter};
+use super::letter::Draft;
 use super::limits::{COMMAND_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_COMMAND_MAX, STATE_BYTES_MAX};
-use super::note::{self, Note};
-use super::outbox::Outbox;
 use super::post::{Confirmed, Due, Overdue, Post};
-use super::reminders::{Reminders, Wish};
-use super::{DurableFailure, EventSourced, schema};
+use super::upcoming::upcoming;
+use super::{DurableFailure, EventSourced, outbox, schema};
 use crate::codec;
 use crate::entity::{EntityContext, Life};
 use crate::journal::Journal;
-
-/// How long an entity waits for a reminder at most before it looks at the clock again.
-const NAP_MAX: Duration = Duration::from_secs(60);
-
-/// After so long a reminder whose handler decided what could not be kept is handled again.
-const REMIND_AGAIN: Duration = Duration::from_secs(1);
 
 /// A durable entity that has recovered.
 pub(super) struct Handling<E: EventSourced, J> {
@@ -104,9 +96,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
 
     /// How long until the next reminder is due, if there is one; shorter where that is long, because the wall clock may be set.
     pub(super) fn next_reminder_in(&self) -> Option<Duration> {
-        let next = self.reminders.next_ms()?;
-        let left = Duration::from_millis(next.saturating_sub(self.unix_ms()));
-        Some(left.min(NAP_MAX))
+        self.reminders.wait(self.unix_ms())
     }
 
     pub(super) fn unix_ms(&self) -> u64 {
@@ -126,11 +116,11 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
                     "a reminder has a command that this program cannot read; tried again later"
                 );
             }
-            self.reminders.postpone(&note, now, NAP_MAX);
+            self.reminders.on_unreadable(&note, now);
             return Ok(());
         };
         let decided = self.decide(life, command, Some(note.clone())).await;
-        or_failed(decided, |_| self.reminders.postpone(&note, now, REMIND_AGAIN))
+        or_failed(decided, |_| self.reminders.on_not_kept(&note, now))
     }
 
     pub(super) async fn on_due(&mut self, life: &mut Life, due: Due) -> Result<(), Ended> {
@@ -218,7 +208,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         (deliveries, wishes): (Vec<Draft>, Vec<Wish>),
         cause: Option<Note>,
     ) -> Result<DrawnUp, DurableFailure> {
-        let letters = life.enter(|| self.post.outbox.number(&self.context, deliveries))?;
+        let letters = life.enter(|| outbox::number(&self.post.outbox, &self.context, deliveries))?;
         let wished = self.reminders.notes_of(self.unix_ms(), wishes)?;
         let notes: Vec<Note> = cause.into_iter().chain(wished).collect();
         Ok(DrawnUp {
@@ -250,7 +240,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             }
         }
         if has_reminders_changed {
-            self.context.show_reminders(|| self.reminders.upcoming());
+            self.context.show_reminders(|| upcoming(&self.reminders));
         }
     }
 
@@ -275,10 +265,10 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
             Keeps::Everything | Keeps::BehindSnapshot => {
                 let sent = letters
                     .iter()
-                    .map(|(number, letter)| Note::sent(*number, letter).record());
+                    .map(|(number, letter)| sent(*number, letter).record());
                 let events = events.iter().map(schema::to_bytes);
                 let notes = notes.iter().map(Note::record);
-                for record in events.chain(sent).chain(notes) {
+                for record in events.chain(sent.chain(notes).map(Some)) {
                     records.add(record, EVENT_BYTES_MAX)?;
                 }
             }
@@ -301,7 +291,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if all.is_empty() {
             return Some(state);
         }
-        note::in_front(&all, &state)
+        durable::in_front(&all, &state)
     }
 
     /// Keeps a snapshot if it is time for one.
@@ -339,6 +329,11 @@ impl Records {
     }
 }
 
+fn sent(number: u64, letter: &Letter) -> Note {
+    let letter = letter.clone();
+    Note::Sent { number, letter }
+}
+
 /// The answer's bytes, if somebody waits for them. What is computed is computed anyway.
 fn answered<E: EventSourced>(
     answer: Answer<E::State, E::Reply>,
@@ -357,7 +352,7 @@ fn snapshot<E: EventSourced>(state: &E::State, outbox: &Outbox, reminders: &Remi
     let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();
     let mut bytes = schema::to_bytes(state)?;
     if !notes.is_empty() {
-        bytes = note::in_front(&notes, &bytes)?;
+        bytes = durable::in_front(&notes, &bytes)?;
     }
     (bytes.len() <= STATE_BYTES_MAX + schema::HEADER_BYTES).then_some(bytes)
 }

@@ -1,6 +1,7 @@
-//! A message that a durable entity has to deliver: to whom, its number, its bytes. Values only. Spec: sharding 1.15.
+//! A message that a durable entity has to deliver, before it has its bytes. Values only. Spec: sharding 1.15.
 
-use quorate_core::sharding::ids::{EntityId, KindId, Payload};
+use quorate_core::durable::Recipient;
+use quorate_core::sharding::ids::Payload;
 use serde::{Deserialize, Serialize};
 
 use crate::codec;
@@ -30,26 +31,6 @@ impl DeliveryId {
     }
 }
 
-/// To whom a message goes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Recipient {
-    pub(super) kind: KindId,
-    pub(super) id: EntityId,
-}
-
-impl Recipient {
-    pub(super) const fn new(kind: KindId, id: EntityId) -> Self {
-        Self { kind, id }
-    }
-}
-
-/// A message with its recipient.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Letter {
-    pub(super) to: Recipient,
-    pub(super) payload: Payload,
-}
-
 /// A message that is to be sent until it is confirmed, before it has its number.
 pub(super) struct Draft {
     pub(super) to: Recipient,
@@ -63,7 +44,10 @@ impl Draft {
         message: impl FnOnce(DeliveryId) -> M + Send + 'static,
     ) -> Self {
         Self {
-            to: Recipient::new(to.kind(), to.id().clone()),
+            to: Recipient {
+                kind: to.kind(),
+                id: to.id().clone(),
+            },
             make: Box::new(move |id| codec::encode(&message(id))),
         }
     }

@@ -10,6 +10,7 @@ use super::handling::Handling;
 use super::post::Post;
 use super::recovery::Recovered;
 use super::surroundings::Surroundings;
+use super::upcoming::upcoming;
 use super::{DurableFailure, EventSourced};
 use crate::background::Sleep;
 use crate::entity::{Beside, EntityContext, Life, MESSAGES_PER_TURN};
@@ -54,7 +55,7 @@ pub(super) async fn run<E, F, J>(
         target: "cluster::store", event = "entity_recovered", entity = ?context, last = recovery.last,
         replayed = recovery.replayed, snapshot = recovery.snapshot
     );
-    context.show_reminders(|| reminders.upcoming());
+    context.show_reminders(|| upcoming(&reminders));
     if life
         .unless_killed(entity.on_recovered(&context, &state, &recovery))
         .await

@@ -2,6 +2,7 @@
 //! (`quorate_core::store::limits`).
 
 pub use crate::queue_bounds::EVENT_BYTES_MAX;
+pub use quorate_core::durable::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
 use quorate_core::store::limits::{ORDER_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// The events of one command: a batch that a user's click causes, written in one order. More belong to several commands.
@@ -13,9 +14,3 @@ pub const COMMAND_BYTES_MAX: usize = ORDER_BYTES_MAX / 2;
 /// The bytes of a state, as a snapshot or as a [`DurableState`](super::DurableState): what a store keeps as one value, without
 /// what is written in front of it.
 pub const STATE_BYTES_MAX: usize = VALUE_BYTES_MAX - super::schema::HEADER_BYTES;
-
-/// Reminders of one entity: each is written again with every snapshot.
-pub const REMINDERS_MAX: usize = 1_024;
-
-/// The bytes of a reminder's name: as of a kind's.
-pub const REMINDER_NAME_BYTES_MAX: usize = 255;

@@ -7,8 +7,7 @@
 //! | [`EventSourced`], [`DurableState`], [`Decision`], [`Change`] | nothing: what users write |
 //! | [`Versioned`], [`AnyVersion`], [`Golden`] | how events, states and messages become bytes, and which versions of them can be read |
 //! | `life`, `handling`, `driven`, `recovery` | nothing: they do what `quorate_core::durable` says, which decides what an entity does with what the store says |
-//! | `outbox`, `post`, `note` | which messages an entity has to deliver, when they are sent again, how its log keeps that ([`DeliveryId`], [`Received`]) |
-//! | `reminders` | what an entity wants to be reminded of, and what of it is due |
+//! | `outbox`, `letter`, `post` | nothing: they write, send and await messages of which the core's outbox says the number and the time ([`DeliveryId`], [`Received`]) |
 //! | `clocks`, `woken` | who wakes an entity that does not run, and what it says to them |
 
 mod any_version;
@@ -22,13 +21,10 @@ mod handling;
 mod letter;
 mod life;
 pub mod limits;
-mod note;
-mod noted;
 mod outbox;
 mod post;
 mod recovery;
 mod register;
-mod reminders;
 mod replacing;
 mod retention;
 mod schema;
@@ -36,6 +32,7 @@ mod starter;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+mod upcoming;
 mod woken;
 
 pub use crate::entity::Upcoming;

@@ -8,11 +8,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
+use quorate_core::durable::Outbox;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, Payload};
 use serde::de::DeserializeOwned;
 
-use super::outbox::Outbox;
 use crate::background::Sleep;
 use crate::codec;
 use crate::commands::UserCommand;

@@ -2,15 +2,11 @@
 //! Spec: sharding 10.7.
 
 use quorate_core::delivery::BadSetting;
-use quorate_core::durable::{Step, Wait};
+use quorate_core::durable::{self, Note, Noted, Outbox, Reminders, Step, Wait};
 use quorate_core::log::{Found, Request, Unreadable};
 use quorate_core::store::{LogState, Record, Sequence, Snapshot, StoreError};
 
 use super::driven::{Driven, Ended};
-use super::note::{self, Note};
-use super::noted::Noted;
-use super::outbox::Outbox;
-use super::reminders::Reminders;
 use super::surroundings::Surroundings;
 use super::{AtLeastOnceSettings, DurableFailure, EventSourced, SchemaError, schema};
 use crate::entity::Life;
@@ -229,7 +225,7 @@ impl<E: EventSourced> Replayed<E> {
 
     fn take_snapshot(&mut self, kept: &Snapshot) -> Result<(), Detail> {
         let through = kept.through;
-        let (notes, state) = note::split(&kept.state).map_err(|_| Detail::Note { sequence: through })?;
+        let (notes, state) = durable::split(&kept.state).map_err(|_| Detail::Note { sequence: through })?;
         notes.into_iter().for_each(|note| self.noted.learn(note));
         self.state = schema::from_bytes(state).map_err(|error| Detail::Snapshot { through, error })?;
         (self.so_far.snapshot, self.so_far.sequence) = (Some(through), through);
@@ -280,7 +276,7 @@ fn recorded<E: EventSourced>(record: &Record) -> Result<Recorded<E::Event>, Deta
     if let Some(note) = Note::read(&record.bytes).map_err(|_| Detail::Note { sequence })? {
         return Ok(Recorded::Note(note));
     }
-    let (notes, event) = note::split(&record.bytes).map_err(|_| Detail::Note { sequence })?;
+    let (notes, event) = durable::split(&record.bytes).map_err(|_| Detail::Note { sequence })?;
     let event = schema::from_bytes(event).map_err(|error| Detail::Event { sequence, error })?;
     Ok(if notes.is_empty() {
         Recorded::Event(event)

@@ -1,21 +1,16 @@
 //! What an entity does about being woken: its clock knows of everything that it has to be woken for before that is kept, and it says what is
 //! next when it was woken. Only who surely owns the log says so. Spec: issue "reminders", sharding 1.15; `docs/adr/0016`.
 
-use std::time::Duration;
+use quorate_core::durable::{Letter, Note};
 
 use super::EventSourced;
 use super::decision::Persist;
 use super::driven::{Ended, Unkept, or_failed};
 use super::handling::Handling;
-use super::letter::Letter;
-use super::note::Note;
 use crate::codec;
 use crate::entity::Life;
 use crate::journal::Journal;
 use crate::sync::{Either, race};
-
-/// The shortest time after which an entity with unconfirmed messages is woken: each is a write of its clock.
-const AWAKE_MIN: Duration = Duration::from_millis(100);
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
     /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes of it.
@@ -54,14 +49,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
 
     /// When it has to be awake next, by what it has kept.
     fn awake_ms(&self) -> Option<u64> {
-        let wait = self.post.outbox.rules().longest_wait();
-        let post = wait.map(|wait| self.in_ms(wait.max(AWAKE_MIN)));
+        let post = self.post.outbox.awake_ms(self.unix_ms());
         self.reminders.next_ms().into_iter().chain(post).min()
-    }
-
-    fn in_ms(&self, time: Duration) -> u64 {
-        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.unix_ms().saturating_add(millis)
     }
 
     /// Has its clock know when it has to be awake for what is about to be kept: messages, and notes among which reminders are.
@@ -74,17 +63,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         letters: &[(u64, Letter)],
         notes: &[Note],
     ) -> Result<(), Unkept> {
-        let reminded = notes.iter().filter_map(|note| match note {
-            Note::Reminded { at_ms, .. } => Some(*at_ms),
-            Note::Sent { .. }
-            | Note::Confirmed { .. }
-            | Note::Given { .. }
-            // It comes later than before, and the clock knows of that.
-            | Note::Again { .. }
-            | Note::Forgotten { .. } => None,
-        });
-        let interval = self.post.outbox.rules().redeliver_interval();
-        let sent = (!letters.is_empty()).then(|| self.in_ms(interval.max(AWAKE_MIN)));
+        let reminded = notes.iter().filter_map(Note::wakes_at_ms);
+        let sent = (!letters.is_empty()).then(|| self.post.outbox.first_awake_ms(self.unix_ms()));
         let (Some(at_ms), Some(waker)) = (reminded.chain(sent).min(), &mut self.waker) else {
             return Ok(());
         };

@@ -1,64 +1,66 @@
 //! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; who
-//! wakes the entity for it is `clocks`. Spec: issue "reminders".
+//! wakes the entity for it is [`crate::wakeups`]. Never reads a clock: it is told the time. Spec: issue "reminders".
 
-use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
 
-use quorate_core::sharding::ids::Payload;
-use serde::Serialize;
-
-use super::DurableFailure;
-use super::limits::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
+use super::failure::DurableFailure;
 use super::note::Note;
-use crate::codec;
-use crate::codec::Bytes;
-use crate::entity::Upcoming;
+use crate::sharding::state::ids::Payload;
+
+/// Reminders of one entity: each is written again with every snapshot.
+pub const REMINDERS_MAX: usize = 1_024;
+
+/// The bytes of a reminder's name: as of a kind's.
+pub const REMINDER_NAME_BYTES_MAX: usize = 255;
+
+/// After so long a reminder whose handler decided what could not be kept is handled again.
+const REMIND_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long an entity waits for a reminder at most before it looks at the clock again, which may be set; one whose command cannot be read
+/// rests as long.
+const NAP_MAX: Duration = Duration::from_secs(60);
 
 /// The shortest time between two of a reminder that comes again: each is a write.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
 /// What a decision says about a reminder, before its time is known.
-pub(super) enum Wish {
-    /// After so long, and again after so long if it comes again. `None`: the message cannot be encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To be reminded.
     Remind {
+        /// Of this name, instead of another one of it.
         name: String,
+        /// After so long.
         after: Duration,
+        /// And again after so long.
         every: Option<Duration>,
+        /// What is handled then. `None`: it cannot be encoded.
         message: Option<Payload>,
     },
+    /// To be reminded no more.
     Forget {
+        /// Of this name.
         name: String,
     },
-}
-
-impl Wish {
-    /// To be reminded by this command.
-    pub(super) fn remind<M: Serialize>(
-        name: String,
-        (after, every): (Duration, Option<Duration>),
-        command: &M,
-    ) -> Self {
-        Self::Remind {
-            name,
-            after,
-            every,
-            message: codec::encode(command),
-        }
-    }
 }
 
 /// One reminder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reminder {
-    at_ms: u64,
-    /// 0: once.
-    every_ms: u64,
-    pub(super) message: Payload,
+pub struct Reminder {
+    /// When it is due, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// After how many it is due again; 0: it comes once.
+    pub every_ms: u64,
+    /// What is handled then.
+    pub message: Payload,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reminders {
+pub struct Reminders {
     all: BTreeMap<String, Reminder>,
 }
 
@@ -67,7 +69,7 @@ impl Reminders {
     ///
     /// # Errors
     /// Why its command fails; nothing has changed.
-    pub(super) fn notes_of(&self, now_ms: u64, wishes: Vec<Wish>) -> Result<Vec<Note>, DurableFailure> {
+    pub fn notes_of(&self, now_ms: u64, wishes: Vec<Wish>) -> Result<Vec<Note>, DurableFailure> {
         let mut added = 0_usize;
         let note = |wish| match wish {
             Wish::Forget { name } => Ok(Note::Forgotten { name }),
@@ -85,7 +87,7 @@ impl Reminders {
                     name,
                     at_ms: now_ms.saturating_add(millis(after)),
                     every_ms: every.map_or(0, |every| millis(every.max(EVERY_MIN))),
-                    message: Bytes(message.ok_or(DurableFailure::TooLarge)?),
+                    message: message.ok_or(DurableFailure::TooLarge)?,
                 })
             }
         };
@@ -97,7 +99,7 @@ impl Reminders {
     }
 
     /// A note is durable, or was read; `false` if it is about something else.
-    pub(super) fn learn(&mut self, note: &Note) -> bool {
+    pub fn learn(&mut self, note: &Note) -> bool {
         match note {
             Note::Reminded {
                 name,
@@ -108,7 +110,7 @@ impl Reminders {
                 let reminder = Reminder {
                     at_ms: *at_ms,
                     every_ms: *every_ms,
-                    message: message.0.clone(),
+                    message: message.clone(),
                 };
                 self.all.insert(name.clone(), reminder);
             }
@@ -124,13 +126,15 @@ impl Reminders {
     }
 
     /// When the next is due.
-    pub(super) fn next_ms(&self) -> Option<u64> {
+    #[must_use]
+    pub fn next_ms(&self) -> Option<u64> {
         self.all.values().map(|reminder| reminder.at_ms).min()
     }
 
     /// The first that is due, and what is to be kept with what its handler decides: that it is over, or when it comes again. What was missed
     /// is not made up for.
-    pub(super) fn due(&self, now_ms: u64) -> Option<(&Reminder, Note)> {
+    #[must_use]
+    pub fn due(&self, now_ms: u64) -> Option<(&Reminder, Note)> {
         let due = self.all.iter().filter(|(_, reminder)| reminder.at_ms <= now_ms);
         let (name, reminder) = due.min_by_key(|(_, reminder)| reminder.at_ms)?;
         let name = name.clone();
@@ -143,7 +147,7 @@ impl Reminders {
     }
 
     /// What this note is about could not be handled now: not before so long. That is not kept.
-    pub(super) fn postpone(&mut self, over: &Note, now_ms: u64, by: Duration) {
+    fn postpone(&mut self, over: &Note, now_ms: u64, by: Duration) {
         if let Note::Again { name, .. } | Note::Forgotten { name } = over
             && let Some(reminder) = self.all.get_mut(name)
         {
@@ -151,28 +155,42 @@ impl Reminders {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether it wants to be reminded of nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// What a snapshot has to say of them.
-    pub(super) fn notes(&self) -> impl Iterator<Item = Note> {
+    pub fn notes(&self) -> impl Iterator<Item = Note> {
         self.all.iter().map(|(name, reminder)| Note::Reminded {
             name: name.clone(),
             at_ms: reminder.at_ms,
             every_ms: reminder.every_ms,
-            message: Bytes(reminder.message.clone()),
+            message: reminder.message.clone(),
         })
     }
 
-    /// All of them, for their entity.
-    pub(super) fn upcoming(&self) -> Vec<Upcoming> {
-        let upcoming = |(name, reminder): (&String, &Reminder)| Upcoming {
-            name: name.clone(),
-            at: SystemTime::UNIX_EPOCH + Duration::from_millis(reminder.at_ms),
-            every: (reminder.every_ms > 0).then(|| Duration::from_millis(reminder.every_ms)),
-        };
-        self.all.iter().map(upcoming).collect()
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Reminder)> {
+        self.all.iter().map(|(name, reminder)| (name.as_str(), reminder))
+    }
+
+    /// How long until the next is due; shorter where that is long, because the wall clock may be set.
+    #[must_use]
+    pub fn wait(&self, now_ms: u64) -> Option<Duration> {
+        let left = Duration::from_millis(self.next_ms()?.saturating_sub(now_ms));
+        Some(left.min(NAP_MAX))
+    }
+
+    /// What was decided on the reminder that this note is about could not be kept: it is due again soon.
+    pub fn on_not_kept(&mut self, over: &Note, now_ms: u64) {
+        self.postpone(over, now_ms, REMIND_AGAIN);
+    }
+
+    /// Its command cannot be read: it rests for longer.
+    pub fn on_unreadable(&mut self, over: &Note, now_ms: u64) {
+        self.postpone(over, now_ms, NAP_MAX);
     }
 }
 
@@ -184,6 +202,10 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::borrow::ToOwned;
+    use alloc::string::ToString;
+    use alloc::vec;
+
     use super::*;
 
     fn remind(name: &str, after: u64, every: Option<u64>) -> Wish {
@@ -229,7 +251,8 @@ mod tests {
         assert_eq!(taken(&mut reminders, 555), ["t"]);
         assert_eq!(reminders.next_ms(), Some(610), "in step with the first");
         let quick = with(0, vec![remind("q", 0, Some(0))]);
-        assert_eq!(quick.upcoming()[0].every, Some(EVERY_MIN));
+        let every: Vec<u64> = quick.iter().map(|(_, reminder)| reminder.every_ms).collect();
+        assert_eq!(every, [10]);
     }
 
     #[test]
@@ -244,13 +267,11 @@ mod tests {
         let mut copy = Reminders::default();
         assert!(reminders.notes().all(|note| copy.learn(&note)));
         assert_eq!(copy, reminders);
-        let upcoming = copy.upcoming();
-        let names: Vec<&str> = upcoming.iter().map(|reminder| reminder.name.as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
-        assert_eq!(
-            upcoming[0].at,
-            SystemTime::UNIX_EPOCH + Duration::from_millis(150)
-        );
+        let upcoming: Vec<(&str, u64)> = copy
+            .iter()
+            .map(|(name, reminder)| (name, reminder.at_ms))
+            .collect();
+        assert_eq!(upcoming, [("a", 150), ("b", 105)]);
         let forget = Wish::Forget { name: "b".to_owned() };
         for note in reminders.notes_of(0, vec![forget]).unwrap() {
             reminders.learn(&note);
@@ -282,7 +303,7 @@ mod tests {
                 message: Some(Payload::from(*b"a")),
             }],
         );
-        assert!(forever.next_ms().is_some_and(|at| at > 1 << 46) && forever.upcoming().len() == 1);
+        assert!(forever.next_ms().is_some_and(|at| at > 1 << 46) && forever.iter().count() == 1);
         let unencodable = Wish::Remind {
             name: "a".to_owned(),
             after: Duration::ZERO,
@@ -296,10 +317,21 @@ mod tests {
     fn one_that_could_not_be_handled_rests_and_is_due_again_behind_others() {
         let mut reminders = with(0, vec![remind("a", 10, None), remind("b", 15, Some(100))]);
         let (_, over) = reminders.due(20).expect("the first");
-        reminders.postpone(&over, 20, Duration::from_millis(30));
+        reminders.on_not_kept(&over, 20);
         assert_eq!(reminders.next_ms(), Some(15));
-        assert_eq!(taken(&mut reminders, 49), ["b"]);
-        assert_eq!(reminders.next_ms(), Some(50));
-        assert_eq!(taken(&mut reminders, 50), ["a"]);
+        assert_eq!(taken(&mut reminders, 99), ["b"]);
+        assert_eq!(reminders.wait(100), Some(Duration::from_millis(15)));
+        let (_, over) = reminders
+            .due(1_020)
+            .filter(|(_, over)| matches!(over, Note::Again { .. }))
+            .expect("b");
+        reminders.on_unreadable(&over, 1_020);
+        assert_eq!(taken(&mut reminders, 1_020), ["a"]);
+        assert_eq!(reminders.wait(1_020), Some(Duration::from_secs(60)));
+        assert_eq!(
+            reminders.wait(0),
+            Some(Duration::from_secs(60)),
+            "the clock may be set"
+        );
     }
 }

@@ -1,38 +1,31 @@
 //! What all notes of a log amount to: which messages are unconfirmed, and what the entity wants to be reminded of. Spec: sharding 1.15.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
 
-use quorate_core::sharding::ids::{EntityId, KindId};
-
-use super::letter::{Letter, Recipient};
+use super::letter::Letter;
 use super::note::Note;
 use super::reminders::Reminders;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub struct Noted {
     /// The last number that was given to a message.
     pub(super) given: u64,
     pub(super) unconfirmed: BTreeMap<u64, Letter>,
-    pub(super) reminders: Reminders,
+    /// What it wants to be reminded of.
+    pub reminders: Reminders,
 }
 
 impl Noted {
-    pub(super) fn learn(&mut self, note: Note) {
+    /// One more, in the order of the log.
+    pub fn learn(&mut self, note: Note) {
         if self.reminders.learn(&note) {
             return;
         }
         match note {
-            Note::Sent {
-                number,
-                kind,
-                id,
-                payload,
-            } => {
-                let to = Recipient::new(KindId::from_raw(kind), EntityId::new(&id));
-                let payload = payload.0;
+            Note::Sent { number, letter } => {
                 self.given = self.given.max(number);
-                self.unconfirmed.insert(number, Letter { to, payload });
+                self.unconfirmed.insert(number, letter);
             }
             Note::Confirmed { number } => {
                 self.unconfirmed.remove(&number);
@@ -45,15 +38,18 @@ impl Noted {
 
 #[cfg(test)]
 mod tests {
+    use super::super::letter::Recipient;
     use super::*;
-    use quorate_core::sharding::ids::Payload;
+    use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
     fn sent() -> Note {
-        let letter = Letter {
-            to: Recipient::new(KindId::of("account"), EntityId::new(b"bob")),
-            payload: Payload::from([9, 8]),
+        let to = Recipient {
+            kind: KindId::of("account"),
+            id: EntityId::new(b"bob"),
         };
-        Note::sent(7, &letter)
+        let payload = Payload::from([9, 8]);
+        let letter = Letter { to, payload };
+        Note::Sent { number: 7, letter }
     }
 
     #[test]
