@@ -6,9 +6,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason, Output, ShardingAnswer};
+use quorate_core::effect::{Answer, Effect, HaltReason, HostOrder, Output};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, Input, KindSettings, MembershipCommand, ShardingCommand};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
+use quorate_core::input::{Command, HostReport, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::node::Node;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
@@ -27,15 +29,14 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
 
     // Inputs: what this program wants, and when.
     let echo = KindSettings::new("echo", 1, true);
-    let ask = Command::Sharding(ShardingCommand::Ask {
-        kind: KindId::of("echo"),
-        entity: EntityId::from("one"),
+    let ask = Command::Message(MessageCommand::Ask {
+        to: Recipient::Entity(KindId::of("echo"), EntityId::from("one")),
         payload: b"hello".as_slice().into(),
         timeout: Duration::from_secs(10),
         chain: AskChain::default(),
     });
     let wanted = [
-        Command::Sharding(ShardingCommand::RegisterKind(echo)),
+        Command::Sharding(ShardingCommand::RegisterKind(Box::new(echo))),
         Command::Membership(MembershipCommand::Join(me.address().clone())),
         ask,
         Command::Membership(MembershipCommand::Leave),
@@ -54,28 +55,30 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
             // Effects: all of them, in their order.
             Output::Effect(effect) => match effect {
                 Effect::Reply { answer, .. } => {
-                    if let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer {
+                    if let Answer::Asked(Ok(payload)) = answer {
                         said = payload.into_vec();
                     }
                     inputs.extend(next());
                 }
-                Effect::Entity(EntityOrder::Deliver {
-                    payload, reply_to, ..
-                }) => {
-                    let answered = |ask| EntityReport::Answered {
+                Effect::Host(
+                    owner,
+                    HostOrder::Deliver {
+                        payload, reply_to, ..
+                    },
+                ) => {
+                    let answered = |ask| HostReport::Answered {
                         ask,
                         result: Ok(payload),
                     };
-                    inputs.extend(reply_to.map(answered).map(Input::Entity));
+                    inputs.extend(reply_to.map(|ask| Input::Host(owner, answered(ask))));
                 }
-                Effect::Entity(EntityOrder::Stop { slot } | EntityOrder::Kill { slot }) => {
-                    inputs.push_back(Input::Entity(EntityReport::Stopped { slot }));
+                Effect::Host(owner, HostOrder::Stop { slot } | HostOrder::Kill { slot }) => {
+                    inputs.push_back(Input::Host(owner, HostReport::Stopped { slot }));
                 }
                 // The end: after it the node says nothing more.
                 Effect::Halt(reason) => return Ok((said, reason)),
                 // Nobody to talk to, nobody to tell, and nothing that lasts.
-                Effect::Entity(EntityOrder::Start { .. })
-                | Effect::Singleton(_)
+                Effect::Host(_, HostOrder::Start { .. })
                 | Effect::Send { .. }
                 | Effect::Offer { .. }
                 | Effect::Notify(_)

@@ -11,13 +11,17 @@ pub use crate::journal::protocol::{Answer as JournalAnswer, CommandError as Jour
 use crate::lease::protocol::LeaseOrder;
 pub use crate::membership::protocol::CommandError as MembershipCommandError;
 use crate::message::Message;
+pub use crate::messaging::protocol::{HostOrder, Instance};
 use crate::owner::Owner;
 pub use crate::sharding::protocol::{
     AllocationNeed, AllocationQuestion, Answer as ShardingAnswer, CommandError as ShardingCommandError,
-    EntityOrder, PlacementToken, RegionShutdown,
+    RegionShutdown,
 };
+use crate::sharding::state::errors::AskFailure;
+use crate::sharding::state::ids::Payload;
+pub use crate::sharding::state::placement::PlacementToken;
 pub use crate::singleton::protocol::{
-    Answer as SingletonAnswer, CommandError as SingletonCommandError, Order as SingletonOrder, StopOutcome,
+    Answer as SingletonAnswer, CommandError as SingletonCommandError, StopOutcome,
 };
 use crate::store::StoreRequest;
 use crate::time::Instant;
@@ -71,10 +75,9 @@ pub enum Effect {
         /// The answer.
         answer: Answer,
     },
-    /// Something for an entity.
-    Entity(EntityOrder),
-    /// Something for an instance of a singleton; answered with [`crate::input::Input::Singleton`].
-    Singleton(SingletonOrder),
+    /// Something for what runs here: entities of [`Owner::Sharding`], instances of [`Owner::Singleton`]. Each has slots of its own. The
+    /// report carries the same owner.
+    Host(Owner, HostOrder),
     /// Something for the keeper of a lease. The report carries the same owner.
     Lease(Owner, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
@@ -96,11 +99,13 @@ pub enum Answer {
     Done,
     /// It was refused.
     Refused(CommandError),
+    /// An ask's result.
+    Asked(Result<Payload, AskFailure>),
     /// What sharding found out.
     Sharding(ShardingAnswer),
     /// What the replicator did or found.
     Ddata(DdataAnswer),
-    /// What a singleton answered.
+    /// What became of a singleton.
     Singleton(SingletonAnswer),
     /// What became of a quorum log.
     Journal(JournalAnswer),

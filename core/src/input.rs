@@ -7,10 +7,11 @@ pub use crate::journal::protocol::Command as JournalCommand;
 use crate::lease::protocol::LeaseReport;
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
+pub use crate::messaging::protocol::{Command as MessageCommand, HostReport, Recipient};
 use crate::owner::Owner;
 pub(crate) use crate::sharding::protocol::StoreAsk;
-pub use crate::sharding::protocol::{Command as ShardingCommand, EntityReport, KindSettings};
-use crate::sharding::state::ids::{EntityId, KindId, Payload};
+pub use crate::sharding::protocol::{Command as ShardingCommand, KindSettings};
+use crate::sharding::state::ids::Payload;
 pub use crate::singleton::protocol::{Command as SingletonCommand, Settings as SingletonSettings};
 use crate::store::StoreReport;
 
@@ -60,19 +61,15 @@ pub enum Input<'a> {
         /// What is wanted.
         command: Command,
     },
-    /// A message to an entity that expects no answer: the hot path has no token.
+    /// A message that expects no answer: the hot path has no token. One that cannot be handled is a dead letter.
     Tell {
-        /// The entity's kind.
-        kind: KindId,
-        /// The entity.
-        entity: EntityId,
+        /// Whom it is for.
+        to: Recipient,
         /// The bytes.
         payload: Payload,
     },
-    /// An entity's host reports.
-    Entity(EntityReport),
-    /// The host of singletons' instances reports, as the host of entities does.
-    Singleton(EntityReport),
+    /// The host of entities, or of singletons' instances, reports.
+    Host(Owner, HostReport),
     /// The keeper of a lease reports to who asked for it.
     Lease(Owner, LeaseReport),
     /// The node's store answers a request of [`crate::effect::Effect::Store`].
@@ -156,6 +153,8 @@ impl Target {
 /// What a caller wants. Each command is answered once, by [`crate::effect::Effect::Reply`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
+    /// A message to an entity or a singleton.
+    Message(MessageCommand),
     /// Of membership.
     Membership(MembershipCommand),
     /// Of sharding.

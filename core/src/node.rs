@@ -13,16 +13,15 @@ use crate::cx::Base;
 use crate::ddata::Replicator;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
-use crate::effect::{
-    Answer, CommandError, Effect, HaltReason, Output, ShardingAnswer, SingletonAnswer, Wake,
-};
+use crate::effect::{Answer, CommandError, Effect, HaltReason, Output, Wake};
 use crate::event::{DowningReport, Event, MembershipEvent};
 use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
-use crate::input::{Caller, Command, EntityReport, Input, LinkEvent, ShardingCommand, SingletonCommand};
+use crate::input::{Caller, Command, HostReport, Input, LinkEvent, MessageCommand};
 use crate::journal::Journals;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
+use crate::owner::Owner;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::Singletons;
@@ -160,25 +159,16 @@ impl<R: Rng> Node<R> {
             } => self.route_frame(from, proof, lane, kind, body),
             Input::Link(event) => self.route_link(event),
             Input::Command { token, command } => self.route_command(Caller::Host(token), command),
-            Input::Tell {
-                kind,
-                entity,
-                payload,
-            } => {
-                self.machines
-                    .sharding
-                    .tell(&mut self.base.cx(), kind, entity, payload);
-            }
+            Input::Tell { to, payload } => self.route_tell(to, payload),
             Input::Lease(owner, report) => self.route_lease(owner, &report),
             Input::Stored(owner, report) => self.route_stored(owner, report),
-            Input::Singleton(report) => self.machines.singletons.on_report(&mut self.base.cx(), report),
-            Input::Entity(report) => self.machines.sharding.on_report(&mut self.base.cx(), report),
+            Input::Host(owner, report) => self.route_report(owner, report),
         }
         self.route_until_quiet();
     }
 
     /// The host goes away, without a word to others. Afterwards the node is halted, and takes back what was not sent
-    /// ([`LinkEvent::Dropped`]) or not begun with ([`EntityReport::Answered`]) until it is polled: then whoever still waits
+    /// ([`LinkEvent::Dropped`]) or not begun with ([`HostReport::Answered`]) until it is polled: then whoever still waits
     /// for an answer hears how far its message came. Linear in what it holds.
     pub fn stop(&mut self, now: Now) {
         if self.halted {
@@ -392,27 +382,24 @@ impl<R: Rng> Node<R> {
     fn hear_after_the_end(&mut self, input: Input<'_>) {
         let said = self.base.outbox.effects.len();
         match input {
-            Input::Entity(report @ EntityReport::Stopped { .. }) => {
-                self.machines.sharding.on_report(&mut self.base.cx(), report);
-                return self.say_to_keepers_alone(said);
-            }
-            Input::Singleton(report @ EntityReport::Stopped { .. }) => {
-                self.machines.singletons.on_report(&mut self.base.cx(), report);
+            Input::Host(owner, report @ HostReport::Stopped { .. }) => {
+                self.route_report(owner, report);
                 return self.say_to_keepers_alone(said);
             }
             Input::Link(event @ LinkEvent::Dropped { .. }) if self.last_words.is_some() => {
                 self.route_link(event)
             }
-            Input::Entity(report @ EntityReport::Answered { .. }) if self.last_words.is_some() => {
-                self.machines.sharding.on_report(&mut self.base.cx(), report);
+            Input::Host(Owner::Sharding, report @ HostReport::Answered { .. })
+                if self.last_words.is_some() =>
+            {
+                self.route_report(Owner::Sharding, report);
             }
             Input::Tick
             | Input::Frame { .. }
             | Input::Link(_)
             | Input::Command { .. }
             | Input::Tell { .. }
-            | Input::Entity(_)
-            | Input::Singleton(_)
+            | Input::Host(..)
             | Input::Lease(..)
             | Input::Stored(..) => return self.refuse(input),
         }
@@ -440,34 +427,13 @@ impl<R: Rng> Node<R> {
     fn refuse(&mut self, input: Input<'_>) {
         if let Input::Command { token, command } = input {
             let answer = match command {
-                Command::Sharding(ShardingCommand::Ask { .. }) => {
-                    Answer::Sharding(ShardingAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
+                Command::Message(MessageCommand::Ask { .. }) => {
+                    Answer::Asked(Err(AskFailure::NodeStoppedUnsent))
                 }
-                Command::Singleton(SingletonCommand::Ask { .. }) => {
-                    Answer::Singleton(SingletonAnswer::Asked(Err(AskFailure::NodeStoppedUnsent)))
-                }
-                Command::Membership(_)
-                | Command::Singleton(
-                    SingletonCommand::Register(_)
-                    | SingletonCommand::Tell { .. }
-                    | SingletonCommand::Stop { .. }
-                    | SingletonCommand::TokenRefused { .. },
-                )
-                | Command::Sharding(
-                    ShardingCommand::RegisterKind(_)
-                    | ShardingCommand::Tell { .. }
-                    | ShardingCommand::SetEntityLimit { .. }
-                    | ShardingCommand::ShutDownRegion { .. }
-                    | ShardingCommand::Watch { .. }
-                    | ShardingCommand::Unwatch { .. }
-                    | ShardingCommand::Survey { .. }
-                    | ShardingCommand::ListEntities { .. }
-                    | ShardingCommand::StopShards { .. }
-                    | ShardingCommand::Explain { .. }
-                    | ShardingCommand::CheckPlace { .. }
-                    | ShardingCommand::SetDesiredHomes { .. }
-                    | ShardingCommand::AnswerAllocation(_),
-                )
+                Command::Message(MessageCommand::Tell { .. })
+                | Command::Membership(_)
+                | Command::Singleton(_)
+                | Command::Sharding(_)
                 | Command::Ddata(_)
                 | Command::Journal(_) => Answer::Refused(CommandError::Stopped),
             };

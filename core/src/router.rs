@@ -5,13 +5,15 @@ use rand_core::Rng;
 use crate::admission::Proof;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
-use crate::input::{Caller, Command, DropReason, LinkEvent};
+use crate::input::{Caller, Command, DropReason, HostReport, LinkEvent, MessageCommand, Recipient, Token};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::machine::Membership;
 use crate::message::{Lane, Message};
+use crate::messaging::Wait;
 use crate::node::Node;
 use crate::owner::Owner;
 use crate::reject::Rejection;
+use crate::sharding::state::ids::Payload;
 use crate::signal::Signal;
 use crate::store::StoreReport;
 use crate::timer::Timer;
@@ -92,6 +94,7 @@ impl<R: Rng> Node<R> {
             (caller, Command::Journal(command)) => {
                 machines.journals.on_command(&mut base.cx(), caller, command);
             }
+            (Caller::Host(token), Command::Message(command)) => self.route_to_recipient(token, command),
             (Caller::Host(token), Command::Membership(command)) => {
                 machines.membership.on_command(&mut base.cx(), token, command);
             }
@@ -101,9 +104,68 @@ impl<R: Rng> Node<R> {
             (Caller::Host(token), Command::Singleton(command)) => {
                 machines.singletons.on_command(&mut base.cx(), token, command);
             }
-            (Caller::Sharding(_), Command::Membership(_) | Command::Sharding(_) | Command::Singleton(_)) => {
+            (
+                Caller::Sharding(_),
+                Command::Message(_) | Command::Membership(_) | Command::Sharding(_) | Command::Singleton(_),
+            ) => {
                 debug_assert!(false, "machines ask those only that keep something")
             }
+        }
+    }
+
+    /// A message of a caller who waits for what becomes of it.
+    fn route_to_recipient(&mut self, token: Token, command: MessageCommand) {
+        let (machines, base) = (&mut self.machines, &mut self.base);
+        match command {
+            MessageCommand::Ask {
+                to,
+                payload,
+                timeout,
+                chain,
+            } => {
+                let wait = Wait { timeout, chain };
+                match to {
+                    Recipient::Entity(kind, entity) => {
+                        let to = (kind, entity);
+                        machines.sharding.ask(&mut base.cx(), token, to, payload, wait);
+                    }
+                    Recipient::Singleton(id) => {
+                        machines.singletons.ask(&mut base.cx(), token, id, payload, wait);
+                    }
+                }
+            }
+            MessageCommand::Tell { to, payload } => match to {
+                Recipient::Entity(kind, entity) => {
+                    let to = (kind, entity);
+                    machines
+                        .sharding
+                        .tell_and_wait(&mut base.cx(), token, to, payload);
+                }
+                Recipient::Singleton(id) => {
+                    machines
+                        .singletons
+                        .tell_and_wait(&mut base.cx(), token, id, payload);
+                }
+            },
+        }
+    }
+
+    /// A message that nobody waits for.
+    pub(crate) fn route_tell(&mut self, to: Recipient, payload: Payload) {
+        let (machines, base) = (&mut self.machines, &mut self.base);
+        match to {
+            Recipient::Entity(kind, entity) => machines.sharding.tell(&mut base.cx(), kind, entity, payload),
+            Recipient::Singleton(id) => machines.singletons.tell(&mut base.cx(), id, payload),
+        }
+    }
+
+    /// Sends what the host reports to whose entities or instances it has. No other machine has any.
+    pub(crate) fn route_report(&mut self, owner: Owner, report: HostReport) {
+        let (machines, base) = (&mut self.machines, &mut self.base);
+        match owner {
+            Owner::Sharding => machines.sharding.on_report(&mut base.cx(), report),
+            Owner::Singleton => machines.singletons.on_report(&mut base.cx(), report),
+            Owner::Resolver | Owner::Ddata | Owner::Journal => drop(report),
         }
     }
 

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Unstructured};
+use quorate_core::input::Recipient;
+use quorate_core::input::MessageCommand;
 use quorate_core::admission::Proof;
 use quorate_core::agreement::{Setting, Settings};
 use quorate_core::config::{Config, DowningStrategy};
-use quorate_core::effect::{Effect, EntityOrder, Output};
+use quorate_core::effect::{Effect, HostOrder, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
 use quorate_core::input::{
-    Command, DownTarget, DropReason, EntityReport, Input, KindSettings, LinkEvent, MembershipCommand,
+    Command, DownTarget, DropReason, HostReport, Input, KindSettings, LinkEvent, MembershipCommand,
     ShardingCommand, Target,
 };
 use quorate_core::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
@@ -420,13 +422,13 @@ impl World {
             Act::Ask(order) => self.order(order),
             Act::Stopped(pick) => {
                 if let Some(slot) = take(&mut self.slots, *pick) {
-                    self.feed(Input::Entity(EntityReport::Stopped { slot }));
+                    self.feed(Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
                 }
             }
             Act::Answered(pick) => {
                 if let Some(ask) = take(&mut self.asks, *pick) {
                     let result = Ok((*b"answer").into());
-                    self.feed(Input::Entity(EntityReport::Answered { ask, result }));
+                    self.feed(Input::Host(Owner::Sharding, HostReport::Answered { ask, result }));
                 }
             }
             Act::Refused(pick) => {
@@ -434,20 +436,20 @@ impl World {
                     let reason = AskFailure::MailboxFull;
                     // An entity that refuses a message, or one that wants to be taken out of memory.
                     let report = match *pick % 4 {
-                        0 => EntityReport::Refused {
+                        0 => HostReport::Refused {
                             slot,
                             ask: None,
                             reason,
                         },
-                        1 => EntityReport::Escalated { slot },
-                        2 if *pick < 128 => EntityReport::Ending {
+                        1 => HostReport::Escalated { slot },
+                        2 if *pick < 128 => HostReport::Ending {
                             slot,
                             forget: *pick < 64,
                         },
-                        2 => EntityReport::Failed { slot },
-                        _ => EntityReport::Passivate { slot },
+                        2 => HostReport::Failed { slot },
+                        _ => HostReport::Passivate { slot },
                     };
-                    self.feed(Input::Entity(report));
+                    self.feed(Input::Host(Owner::Sharding, report));
                 }
             }
             Act::Lease(pick) => {
@@ -512,15 +514,14 @@ impl World {
                     self.sent.remove(0);
                 }
             }
-            Effect::Entity(EntityOrder::Start { slot, .. }) => self.slots.push(slot),
-            Effect::Entity(EntityOrder::Deliver {
+            Effect::Host(Owner::Sharding, HostOrder::Start { slot, .. }) => self.slots.push(slot),
+            Effect::Host(Owner::Sharding, HostOrder::Deliver {
                 reply_to: Some(ask), ..
             }) => self.asks.push(ask),
             Effect::Lease(owner, order) => self.leases.push((owner, order)),
             Effect::Store(owner, request) => self.stores.push((owner, request)),
             Effect::Halt(_) => self.halted = true,
-            Effect::Entity(_)
-            | Effect::Singleton(_)
+            Effect::Host(..)
             | Effect::Notify(_)
             | Effect::Reply { .. }
             | Effect::Allocate(_)
@@ -715,20 +716,18 @@ impl World {
             ))),
             Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
             Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
-            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new(
+            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(Box::new(KindSettings::new(
                 "files", 10, *hosts,
-            ))),
-            Order::Ask(at, ms) => Command::Sharding(ShardingCommand::Ask {
-                kind: files(),
-                entity: entity(*at),
+            )))),
+            Order::Ask(at, ms) => Command::Message(MessageCommand::Ask {
+                to: Recipient::Entity(files(), entity(*at)),
                 payload: (*b"ask").into(),
                 timeout: std::time::Duration::from_millis(u64::from(*ms)),
                 chain: AskChain::default(),
             }),
             Order::Tell(at) => {
                 return self.feed(Input::Tell {
-                    kind: files(),
-                    entity: entity(*at),
+                    to: Recipient::Entity(files(), entity(*at)),
                     payload: (*b"tell").into(),
                 });
             }

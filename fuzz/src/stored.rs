@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
+use quorate_core::input::Recipient;
 use quorate_core::config::Config;
 use quorate_core::ddata::state::key::Pattern;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
@@ -85,8 +86,7 @@ fn restart(lies: Vec<Lie>) -> Restarted {
                 let (kind, entity) = (KindId::of(kind), entity.into());
                 let payload = (*b"work").into();
                 life.world.feed(Input::Tell {
-                    kind,
-                    entity,
+                    to: Recipient::Entity(kind, entity),
                     payload,
                 });
             }
@@ -122,11 +122,11 @@ impl Life {
         let mut world = World::of(config, &UniqueAddress::new(address.clone(), uid), begin);
         world.disk = disk;
         for (name, store_mode, remember) in KINDS {
-            world.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
+            world.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(KindSettings {
                 store_mode: Some(store_mode),
                 remember_entities: Some(remember),
                 ..KindSettings::new(name, SHARDS, true)
-            })));
+            }))));
         }
         world.command(Command::Membership(MembershipCommand::Join(address)));
         lies.truncate(LIES_MAX);

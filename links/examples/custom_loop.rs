@@ -15,14 +15,12 @@ use std::thread::spawn;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use keeping::{Keeper, Keeping};
-use quorate_core::effect::{Answer, Effect, EntityOrder, HaltReason};
+use quorate_core::effect::{Answer, Effect, HaltReason, HostOrder, Instance};
 use quorate_core::event::{DetectorEvent, Event, SeedCause};
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, Input, MembershipCommand, Token};
-use quorate_core::membership::member::Status;
-use quorate_core::node::Node;
+use quorate_core::input::{Command, HostReport, Input, MembershipCommand, Token};
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
-use quorate_core::time::{Instant, Now};
+use quorate_core::{membership::member::Status, node::Node, owner::Owner, time::Instant, time::Now};
 use quorate_links::{Chunk, LinkId, LinkInput, LinkedNode, Next, Order, Source, limits::READ_BYTES_MIN};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -122,7 +120,7 @@ impl Host {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Entity(order) => self.run_entity(order),
+            Effect::Host(owner, order) => self.run(owner, order),
             Effect::Reply { token, answer } => drop(self.answers.insert(token, answer)),
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
@@ -130,8 +128,8 @@ impl Host {
             Effect::Lease(owner, order) => self.inputs.push_back(self.keeping.lease(owner, order)),
             Effect::Allocate(question) => self.inputs.push_back(keeping::allocate(*question)),
             Effect::Halt(reason) => self.halted = Some(reason),
-            Effect::Notify(_) | Effect::Singleton(_) => {} // facts for people, and what nobody registers here
-            Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {} // links have done it
+            // Facts for people, and what the links have done.
+            Effect::Notify(_) | Effect::Send { .. } | Effect::Offer { .. } | Effect::Quarantine(_) => {}
         }
     }
 
@@ -189,24 +187,26 @@ impl Host {
     }
 
     /// Step 8. These entities answer at once; a host whose entities take time reports when they are done.
-    fn run_entity(&mut self, order: EntityOrder) {
+    fn run(&mut self, owner: Owner, order: HostOrder) {
         let report = match order {
-            EntityOrder::Start { slot, entity, .. } => return drop(self.entities.insert(slot, entity)),
             #[rustfmt::skip]
-            EntityOrder::Deliver { slot, payload, reply_to, .. } => {
+            HostOrder::Start { slot, instance: Instance::Entity { entity, .. } } => return drop(self.entities.insert(slot, entity)),
+            HostOrder::Start { .. } => return, // nobody registers a singleton here
+            #[rustfmt::skip]
+            HostOrder::Deliver { slot, payload, reply_to, .. } => {
                 let Some((ask, id)) = reply_to.zip(self.entities.get(&slot)) else { return };
                 let text = format!("{id} on {} greets {}", self.name, String::from_utf8_lossy(&payload));
                 // Others may have taken it over while this process stood still.
                 let refused = self.in_doubt.then_some(AskFailure::MailboxFull);
                 let result = refused.map_or(Ok(text.into_bytes().into()), Err);
-                EntityReport::Answered { ask, result }
+                HostReport::Answered { ask, result }
             }
-            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
                 self.entities.remove(&slot);
-                EntityReport::Stopped { slot }
+                HostReport::Stopped { slot }
             }
         };
-        self.inputs.push_back(Input::Entity(report));
+        self.inputs.push_back(Input::Host(owner, report));
     }
 }
 

@@ -99,12 +99,11 @@ impl<N: Recipient> LinkedNode<N> {
                 Output::Effect(Effect::Send { to, message }) => {
                     self.links.send(self.node.view(), to, message);
                 }
-                Output::Effect(effect @ (Effect::Entity(_) | Effect::Reply { .. })) => return Some(effect),
+                Output::Effect(effect @ (Effect::Host(..) | Effect::Reply { .. })) => return Some(effect),
                 Output::Effect(
                     effect @ (Effect::Offer { .. }
                     | Effect::Quarantine(_)
                     | Effect::Notify(_)
-                    | Effect::Singleton(_)
                     | Effect::Lease(..)
                     | Effect::Store(..)
                     | Effect::Allocate(_)

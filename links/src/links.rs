@@ -209,8 +209,7 @@ impl Links {
             Effect::Offer { to, message } => self.offer(view, to, message),
             Effect::Quarantine(node) => self.cut_off(node),
             Effect::Notify(event) => return Some(Effect::Notify(self.heed(event))),
-            other @ (Effect::Entity(_)
-            | Effect::Singleton(_)
+            other @ (Effect::Host(..)
             | Effect::Reply { .. }
             | Effect::Lease(..)
             | Effect::Store(..)

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use custom_loop::keeping::Keeper;
 use custom_loop::{Host, until};
-use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, HaltReason};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::allocation::AllocationSettings;
@@ -38,19 +40,21 @@ fn are_up(hosts: &[Host], count: usize) -> bool {
 fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
     hosts[0].answers.clear();
     for token in 100..130 {
-        let ask = ShardingCommand::Ask {
-            kind: KindId::of(KIND),
-            entity: EntityId::from(format!("greeter-{token}").as_str()),
+        let ask = MessageCommand::Ask {
+            to: Recipient::Entity(
+                KindId::of(KIND),
+                EntityId::from(format!("greeter-{token}").as_str()),
+            ),
             payload: b"everybody".as_slice().into(),
             timeout: Duration::from_secs(10),
             chain: AskChain::default(),
         };
-        command(&mut hosts[0], token, Command::Sharding(ask));
+        command(&mut hosts[0], token, Command::Message(ask));
     }
     let are_there = |hosts: &[Host]| hosts[0].answers.range(100..130).count() == 30;
     until(hosts, "thirty answers", are_there).expect("the example works");
     let node = |answer: &Answer| {
-        let Answer::Sharding(ShardingAnswer::Asked(Ok(text))) = answer else {
+        let Answer::Asked(Ok(text)) = answer else {
             panic!("{answer:?}")
         };
         let text = String::from_utf8(text.to_vec()).expect("the example works");
@@ -68,7 +72,11 @@ fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
         let kind = KindSettings::new(KIND, 12, true);
-        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        command(
+            host,
+            1,
+            Command::Sharding(ShardingCommand::RegisterKind(Box::new(kind))),
+        );
         command(
             host,
             2,
@@ -114,7 +122,11 @@ fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
         let kind = KindSettings::new(KIND, 12, true);
-        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        command(
+            host,
+            1,
+            Command::Sharding(ShardingCommand::RegisterKind(Box::new(kind))),
+        );
         let join = MembershipCommand::Join(seed.clone());
         command(host, 2, Command::Membership(join));
     }
@@ -152,7 +164,11 @@ fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
             allocation: Some(AllocationSettings::Asked("in turn".into())),
             ..KindSettings::new(KIND, 12, true)
         };
-        command(host, 1, Command::Sharding(ShardingCommand::RegisterKind(kind)));
+        command(
+            host,
+            1,
+            Command::Sharding(ShardingCommand::RegisterKind(Box::new(kind))),
+        );
         let join = MembershipCommand::Join(seed.clone());
         command(host, 2, Command::Membership(join));
     }

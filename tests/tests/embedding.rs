@@ -103,7 +103,7 @@ fn every_input_and_every_effect_has_its_place_in_the_page() {
         ("core/src/input.rs", "LinkEvent", "`Link({})`"),
         ("core/src/input.rs", "DropReason", "{}"),
         ("core/src/effect.rs", "Effect", "`{}`"),
-        ("core/src/sharding/protocol/entity.rs", "EntityOrder", "`{}`"),
+        ("core/src/messaging/protocol/host.rs", "HostOrder", "`{}`"),
     ] {
         let variants = variants(path, name);
         assert!(variants.len() >= 3, "{name}: {variants:?}");

@@ -129,8 +129,7 @@ impl World {
                 }
                 Effect::Halt(_) => halted = true,
                 Effect::Notify(_)
-                | Effect::Entity(_)
-                | Effect::Singleton(_)
+                | Effect::Host(..)
                 | Effect::Reply { .. }
                 | Effect::Lease(..)
                 | Effect::Store(..)

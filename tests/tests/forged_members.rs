@@ -78,7 +78,7 @@ impl Victim {
             token: 1,
             command: Command::Membership(join),
         });
-        let kind = ShardingCommand::RegisterKind(KindSettings::new("kind", 64, true));
+        let kind = ShardingCommand::RegisterKind(Box::new(KindSettings::new("kind", 64, true)));
         victim.handle(Input::Command {
             token: 2,
             command: Command::Sharding(kind),

@@ -14,6 +14,7 @@ use quorate_core::ddata::state::consistency::Consistency;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::effect::{Effect, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
+use quorate_core::input::Recipient;
 use quorate_core::input::{
     Command, DdataCommand, Input, KindSettings, MembershipCommand, ShardingCommand, SingletonCommand,
     SingletonSettings,
@@ -98,7 +99,7 @@ impl World {
         let join = MembershipCommand::Join(oldest().address().clone());
         self.command(me, Command::Membership(join));
         for kind in KINDS {
-            let kind = ShardingCommand::RegisterKind(KindSettings::new(kind, 300, true));
+            let kind = ShardingCommand::RegisterKind(Box::new(KindSettings::new(kind, 300, true)));
             self.command(me, Command::Sharding(kind));
         }
         let singleton = SingletonCommand::Register(SingletonSettings {
@@ -245,8 +246,10 @@ impl World {
         for kind in KINDS {
             for entity in 0..ENTITIES {
                 let input = Input::Tell {
-                    kind: KindId::of(kind),
-                    entity: EntityId::from(format!("entity-{entity}").as_str()),
+                    to: Recipient::Entity(
+                        KindId::of(kind),
+                        EntityId::from(format!("entity-{entity}").as_str()),
+                    ),
                     payload: [7_u8; 32].into(),
                 };
                 self.handle(&oldest(), input);

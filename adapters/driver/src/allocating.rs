@@ -125,6 +125,7 @@ impl<S: AsyncAllocationStrategy> Asked for S {
 type Hands = Arc<dyn Fn(Command) -> Task + Send + Sync>;
 
 /// A kind's strategy and the way back to its node.
+#[derive(Clone)]
 pub(crate) struct Decider {
     strategy: Arc<dyn Asked>,
     node: Hands,

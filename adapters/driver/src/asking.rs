@@ -7,8 +7,8 @@ use std::sync::Arc;
 use quorate_core::sharding::chain::AskChain;
 
 use crate::error::AskError;
-use crate::recipient::Recipient;
 use crate::shared::Shared;
+use quorate_core::input::Recipient;
 
 /// Somebody whose handlers ask.
 pub(crate) trait Asker: Send + Sync {

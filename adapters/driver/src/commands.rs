@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::ddata::state::key::Pattern;
-use quorate_core::effect::{Answer, DdataAnswer, ShardingAnswer};
+use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingCommandError, SingletonCommandError};
 use quorate_core::explain::Explanation;
-use quorate_core::input::{Command, DdataCommand, JournalCommand, KindSettings, SingletonSettings};
+use quorate_core::input::{
+    Command, DdataCommand, JournalCommand, KindSettings, Recipient, ShardingCommand, SingletonCommand,
+    SingletonSettings,
+};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
@@ -16,7 +19,6 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
-use crate::recipient::Recipient;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::subscriptions::{Inbox, Place};
 use crate::sync;
@@ -101,15 +103,10 @@ pub(crate) enum ControlCommand {
         reply: sync::Sender<Answer>,
     },
     Register {
-        settings: KindSettings,
+        what: Registration,
         starter: Option<Arc<dyn Starter>>,
         decider: Option<Decider>,
         reply: sync::Sender<Answer>,
-    },
-    Singleton {
-        settings: SingletonSettings,
-        starter: Option<Arc<dyn Starter>>,
-        reply: sync::Sender<Result<(), ClusterError>>,
     },
     SingletonState(SingletonId, sync::Sender<Option<SingletonState>>),
     Stats(sync::Sender<NodeStats>),
@@ -119,20 +116,43 @@ pub(crate) enum ControlCommand {
     Stop,
 }
 
+/// What a node is to host or reach.
+pub(crate) enum Registration {
+    Kind(Box<KindSettings>),
+    Singleton(SingletonSettings),
+}
+
+impl Registration {
+    pub(crate) const fn needs_lease(&self) -> bool {
+        match self {
+            Self::Kind(settings) => settings.hosts && settings.lease,
+            Self::Singleton(settings) => settings.hosts && settings.lease,
+        }
+    }
+
+    /// Why it is refused on a node that has no keeper of leases.
+    pub(crate) const fn without_keeper(&self) -> CommandError {
+        match self {
+            Self::Kind(_) => CommandError::Sharding(ShardingCommandError::NoLeaseKeeper),
+            Self::Singleton(_) => CommandError::Singleton(SingletonCommandError::NoLeaseKeeper),
+        }
+    }
+
+    pub(crate) fn into_command(self) -> Command {
+        match self {
+            Self::Kind(settings) => Command::Sharding(ShardingCommand::RegisterKind(settings)),
+            Self::Singleton(settings) => Command::Singleton(SingletonCommand::Register(settings)),
+        }
+    }
+}
+
 /// What an answer that says no more than whether comes to.
 pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
     match answer {
         Some(
             Answer::Done
-            | Answer::Sharding(
-                ShardingAnswer::Asked(_)
-                | ShardingAnswer::Surveyed(_)
-                | ShardingAnswer::Entities(_)
-                | ShardingAnswer::ShardsStopped(_)
-                | ShardingAnswer::Explained(_)
-                | ShardingAnswer::ShutDown(_)
-                | ShardingAnswer::Terminated(_),
-            )
+            | Answer::Asked(_)
+            | Answer::Sharding(_)
             | Answer::Ddata(_)
             | Answer::Singleton(_)
             | Answer::Journal(_),

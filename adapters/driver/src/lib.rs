@@ -58,7 +58,6 @@ mod proved;
 mod psk;
 mod pump;
 mod queue_bounds;
-mod recipient;
 mod region;
 mod run;
 mod runtime;

@@ -26,12 +26,12 @@ use crate::events::{ClusterEvent, Hub};
 use crate::full::FullKinds;
 use crate::kinds::{Kinds, Types};
 use crate::queue_bounds::QueueBounds;
-use crate::recipient::Recipient;
 use crate::shutdown::Life;
 use crate::stats::NodeStats;
 use crate::store::StoreAccess;
 use crate::subscriptions::Places;
 use crate::sync::{self, Notify};
+use quorate_core::input::Recipient;
 
 /// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
 /// Beyond it `tell` and `ask` wait.
@@ -357,11 +357,7 @@ impl Shared {
             Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),
             Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
             Some(
-                Answer::Done
-                | Answer::Sharding(_)
-                | Answer::Ddata(_)
-                | Answer::Singleton(_)
-                | Answer::Journal(_),
+                Answer::Done | Answer::Asked(_) | Answer::Sharding(_) | Answer::Ddata(_) | Answer::Journal(_),
             ) => Err(ClusterError::Stopped),
         }
     }

@@ -13,14 +13,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec;
-use crate::commands::{ControlCommand, UserCommand};
+use crate::commands::{ControlCommand, Registration, UserCommand, outcome};
 use crate::error::{ClusterError, SingletonError, TellError};
 use crate::kinds::Types;
 use crate::mailbox::Starter;
-use crate::recipient::Recipient;
 use crate::region::Ask;
 use crate::shared::Shared;
 use crate::sync;
+use quorate_core::input::Recipient;
 
 /// A singleton on this node, which hosts it or only reaches it: the way to its instance, wherever that runs. Get it with
 /// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and dropping it stops nothing.
@@ -53,13 +53,14 @@ impl<M: 'static, R: 'static> Singleton<M, R> {
         let added = shared.singletons.add(id, Types::of::<M, R>(), None);
         let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
-        let command = ControlCommand::Singleton {
-            settings,
+        let command = ControlCommand::Register {
+            what: Registration::Singleton(settings),
             starter,
+            decider: None,
             reply,
         };
         shared.control(command).await?;
-        let registered = answer.await.unwrap_or(Err(ClusterError::Stopped));
+        let registered = outcome(answer.await);
         if registered.is_err() && is_new {
             shared.singletons.remove(id);
         }

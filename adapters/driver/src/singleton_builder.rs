@@ -67,9 +67,9 @@ impl SingletonBuilder {
     /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), another node or an earlier registration has it with another role or
     /// lease ([`Differs`](crate::core::SingletonCommandError::Differs) names both values; on a node that had not begun to join the event
     /// [`SingletonEvent::Refused`](crate::core::SingletonEvent::Refused) does), it is one too many (256 on one node), or this node lacks
-    /// the role, leaves, or is still stopping it;
+    /// the role or a keeper of the lease that it asks for, leaves, or is still stopping it;
     /// [`ClusterError::Singleton`] if it is registered here with other types, [`ClusterError::Name`] if the role is not legal,
-    /// [`ClusterError::NoLeaseKeeper`], [`ClusterError::Stopped`].
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.

@@ -103,6 +103,7 @@ impl Future for Watch {
             Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
             Some(
                 Answer::Done
+                | Answer::Asked(_)
                 | Answer::Sharding(_)
                 | Answer::Ddata(_)
                 | Answer::Singleton(_)

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 
 use super::{Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton};
 use crate::drain::DrainPart;
-use crate::effect::{AllocationQuestion, Effect, EntityOrder, SingletonOrder};
+use crate::effect::{AllocationQuestion, Effect, HostOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, StoreAsk};
@@ -143,8 +143,8 @@ impl Cx<'_, OfSharding> {
     }
 
     /// Has the host do something with an entity.
-    pub(crate) fn order(&mut self, order: EntityOrder) {
-        self.push(Effect::Entity(order));
+    pub(crate) fn order(&mut self, order: HostOrder) {
+        self.push(Effect::Host(Owner::Sharding, order));
     }
 
     /// Asks the application where shards should be; its answer is a command.
@@ -184,8 +184,8 @@ impl Cx<'_, OfSingleton> {
     }
 
     /// Has the host do something with an instance.
-    pub(crate) fn order_instance(&mut self, order: SingletonOrder) {
-        self.push(Effect::Singleton(order));
+    pub(crate) fn order(&mut self, order: HostOrder) {
+        self.push(Effect::Host(Owner::Singleton, order));
     }
 
     /// Asks the keeper of a lease for something; its report comes home to the singletons.

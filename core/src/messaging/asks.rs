@@ -9,6 +9,7 @@ use core::time::Duration;
 use super::protocol::{AskReply, AskTicket};
 use super::{Asking, Counted, answer, count};
 use crate::cx::Cx;
+use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::reject::Rejection;
@@ -202,7 +203,7 @@ impl<P: Copy> Asks<P> {
             Counted::Failed
         };
         count(cx, of);
-        cx.reply(open.token, W::asked(result));
+        cx.reply(open.token, Answer::Asked(result));
         true
     }
 

@@ -7,14 +7,16 @@
 mod asks;
 pub mod protocol;
 
+use core::time::Duration;
+
 pub(crate) use self::asks::{Asks, TIMEOUT_MAX, TIMEOUT_MIN};
 use self::protocol::{AskReply, AskTicket};
 use crate::config::ValidConfig;
 use crate::cx::{Cx, Words};
-use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::{DropReason, Target};
 use crate::reject::Rejection;
+use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 
@@ -32,11 +34,14 @@ pub(crate) trait Asking: Words {
     /// Where it counts asks.
     fn counter(counters: &mut Self::Counters, of: Counted) -> &mut u64;
 
-    /// What a caller is answered with.
-    fn asked(result: Result<Payload, AskFailure>) -> Answer;
-
     /// How it says an answer to another node.
     fn reply(reply: AskReply) -> Self::Msg;
+}
+
+/// For how long an answer is waited for, and by whom beside this node's user.
+pub(crate) struct Wait {
+    pub(crate) timeout: Duration,
+    pub(crate) chain: AskChain,
 }
 
 /// What every machine counts of asks.

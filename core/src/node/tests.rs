@@ -1,5 +1,6 @@
 //! What the facade adds up over its machines, and how a node ends. Spec: I-44, I-45.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,9 +9,13 @@ use rand_core::SeedableRng;
 
 use super::*;
 use crate::config::Config;
-use crate::effect::{EntityOrder, SingletonOrder};
+use crate::effect::HostOrder;
 use crate::fixture;
 use crate::ident::ClusterName;
+use crate::input::MessageCommand;
+use crate::input::Recipient;
+use crate::input::ShardingCommand;
+use crate::input::SingletonCommand;
 use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, SingletonSettings, Target};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
@@ -28,7 +33,9 @@ fn node_with_room_for(messages: usize, bytes: usize) -> Node<ChaCha8Rng> {
     let (me, rng) = (fixture::node("a", 1), ChaCha8Rng::seed_from_u64(1));
     let mut node = Node::new(config.validate().unwrap(), me, rng, Now::default());
     for (token, name) in (1..).zip(KINDS) {
-        let command = Command::Sharding(ShardingCommand::RegisterKind(KindSettings::new(name, 8, true)));
+        let command = Command::Sharding(ShardingCommand::RegisterKind(Box::new(KindSettings::new(
+            name, 8, true,
+        ))));
         node.handle(Now::default(), Input::Command { token, command });
     }
     node
@@ -36,8 +43,7 @@ fn node_with_room_for(messages: usize, bytes: usize) -> Node<ChaCha8Rng> {
 
 fn tell(node: &mut Node<ChaCha8Rng>, kind: &str, bytes: usize) {
     let tell = Input::Tell {
-        kind: KindId::of(kind),
-        entity: EntityId::new(b"e"),
+        to: Recipient::Entity(KindId::of(kind), EntityId::new(b"e")),
         payload: Payload::from(std::vec![7; bytes]),
     };
     node.handle(Now::default(), tell);
@@ -80,9 +86,8 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
         },
     );
     let ask = |token| {
-        let command = Command::Sharding(ShardingCommand::Ask {
-            kind: KindId::of(KINDS[0]),
-            entity: EntityId::from("e"),
+        let command = Command::Message(MessageCommand::Ask {
+            to: Recipient::Entity(KindId::of(KINDS[0]), EntityId::from("e")),
             payload: Payload::from(b"?".as_slice()),
             timeout: Duration::from_secs(3_600),
             chain: AskChain::default(),
@@ -95,7 +100,9 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     let mut asked = Vec::new();
     while asked.len() < 4 {
         match node.poll() {
-            Output::Effect(Effect::Entity(EntityOrder::Deliver { reply_to, .. })) => asked.extend(reply_to),
+            Output::Effect(Effect::Host(Owner::Sharding, HostOrder::Deliver { reply_to, .. })) => {
+                asked.extend(reply_to)
+            }
             Output::Effect(_) => {}
             Output::Sleep(wake) => {
                 now.mono = wake.unwrap().at;
@@ -130,7 +137,10 @@ fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef]) {
     let done = Ok(Payload::from(b"!".as_slice()));
     for (ask, result) in [(&asked[1], not_begun), (&asked[2], done)] {
         let ask = ask.clone();
-        node.handle(now, Input::Entity(EntityReport::Answered { ask, result }));
+        node.handle(
+            now,
+            Input::Host(Owner::Sharding, HostReport::Answered { ask, result }),
+        );
     }
 }
 
@@ -142,7 +152,7 @@ fn last_words(node: &mut Node<ChaCha8Rng>) -> (Vec<(u64, Option<AskFailure>)>, u
         match effect {
             Effect::Reply {
                 token,
-                answer: Answer::Sharding(ShardingAnswer::Asked(result)),
+                answer: Answer::Asked(result),
             } => answers.push((token, result.err())),
             Effect::Halt(_) => halts += 1,
             _ => {}
@@ -216,7 +226,7 @@ fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
     };
     let join = MembershipCommand::Join(node.me().address().clone());
     let commands = [
-        Command::Sharding(ShardingCommand::RegisterKind(kind)),
+        Command::Sharding(ShardingCommand::RegisterKind(Box::new(kind))),
         Command::Singleton(SingletonCommand::Register(singleton)),
         Command::Membership(join),
     ];
@@ -231,8 +241,12 @@ fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
             "both run soon"
         );
         match node.poll() {
-            Output::Effect(Effect::Entity(EntityOrder::Start { slot, .. })) => entity = Some(slot),
-            Output::Effect(Effect::Singleton(SingletonOrder::Start { slot, .. })) => instance = Some(slot),
+            Output::Effect(Effect::Host(Owner::Sharding, HostOrder::Start { slot, .. })) => {
+                entity = Some(slot)
+            }
+            Output::Effect(Effect::Host(Owner::Singleton, HostOrder::Start { slot, .. })) => {
+                instance = Some(slot)
+            }
             Output::Effect(Effect::Lease(owner, LeaseOrder::Acquire { name, .. })) => {
                 let outcome = LeaseOutcome::Granted { token: 1 };
                 node.handle(now, Input::Lease(owner, LeaseReport { name, outcome }));
@@ -266,13 +280,19 @@ fn given_back(node: &mut Node<ChaCha8Rng>) -> (usize, Vec<Owner>) {
 fn gives_back_with_the_last_end(mut node: Node<ChaCha8Rng>, now: Now, [entity, instance]: [Slot; 2]) {
     assert!(node.is_halted());
     assert_eq!(given_back(&mut node).1, [], "both run");
-    node.handle(now, Input::Entity(EntityReport::Stopped { slot: entity }));
+    node.handle(
+        now,
+        Input::Host(Owner::Sharding, HostReport::Stopped { slot: entity }),
+    );
     assert_eq!(
         given_back(&mut node),
         (1, std::vec![Owner::Sharding]),
         "and nothing else is said"
     );
-    node.handle(now, Input::Singleton(EntityReport::Stopped { slot: instance }));
+    node.handle(
+        now,
+        Input::Host(Owner::Singleton, HostReport::Stopped { slot: instance }),
+    );
     assert_eq!(given_back(&mut node), (1, std::vec![Owner::Singleton]));
     assert!(
         matches!(node.poll(), Output::Sleep(None)),
@@ -280,8 +300,8 @@ fn gives_back_with_the_last_end(mut node: Node<ChaCha8Rng>, now: Now, [entity, i
     );
     assert_eq!(node.check_invariants(), Ok(()));
     for slot in [entity, instance] {
-        node.handle(now, Input::Entity(EntityReport::Stopped { slot }));
-        node.handle(now, Input::Singleton(EntityReport::Stopped { slot }));
+        node.handle(now, Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
+        node.handle(now, Input::Host(Owner::Singleton, HostReport::Stopped { slot }));
     }
     assert_eq!(given_back(&mut node), (0, Vec::new()), "once");
 }

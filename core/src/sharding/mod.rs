@@ -153,39 +153,39 @@ impl Sharding {
             return;
         }
         cx.counters().entity_messages_accepted += 1;
-        if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
-            cx.reject(from, rejection);
-            fail(cx, &mut self.asks, envelope, reason);
-            return;
-        }
-        let pending = PendingMessage::received(cx, from, envelope);
-        if pending.own_ask(cx).is_some() {
-            let what = "a message of my own";
-            return cx.reject(from, Rejection::Unexpected { what });
-        }
         let is_crowded = self.is_crowded(&cx.config().sharding);
-        if let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) {
-            machines
-                .region
-                .route_from_peer(shared!(self, cx), pending, is_crowded);
+        match addressee(&mut self.kinds, cx, &envelope) {
+            Ok(region) => {
+                let pending = PendingMessage::received(cx, from, envelope);
+                if pending.own_ask(cx).is_some() {
+                    let what = "a message of my own";
+                    return cx.reject(from, Rejection::Unexpected { what });
+                }
+                region.route_from_peer(shared!(self, cx), pending, is_crowded);
+            }
+            Err((rejection, reason)) => {
+                cx.reject(from, rejection);
+                fail(cx, &mut self.asks, envelope, reason);
+            }
         }
     }
 
     /// A message of this node's user comes back unhandled. It waits again, unless its asker has been answered in the meantime.
     fn on_hand_back(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
-        if let Err((rejection, reason)) = self.check_received(cx, &envelope) {
-            cx.reject(from, rejection);
-            let asked = envelope.ask.as_ref().map(|ticket| &ticket.ask);
-            if asked.is_none_or(|ask| ask.asker == *cx.me() && self.asks.take_back(ask.id, from).is_ok()) {
-                fail(cx, &mut self.asks, envelope, reason);
+        let region = match addressee(&mut self.kinds, cx, &envelope) {
+            Ok(region) => region,
+            Err((rejection, reason)) => {
+                cx.reject(from, rejection);
+                let asked = envelope.ask.as_ref().map(|ticket| &ticket.ask);
+                if asked.is_none_or(|ask| ask.asker == *cx.me() && self.asks.take_back(ask.id, from).is_ok())
+                {
+                    fail(cx, &mut self.asks, envelope, reason);
+                }
+                return;
             }
-            return;
-        }
+        };
         let mut pending = PendingMessage::received(cx, from, envelope);
         pending.from = None;
-        let Some(machines) = self.kinds.get_mut(&pending.envelope.kind) else {
-            return;
-        };
         if let Some(ticket) = &pending.envelope.ask {
             if ticket.ask.asker != *cx.me() {
                 let to = ticket.ask.asker.clone();
@@ -195,13 +195,13 @@ impl Sharding {
                 Ok(deadline) => pending.deadline = Some(deadline),
                 Err(None) => {
                     cx.counters().entity_messages_expired += 1;
-                    machines.region.on_came_back(cx, pending.envelope.shard, from);
+                    region.on_came_back(cx, pending.envelope.shard, from);
                     return;
                 }
                 Err(Some(what)) => return cx.reject(from, Rejection::Unexpected { what }),
             }
         }
-        machines.region.on_handed_back(shared!(self, cx), from, pending);
+        region.on_handed_back(shared!(self, cx), from, pending);
     }
 
     /// A region speaks about entities that it remembers and does not host. Of a kind that is not accepted here yet it says so again.
@@ -365,33 +365,6 @@ impl Sharding {
         }
     }
 
-    /// Checks what a peer sent (B-58).
-    fn check_received(
-        &self,
-        cx: &Cx<'_>,
-        envelope: &EntityEnvelope,
-    ) -> Result<(), (ShardingRejection, AskFailure)> {
-        let Some(machines) = self.kinds.get(&envelope.kind) else {
-            return Err((ShardingRejection::UnknownKind, AskFailure::UnknownKind));
-        };
-        let id_bytes = envelope.entity.as_bytes().len();
-        if id_bytes == 0 || id_bytes > cx.config().limits.entity_id_bytes_max {
-            let what = "length of an entity id";
-            return Err((ShardingRejection::OutOfRange { what }, AskFailure::BadEntityId));
-        }
-        if envelope.shard != machines.region.kind().shard_of(&envelope.entity) {
-            return Err((ShardingRejection::NO_SHARD, AskFailure::ShardCountMismatch));
-        }
-        Ok(())
-    }
-
-    fn route(&mut self, cx: &mut Cx<'_>, pending: PendingMessage) {
-        match self.kinds.get_mut(&pending.envelope.kind) {
-            Some(machines) => machines.region.route(shared!(self, cx), pending),
-            None => pending.fail(shared!(self, cx), AskFailure::UnknownKind),
-        }
-    }
-
     fn dispatch(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: KindId, body: ShardingBody) {
         let Some(machines) = self.kinds.get_mut(&kind) else {
             return;
@@ -461,6 +434,27 @@ impl Sharding {
             cx.say_drained();
         }
     }
+}
+
+/// The region that a peer's message goes through, if it is one that can be (B-58).
+fn addressee<'k>(
+    kinds: &'k mut BTreeMap<KindId, Box<Machines>>,
+    cx: &Cx<'_>,
+    envelope: &EntityEnvelope,
+) -> Result<&'k mut Region, (ShardingRejection, AskFailure)> {
+    let Some(machines) = kinds.get_mut(&envelope.kind) else {
+        return Err((ShardingRejection::UnknownKind, AskFailure::UnknownKind));
+    };
+    let region = &mut machines.region;
+    let id_bytes = envelope.entity.as_bytes().len();
+    if id_bytes == 0 || id_bytes > cx.config().limits.entity_id_bytes_max {
+        let what = "length of an entity id";
+        return Err((ShardingRejection::OutOfRange { what }, AskFailure::BadEntityId));
+    }
+    if envelope.shard != region.kind().shard_of(&envelope.entity) {
+        return Err((ShardingRejection::NO_SHARD, AskFailure::ShardCountMismatch));
+    }
+    Ok(region)
 }
 
 #[cfg(test)]

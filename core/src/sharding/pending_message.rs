@@ -3,7 +3,6 @@
 
 use crate::config::ValidConfig;
 use crate::cx::OfSharding;
-use crate::effect::{Answer, ShardingAnswer};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{AskReply, AskTicket, EntityEnvelope, ShardingMsg};
@@ -11,7 +10,7 @@ use crate::messaging::{Asking, Asks, Counted};
 use crate::sharding::Cx;
 use crate::sharding::slots::Slots;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::ids::{KindId, Payload, ShardId};
+use crate::sharding::state::ids::{KindId, ShardId};
 use crate::stats::ShardingCounters;
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
@@ -147,10 +146,6 @@ impl Asking for OfSharding {
             Counted::Failed => &mut counters.asks_failed,
             Counted::Late => &mut counters.ask_replies_late,
         }
-    }
-
-    fn asked(result: Result<Payload, AskFailure>) -> Answer {
-        Answer::Sharding(ShardingAnswer::Asked(result))
     }
 
     fn reply(reply: AskReply) -> ShardingMsg {

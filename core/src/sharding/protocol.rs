@@ -19,6 +19,7 @@ pub mod survey;
 mod timers;
 pub mod watch;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -29,10 +30,8 @@ use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::{StopMsg, StoppedShards};
 use crate::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey, SurveyMsg};
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchTarget};
-use crate::sharding::state::chain::AskChain;
-use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::KindFields;
-use crate::sharding::state::ids::{EntityId, KindId, Payload, ShardId, Term};
+use crate::sharding::state::ids::{EntityId, KindId, ShardId, Term};
 use crate::sharding::state::wish::Wish;
 use crate::token::Token;
 
@@ -40,7 +39,7 @@ pub use allocation::{
     AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
 };
 pub use command_error::CommandError;
-pub use entity::{EntityEnvelope, EntityOrder, EntityReport, PlacementToken};
+pub use entity::EntityEnvelope;
 pub use event::Event;
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
@@ -267,31 +266,7 @@ pub enum ShardingBody {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Host or reach entities of a kind.
-    RegisterKind(KindSettings),
-    /// A message to an entity, with an answer. Answered with [`Answer::Asked`], exactly once.
-    Ask {
-        /// The entity's kind.
-        kind: KindId,
-        /// The entity.
-        entity: EntityId,
-        /// The bytes.
-        payload: Payload,
-        /// How long to wait (1 ms to 24 h; clamped).
-        timeout: Duration,
-        /// Whose handlers wait for the answer: that of the host's own, if one of its handlers asks.
-        chain: AskChain,
-    },
-    /// A message to an entity that expects no answer, of a caller who wants to hear when the region has taken it: at once, unless it
-    /// would be beyond what the region may buffer; then when there is room. The way of callers who heard
-    /// [`BufferFull`](Event::BufferFull); [`Input::Tell`](crate::input::Input::Tell) is the fast one.
-    Tell {
-        /// The entity's kind.
-        kind: KindId,
-        /// The entity.
-        entity: EntityId,
-        /// The bytes.
-        payload: Payload,
-    },
+    RegisterKind(Box<KindSettings>),
     /// May somebody say from outside where this shard of the kind should be? To be asked before a wish is kept, which
     /// [`SetDesiredHomes`](Self::SetDesiredHomes) would pass over. Refused by what this node knows of the kind:
     /// [`NoSuchShard`](CommandError::NoSuchShard), [`NotPlaced`](CommandError::NotPlaced) where its allocation on this node is another
@@ -386,8 +361,6 @@ pub enum Command {
 /// What sharding answers a command with, beyond that it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// An ask's result.
-    Asked(Result<Payload, AskFailure>),
     /// What nodes host of a kind.
     Surveyed(Survey),
     /// Where an entity's shard is and why.

@@ -3,7 +3,7 @@
 
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
-use crate::input::{EntityReport, StoreAsk};
+use crate::input::{HostReport, StoreAsk};
 use crate::lease::protocol::LeaseReport;
 use crate::messaging::answer;
 use crate::sharding::pending_message::Shared;
@@ -62,10 +62,10 @@ impl Sharding {
     }
 
     /// The host of the entities reports.
-    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
+    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
         match report {
-            EntityReport::Answered { ask, result } => answer(cx, ask, result),
-            EntityReport::Stopped { slot } => {
+            HostReport::Answered { ask, result } => answer(cx, ask, result),
+            HostReport::Stopped { slot } => {
                 let Some(tenant) = self.slots.release(slot) else {
                     return;
                 };
@@ -82,16 +82,16 @@ impl Sharding {
                 self.after_kind(cx, tenant.kind);
                 self.say_if_drained(cx);
             }
-            EntityReport::Failed { slot } => self.on_entity_ends(slot, EntityEnd::Failed),
-            EntityReport::Passivate { slot } => self.on_passivate(cx, slot),
-            EntityReport::Ending { slot, forget } => {
+            HostReport::Failed { slot } => self.on_entity_ends(slot, EntityEnd::Failed),
+            HostReport::Passivate { slot } => self.on_passivate(cx, slot),
+            HostReport::Ending { slot, forget } => {
                 self.on_entity_ends(slot, EntityEnd::Stopped);
                 if forget {
                     self.on_forgotten(cx, slot);
                 }
             }
-            EntityReport::Escalated { slot } => self.on_escalated(cx, slot),
-            EntityReport::Refused {
+            HostReport::Escalated { slot } => self.on_escalated(cx, slot),
+            HostReport::Refused {
                 slot,
                 ask: None,
                 reason,
@@ -102,7 +102,7 @@ impl Sharding {
                     cx.notify_sharding(tenant.kind, ShardingEvent::DeadLetter { shard, reason });
                 }
             }
-            EntityReport::Refused {
+            HostReport::Refused {
                 ask: Some(ask),
                 reason,
                 ..

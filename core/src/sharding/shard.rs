@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use crate::effect::{EntityOrder, PlacementToken};
+use crate::effect::{HostOrder, Instance, PlacementToken};
 use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Running, StateName, Told, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
@@ -187,7 +187,7 @@ impl Shard {
             None => (None, AskChain::default()),
         };
         shared.cx.counters().entity_messages_delivered += 1;
-        shared.cx.order(EntityOrder::Deliver {
+        shared.cx.order(HostOrder::Deliver {
             slot,
             payload: pending.envelope.payload,
             reply_to,
@@ -222,13 +222,13 @@ impl Shard {
         };
         self.enter(shared.cx, entity, EntityState::Active(running));
         self.running += 1;
-        shared.cx.order(EntityOrder::Start {
-            slot,
+        let instance = Instance::Entity {
             kind,
             shard: self.id,
             entity: entity.clone(),
             token: self.token,
-        });
+        };
+        shared.cx.order(HostOrder::Start { slot, instance });
         Some(slot)
     }
 
@@ -336,7 +336,7 @@ impl Shard {
             };
             self.enter(cx, entity, EntityState::Passivating(told));
             cx.counters().entities_passivated += 1;
-            cx.order(EntityOrder::Stop { slot });
+            cx.order(HostOrder::Stop { slot });
         }
     }
 

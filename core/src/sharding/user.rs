@@ -1,46 +1,26 @@
 //! What this node's user wants of entities: messages, asks. Checks the caller's arguments once, then hands the
 //! message to the kind's region; decides nothing else. Spec: `README.md`, sharding 10.5.
 
-use core::time::Duration;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 
-use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
+use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
-use crate::sharding::Cx;
-use crate::sharding::Sharding;
+use crate::messaging::Wait;
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::region::Region;
 use crate::sharding::state::allocation::AllocationSettings;
-use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
-
-/// For how long an answer is waited for, and by whom beside this node's user.
-struct Wait {
-    timeout: Duration,
-    chain: AskChain,
-}
+use crate::sharding::{Cx, Machines, Sharding};
 
 impl Sharding {
     /// A caller wants something.
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: ShardingCommand) {
         match command {
-            ShardingCommand::RegisterKind(settings) => self.register(cx, token, settings),
-            ShardingCommand::Ask {
-                kind,
-                entity,
-                payload,
-                timeout,
-                chain,
-            } => {
-                let envelope = self.envelope(kind, entity, payload);
-                self.ask(cx, token, envelope, Wait { timeout, chain });
-            }
-            ShardingCommand::Tell {
-                kind,
-                entity,
-                payload,
-            } => self.tell_and_wait(cx, token, (kind, entity), payload),
+            ShardingCommand::RegisterKind(settings) => self.register(cx, token, *settings),
             ShardingCommand::ShutDownRegion { kind, timeout } => match self.kinds.get_mut(&kind) {
                 Some(machines) => {
                     machines.region.retire(shared!(self, cx), token, timeout);
@@ -137,41 +117,31 @@ impl Sharding {
         has_limit.then_some(()).ok_or(ShardingCommandError::NoEntityLimit)
     }
 
-    fn envelope(&self, kind: KindId, entity: EntityId, payload: Payload) -> EntityEnvelope {
-        EntityEnvelope {
-            kind,
-            shard: self.shard_of(kind, &entity),
-            entity,
-            payload,
-            ask: None,
-            hops: 0,
-        }
-    }
-
     /// A user's message that expects no answer.
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, kind: KindId, entity: EntityId, payload: Payload) {
-        let envelope = self.envelope(kind, entity, payload);
-        match self.check_outgoing(cx, &envelope) {
-            Ok(()) => self.route(cx, PendingMessage::own(envelope, None)),
-            Err(reason) => fail(cx, &mut self.asks, envelope, reason),
+        match address(&mut self.kinds, cx, self.halted, (kind, entity), payload) {
+            Ok((region, envelope)) => region.route(shared!(self, cx), PendingMessage::own(envelope, None)),
+            Err((envelope, reason)) => fail(cx, &mut self.asks, envelope, reason),
         }
     }
 
     /// The same, of a caller who waits to hear that it was taken.
-    fn tell_and_wait(&mut self, cx: &mut Cx<'_>, token: Token, to: (KindId, EntityId), payload: Payload) {
-        let (kind, entity) = to;
-        let envelope = self.envelope(kind, entity, payload);
-        let checked = self.check_outgoing(cx, &envelope);
-        match (checked, self.kinds.get_mut(&kind)) {
-            (Ok(()), Some(machines)) => {
-                let pending = PendingMessage::own(envelope, None);
-                machines.region.tell(shared!(self, cx), token, pending);
+    pub(crate) fn tell_and_wait(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        to: (KindId, EntityId),
+        payload: Payload,
+    ) {
+        match address(&mut self.kinds, cx, self.halted, to, payload) {
+            Ok((region, envelope)) => {
+                region.tell(shared!(self, cx), token, PendingMessage::own(envelope, None));
             }
-            (Err(_), _) if self.halted => cx.reply(token, Answer::Refused(CommandError::Stopped)),
-            (Ok(()), None) | (Err(AskFailure::UnknownKind), _) => {
+            Err(_) if self.halted => cx.reply(token, Answer::Refused(CommandError::Stopped)),
+            Err((_, AskFailure::UnknownKind)) => {
                 cx.reply(token, answer(Err(ShardingCommandError::NotRegistered)));
             }
-            (Err(reason), _) => {
+            Err((envelope, reason)) => {
                 fail(cx, &mut self.asks, envelope, reason);
                 cx.reply(token, Answer::Done);
             }
@@ -179,21 +149,32 @@ impl Sharding {
     }
 
     /// A user's message that expects an answer.
-    fn ask(&mut self, cx: &mut Cx<'_>, token: Token, mut envelope: EntityEnvelope, wait: Wait) {
-        let (kind, shard) = (envelope.kind, envelope.shard);
-        let opened = self
-            .check_outgoing(cx, &envelope)
-            .and_then(|()| self.asks.open(cx, token, (kind, shard), wait.timeout));
-        let (id, deadline) = match opened {
-            Ok(opened) => opened,
+    pub(crate) fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        to: (KindId, EntityId),
+        payload: Payload,
+        Wait { timeout, chain }: Wait,
+    ) {
+        let addressed = address(&mut self.kinds, cx, self.halted, to, payload);
+        let opened = addressed
+            .map_err(|(_, reason)| reason)
+            .and_then(|(region, envelope)| {
+                let place = (envelope.kind, envelope.shard);
+                let (id, deadline) = self.asks.open(cx, token, place, timeout)?;
+                Ok((region, envelope, id, deadline))
+            });
+        match opened {
+            Ok((region, mut envelope, id, deadline)) => {
+                envelope.ask = Some(AskTicket::of(cx.me(), id, chain));
+                region.route(shared!(self, cx), PendingMessage::own(envelope, Some(deadline)));
+            }
             Err(reason) => {
                 cx.counters().asks_failed += 1;
-                cx.reply(token, Answer::Sharding(ShardingAnswer::Asked(Err(reason))));
-                return;
+                cx.reply(token, Answer::Asked(Err(reason)));
             }
-        };
-        envelope.ask = Some(AskTicket::of(cx.me(), id, wait.chain));
-        self.route(cx, PendingMessage::own(envelope, Some(deadline)));
+        }
     }
 
     /// The shard of an entity; of a kind that nobody knows it does not matter which.
@@ -201,26 +182,43 @@ impl Sharding {
         let known = self.kinds.get(&kind);
         known.map_or(ShardId(0), |machines| machines.region.kind().shard_of(entity))
     }
+}
 
-    /// Checks what a user wants to send, wherever it will go.
-    fn check_outgoing(&self, cx: &mut Cx<'_>, envelope: &EntityEnvelope) -> Result<(), AskFailure> {
-        let limits = &cx.config().limits;
-        let id_bytes = envelope.entity.as_bytes().len();
-        if self.halted {
-            return Err(AskFailure::NodeStoppedUnsent);
+/// Checks what a user wants to send, wherever it will go, and finds the region that it goes through.
+fn address<'k>(
+    kinds: &'k mut BTreeMap<KindId, Box<Machines>>,
+    cx: &mut Cx<'_>,
+    has_halted: bool,
+    (kind, entity): (KindId, EntityId),
+    payload: Payload,
+) -> Result<(&'k mut Region, EntityEnvelope), (EntityEnvelope, AskFailure)> {
+    let region = kinds.get_mut(&kind).map(|machines| &mut machines.region);
+    let shard = region
+        .as_ref()
+        .map_or(ShardId(0), |region| region.kind().shard_of(&entity));
+    let envelope = EntityEnvelope {
+        kind,
+        shard,
+        entity,
+        payload,
+        ask: None,
+        hops: 0,
+    };
+    let limits = &cx.config().limits;
+    let id_bytes = envelope.entity.as_bytes().len();
+    let reason = match region {
+        Some(_) | None if has_halted => AskFailure::NodeStoppedUnsent,
+        None => AskFailure::UnknownKind,
+        Some(_) if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max => AskFailure::BadEntityId,
+        Some(_) if envelope.payload.len().saturating_add(id_bytes) > limits.payload_bytes_max() => {
+            AskFailure::TooLarge
         }
-        if !self.kinds.contains_key(&envelope.kind) {
-            return Err(AskFailure::UnknownKind);
+        Some(region) => {
+            cx.counters().entity_messages_accepted += 1;
+            return Ok((region, envelope));
         }
-        if id_bytes == 0 || id_bytes > limits.entity_id_bytes_max {
-            return Err(AskFailure::BadEntityId);
-        }
-        if envelope.payload.len().saturating_add(id_bytes) > limits.payload_bytes_max() {
-            return Err(AskFailure::TooLarge);
-        }
-        cx.counters().entity_messages_accepted += 1;
-        Ok(())
-    }
+    };
+    Err((envelope, reason))
 }
 
 fn answer(done: Result<(), ShardingCommandError>) -> Answer {

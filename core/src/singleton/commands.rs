@@ -4,15 +4,14 @@
 use core::time::Duration;
 
 use super::protocol::{Answer, Command, CommandError, StopOutcome};
-use super::proxy::Waiting;
+use super::proxy::{Waiting, dead_letter};
 use super::state::SingletonId;
 use super::voter::TERM_MAX;
 use super::{Cx, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
 use crate::messaging::protocol::AskTicket;
-use crate::messaging::{TIMEOUT_MAX, TIMEOUT_MIN};
-use crate::sharding::state::chain::AskChain;
+use crate::messaging::{TIMEOUT_MAX, TIMEOUT_MIN, Wait};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
 use crate::token::Token as Fence;
@@ -22,19 +21,6 @@ impl Singletons {
     pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: Token, command: Command) {
         match command {
             Command::Register(settings) => self.register(cx, token, settings),
-            Command::Tell { singleton, payload } => {
-                let answer = match self.send(cx, singleton, Waiting { payload, ask: None }) {
-                    Ok(()) => AnyAnswer::Done,
-                    Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
-                };
-                cx.reply(token, answer);
-            }
-            Command::Ask {
-                singleton,
-                payload,
-                timeout,
-                chain,
-            } => self.ask(cx, token, (singleton, payload), timeout, chain),
             Command::Stop { singleton, timeout } => {
                 if let Err(error) = self.stop(cx, token, singleton, timeout) {
                     cx.reply(token, AnyAnswer::Refused(error));
@@ -113,13 +99,36 @@ impl Singletons {
         }
     }
 
-    fn ask(
+    /// A user's message that expects no answer.
+    pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, payload: Payload) {
+        if let Err(reason) = self.send(cx, singleton, Waiting { payload, ask: None }) {
+            dead_letter(cx, singleton, reason);
+        }
+    }
+
+    /// The same, of a caller who waits to hear that it was taken.
+    pub(crate) fn tell_and_wait(
         &mut self,
         cx: &mut Cx<'_>,
         token: Token,
-        (singleton, payload): (SingletonId, Payload),
-        timeout: Duration,
-        chain: AskChain,
+        singleton: SingletonId,
+        payload: Payload,
+    ) {
+        let answer = match self.send(cx, singleton, Waiting { payload, ask: None }) {
+            Ok(()) => AnyAnswer::Done,
+            Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
+        };
+        cx.reply(token, answer);
+    }
+
+    /// A user's message that expects an answer.
+    pub(crate) fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        singleton: SingletonId,
+        payload: Payload,
+        Wait { timeout, chain }: Wait,
     ) {
         let opened = self.acceptable(cx, singleton, &payload);
         let opened = opened.and_then(|()| self.asks.open(cx, token, singleton, timeout));
@@ -133,7 +142,7 @@ impl Singletons {
             }
             Err(reason) => {
                 cx.counters().asks_failed += 1;
-                cx.reply(token, AnyAnswer::Singleton(Answer::Asked(Err(reason))));
+                cx.reply(token, AnyAnswer::Asked(Err(reason)));
             }
         }
     }

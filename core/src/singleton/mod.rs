@@ -23,7 +23,7 @@ use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfSingleton;
 use crate::effect::CommandError as AnyError;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, EntityReport};
+use crate::input::{DropReason, HostReport};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::Status;
 use crate::messaging::{Asks, answer, may_send, unsent};
@@ -261,24 +261,24 @@ impl Singletons {
     }
 
     /// The host of the instances reports.
-    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: EntityReport) {
+    pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
         let manager_of = |(id, entry): (&SingletonId, &Entry), index| {
             let manager = entry.manager.as_ref()?;
             (manager.instance.index() == index).then_some(*id)
         };
         match report {
-            EntityReport::Answered { ask, result } => answer(cx, ask, result),
+            HostReport::Answered { ask, result } => answer(cx, ask, result),
             // A singleton is always there.
-            EntityReport::Passivate { .. }
-            | EntityReport::Ending { .. }
-            | EntityReport::Failed { .. }
-            | EntityReport::Escalated { .. } => {}
-            EntityReport::Refused {
+            HostReport::Passivate { .. }
+            | HostReport::Ending { .. }
+            | HostReport::Failed { .. }
+            | HostReport::Escalated { .. } => {}
+            HostReport::Refused {
                 ask: Some(ask),
                 reason,
                 ..
             } => answer(cx, ask, Err(reason)),
-            EntityReport::Refused {
+            HostReport::Refused {
                 slot,
                 ask: None,
                 reason,
@@ -292,7 +292,7 @@ impl Singletons {
                     cx.notify((id, Event::DeadLetter { reason }));
                 }
             }
-            EntityReport::Stopped { slot } => {
+            HostReport::Stopped { slot } => {
                 if let Some(id) = self
                     .entries
                     .iter()

@@ -9,12 +9,10 @@ use core::time::Duration;
 use crate::ident::{Role, UniqueAddress};
 use crate::lane::{Tag, tags};
 use crate::messaging::protocol::{AskReply, AskTicket};
-use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::FieldDifferences;
-use crate::sharding::state::ids::{AskRef, Payload, Slot};
+use crate::sharding::state::ids::Payload;
 use crate::singleton::state::SingletonId;
-use crate::time::Instant;
 use crate::token::Token;
 
 /// One message of the singletons between two nodes.
@@ -133,24 +131,6 @@ pub struct Delivery {
 pub enum Command {
     /// Host or reach a singleton. Registered again as it is, nothing happens; a node that only reached it may host it.
     Register(Settings),
-    /// A message without an answer. Accepted, it is sent or waits.
-    Tell {
-        /// The singleton.
-        singleton: SingletonId,
-        /// The bytes.
-        payload: Payload,
-    },
-    /// A message with an answer. Answered with [`Answer::Asked`], exactly once.
-    Ask {
-        /// The singleton.
-        singleton: SingletonId,
-        /// The bytes.
-        payload: Payload,
-        /// How long to wait (1 ms to 24 h; clamped).
-        timeout: Duration,
-        /// Whose handlers wait for the answer.
-        chain: AskChain,
-    },
     /// This node hosts it no more, until it registers it again as a host: its instance, if it has one, handles what is in its
     /// mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other node begins while this one stays the
     /// oldest member of the role.
@@ -177,8 +157,6 @@ pub enum Command {
 /// What singletons answer a command with, beyond that it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// An ask's result.
-    Asked(Result<Payload, AskFailure>),
     /// What a stop has come to.
     Stopped(StopOutcome),
 }
@@ -231,6 +209,9 @@ pub enum CommandError {
     /// A token that no instance can have had.
     #[error("no instance of a singleton can have had this token")]
     TokenOutOfRange,
+    /// It runs under a lease, and this node has no keeper of leases. Said by the host.
+    #[error("the singleton runs under a lease, and this node has no keeper of leases")]
+    NoLeaseKeeper,
     /// A message that was not accepted: it was not handled.
     #[error(transparent)]
     NotAccepted(AskFailure),
@@ -251,43 +232,6 @@ pub struct Settings {
     /// Whether what it holds is kept in the store: the jobs of a durable work queue; `false` for any other singleton. Changes nothing here. The
     /// same on every node that hosts.
     pub durable: bool,
-}
-
-/// What the host does with instances. Orders for one slot keep their order; its reports are those of entities.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Start an instance in this slot.
-    Start {
-        /// Where. The index belongs to the singleton, the generation to the instance.
-        slot: Slot,
-        /// Which singleton.
-        singleton: SingletonId,
-        /// Its fencing token, for the user's code.
-        token: Token,
-    },
-    /// Put a message into its mailbox.
-    Deliver {
-        /// Where.
-        slot: Slot,
-        /// The bytes.
-        payload: Payload,
-        /// Set if an answer is expected.
-        reply_to: Option<AskRef>,
-        /// When whoever expects it stops waiting, by this node's clock.
-        deadline: Option<Instant>,
-        /// Whose handlers wait for the answer.
-        chain: AskChain,
-    },
-    /// Stop it once it has handled what is in its mailbox, then report that it stopped.
-    Stop {
-        /// Where.
-        slot: Slot,
-    },
-    /// Stop it now, dropping its mailbox, then report that it stopped.
-    Kill {
-        /// Where.
-        slot: Slot,
-    },
 }
 
 /// Timers of singletons.

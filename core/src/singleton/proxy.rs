@@ -9,7 +9,6 @@ use super::state::SingletonId;
 use super::{Cx, say};
 use crate::config::ValidConfig;
 use crate::cx::OfSingleton;
-use crate::effect::{Answer, SingletonAnswer};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Status;
 use crate::messaging::protocol::{AskReply, AskTicket};
@@ -294,10 +293,6 @@ impl Asking for OfSingleton {
             Counted::Failed => &mut counters.asks_failed,
             Counted::Late => &mut counters.answers_stale,
         }
-    }
-
-    fn asked(result: Result<Payload, AskFailure>) -> Answer {
-        Answer::Singleton(SingletonAnswer::Asked(result))
     }
 
     fn reply(reply: AskReply) -> Msg {

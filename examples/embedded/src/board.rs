@@ -12,6 +12,7 @@ use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, Token};
 use quorate_core::node::Node;
+use quorate_core::owner::Owner;
 use quorate_core::stats::Stats;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
@@ -201,10 +202,11 @@ impl Board {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Entity(order) => {
+            Effect::Host(owner, order) => {
                 self.counters.orders_held += u32::from(self.lamps.is_holding());
                 let report = self.lamps.order(order);
-                self.inputs.extend(report.map(Input::Entity));
+                self.inputs
+                    .extend(report.map(|report| Input::Host(owner, report)));
             }
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
@@ -212,10 +214,10 @@ impl Board {
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.lamps.hold(),
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.lamps.release();
-                self.inputs.extend(reports.into_iter().map(Input::Entity));
+                let of_entities = |report| Input::Host(Owner::Sharding, report);
+                self.inputs.extend(reports.into_iter().map(of_entities));
             }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them
-            Effect::Singleton(_) => {} // no singleton is registered here
             Effect::Allocate(_) => {} // no kind has a strategy that is asked
             Effect::Lease(..) => {} // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {

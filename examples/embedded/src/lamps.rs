@@ -4,8 +4,8 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use quorate_core::effect::EntityOrder;
-use quorate_core::input::EntityReport;
+use quorate_core::effect::HostOrder;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Slot;
 
@@ -17,7 +17,7 @@ const HELD_MAX: usize = 32;
 pub(crate) struct Lamps {
     lamps: BTreeMap<Slot, bool>,
     /// What was ordered since the pause, in its order; `None` while there is no doubt.
-    held: Option<VecDeque<EntityOrder>>,
+    held: Option<VecDeque<HostOrder>>,
 }
 
 impl Lamps {
@@ -31,41 +31,41 @@ impl Lamps {
     }
 
     /// The board is still a member.
-    pub(crate) fn release(&mut self) -> Vec<EntityReport> {
+    pub(crate) fn release(&mut self) -> Vec<HostReport> {
         let held = self.held.take().unwrap_or_default();
         held.into_iter().filter_map(|order| self.run(order)).collect()
     }
 
     /// What the node orders; what it has to hear of that.
-    pub(crate) fn order(&mut self, order: EntityOrder) -> Option<EntityReport> {
+    pub(crate) fn order(&mut self, order: HostOrder) -> Option<HostReport> {
         let Some(held) = &mut self.held else {
             return self.run(order);
         };
         match order {
-            EntityOrder::Deliver { slot, reply_to, .. } if held.len() >= HELD_MAX => {
-                Some(EntityReport::Refused {
+            HostOrder::Deliver { slot, reply_to, .. } if held.len() >= HELD_MAX => {
+                Some(HostReport::Refused {
                     slot,
                     ask: reply_to,
                     reason: AskFailure::MailboxFull,
                 })
             }
-            order @ (EntityOrder::Start { .. }
-            | EntityOrder::Deliver { .. }
-            | EntityOrder::Stop { .. }
-            | EntityOrder::Kill { .. }) => {
+            order @ (HostOrder::Start { .. }
+            | HostOrder::Deliver { .. }
+            | HostOrder::Stop { .. }
+            | HostOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
             }
         }
     }
 
-    fn run(&mut self, order: EntityOrder) -> Option<EntityReport> {
+    fn run(&mut self, order: HostOrder) -> Option<HostReport> {
         match order {
-            EntityOrder::Start { slot, .. } => {
+            HostOrder::Start { slot, .. } => {
                 self.lamps.insert(slot, false);
                 None
             }
-            EntityOrder::Deliver {
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
@@ -76,11 +76,11 @@ impl Lamps {
                     *lamp = wanted == 1;
                 }
                 let result = Ok([u8::from(*lamp)].into());
-                reply_to.map(|ask| EntityReport::Answered { ask, result })
+                reply_to.map(|ask| HostReport::Answered { ask, result })
             }
-            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
                 self.lamps.remove(&slot);
-                Some(EntityReport::Stopped { slot })
+                Some(HostReport::Stopped { slot })
             }
         }
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LAMPS, Machine, World, config};
-use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::input::{Command, MembershipCommand, Token};
 use quorate_embedded::interrupts::{Chunks, Shared};
 
@@ -22,10 +22,7 @@ impl World<'_> {
         self.machines[1].stuck = false;
         for token in asks {
             let answer = self.until("an ask to end", |world| world.machines[0].board.answer(token));
-            assert!(
-                matches!(answer, Answer::Sharding(ShardingAnswer::Asked(_))),
-                "{answer:?}"
-            );
+            assert!(matches!(answer, Answer::Asked(_)), "{answer:?}");
         }
         self.both_up();
         self.switch_all(1, 1);
@@ -74,10 +71,7 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     // Every ask ends: with an answer, or with the news that there is none.
     for token in asks {
         let answer = world.until("an ask to end", |world| world.machines[0].board.answer(token));
-        assert!(
-            matches!(answer, Answer::Sharding(ShardingAnswer::Asked(_))),
-            "{answer:?}"
-        );
+        assert!(matches!(answer, Answer::Asked(_)), "{answer:?}");
     }
     let damaged = world.machines[1].board.counters().packets_damaged;
     assert!(damaged > 0, "some packets had holes");
@@ -103,6 +97,6 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
     for lamp in 0..LAMPS {
         let token = world.ask(0, lamp, &[1]);
         let answer = world.until("an answer", |world| world.machines[0].board.answer(token));
-        assert_eq!(answer, Answer::Sharding(ShardingAnswer::Asked(Ok([1].into()))));
+        assert_eq!(answer, Answer::Asked(Ok([1].into())));
     }
 }

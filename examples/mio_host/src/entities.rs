@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quorate_core::effect::EntityOrder;
-use quorate_core::input::EntityReport;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Payload, Slot};
 
@@ -25,7 +26,7 @@ const HELD_MAX: usize = 1_024;
 pub struct Greeters {
     entities: BTreeMap<Slot, EntityId>,
     /// What was ordered since a pause of the process, in its order; `None` while there is no doubt.
-    held: Option<VecDeque<EntityOrder>>,
+    held: Option<VecDeque<HostOrder>>,
 }
 
 impl Greeters {
@@ -40,55 +41,59 @@ impl Greeters {
     }
 
     /// This node is still a member.
-    pub fn release(&mut self) -> Vec<EntityReport> {
+    pub fn release(&mut self) -> Vec<HostReport> {
         let held = self.held.take().unwrap_or_default();
         held.into_iter().filter_map(|order| self.run(order)).collect()
     }
 
     /// Does what the node orders; what it has to hear of that.
-    pub fn order(&mut self, order: EntityOrder) -> Option<EntityReport> {
+    pub fn order(&mut self, order: HostOrder) -> Option<HostReport> {
         let Some(held) = &mut self.held else {
             return self.run(order);
         };
         match order {
-            EntityOrder::Deliver { slot, reply_to, .. } if held.len() >= HELD_MAX => {
-                Some(EntityReport::Refused {
+            HostOrder::Deliver { slot, reply_to, .. } if held.len() >= HELD_MAX => {
+                Some(HostReport::Refused {
                     slot,
                     ask: reply_to,
                     reason: AskFailure::MailboxFull,
                 })
             }
-            order @ (EntityOrder::Start { .. }
-            | EntityOrder::Deliver { .. }
-            | EntityOrder::Stop { .. }
-            | EntityOrder::Kill { .. }) => {
+            order @ (HostOrder::Start { .. }
+            | HostOrder::Deliver { .. }
+            | HostOrder::Stop { .. }
+            | HostOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
             }
         }
     }
 
-    fn run(&mut self, order: EntityOrder) -> Option<EntityReport> {
+    fn run(&mut self, order: HostOrder) -> Option<HostReport> {
         match order {
-            EntityOrder::Start { slot, entity, .. } => {
-                self.entities.insert(slot, entity);
-                None
-            }
-            EntityOrder::Deliver {
+            HostOrder::Start { slot, instance } => match instance {
+                Instance::Entity { entity, .. } => {
+                    self.entities.insert(slot, entity);
+                    None
+                }
+                // Nobody registers one here.
+                Instance::Singleton { .. } => Some(HostReport::Stopped { slot }),
+            },
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
                 ..
             } => {
                 let answered = reply_to.zip(self.entities.get(&slot));
-                answered.map(|(ask, id)| EntityReport::Answered {
+                answered.map(|(ask, id)| HostReport::Answered {
                     ask,
                     result: Ok(greet(id, &payload)),
                 })
             }
-            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
                 self.entities.remove(&slot);
-                Some(EntityReport::Stopped { slot })
+                Some(HostReport::Stopped { slot })
             }
         }
     }

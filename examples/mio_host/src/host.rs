@@ -14,6 +14,7 @@ use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, Token};
 use quorate_core::node::Node;
+use quorate_core::owner::Owner;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_links::{LinkLimits, LinkedNode, Links, Next, Source};
@@ -185,9 +186,10 @@ impl Host {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Entity(order) => {
+            Effect::Host(owner, order) => {
                 let report = self.entities.order(order);
-                self.inputs.extend(report.map(Input::Entity));
+                self.inputs
+                    .extend(report.map(|report| Input::Host(owner, report)));
             }
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
@@ -195,12 +197,12 @@ impl Host {
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.entities.hold(),
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.entities.release();
-                self.inputs.extend(reports.into_iter().map(Input::Entity));
+                let of_entities = |report| Input::Host(Owner::Sharding, report);
+                self.inputs.extend(reports.into_iter().map(of_entities));
             }
-            Effect::Notify(_) => {}    // facts for people
-            Effect::Singleton(_) => {} // no singleton is registered here
-            Effect::Allocate(_) => {}  // no kind has a strategy that is asked
-            Effect::Lease(..) => {}    // only lease-majority asks for one, and no answer counts as a refusal
+            Effect::Notify(_) => {}   // facts for people
+            Effect::Allocate(_) => {} // no kind has a strategy that is asked
+            Effect::Lease(..) => {}   // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
                 // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
                 let report = request.without_a_store();

@@ -4,8 +4,10 @@
 use std::time::{Duration, Instant};
 
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, HaltReason, ShardingAnswer};
+use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::ident::{Address, ClusterName};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::chain::AskChain;
@@ -93,9 +95,9 @@ pub fn on_mio(seed: Address) -> Result<Host, Failure> {
 /// The same, with settings of its own.
 pub fn on_mio_with(config: Config, seed: Address) -> Result<Host, Failure> {
     let mut host = Host::bind(config, LinkLimits::default())?;
-    host.command(Command::Sharding(ShardingCommand::RegisterKind(
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(
         KindSettings::new(KIND, SHARDS, true),
-    )));
+    ))));
     host.command(Command::Membership(MembershipCommand::JoinSeeds(vec![seed])));
     Ok(host)
 }
@@ -190,15 +192,17 @@ fn ask_until_linked(host: &mut Host, before: u64) -> Result<(Vec<String>, u64), 
 pub fn ask_from_mio(host: &mut Host) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for number in 0..ENTITIES {
-        let token = host.command(Command::Sharding(ShardingCommand::Ask {
-            kind: KindId::of(KIND),
-            entity: EntityId::from(format!("greeter-{number}").as_str()),
+        let token = host.command(Command::Message(MessageCommand::Ask {
+            to: Recipient::Entity(
+                KindId::of(KIND),
+                EntityId::from(format!("greeter-{number}").as_str()),
+            ),
             payload: postcard::to_allocvec("you")?.into(),
             timeout: Duration::from_secs(10),
             chain: AskChain::default(),
         }));
         let answer = until(host, "an answer", |host| host.answer(token))?;
-        let Answer::Sharding(ShardingAnswer::Asked(Ok(payload))) = answer else {
+        let Answer::Asked(Ok(payload)) = answer else {
             return Err(format!("an ask ended with {answer:?}").into());
         };
         lines.push(entities::read_answer(&payload)?);

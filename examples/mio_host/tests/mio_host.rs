@@ -8,6 +8,8 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, HaltReason, ShardingCommandError};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, KindSettings, ShardingCommand};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wire::handshake::{
@@ -193,9 +195,8 @@ fn strangers_that_say_nothing_or_nonsense_are_closed() {
 
 /// Tells an entity of a kind that nobody hosts something, and waits for what becomes of it.
 fn tell_nowhere(host: &mut Host) -> Answer {
-    let token = host.command(Command::Sharding(ShardingCommand::Tell {
-        kind: KindId::of("nowhere"),
-        entity: EntityId::from("one"),
+    let token = host.command(Command::Message(MessageCommand::Tell {
+        to: Recipient::Entity(KindId::of("nowhere"), EntityId::from("one")),
         payload: vec![0].into(),
     }));
     let answer = until(host, "an answer", |host| host.answer(token));
@@ -218,10 +219,12 @@ fn a_full_buffer_pauses_no_link() {
     .unwrap_or_else(|error| panic!("{error}"));
 
     // Nobody hosts this kind: what is said to it waits in the region's buffer.
-    host.command(Command::Sharding(ShardingCommand::RegisterKind(KindSettings {
-        role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
-        ..KindSettings::new("nowhere", 1, false)
-    })));
+    host.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(
+        KindSettings {
+            role: Some(quorate_core::ident::Role::new("nobody").expect("a role")),
+            ..KindSettings::new("nowhere", 1, false)
+        },
+    ))));
     for _ in 0..4 {
         assert_eq!(tell_nowhere(&mut host), Answer::Done);
     }

@@ -1,13 +1,16 @@
 //! Messages that are only offered: a full queue takes none, and says when there is room, so that what waited in a node goes out in its
 //! order and whole. Spec: sharding 10.3, I-44.
 
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use quorate_core::effect::{Effect, EntityOrder};
+use quorate_core::effect::{Effect, HostOrder};
 use quorate_core::event::{Event, SeedCause, ShardingEvent};
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, DropReason, Input, KindSettings, LinkEvent, ShardingCommand, Target};
 use quorate_core::message::{Lane, Message, ShardMark, ShardingMsg};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 
 use super::pair::World;
@@ -99,8 +102,10 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
     register(&mut world, 0, false);
     for number in 0..MESSAGES {
         let input = Input::Tell {
-            kind: KindId::of("files"),
-            entity: EntityId::from((number % ENTITIES).to_string().as_str()),
+            to: Recipient::Entity(
+                KindId::of("files"),
+                EntityId::from((number % ENTITIES).to_string().as_str()),
+            ),
             payload: number.to_string().as_bytes().into(),
         };
         let now = world.now();
@@ -109,7 +114,8 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
         place.drive();
     }
     register(&mut world, 1, true);
-    let delivers = |effect: &&Effect| matches!(effect, Effect::Entity(EntityOrder::Deliver { .. }));
+    let delivers =
+        |effect: &&Effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }));
     let arrived = |world: &World| world.places[1].ordered.iter().filter(delivers).count();
     let lost = |effect: &Effect| {
         matches!(
@@ -131,7 +137,7 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
     });
     let mut last = [None; ENTITIES];
     for effect in &world.places[1].ordered {
-        if let Effect::Entity(EntityOrder::Deliver { payload, .. }) = effect {
+        if let Effect::Host(Owner::Sharding, HostOrder::Deliver { payload, .. }) = effect {
             let number: usize = core::str::from_utf8(payload).unwrap().parse().unwrap();
             let before = last[number % ENTITIES].replace(number);
             assert!(before < Some(number), "{number} after {before:?}");
@@ -144,7 +150,7 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
 }
 
 fn register(world: &mut World, at: usize, hosts: bool) {
-    let command = ShardingCommand::RegisterKind(KindSettings::new("files", 10, hosts));
+    let command = ShardingCommand::RegisterKind(Box::new(KindSettings::new("files", 10, hosts)));
     let now = world.now();
     let place = &mut world.places[at];
     let command = Command::Sharding(command);

@@ -199,7 +199,7 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
         Err(ClusterError::Name { .. })
     ));
     let leased = node.singleton("other").lease().start(make(&journal)).await;
-    assert_eq!(leased.map(drop), Err(ClusterError::NoLeaseKeeper));
+    assert_eq!(leased.map(drop), refused(SingletonCommandError::NoLeaseKeeper));
     let other = node.singleton("other").get::<Order, Receipt>();
     assert!(
         matches!(other, Err(SingletonError::NotRegistered { .. })),

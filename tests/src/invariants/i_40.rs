@@ -1,22 +1,22 @@
 //! I-40: at most one instance of an entity runs at any time, as long as the run stays within the safe shapes; outside of
 //! them overlaps are counted.
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
 
 use crate::sim::{History, ProcessId};
 
 pub(super) fn on_order(
     process: ProcessId,
-    order: &EntityOrder,
+    order: &HostOrder,
     safe: bool,
     history: &mut History,
 ) -> Result<u64, String> {
-    let EntityOrder::Start {
+    let HostOrder::Start {
         slot,
-        kind,
-        entity,
-        shard,
-        ..
+        instance: Instance::Entity {
+            kind, entity, shard, ..
+        },
     } = order
     else {
         return Ok(0);

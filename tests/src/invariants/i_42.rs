@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
 use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId, Slot};
 use quorate_core::view::View;
@@ -25,21 +26,27 @@ impl StoppedFirst {
     pub(super) fn on_order(
         &mut self,
         process: ProcessId,
-        order: &EntityOrder,
+        order: &HostOrder,
         history: &History,
     ) -> Result<(), String> {
         let shard = match order {
-            EntityOrder::Start {
-                slot, kind, shard, ..
+            HostOrder::Start {
+                slot,
+                instance: Instance::Entity { kind, shard, .. },
             } => {
                 self.shards.insert((process, *slot), (*kind, *shard));
                 (*kind, *shard)
             }
-            EntityOrder::Deliver { slot, .. } => match self.shards.get(&(process, *slot)) {
+            HostOrder::Deliver { slot, .. } => match self.shards.get(&(process, *slot)) {
                 Some(shard) => *shard,
                 None => return Err(format!("delivers to {slot:?}, in which nothing was started")),
             },
-            EntityOrder::Stop { .. } | EntityOrder::Kill { .. } => return Ok(()),
+            HostOrder::Start {
+                instance: Instance::Singleton { .. },
+                ..
+            }
+            | HostOrder::Stop { .. }
+            | HostOrder::Kill { .. } => return Ok(()),
         };
         if history.processes[process as usize].shards.contains(&shard) {
             return Ok(());

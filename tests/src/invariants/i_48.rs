@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
 use quorate_core::sharding::ids::{EntityId, ShardId, Slot};
 
 use crate::sim::{History, ProcessId, SHARDS, Whereabouts, message_number};
@@ -65,31 +66,38 @@ impl KeptInOrder {
     pub(crate) fn on_order(
         &mut self,
         process: ProcessId,
-        order: &EntityOrder,
+        order: &HostOrder,
         history: &History,
     ) -> Result<(), String> {
         match order {
-            EntityOrder::Start { slot, entity, .. } => {
+            HostOrder::Start {
+                slot,
+                instance: Instance::Entity { entity, .. },
+            } => {
                 self.entities.insert((process, *slot), entity.clone());
                 if let Some(stopping) = self.stopping.get_mut(&(process, entity.clone())) {
                     stopping.runs_again = true;
                 }
                 Ok(())
             }
-            EntityOrder::Stop { slot } => {
+            HostOrder::Start {
+                instance: Instance::Singleton { .. },
+                ..
+            } => Ok(()),
+            HostOrder::Stop { slot } => {
                 if let Some(entity) = self.entities.get(&(process, *slot)) {
                     let name = (process, entity.clone());
                     self.stopping.insert(name, Stopping::default());
                 }
                 Ok(())
             }
-            EntityOrder::Kill { slot } => {
+            HostOrder::Kill { slot } => {
                 if let Some(entity) = self.entities.get(&(process, *slot)) {
                     self.stopping.remove(&(process, entity.clone()));
                 }
                 Ok(())
             }
-            EntityOrder::Deliver { slot, payload, .. } => {
+            HostOrder::Deliver { slot, payload, .. } => {
                 let Some(entity) = self.entities.get(&(process, *slot)).cloned() else {
                     return Ok(());
                 };
@@ -173,15 +181,17 @@ mod tests {
     fn second_first(arrivals: &[usize], fails_between: bool) -> Result<(), String> {
         let (mut checker, history) = (KeptInOrder::default(), history());
         let slots = [0, 1].map(|generation| Slot { index: 0, generation });
-        let start = |slot| EntityOrder::Start {
+        let start = |slot| HostOrder::Start {
             slot,
-            kind: KindId::of(KIND),
-            shard: ShardId::of(&entity(), SHARDS),
-            entity: entity(),
-            token: PlacementToken::default(),
+            instance: Instance::Entity {
+                kind: KindId::of(KIND),
+                shard: ShardId::of(&entity(), SHARDS),
+                entity: entity(),
+                token: PlacementToken::default(),
+            },
         };
         checker.on_order(HERE, &start(slots[0]), &history)?;
-        checker.on_order(HERE, &EntityOrder::Stop { slot: slots[0] }, &history)?;
+        checker.on_order(HERE, &HostOrder::Stop { slot: slots[0] }, &history)?;
         for at in arrivals {
             checker.on_arrival(HERE, &entity(), *at, true);
         }
@@ -189,7 +199,7 @@ mod tests {
             checker.forget(HERE, Some(ShardId::of(&entity(), SHARDS)));
         }
         checker.on_order(HERE, &start(slots[1]), &history)?;
-        let deliver = EntityOrder::Deliver {
+        let deliver = HostOrder::Deliver {
             slot: slots[1],
             payload: 1_u64.to_le_bytes().to_vec().into(),
             reply_to: None,

@@ -42,7 +42,7 @@ mod removals;
 
 use std::sync::Arc;
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, ShardingEvent};
 use quorate_core::ident::{Role, UniqueAddress};
 use quorate_core::membership::gossip::Gossip;
@@ -355,7 +355,7 @@ impl Checks {
     pub fn on_order(
         &mut self,
         process: ProcessId,
-        order: &EntityOrder,
+        order: &HostOrder,
         safe: bool,
         history: &mut History,
     ) -> Result<u64, (&'static str, String)> {

@@ -151,7 +151,6 @@ pub const DRIVER: House = House {
             "log_limit",
             "mailbox",
             "queue_bounds",
-            "recipient",
             "shutdown",
             "stats",
             "store",

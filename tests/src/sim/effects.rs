@@ -1,7 +1,7 @@
 //! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
 //! history and the trace; decides nothing.
 
-use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer, SingletonAnswer};
+use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer};
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
 use quorate_core::input::{Target, Token};
 use quorate_core::membership::events::MembershipChange;
@@ -9,6 +9,7 @@ use quorate_core::membership::gossip::Gossip;
 use quorate_core::message::{
     DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, SingletonMsg, Welcome,
 };
+use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
@@ -48,8 +49,11 @@ impl Sim {
             Effect::Offer { to, message } => self.on_send(process, to, message, true),
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
-            Effect::Entity(order) => self.on_order(process, order),
-            Effect::Singleton(order) => self.on_instance_order(process, order),
+            Effect::Host(Owner::Sharding, order) => self.on_order(process, order),
+            Effect::Host(Owner::Singleton, order) => self.on_instance_order(process, order),
+            Effect::Host(owner, order) => {
+                self.violated("host", process, format!("an order of {owner:?}: {order:?}"));
+            }
             Effect::Lease(owner, order) => self.on_lease_order(process, owner, order),
             Effect::Store(owner, request) => self.on_store_order(process, owner, request),
             Effect::Allocate(_) => {} // no kind here has a strategy that is asked
@@ -241,11 +245,7 @@ impl Sim {
             return self.violated("I-44", process, what);
         };
         match (open, answer) {
-            (
-                Open::Ask(at),
-                Answer::Sharding(ShardingAnswer::Asked(result))
-                | Answer::Singleton(SingletonAnswer::Asked(result)),
-            ) => {
+            (Open::Ask(at), Answer::Asked(result)) => {
                 let result = self.checks.i44.on_answer(&mut self.history, at, result);
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
@@ -264,7 +264,7 @@ impl Sim {
                     | ShardingAnswer::Terminated(_),
                 )
                 | Answer::Ddata(_)
-                | Answer::Singleton(SingletonAnswer::Stopped(_))
+                | Answer::Singleton(_)
                 | Answer::Journal(_),
             ) => {
                 let what = format!("ask {at} is answered like a command");

@@ -7,7 +7,7 @@ use quorate_core::config::{Config, ValidConfig};
 use quorate_core::effect::Output;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, Input, LinkEvent, Token};
+use quorate_core::input::{Command, HostReport, Input, LinkEvent, Token};
 use quorate_core::lease::protocol::LeaseName;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::view::View;
@@ -71,7 +71,7 @@ pub(crate) enum Happening {
     /// A process's entities report something to its node.
     Reported {
         process: ProcessId,
-        report: Box<EntityReport>,
+        report: Box<HostReport>,
     },
     /// The keeper of a lease answers a process.
     LeaseAnswered {

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quorate_core::effect::EntityOrder;
-use quorate_core::input::EntityReport;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
 
@@ -40,7 +41,7 @@ pub(crate) enum Obeyed {
     /// The message is in the mailbox; a turn must be scheduled if `true`.
     Queued(bool),
     /// The message was refused.
-    Refused(EntityReport),
+    Refused(HostReport),
     /// It stops once its mailbox is empty; a turn must be scheduled if `true`.
     Stopping(bool),
     /// It is gone; this was in its mailbox.
@@ -67,10 +68,15 @@ pub(crate) struct Entities {
 }
 
 impl Entities {
-    pub(crate) fn obey(&mut self, order: EntityOrder) -> Obeyed {
+    pub(crate) fn obey(&mut self, order: HostOrder) -> Obeyed {
         match order {
-            EntityOrder::Start {
-                slot, kind, entity, ..
+            HostOrder::Start {
+                instance: Instance::Singleton { .. },
+                ..
+            } => Obeyed::Nonsense("starts a singleton among entities"),
+            HostOrder::Start {
+                slot,
+                instance: Instance::Entity { kind, entity, .. },
             } => self.start(
                 slot,
                 Entity {
@@ -82,13 +88,13 @@ impl Entities {
                     busy: false,
                 },
             ),
-            EntityOrder::Deliver {
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
                 ..
             } => self.deliver(slot, Letter { payload, reply_to }),
-            EntityOrder::Stop { slot } => match self.running.get_mut(&slot) {
+            HostOrder::Stop { slot } => match self.running.get_mut(&slot) {
                 None => Obeyed::Nonsense("Stop for a slot in which nothing runs"),
                 Some(entity) if entity.stopping => Obeyed::Nonsense("Stop for an entity that stops already"),
                 Some(entity) => {
@@ -96,7 +102,7 @@ impl Entities {
                     Obeyed::Stopping(!core::mem::replace(&mut entity.busy, true))
                 }
             },
-            EntityOrder::Kill { slot } => match self.running.remove(&slot) {
+            HostOrder::Kill { slot } => match self.running.remove(&slot) {
                 None => Obeyed::Nonsense("Kill for a slot in which nothing runs"),
                 Some(entity) => Obeyed::Killed(entity.mailbox.into()),
             },
@@ -168,7 +174,7 @@ impl Entities {
             return Obeyed::Nonsense("Deliver for an entity that was told to stop");
         }
         if entity.mailbox.len() >= MAILBOX_MAX {
-            return Obeyed::Refused(EntityReport::Refused {
+            return Obeyed::Refused(HostReport::Refused {
                 slot,
                 ask: letter.reply_to,
                 reason: AskFailure::MailboxFull,

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::effect::{Effect, Output};
-use quorate_core::input::{EntityReport, Input};
+use quorate_core::input::{HostReport, Input};
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::owner::Owner;
 
@@ -215,7 +215,7 @@ impl Sim {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
             host.node
-                .handle(now, Input::Entity(EntityReport::Stopped { slot }));
+                .handle(now, Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
         }
         while let Output::Effect(effect) = self.processes[process as usize].node.poll() {
             match effect {
@@ -224,8 +224,7 @@ impl Sim {
                 | Effect::Offer { .. }
                 | Effect::Notify(_)
                 | Effect::Reply { .. }
-                | Effect::Entity(_)
-                | Effect::Singleton(_)
+                | Effect::Host(..)
                 | Effect::Store(..)
                 | Effect::Allocate(_)
                 | Effect::Quarantine(_)

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
 use quorate_core::event::ShardingEvent;
 use quorate_core::ident::{Role, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, ShardingCommand};
+use quorate_core::input::{Command, HostReport, ShardingCommand};
 use quorate_core::sharding::allocation::{AllocationSettings, HashingLimits, SimultaneousLimits};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
@@ -276,7 +276,7 @@ impl Sim {
             Fate::AnswersLate(wait) => (Some(wait), Ok(payload)),
             Fate::Restarts | Fate::Fails | Fate::Escalates => (None, Err(AskFailure::EntityStopped)),
         };
-        let report = EntityReport::Answered { ask, result };
+        let report = HostReport::Answered { ask, result };
         match wait {
             None => self.report_now(process, report),
             Some(wait) => {
@@ -306,7 +306,7 @@ impl Sim {
             }
             Fate::Fails => {
                 counts.failed += 1;
-                (End::Failed, EntityReport::Failed { slot })
+                (End::Failed, HostReport::Failed { slot })
             }
             Fate::Stops | Fate::Forgets => {
                 let forget = fate == Fate::Forgets;
@@ -314,12 +314,12 @@ impl Sim {
                 if forget {
                     self.remembered.may_be_forgotten(process, slot, &name);
                 }
-                (End::Stopped, EntityReport::Ending { slot, forget })
+                (End::Stopped, HostReport::Ending { slot, forget })
             }
             Fate::Escalates => {
                 counts.escalated += 1;
                 self.watches.shard_fails(self.now, &name);
-                (End::Failed, EntityReport::Escalated { slot })
+                (End::Failed, HostReport::Escalated { slot })
             }
         };
         self.watches.ends(self.now, &name, end);
@@ -336,7 +336,7 @@ impl Sim {
         let Some(name) = entities.get(slot).map(|entity| (entity.kind, entity.id.clone())) else {
             return;
         };
-        let Obeyed::Killed(letters) = entities.obey(EntityOrder::Kill { slot }) else {
+        let Obeyed::Killed(letters) = entities.obey(HostOrder::Kill { slot }) else {
             return;
         };
         self.history.stopped(process, slot, &name);
@@ -345,13 +345,13 @@ impl Sim {
             self.history.message_is(&letter.payload, Whereabouts::Destroyed);
             if let Some(ask) = letter.reply_to {
                 let result = Err(AskFailure::EntityStoppedUnhandled);
-                self.report_now(process, EntityReport::Answered { ask, result });
+                self.report_now(process, HostReport::Answered { ask, result });
             }
         }
         if let Some(end) = end {
             self.watches.ends(self.now, &name.1, end);
         }
-        self.report_now(process, EntityReport::Stopped { slot });
+        self.report_now(process, HostReport::Stopped { slot });
     }
 
     /// A process stands still for so many microseconds. Its node has to notice if that is long enough, wherever its rounds are.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::ddata::crdt::Data;
 use quorate_core::ddata::state::key::{Key, Pattern};
-use quorate_core::input::EntityReport;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use quorate_core::sharding::remember::RememberStore;
 
@@ -207,7 +207,7 @@ impl Sim {
                 self.remembered.may_be_forgotten(process, slot, &name);
             }
             self.watches.ends(self.now, &name, End::Stopped);
-            self.report_now(process, EntityReport::Ending { slot, forget });
+            self.report_now(process, HostReport::Ending { slot, forget });
         }
         self.crash_entity(process, slot, (says || !was_told).then_some(End::Stopped));
     }

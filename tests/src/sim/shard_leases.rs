@@ -7,7 +7,8 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use quorate_core::config::ShardingConfig;
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
 use quorate_core::event::ShardingEvent;
 use quorate_core::lease::protocol::{LeaseName, LeaseOutcome};
 use quorate_core::sharding::ids::{KindId, ShardId};
@@ -165,18 +166,26 @@ impl Sim {
     }
 
     /// A node orders something of its entities.
-    pub(crate) fn judge_lease(&mut self, process: ProcessId, order: &EntityOrder) -> Result<(), String> {
+    pub(crate) fn judge_lease(&mut self, process: ProcessId, order: &HostOrder) -> Result<(), String> {
         if !self.lives.leases.enabled {
             return Ok(());
         }
         let host = &self.processes[process as usize];
         let (shard, does) = match order {
-            EntityOrder::Start { shard, .. } => (*shard, "starts"),
-            EntityOrder::Deliver { slot, .. } => match host.entities.get(*slot) {
+            HostOrder::Start {
+                instance: Instance::Entity { shard, .. },
+                ..
+            } => (*shard, "starts"),
+            HostOrder::Deliver { slot, .. } => match host.entities.get(*slot) {
                 Some(entity) => (ShardId::of(&entity.id, SHARDS), "is given a message"),
                 None => return Ok(()),
             },
-            EntityOrder::Stop { .. } | EntityOrder::Kill { .. } => return Ok(()),
+            HostOrder::Start {
+                instance: Instance::Singleton { .. },
+                ..
+            }
+            | HostOrder::Stop { .. }
+            | HostOrder::Kill { .. } => return Ok(()),
         };
         if !host.leases.contains_key(&lease_name(shard)) {
             return Err(format!(

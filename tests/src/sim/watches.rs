@@ -245,9 +245,9 @@ impl Sim {
             Answer::Done if watched.is_given_up => return,
             Answer::Refused(_) => return self.on_watch_refused(process, at, answer),
             Answer::Done
+            | Answer::Asked(_)
             | Answer::Sharding(
-                ShardingAnswer::Asked(_)
-                | ShardingAnswer::Surveyed(_)
+                ShardingAnswer::Surveyed(_)
                 | ShardingAnswer::Entities(_)
                 | ShardingAnswer::ShardsStopped(_)
                 | ShardingAnswer::Explained(_)

@@ -4,9 +4,13 @@
 use core::time::Duration;
 
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::EntityOrder;
+use quorate_core::effect::HostOrder;
+use quorate_core::effect::Instance;
 use quorate_core::ident::Role;
-use quorate_core::input::{Command, EntityReport, Input, KindSettings, ShardingCommand};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
+use quorate_core::input::{Command, HostReport, Input, KindSettings, ShardingCommand};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -75,7 +79,7 @@ impl Sim {
         self.command(
             process,
             Open::Command("register"),
-            Command::Sharding(ShardingCommand::RegisterKind(settings)),
+            Command::Sharding(ShardingCommand::RegisterKind(Box::new(settings))),
         );
     }
 
@@ -84,9 +88,8 @@ impl Sim {
     pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
         let (process, at, payload) = self.compose(index, entity, true)?;
         self.history.messages[at].timeout = Some(u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2));
-        let command = Command::Sharding(ShardingCommand::Ask {
-            kind: KindId::of(KIND),
-            entity: EntityId::from(entity),
+        let command = Command::Message(MessageCommand::Ask {
+            to: Recipient::Entity(KindId::of(KIND), EntityId::from(entity)),
             payload: payload.into(),
             timeout,
             chain: AskChain::default(),
@@ -109,8 +112,7 @@ impl Sim {
         self.trace.begin(self.now, process, b'M');
         self.trace.bytes(&payload);
         let input = Input::Tell {
-            kind: KindId::of(KIND),
-            entity: EntityId::from(entity),
+            to: Recipient::Entity(KindId::of(KIND), EntityId::from(entity)),
             payload: payload.into(),
         };
         self.feed(process, &Cause::Command, input);
@@ -162,7 +164,7 @@ impl Sim {
     }
 
     /// The node wants something done with an entity.
-    pub(crate) fn on_order(&mut self, process: ProcessId, order: EntityOrder) {
+    pub(crate) fn on_order(&mut self, process: ProcessId, order: HostOrder) {
         self.trace.begin(self.now, process, b'O');
         self.trace.debug(&order);
         if self.trace.shows(Show::Everything) {
@@ -178,25 +180,29 @@ impl Sim {
         if let Err(what) = self.judge_lease(process, &order) {
             return self.violated("I-54", process, what);
         }
-        if self.processes[process as usize].is_stuck && matches!(order, EntityOrder::Kill { .. }) {
+        if self.processes[process as usize].is_stuck && matches!(order, HostOrder::Kill { .. }) {
             // Its handler runs on all the same, and nobody hears that it has ended.
-            return self.processes[process as usize].entities.runs_on(slot_of(&order));
+            return self.processes[process as usize].entities.runs_on(order.slot());
         }
-        if let EntityOrder::Start { entity, slot, .. } = &order {
+        if let HostOrder::Start {
+            slot,
+            instance: Instance::Entity { entity, .. },
+        } = &order
+        {
             self.starts_remembered(process, entity);
             self.watches.started(self.now, process, *slot, entity);
         }
-        let slot = slot_of(&order);
+        let slot = order.slot();
         let number = match &order {
-            EntityOrder::Deliver { payload, .. } => message_number(payload),
-            EntityOrder::Start { .. } | EntityOrder::Stop { .. } | EntityOrder::Kill { .. } => None,
+            HostOrder::Deliver { payload, .. } => message_number(payload),
+            HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Kill { .. } => None,
         };
         let killed = match &order {
-            EntityOrder::Kill { .. } => self.processes[process as usize]
+            HostOrder::Kill { .. } => self.processes[process as usize]
                 .entities
                 .get(slot)
                 .map(|entity| (entity.kind, entity.id.clone())),
-            EntityOrder::Start { .. } | EntityOrder::Stop { .. } | EntityOrder::Deliver { .. } => None,
+            HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Deliver { .. } => None,
         };
         match self.processes[process as usize].entities.obey(order) {
             Obeyed::Started => {}
@@ -231,13 +237,13 @@ impl Sim {
             self.history.message_is(&letter.payload, Whereabouts::Destroyed);
             if let Some(ask) = letter.reply_to {
                 let result = Err(AskFailure::EntityStopped);
-                self.report_soon(process, EntityReport::Answered { ask, result });
+                self.report_soon(process, HostReport::Answered { ask, result });
             }
         }
         let wait = self.entity_chance.between(10, 3_000);
         let unheard = &mut self.processes[process as usize].unheard;
         unheard.entities.insert(slot);
-        let report = Box::new(EntityReport::Stopped { slot });
+        let report = Box::new(HostReport::Stopped { slot });
         self.queue
             .push(self.now + wait, Happening::Reported { process, report });
     }
@@ -254,7 +260,7 @@ impl Sim {
     }
 
     /// A report that must not reach the node in the middle of its effects.
-    fn report_soon(&mut self, process: ProcessId, report: EntityReport) {
+    fn report_soon(&mut self, process: ProcessId, report: HostReport) {
         let report = Box::new(report);
         self.queue
             .push(self.now + 1, Happening::Reported { process, report });
@@ -281,17 +287,17 @@ impl Sim {
                 self.history
                     .stopped(process, slot, &(entity.kind, entity.id.clone()));
                 self.watches.stopped(process, slot, &entity.id, None);
-                self.report_now(process, EntityReport::Stopped { slot });
+                self.report_now(process, HostReport::Stopped { slot });
             }
         }
     }
 
-    pub(crate) fn on_reported(&mut self, process: ProcessId, report: EntityReport) {
-        if let EntityReport::Stopped { slot } = &report {
+    pub(crate) fn on_reported(&mut self, process: ProcessId, report: HostReport) {
+        if let HostReport::Stopped { slot } = &report {
             let unheard = &mut self.processes[process as usize].unheard;
             unheard.entities.remove(slot);
         }
-        if let EntityReport::Stopped { slot } = &report
+        if let HostReport::Stopped { slot } = &report
             && let Some(entity) = self.lives.failing.remove(&(process, *slot))
         {
             // Who began to watch it meanwhile hears of it now.
@@ -344,25 +350,16 @@ impl Sim {
             if let Some(name) = &name {
                 self.remembered.may_be_forgotten(process, slot, name);
             }
-            self.report_now(process, EntityReport::Passivate { slot });
+            self.report_now(process, HostReport::Passivate { slot });
         }
     }
 
-    pub(crate) fn report_now(&mut self, process: ProcessId, report: EntityReport) {
+    pub(crate) fn report_now(&mut self, process: ProcessId, report: HostReport) {
         self.trace.begin(self.now, process, b'E');
         self.trace.debug(&report);
         if self.trace.shows(Show::Everything) {
             self.say(process, format_args!("{report:?}"));
         }
-        self.feed(process, &Cause::Entity, Input::Entity(report));
-    }
-}
-
-const fn slot_of(order: &EntityOrder) -> Slot {
-    match order {
-        EntityOrder::Start { slot, .. }
-        | EntityOrder::Deliver { slot, .. }
-        | EntityOrder::Stop { slot }
-        | EntityOrder::Kill { slot } => *slot,
+        self.feed(process, &Cause::Entity, Input::Host(Owner::Sharding, report));
     }
 }

@@ -17,8 +17,8 @@ use super::parcel::{Inside, Parcel, Receipt};
 use super::sending::{Ended, Output, Task};
 use crate::codec;
 use crate::error::AskError;
-use crate::recipient::Recipient;
 use crate::region::Ask;
+use quorate_core::input::Recipient;
 
 /// How long an ask waits, as a share of the time after which the first message is sent again to an entity that confirms nothing
 /// (`resend_idle`): what was lost on a link that broke is asked for before that.

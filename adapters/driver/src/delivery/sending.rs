@@ -19,9 +19,9 @@ use super::queue::{Entry, Queue};
 use crate::codec;
 use crate::codec::Bytes;
 use crate::commands::UserCommand;
-use crate::recipient::Recipient;
 use crate::shared::Shared;
 use crate::sync::{self, Either, race};
+use quorate_core::input::Recipient;
 
 /// Orders of users that wait for the task: some turns, so that neither waits for the other.
 pub(super) const ORDERS_MAX: usize = 64;

@@ -17,8 +17,8 @@ use crate::background::Sleep;
 use crate::codec;
 use crate::commands::UserCommand;
 use crate::entity::Life;
-use crate::recipient::Recipient;
 use crate::sync;
+use quorate_core::input::Recipient;
 
 /// How long an ask waits at least and at most; between them as long as until the message is sent again.
 const ASK_TIMEOUT_MIN: Duration = Duration::from_millis(50);

@@ -22,11 +22,11 @@ use crate::codec;
 use crate::error::{OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError, TimerError};
 use crate::kinds::Types;
 use crate::mailbox::{Mailbox, Occasion, Reports, Start, Who};
-use crate::recipient::Recipient;
 use crate::region::{EntityRef, Region};
 use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::sync::{Rarely, lock};
+use quorate_core::input::Recipient;
 
 /// Who an entity is, and the way from it to others. Cheap to clone; a clone may be moved to a task and outlive the entity.
 #[derive(Clone)]

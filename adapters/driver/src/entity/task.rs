@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use quorate_core::input::EntityReport;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{Payload, Slot};
 
@@ -133,11 +133,11 @@ impl Life {
             }
             reports.durable.not_durable();
             reports.push(match delivery.into_ask() {
-                Some(ask) => EntityReport::Answered {
+                Some(ask) => HostReport::Answered {
                     ask,
                     result: Ok(codec::not_durable(failure)),
                 },
-                None => EntityReport::Refused {
+                None => HostReport::Refused {
                     slot: self.slot(),
                     ask: None,
                     reason: AskFailure::EntityStoppedUnhandled,
@@ -249,19 +249,19 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         let (slot, mailbox, reports) = (self.slot(), self.mailbox(), self.reports());
-        let answered = |ask, failure| EntityReport::Answered {
+        let answered = |ask, failure| HostReport::Answered {
             ask,
             result: Err(failure),
         };
         let unhandled = |delivery: Delivery| match delivery.into_ask() {
             Some(ask) => answered(ask, AskFailure::EntityStoppedUnhandled),
-            None => EntityReport::Refused {
+            None => HostReport::Refused {
                 slot,
                 ask: None,
                 reason: AskFailure::EntityStoppedUnhandled,
             },
         };
-        let failed = mailbox.is_open().then_some(EntityReport::Failed { slot });
+        let failed = mailbox.is_open().then_some(HostReport::Failed { slot });
         let (left, _) = mailbox.close(&reports.budget);
         let failure = if self.has_begun {
             AskFailure::EntityStopped
@@ -269,7 +269,7 @@ impl Drop for Life {
             AskFailure::EntityStoppedUnhandled
         };
         let interrupted = self.context.take_ask().map(|ask| answered(ask, failure));
-        let stopped = EntityReport::Stopped { slot };
+        let stopped = HostReport::Stopped { slot };
         // In one piece: whoever hears that its ask failed and asks again at once finds the slot free.
         reports.push_all(
             interrupted

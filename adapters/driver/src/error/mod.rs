@@ -111,9 +111,6 @@ pub enum ClusterError {
     /// The singleton is registered already, with messages or answers of other types.
     #[error(transparent)]
     Singleton(#[from] SingletonError),
-    /// A singleton with a lease on a node without a keeper of leases: it could never run here.
-    #[error("a singleton with a lease needs a keeper of leases: name one with `ClusterBuilder::leases`")]
-    NoLeaseKeeper,
     /// A kind of durable entities on a node whose store cannot keep them.
     #[error(transparent)]
     Durability(#[from] DurabilityError),

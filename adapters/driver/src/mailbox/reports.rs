@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::{Future, pending};
 use std::sync::Arc;
 
-use quorate_core::input::EntityReport;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::time::Instant;
@@ -41,7 +41,7 @@ impl fmt::Debug for SleepUntil {
 /// Where entities report to. Bounded by what the pump has ordered: two reports per delivery and two per slot.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    queue: Pile<EntityReport>,
+    queue: Pile<HostReport>,
     /// What waits in all mailboxes of the node.
     pub(crate) budget: Arc<Budget>,
     pub(crate) wake: Arc<Notify>,
@@ -89,40 +89,40 @@ impl Reports {
         }
     }
 
-    pub(crate) fn push(&self, report: EntityReport) {
+    pub(crate) fn push(&self, report: HostReport) {
         self.queue.push(report);
         self.wake.notify();
     }
 
     /// What became of an ask.
     pub(crate) fn answered(&self, ask: AskRef, result: Result<Payload, AskFailure>) {
-        self.push(EntityReport::Answered { ask, result });
+        self.push(HostReport::Answered { ask, result });
     }
 
     /// An entity has failed, and all of its shard with it.
     pub(crate) fn escalated(&self, slot: Slot) {
-        self.push(EntityReport::Escalated { slot });
+        self.push(HostReport::Escalated { slot });
     }
 
     /// An entity ends because it wants to.
     pub(crate) fn ending(&self, slot: Slot, forget: bool) {
-        self.push(EntityReport::Ending { slot, forget });
+        self.push(HostReport::Ending { slot, forget });
     }
 
     /// An entity wants to be passivated.
     pub(crate) fn passivate(&self, slot: Slot) {
-        self.push(EntityReport::Passivate { slot });
+        self.push(HostReport::Passivate { slot });
     }
 
     /// Several at once: nobody sees the first without the last.
-    pub(crate) fn push_all(&self, reports: impl IntoIterator<Item = EntityReport>) {
+    pub(crate) fn push_all(&self, reports: impl IntoIterator<Item = HostReport>) {
         self.queue.push_all(reports);
         self.wake.notify();
     }
 
     /// The first of what was reported.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn take_one(&self) -> Option<EntityReport> {
+    pub(crate) fn take_one(&self) -> Option<HostReport> {
         self.queue.take_one()
     }
 
@@ -133,7 +133,7 @@ impl Reports {
     }
 
     /// Moves what was reported to an empty `into`.
-    pub(crate) fn take(&self, into: &mut VecDeque<EntityReport>) {
+    pub(crate) fn take(&self, into: &mut VecDeque<HostReport>) {
         self.queue.take(into);
     }
 }

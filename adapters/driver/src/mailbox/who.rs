@@ -9,7 +9,7 @@ use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
-use crate::recipient::Recipient;
+use quorate_core::input::Recipient;
 
 /// See the module.
 #[derive(Clone, Debug)]

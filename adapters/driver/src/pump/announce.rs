@@ -9,19 +9,11 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
 use tracing::field::display;
 
-use super::entities::Entities;
-use super::instances::Instances;
+use super::hosted::{Hosted, Named};
 use crate::log_limit::LogLimit;
 
-/// Who knows what events name by number only.
-#[derive(Clone, Copy)]
-pub(crate) struct Names<'a> {
-    pub(crate) kinds: &'a Entities,
-    pub(crate) singletons: &'a Instances,
-}
-
-/// Writes an event to the log. What strangers can cause has a limit.
-pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: Names<'_>) {
+/// Writes an event to the log. What is hosted has names for what events name by number only. What strangers can cause has a limit.
+pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Hosted) {
     let line = Line {
         me,
         kind: None,
@@ -29,13 +21,16 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         left_out: None,
     };
     let written = if let Event::Sharding { kind, event } = event {
-        let kind = names.kinds.name(*kind).escape_debug().to_string();
+        let kind = names.name(Named::Kind(*kind)).escape_debug().to_string();
         event.tell(&mut Line {
             kind: Some(&kind),
             ..line
         })
     } else if let Event::Singleton { singleton, event } = event {
-        let name = names.singletons.name(*singleton).escape_debug().to_string();
+        let name = names
+            .name(Named::Singleton(*singleton))
+            .escape_debug()
+            .to_string();
         event.tell(&mut Line {
             name: Some(&name),
             ..line

@@ -9,8 +9,8 @@ use quorate_core::sharding::ids::{EntityId, KindId};
 
 use super::tests::Bench;
 use crate::commands::UserCommand;
-use crate::recipient::Recipient;
 use crate::sync;
+use quorate_core::input::Recipient;
 
 #[test]
 fn i_44_a_caller_whom_the_node_has_not_answered_hears_of_its_end_with_the_stop() {

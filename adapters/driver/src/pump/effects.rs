@@ -1,9 +1,10 @@
 //! What the node orders, each thing to whom it concerns: links, entities, instances, callers, keepers, the loop. What came of an order
 //! goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
 
-use quorate_core::effect::{Answer, Effect, EntityOrder};
+use quorate_core::effect::{Answer, Effect, HostOrder};
 use quorate_core::event::Event;
-use quorate_core::input::{Command, EntityReport, Input, ShardingCommand, Token};
+use quorate_core::input::{Command, HostReport, Input, ShardingCommand, Token};
+use quorate_core::owner::Owner;
 
 use super::Pump;
 use super::action::Action;
@@ -46,12 +47,11 @@ impl<M: Machine> Pump<M> {
     /// Does one thing. What each message needs stands here, and the rest beside it, so as not to weigh on every call.
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Entity(order) => self.order_entity(order),
+            Effect::Host(owner, order) => self.order(owner, order),
             Effect::Reply { token, answer } => self.reply(token, answer),
             other @ (Effect::Send { .. }
             | Effect::Offer { .. }
             | Effect::Notify(_)
-            | Effect::Singleton(_)
             | Effect::Lease(..)
             | Effect::Store(..)
             | Effect::Allocate(_)
@@ -60,15 +60,16 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    fn order_entity(&mut self, order: EntityOrder) {
-        match self.entities.order(order) {
+    /// Something for what runs here.
+    fn order(&mut self, owner: Owner, order: HostOrder) {
+        match self.hosted.order(owner, order) {
             Ok(Some(task)) => self.base.act(Action::Start(task)),
             Ok(None) => {}
             Err(report) => {
-                if matches!(report, EntityReport::Refused { .. }) {
+                if matches!(report, HostReport::Refused { .. }) {
                     self.base.stats.mailbox_refused += 1;
                 }
-                self.base.feedback.push_back(Input::Entity(report));
+                self.base.feedback.push_back(Input::Host(owner, report));
             }
         }
     }
@@ -77,9 +78,7 @@ impl<M: Machine> Pump<M> {
         match self.replies.answer(token, answer) {
             None => {}
             Some(Follows::Answer(reply, answer)) => self.base.act(Action::Answer(reply, answer)),
-            Some(Follows::Forget(kind)) => self.entities.forget(kind),
-            Some(Follows::Undo(undo)) => self.instances.undo(undo),
-            Some(Follows::DeadLetter(singleton, reason)) => self.dead_letter(singleton, reason),
+            Some(Follows::Undo(undo)) => self.hosted.undo(undo),
         }
     }
 
@@ -87,7 +86,6 @@ impl<M: Machine> Pump<M> {
     fn apply_other(&mut self, effect: Effect) {
         match effect {
             Effect::Notify(event) => self.hear_of(event),
-            Effect::Singleton(order) => self.order_instance(order),
             Effect::Lease(owner, order) => {
                 let answer = self.leases.order(owner, order);
                 let answer = answer.map(|report| Input::Lease(owner, report));
@@ -97,7 +95,7 @@ impl<M: Machine> Pump<M> {
                 let answer = self.stores.order(owner, request);
                 self.not_stored(answer);
             }
-            Effect::Allocate(question) => match self.entities.decide(*question) {
+            Effect::Allocate(question) => match self.hosted.decide(*question) {
                 Ok(task) => self.base.act(Action::Start(task)),
                 Err(answer) => {
                     let token = self.replies.insert(Waiting::Nobody);
@@ -114,7 +112,7 @@ impl<M: Machine> Pump<M> {
             Effect::Send { .. }
             | Effect::Offer { .. }
             | Effect::Quarantine(_)
-            | Effect::Entity(_)
+            | Effect::Host(..)
             | Effect::Reply { .. } => {}
         }
     }
@@ -126,7 +124,7 @@ impl<M: Machine> Pump<M> {
             Listener::Audit(audit) => {
                 return policy::audited(audit, &mut self.base.log, self.base.now.mono);
             }
-            Listener::Gate(gate) => self.entities.gate(gate),
+            Listener::Gate(gate) => self.hosted.gate(gate),
             Listener::Removed => self.take_back(),
             Listener::Up
             | Listener::HandedOver(_)
@@ -140,11 +138,7 @@ impl<M: Machine> Pump<M> {
     /// Writes an event to the log, and tells those who listen.
     pub(super) fn publish(&mut self, event: Event) {
         let (me, log) = (&self.base.me, &mut self.base.log);
-        let names = announce::Names {
-            kinds: &self.entities,
-            singletons: &self.instances,
-        };
-        announce::event(me, &event, log, self.base.now.mono, names);
+        announce::event(me, &event, log, self.base.now.mono, &self.hosted);
         self.base.act(Action::Publish(event));
     }
 }

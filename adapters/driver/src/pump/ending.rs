@@ -1,9 +1,7 @@
 //! How the node's part of a host ends: what is said to callers, in which order things are let go. Decides nothing else.
 //! Spec: I-44, sharding 3.
 
-use std::collections::VecDeque;
-
-use quorate_core::input::{Command, EntityReport, Input, MembershipCommand};
+use quorate_core::input::{Command, HostReport, Input, MembershipCommand};
 
 use super::Pump;
 use super::machine::Machine;
@@ -28,8 +26,7 @@ impl<M: Machine> Pump<M> {
             self.drive_node();
         }
         self.linked.links.stop();
-        self.entities.kill_all();
-        self.instances.kill_all();
+        self.hosted.kill_all();
         self.stores.stop();
         self.replies.clear();
     }
@@ -37,47 +34,29 @@ impl<M: Machine> Pump<M> {
     /// The node has ended and says next how far each ask has come. It has heard which of them no writer has, and hears before which ones
     /// their entities have not begun with, and which ones are answered.
     pub(super) fn take_back(&mut self) {
-        let left = self.entities.kill_all();
-        let mut said = std::mem::take(&mut self.reports);
-        let mut later = VecDeque::new();
-        self.entities.take_reports(&mut later);
-        said.extend(later);
+        let left = self.hosted.kill_all();
+        let mut said = self.hosted.all_reports();
         for feedback in self.base.feedback.drain(..) {
-            // Nobody is there any more for whom the node asked for anything else, and asks to singletons were answered when it ended.
-            if let Input::Entity(report) = feedback {
-                said.push_back(report);
+            // Nobody is there any more for whom the node asked for anything else.
+            if let Input::Host(owner, report) = feedback {
+                said.push((owner, report));
             }
         }
-        self.instances.kill_all();
-        for report in said.into_iter().chain(left) {
-            if let EntityReport::Stopped { slot } = &report {
-                self.entities.stopped(*slot);
-            }
-            self.linked.handle(Input::Entity(report));
+        for (owner, report) in said.into_iter().chain(left) {
+            self.linked.handle(Input::Host(owner, report));
         }
     }
 
     /// Whether all entities have ended, and all instances of singletons. The node hears of each end, and gives the leases back that nothing
     /// needs any more; until then they are renewed.
     pub(crate) fn forget_ended_entities(&mut self) -> bool {
-        let mut later = VecDeque::new();
-        self.entities.take_reports(&mut later);
-        for report in self.reports.drain(..).chain(later) {
-            if let EntityReport::Stopped { slot } = report {
-                self.entities.stopped(slot);
-                self.linked.handle(Input::Entity(report));
-            }
-        }
-        let mut later = VecDeque::new();
-        self.instances.take_reports(&mut later);
-        for report in self.instance_reports.drain(..).chain(later) {
-            if let EntityReport::Stopped { slot } = report {
-                self.instances.stopped(slot);
-                self.linked.handle(Input::Singleton(report));
+        for (owner, report) in self.hosted.all_reports() {
+            if matches!(report, HostReport::Stopped { .. }) {
+                self.linked.handle(Input::Host(owner, report));
             }
         }
         self.drive_node();
-        let have_ended = self.entities.live() == 0 && self.instances.live() == 0;
+        let have_ended = self.hosted.live() == 0;
         if have_ended {
             self.leases.stop();
         }

@@ -104,8 +104,7 @@ impl<M: Machine> Pump<M> {
     /// for this node's shards.
     pub(super) fn look_at_executor(&mut self) {
         self.base.look_at = Some(self.base.now.mono + LOOK_INTERVAL);
-        let holders = self.entities.holders(HELD_LOOKS);
-        for entity in holders.into_iter().chain(self.instances.holders(HELD_LOOKS)) {
+        for entity in self.hosted.holders(HELD_LOOKS) {
             self.base.stats.threads_held += 1;
             let entity = entity.as_deref().unwrap_or("one that is gone");
             tracing::warn!(
@@ -158,7 +157,7 @@ impl<M: Machine> Pump<M> {
 
     /// Whether work can be done here: the executor runs, and the node does not doubt that it is a member.
     pub(crate) fn is_able(&self) -> bool {
-        !self.executor.is_stalled() && !self.entities.are_held_back()
+        !self.executor.is_stalled() && !self.hosted.are_held_back()
     }
 }
 

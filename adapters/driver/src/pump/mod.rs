@@ -15,9 +15,8 @@ mod data;
 mod door_tests;
 mod effects;
 mod ending;
-mod entities;
 mod executor;
-mod instances;
+mod hosted;
 mod journal;
 mod keeping;
 #[cfg(test)]
@@ -29,21 +28,21 @@ pub(crate) mod policy;
 mod replies;
 #[cfg(test)]
 mod singleton_tests;
-mod singletons;
 mod slots;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::config::ValidConfig;
-use quorate_core::effect::{Answer, CommandError, HaltReason, ShardingCommandError};
+use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, EntityReport, Input, ShardingCommand};
+use quorate_core::input::Input;
 use quorate_core::node::Node;
+use quorate_core::sharding::ids::KindId;
+use quorate_core::singleton::state::SingletonId;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_links::{LinkId, LinkInput, LinkedNode, Links, Source, ValidLinkLimits};
@@ -52,14 +51,13 @@ use rand_core::SeedableRng;
 
 pub(crate) use action::Action;
 use base::Base;
-use entities::Entities;
 use executor::Executor;
-use instances::Instances;
+use hosted::{Hosted, Named};
 use limits::{FEEDBACK_BEFORE_TICK, REPORTS_PER_TURN};
 use machine::Machine;
 use replies::{Replies, Waiting};
 
-use crate::commands::ControlCommand;
+use crate::commands::{ControlCommand, Registration};
 use crate::lease::Leases;
 use crate::mailbox::Reports;
 use crate::security::Authentication;
@@ -75,17 +73,12 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     base: Base,
     /// Handshakes that the transport does below them.
     below: HandshakeStats,
-    entities: Entities,
-    instances: Instances,
+    hosted: Hosted,
     executor: Executor,
     replies: Replies,
     subscriptions: Subscriptions,
     leases: Leases,
     stores: Stores,
-    /// What entities reported and the node has not heard yet.
-    reports: VecDeque<EntityReport>,
-    /// The same of singletons' instances.
-    instance_reports: VecDeque<EntityReport>,
     halted: Option<HaltReason>,
 }
 
@@ -132,15 +125,12 @@ impl<M: Machine> Pump<M> {
             linked: LinkedNode::of(node, links),
             base,
             below: HandshakeStats::default(),
-            instances: Instances::beside(&reports),
-            entities: Entities::new(reports),
+            hosted: Hosted::new(reports),
             executor: Executor::default(),
             replies: Replies::default(),
             subscriptions: Subscriptions::default(),
             leases: Leases::default(),
             stores: Stores::default(),
-            reports: VecDeque::new(),
-            instance_reports: VecDeque::new(),
             halted: None,
         }
     }
@@ -164,7 +154,7 @@ impl<M: Machine> Pump<M> {
             self.linked.handle(Input::Tick);
             self.drive_node();
         }
-        self.entities.beat();
+        self.hosted.beat();
         while self.linked.tick_links() {
             self.drive_node();
         }
@@ -222,25 +212,25 @@ impl<M: Machine> Pump<M> {
                 (self.replies.insert(Waiting::Command(reply)), command)
             }
             ControlCommand::Register {
-                settings,
+                what,
                 starter,
                 decider,
                 reply,
             } => {
-                if settings.hosts && settings.lease && !self.leases.has_keeper() {
-                    let refused = ShardingCommandError::NoLeaseKeeper;
-                    return reply.send(Answer::Refused(CommandError::Sharding(refused)));
+                if what.needs_lease() && !self.leases.has_keeper() {
+                    return reply.send(Answer::Refused(what.without_keeper()));
                 }
-                let forget = self.entities.register(&settings.name, starter, decider);
-                let token = self.replies.insert(Waiting::Register { reply, forget });
-                let command = ShardingCommand::RegisterKind(settings);
-                (token, Command::Sharding(command))
+                let (of, name) = match &what {
+                    Registration::Kind(kind) => (Named::Kind(KindId::of(&kind.name)), &kind.name),
+                    Registration::Singleton(singleton) => {
+                        let id = SingletonId::of(&singleton.name);
+                        (Named::Singleton(id), &singleton.name)
+                    }
+                };
+                let undo = self.hosted.register(of, name, starter, decider);
+                let token = self.replies.insert(Waiting::Register { reply, undo });
+                (token, what.into_command())
             }
-            ControlCommand::Singleton {
-                settings,
-                starter,
-                reply,
-            } => return self.register_singleton(settings, starter, reply),
             ControlCommand::SingletonState(singleton, reply) => {
                 return reply.send(self.linked.node.singleton(singleton));
             }
@@ -254,33 +244,29 @@ impl<M: Machine> Pump<M> {
         self.drive_node();
     }
 
-    /// Hands what entities reported to the node, at most a batch per turn.
+    /// Hands what entities and instances reported to the node, at most a batch of each per turn.
     pub(crate) fn take_reports(&mut self) {
-        if self.reports.is_empty() {
-            self.entities.take_reports(&mut self.reports);
-        }
-        for _ in 0..REPORTS_PER_TURN {
-            let Some(report) = self.reports.pop_front() else {
-                return;
-            };
-            if let EntityReport::Stopped { slot } = &report {
-                self.entities.stopped(*slot);
+        self.hosted.take_reports();
+        for owner in Hosted::OWNERS {
+            for _ in 0..REPORTS_PER_TURN {
+                let Some(report) = self.hosted.next_report(owner) else {
+                    break;
+                };
+                self.linked.handle(Input::Host(owner, report));
+                self.drive_node();
             }
-            self.linked.handle(Input::Entity(report));
-            self.drive_node();
         }
     }
 
     /// Whether user links are read: mailboxes have room. Buffers never pause a link (10.14 b).
     fn has_room(&self) -> bool {
-        self.entities.has_room()
+        self.hosted.has_room()
     }
 
     /// Whether another turn has work without any new input.
     pub(crate) fn has_work(&self) -> bool {
         !self.base.feedback.is_empty()
-            || !self.reports.is_empty()
-            || !self.instance_reports.is_empty()
+            || self.hosted.has_reports()
             || self.stores.has_reports()
             || self.linked.links.has_events()
             || self.linked.links.has_unread(self.has_room())
@@ -336,12 +322,8 @@ impl<M: Machine> Pump<M> {
 
     pub(crate) fn stats(&self) -> NodeStats {
         let mut host = self.base.stats;
-        host.entities = self.entities.live();
-        host.singletons = self.instances.live();
         host.log_lines_left_out = self.base.log.left_out_ever;
-        self.entities.durable().show(&mut host);
-        self.entities.failures().show(&mut host);
-        self.instances.failures().show(&mut host);
+        self.hosted.show(&mut host);
         let (mut links, below) = (self.linked.links.stats(), self.below);
         links.handshakes_pending += below.pending;
         links.handshakes_refused += below.displaced + below.timed_out;

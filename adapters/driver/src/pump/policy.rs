@@ -125,6 +125,7 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
             | MembershipCommand::PaceExit
             | MembershipCommand::HandOver(_),
         )
+        | Command::Message(_)
         | Command::Sharding(_)
         | Command::Singleton(_)
         | Command::Ddata(_)

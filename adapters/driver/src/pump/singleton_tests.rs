@@ -6,11 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use quorate_core::effect::{
-    Answer, CommandError, Effect, SingletonAnswer, SingletonCommandError, SingletonOrder,
-};
-use quorate_core::event::{Event, SingletonEvent};
-use quorate_core::input::{EntityReport, SingletonSettings};
+use quorate_core::effect::{Answer, CommandError, Effect, HostOrder, Instance, SingletonCommandError};
+use quorate_core::input::{HostReport, SingletonSettings};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
@@ -18,13 +16,13 @@ use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
 use super::action::Action;
+use super::hosted::Named;
 use super::tests::{Bench, Heard, me};
-use crate::commands::{ControlCommand, UserCommand};
-use crate::error::ClusterError;
+use crate::commands::{ControlCommand, Registration, UserCommand};
 use crate::mailbox::{Start, Starter};
-use crate::recipient::Recipient;
 use crate::sync;
 use crate::sync::Task;
+use quorate_core::input::Recipient;
 
 const SLOT: Slot = Slot {
     index: 0,
@@ -50,17 +48,18 @@ fn poll<T>(receiver: &mut sync::Receiver<T>) -> Poll<Option<T>> {
 }
 
 impl Bench {
-    fn register_billing(&mut self, lease: bool) -> sync::Receiver<Result<(), ClusterError>> {
+    fn register_billing(&mut self, lease: bool) -> sync::Receiver<Answer> {
         let (reply, answer) = sync::oneshot();
-        self.pump.control(ControlCommand::Singleton {
-            settings: SingletonSettings {
+        self.pump.control(ControlCommand::Register {
+            what: Registration::Singleton(SingletonSettings {
                 name: "billing".into(),
                 role: None,
                 hosts: true,
                 lease,
                 durable: false,
-            },
+            }),
             starter: Some(Arc::new(Idle)),
+            decider: None,
             reply,
         });
         answer
@@ -71,35 +70,33 @@ impl Bench {
     }
 
     fn starts_billing(&mut self) -> Option<Task> {
-        self.says(Effect::Singleton(SingletonOrder::Start {
-            slot: SLOT,
-            singleton: id(),
-            token: Token::new(1, 1),
-        }));
+        self.says(Effect::Host(
+            Owner::Singleton,
+            HostOrder::Start {
+                slot: SLOT,
+                instance: Instance::Singleton {
+                    singleton: id(),
+                    token: Token::new(1, 1),
+                },
+            },
+        ));
         std::iter::from_fn(|| self.pump.next_action()).find_map(|action| match action {
             Action::Start(task) => Some(task),
             _ => None,
         })
     }
 
-    /// What those who listen hear.
-    fn published(&mut self) -> Vec<Event> {
-        let actions = std::iter::from_fn(|| self.pump.next_action());
-        let events = actions.filter_map(|action| match action {
-            Action::Publish(event) => Some(event),
-            _ => None,
-        });
-        events.collect()
-    }
-
     fn delivers(&mut self, reply_to: Option<AskRef>) {
-        self.says(Effect::Singleton(SingletonOrder::Deliver {
-            slot: SLOT,
-            payload: Payload::from([7]),
-            reply_to,
-            deadline: None,
-            chain: AskChain::default(),
-        }));
+        self.says(Effect::Host(
+            Owner::Singleton,
+            HostOrder::Deliver {
+                slot: SLOT,
+                payload: Payload::from([7]),
+                reply_to,
+                deadline: None,
+                chain: AskChain::default(),
+            },
+        ));
     }
 }
 
@@ -107,31 +104,25 @@ fn ask() -> AskRef {
     AskRef { asker: me(), id: 7 }
 }
 
-fn refused(reason: AskFailure) -> Answer {
-    Answer::Refused(CommandError::Singleton(SingletonCommandError::NotAccepted(
-        reason,
-    )))
-}
-
 #[test]
 fn an_instance_gets_what_is_for_it_until_it_has_ended() {
     let mut bench = Bench::new();
     drop(bench.starts_billing());
-    let stopped = Heard::Instance(EntityReport::Stopped { slot: SLOT });
+    let stopped = Heard::Instance(HostReport::Stopped { slot: SLOT });
     assert_eq!(bench.heard(), [stopped], "nobody knows how to make it");
 
     let mut registered = bench.register_billing(false);
     bench.answers(1, Answer::Done);
-    assert_eq!(poll(&mut registered), Poll::Ready(Some(Ok(()))));
+    assert_eq!(poll(&mut registered), Poll::Ready(Some(Answer::Done)));
     bench.heard();
     let task = bench.starts_billing();
     assert!(task.is_some());
     assert_eq!(bench.pump.stats().host.singletons, 1);
     bench.delivers(Some(ask()));
     assert_eq!(bench.heard(), [], "it waits in its mailbox");
-    bench.says(Effect::Singleton(SingletonOrder::Kill { slot: SLOT }));
+    bench.says(Effect::Host(Owner::Singleton, HostOrder::Kill { slot: SLOT }));
     bench.delivers(Some(ask()));
-    let unhandled = EntityReport::Refused {
+    let unhandled = HostReport::Refused {
         slot: SLOT,
         ask: Some(ask()),
         reason: AskFailure::EntityStoppedUnhandled,
@@ -147,18 +138,20 @@ fn a_registration_that_is_refused_leaves_what_there_was() {
     bench.answers(1, Answer::Refused(too_many.clone()));
     assert_eq!(
         poll(&mut registered),
-        Poll::Ready(Some(Err(ClusterError::Refused(too_many))))
+        Poll::Ready(Some(Answer::Refused(too_many)))
     );
     assert!(bench.starts_billing().is_none(), "it is not known");
     let mut registered = bench.register_billing(true);
     assert_eq!(
         poll(&mut registered),
-        Poll::Ready(Some(Err(ClusterError::NoLeaseKeeper)))
+        Poll::Ready(Some(Answer::Refused(CommandError::Singleton(
+            SingletonCommandError::NoLeaseKeeper
+        ))))
     );
 }
 
 #[test]
-fn an_ask_is_answered_and_a_message_that_is_not_taken_is_told_of() {
+fn an_ask_of_a_singleton_is_answered() {
     let mut bench = Bench::new();
     let (reply, mut answer) = sync::oneshot();
     bench.pump.user(UserCommand::Ask {
@@ -169,20 +162,8 @@ fn an_ask_is_answered_and_a_message_that_is_not_taken_is_told_of() {
         reply,
     });
     let result: Result<Payload, AskFailure> = Ok(Payload::from([8]));
-    bench.answers(1, Answer::Singleton(SingletonAnswer::Asked(result.clone())));
+    bench.answers(1, Answer::Asked(result.clone()));
     assert_eq!(poll(&mut answer), Poll::Ready(Some(result)));
-    bench.pump.user(UserCommand::Tell {
-        to: Recipient::Singleton(id()),
-        payload: Payload::from([7]),
-    });
-    bench.answers(2, refused(AskFailure::BufferFull));
-    let lost = Event::Singleton {
-        singleton: id(),
-        event: SingletonEvent::DeadLetter {
-            reason: AskFailure::BufferFull,
-        },
-    };
-    assert_eq!(bench.published(), [lost]);
 }
 
 #[test]
@@ -192,11 +173,11 @@ fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_bef
     bench.answers(1, Answer::Done);
     let _task = bench.starts_billing().expect("it is known");
     assert!(!bench.pump.forget_ended_entities(), "it runs");
-    let of = |generation: u32| EntityReport::Stopped {
+    let of = |generation: u32| HostReport::Stopped {
         slot: Slot { generation, ..SLOT },
     };
     for (generation, lives) in [(0, 1), (2, 1), (1, 0), (1, 0)] {
-        bench.pump.instance_reports.push_back(of(generation));
+        bench.pump.hosted.is_told(Owner::Singleton, of(generation));
         assert_eq!(bench.pump.forget_ended_entities(), lives == 0, "{generation}");
         assert_eq!(bench.pump.stats().host.singletons, lives, "{generation}");
     }
@@ -206,7 +187,8 @@ fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_bef
 fn an_instance_is_called_by_its_name_and_one_that_is_not_known_by_its_number() {
     let mut bench = Bench::new();
     let unknown = format!("{:?}", id());
-    assert_eq!(bench.pump.instances.name(id()), unknown);
+    let named = Named::Singleton(id());
+    assert_eq!(bench.pump.hosted.name(named), unknown);
     bench.register_billing(false);
-    assert_eq!(bench.pump.instances.name(id()), "billing");
+    assert_eq!(bench.pump.hosted.name(named), "billing");
 }

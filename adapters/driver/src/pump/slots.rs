@@ -1,36 +1,39 @@
 //! The places in which users' code runs on this node: mailboxes by slot. Puts in, ends and forgets as the core orders, and says what
-//! cannot be done; knows neither kinds nor singletons. Spec: sharding 1.4, 10.5.
+//! cannot be done; knows whose they are by name only. Spec: sharding 1.4, 10.5.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quorate_core::input::EntityReport;
+use quorate_core::input::{HostReport, Recipient};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Slot;
 
 use crate::mailbox::{Delivery, Mailbox, Refused, Reports};
 
 /// One that lives.
-struct Live<W> {
+struct Live {
     generation: u32,
-    who: W,
+    who: Recipient,
     mailbox: Arc<Mailbox>,
 }
 
-/// A table of what lives here; `W` is what its owner knows of each.
-pub(super) struct Slots<W> {
+/// A table of what lives here, of one owner.
+pub(super) struct Slots {
     /// By slot index: the core uses small indexes again, so the table is as long as the most there ever were.
-    places: Vec<Option<Live<W>>>,
+    places: Vec<Option<Live>>,
     live: u64,
     reports: Arc<Reports>,
+    /// What was reported and the node has not heard yet.
+    unheard: VecDeque<HostReport>,
 }
 
-impl<W> Slots<W> {
+impl Slots {
     pub(super) const fn new(reports: Arc<Reports>) -> Self {
         Self {
             places: Vec::new(),
             live: 0,
             reports,
+            unheard: VecDeque::new(),
         }
     }
 
@@ -44,19 +47,43 @@ impl<W> Slots<W> {
     }
 
     /// Those whose handlers have held a thread for so many looks; `None` for one that is gone meanwhile.
-    pub(super) fn holders(&self, looks: u64) -> Vec<Option<&W>> {
+    pub(super) fn holders(&self, looks: u64) -> Vec<Option<&Recipient>> {
         let slots = self.reports.holding.look(looks);
         let who = |slot| self.find(slot).map(|live| &live.who);
         slots.into_iter().map(who).collect()
     }
 
-    /// Moves what was reported to an empty `into`.
-    pub(super) fn take_reports(&self, into: &mut VecDeque<EntityReport>) {
-        self.reports.take(into);
+    /// Whether something was taken over of which the node has not heard.
+    pub(super) fn has_reports(&self) -> bool {
+        !self.unheard.is_empty()
+    }
+
+    /// Takes over what was reported, unless there is something of an earlier time.
+    pub(super) fn take_reports(&mut self) {
+        if self.unheard.is_empty() {
+            self.reports.take(&mut self.unheard);
+        }
+    }
+
+    /// The next report of what was taken over. Forgets what has ended.
+    pub(super) fn next_report(&mut self) -> Option<HostReport> {
+        let report = self.unheard.pop_front()?;
+        if let HostReport::Stopped { slot } = &report {
+            self.stopped(*slot);
+        }
+        Some(report)
+    }
+
+    /// Everything that was reported. Forgets what has ended.
+    pub(super) fn all_reports(&mut self) -> Vec<HostReport> {
+        let mut all: Vec<HostReport> = std::iter::from_fn(|| self.next_report()).collect();
+        self.take_reports();
+        all.extend(std::iter::from_fn(|| self.next_report()));
+        all
     }
 
     /// One more lives here from now on.
-    pub(super) fn put(&mut self, slot: Slot, who: W, mailbox: Arc<Mailbox>) {
+    pub(super) fn put(&mut self, slot: Slot, who: Recipient, mailbox: Arc<Mailbox>) {
         let index = slot.index as usize;
         if index >= self.places.len() {
             self.places.resize_with(index + 1, || None);
@@ -84,7 +111,7 @@ impl<W> Slots<W> {
     }
 
     /// Stops all of them now. What to say of the asks that they have not begun with.
-    pub(super) fn kill_all(&self) -> Vec<EntityReport> {
+    pub(super) fn kill_all(&self) -> Vec<HostReport> {
         let mut left = Vec::new();
         for live in self.places.iter().flatten() {
             left.extend(live.mailbox.kill_and_take(&self.reports.budget));
@@ -93,13 +120,13 @@ impl<W> Slots<W> {
             let result = Err(AskFailure::EntityStoppedUnhandled);
             delivery
                 .into_ask()
-                .map(|ask| EntityReport::Answered { ask, result })
+                .map(|ask| HostReport::Answered { ask, result })
         };
         left.into_iter().filter_map(unhandled).collect()
     }
 
-    pub(super) fn deliver(&self, slot: Slot, delivery: Delivery) -> Result<(), EntityReport> {
-        let refused = |delivery: Delivery, reason| EntityReport::Refused {
+    pub(super) fn deliver(&self, slot: Slot, delivery: Delivery) -> Result<(), HostReport> {
+        let refused = |delivery: Delivery, reason| HostReport::Refused {
             slot,
             ask: delivery.into_ask(),
             reason,
@@ -114,14 +141,14 @@ impl<W> Slots<W> {
         }
     }
 
-    pub(super) fn end(&self, slot: Slot, how: fn(&Mailbox)) -> Result<(), EntityReport> {
+    pub(super) fn end(&self, slot: Slot, how: fn(&Mailbox)) -> Result<(), HostReport> {
         // One that ended by itself has reported it, or is about to: only an unknown slot is said again.
-        let live = self.find(slot).ok_or(EntityReport::Stopped { slot })?;
+        let live = self.find(slot).ok_or(HostReport::Stopped { slot })?;
         how(&live.mailbox);
         Ok(())
     }
 
-    fn find(&self, slot: Slot) -> Option<&Live<W>> {
+    fn find(&self, slot: Slot) -> Option<&Live> {
         let live = self.places.get(slot.index as usize)?.as_ref()?;
         (live.generation == slot.generation).then_some(live)
     }

@@ -1,6 +1,7 @@
 //! The pump without a runtime and without a socket: a scripted node inside, the test as the hands outside. What its links do is
 //! tested where they live, in `quorate-links`. Spec: reliability 3b, I-44.
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -14,9 +15,11 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, ClusterName};
+use quorate_core::input::HostReport;
 use quorate_core::input::{LinkEvent, Target};
 use quorate_core::lease::protocol::LeaseOrder;
 use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
@@ -33,7 +36,7 @@ pub(super) enum Heard {
     Frame(UniqueAddress, Lane),
     Link(LinkEvent),
     Stored(quorate_core::owner::Owner, quorate_core::store::StoreReport),
-    Instance(EntityReport),
+    Instance(HostReport),
     Stop,
     Other,
 }
@@ -58,12 +61,10 @@ impl Recipient for Script {
             Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
             Input::Link(event) => Heard::Link(event),
             Input::Stored(owner, report) => Heard::Stored(owner, report),
-            Input::Singleton(report) => Heard::Instance(report),
-            Input::Tick
-            | Input::Command { .. }
-            | Input::Tell { .. }
-            | Input::Entity(_)
-            | Input::Lease(..) => Heard::Other,
+            Input::Host(Owner::Singleton, report) => Heard::Instance(report),
+            Input::Tick | Input::Command { .. } | Input::Tell { .. } | Input::Host(..) | Input::Lease(..) => {
+                Heard::Other
+            }
         });
     }
 
@@ -459,10 +460,13 @@ fn i_44_a_node_that_ends_hears_what_no_writer_has_before_it_answers_the_rest() {
         let mut bench = Bench::new();
         bench.send(&peer(), own_ask(1));
         bench.send(&peer(), own_ask(2));
-        bench.pump.reports.push_back(EntityReport::Answered {
-            ask: AskRef { asker: me(), id: 3 },
-            result: Ok(Box::from([1])),
-        });
+        bench.pump.hosted.is_told(
+            Owner::Sharding,
+            HostReport::Answered {
+                ask: AskRef { asker: me(), id: 3 },
+                result: Ok(Box::from([1])),
+            },
+        );
         bench.heard();
         if stops {
             bench.pump.stop();
@@ -508,7 +512,7 @@ fn i_26_the_loop_wakes_for_the_end_of_a_lease() {
 #[test]
 fn reports_of_entities_come_in_batches() {
     let mut bench = Bench::new();
-    let report = || EntityReport::Refused {
+    let report = || HostReport::Refused {
         slot: quorate_core::sharding::ids::Slot {
             index: 0,
             generation: 0,
@@ -516,10 +520,9 @@ fn reports_of_entities_come_in_batches() {
         ask: None,
         reason: quorate_core::sharding::errors::AskFailure::EntityStopped,
     };
-    bench
-        .pump
-        .reports
-        .extend((0..REPORTS_PER_TURN + 10).map(|_| report()));
+    for _ in 0..REPORTS_PER_TURN + 10 {
+        bench.pump.hosted.is_told(Owner::Sharding, report());
+    }
     bench.pump.take_reports();
     assert_eq!(bench.heard().len(), REPORTS_PER_TURN);
     assert!(bench.pump.has_work());

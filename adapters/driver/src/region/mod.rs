@@ -29,10 +29,10 @@ use crate::codec;
 use crate::commands::UserCommand;
 use crate::error::{AskError, ClusterError, TellError};
 use crate::extract::{Extract, Unopened};
-use crate::recipient::Recipient;
 use crate::shared::Shared;
 use crate::sync;
 use crate::watch::Watch;
+use quorate_core::input::Recipient;
 
 /// How long an ask waits unless [`Ask::timeout`] says otherwise. Mirrors the reference's usual ask timeout.
 pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);

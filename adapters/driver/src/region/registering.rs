@@ -8,7 +8,7 @@ use quorate_core::sharding::ids::KindId;
 
 use super::Region;
 use crate::allocating::Decider;
-use crate::commands::{ControlCommand, outcome};
+use crate::commands::{ControlCommand, Registration, outcome};
 use crate::error::{ClusterError, RegionError};
 use crate::kind::Kind;
 use crate::kinds::Types;
@@ -56,7 +56,7 @@ impl<M: 'static, R: 'static> Region<M, R> {
         let follows = settings.allocation == Some(AllocationSettings::External);
         let decider = kind.asked().map(|asked| Decider::new(asked, hands(shared)));
         let command = ControlCommand::Register {
-            settings,
+            what: Registration::Kind(Box::new(settings)),
             starter,
             decider,
             reply,

@@ -175,7 +175,6 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.pump.take_leases();
         self.pump.take_stored();
         self.pump.take_reports();
-        self.pump.take_instance_reports();
         self.take_commands();
         self.take_log_commands();
         self.take_data_commands();

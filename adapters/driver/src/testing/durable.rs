@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use quorate_core::config::Config;
 use quorate_core::effect::PlacementToken;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::EntityReport;
+use quorate_core::input::HostReport;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
@@ -193,7 +193,7 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
         let begin = Instant::now();
         loop {
             match self.reports.take_one() {
-                Some(EntityReport::Stopped { .. }) => return None,
+                Some(HostReport::Stopped { .. }) => return None,
                 Some(report) => {
                     if let Some(answer) = answer(report) {
                         return Some(answer);
@@ -254,21 +254,21 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
 }
 
 /// Which command is answered by it, and how.
-fn answer<R: DeserializeOwned>(report: EntityReport) -> Option<(u64, Result<R, AskError>)> {
+fn answer<R: DeserializeOwned>(report: HostReport) -> Option<(u64, Result<R, AskError>)> {
     match report {
-        EntityReport::Answered { ask, result } => {
+        HostReport::Answered { ask, result } => {
             let answer = match result {
                 Ok(payload) => codec::decode_answer(&payload),
                 Err(failure) => Err(AskError::Failed(failure)),
             };
             Some((ask.id, answer))
         }
-        EntityReport::Stopped { .. }
-        | EntityReport::Escalated { .. }
-        | EntityReport::Failed { .. }
-        | EntityReport::Passivate { .. }
-        | EntityReport::Ending { .. }
-        | EntityReport::Refused { .. } => None,
+        HostReport::Stopped { .. }
+        | HostReport::Escalated { .. }
+        | HostReport::Failed { .. }
+        | HostReport::Passivate { .. }
+        | HostReport::Ending { .. }
+        | HostReport::Refused { .. } => None,
     }
 }
 

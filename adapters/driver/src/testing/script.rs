@@ -58,9 +58,9 @@ pub fn play() -> Vec<String> {
     stage.command(Command::Membership(MembershipCommand::JoinSeeds(vec![
         me.address().clone(),
     ])));
-    stage.command(Command::Sharding(ShardingCommand::RegisterKind(
+    stage.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(
         KindSettings::new("kind", 4, true),
-    )));
+    ))));
     stage.pass(2_000);
     let control = stage.greeted(HelloLink::Control, 1);
     stage.say(

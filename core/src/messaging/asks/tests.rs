@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::*;
 use crate::config::Config;
 use crate::cx::OfSharding;
-use crate::effect::{Answer, Effect, ShardingAnswer};
+use crate::effect::{Answer, Effect};
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
 use crate::sharding::state::ids::{KindId, ShardId};
@@ -24,7 +24,7 @@ fn secs(secs: u64) -> Duration {
 fn failed(token: Token, reason: AskFailure) -> Effect {
     Effect::Reply {
         token,
-        answer: Answer::Sharding(ShardingAnswer::Asked(Err(reason))),
+        answer: Answer::Asked(Err(reason)),
     }
 }
 
@@ -84,7 +84,7 @@ fn a_lost_node_fails_exactly_the_asks_that_were_sent_there() {
     asks.stop(&mut fixture.cx::<OfSharding>());
     let answered = Effect::Reply {
         token: 1,
-        answer: Answer::Sharding(ShardingAnswer::Asked(Ok(Box::from([1])))),
+        answer: Answer::Asked(Ok(Box::from([1]))),
     };
     assert_eq!(
         fixture.effects(),

@@ -113,6 +113,7 @@ impl Coordinator {
             // It is closed, or this node is finished; the others are no answers of a log.
             AnyAnswer::Done
             | AnyAnswer::Refused(_)
+            | AnyAnswer::Asked(_)
             | AnyAnswer::Sharding(_)
             | AnyAnswer::Ddata(_)
             | AnyAnswer::Singleton(_) => {}

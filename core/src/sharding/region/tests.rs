@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::config::{Config, DowningStrategy, KindConfig};
-use crate::effect::{Effect, EntityOrder, PlacementToken};
+use crate::effect::Instance;
+use crate::effect::{Effect, HostOrder, PlacementToken};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
@@ -15,6 +16,7 @@ use crate::input::{KindSettings, Target};
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardMark, ShardingBody, ShardingMsg};
 use crate::messaging::Asks;
+use crate::owner::Owner;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::pending_message::{PendingMessage, Waits};
 
@@ -287,13 +289,16 @@ const fn slot(index: u32) -> Slot {
 }
 
 fn delivers(slot: Slot, text: &str) -> Effect {
-    Effect::Entity(EntityOrder::Deliver {
-        slot,
-        payload: text.as_bytes().into(),
-        reply_to: None,
-        deadline: None,
-        chain: AskChain::default(),
-    })
+    Effect::Host(
+        Owner::Sharding,
+        HostOrder::Deliver {
+            slot,
+            payload: text.as_bytes().into(),
+            reply_to: None,
+            deadline: None,
+            chain: AskChain::default(),
+        },
+    )
 }
 
 #[test]
@@ -335,7 +340,10 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
     let mut rig = Rig::hosting();
     rig.route("1");
     let told = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
-    assert_eq!(told, vec![Effect::Entity(EntityOrder::Stop { slot: slot(0) })]);
+    assert_eq!(
+        told,
+        vec![Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) })]
+    );
     let next = Term {
         up_number: UpNumber::new(3),
         node: c(),
@@ -461,16 +469,21 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
     let mut rig = Rig::registered(true);
     rig.route("1");
     let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
-    let start = Effect::Entity(EntityOrder::Start {
-        slot: slot(0),
-        kind: KindId::of("files"),
-        shard: SHARD,
-        entity: EntityId::from("e"),
-        token: PlacementToken {
-            token: TOKEN,
-            is_stored: false,
+    let start = Effect::Host(
+        Owner::Sharding,
+        HostOrder::Start {
+            slot: slot(0),
+            instance: Instance::Entity {
+                kind: KindId::of("files"),
+                shard: SHARD,
+                entity: EntityId::from("e"),
+                token: PlacementToken {
+                    token: TOKEN,
+                    is_stored: false,
+                },
+            },
         },
-    });
+    );
     let said = ShardingEvent::ShardStarted {
         shard: SHARD,
         term: term(),
@@ -632,7 +645,7 @@ fn s_142_entities_of_a_shard_that_several_run_are_killed_five_seconds_before_the
     assert_eq!(rig.fixture.mono().since(start), Duration::from_secs(55));
     let killed = rig.act(|region, shared| region.on_timer(shared, &timer));
     let late = event(ShardingEvent::ShardStopTimeout { shard: SHARD });
-    let kill = Effect::Entity(EntityOrder::Kill { slot: slot(0) });
+    let kill = Effect::Host(Owner::Sharding, HostOrder::Kill { slot: slot(0) });
     assert_eq!(killed, vec![kill.clone(), late]);
     let ended = rig.act(|region, shared| region.halt(shared));
     assert!(
@@ -650,7 +663,7 @@ fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
         rig.act(|region, shared| region.route(shared, pending));
     }
     let stops = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
-    let stop = |index| Effect::Entity(EntityOrder::Stop { slot: slot(index) });
+    let stop = |index| Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(index) });
     assert_eq!(stops, [stop(0), stop(1), stop(2)], "and nothing is said yet");
     let theirs = pending("2", None, 1);
     let back = rig.act(|region, shared| region.route(shared, theirs.clone()));
@@ -773,7 +786,7 @@ fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
     let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), term(), &fields(9)));
     let difference = FieldDifferences::between(&fields(8), &fields(9)).unwrap();
     let refused = event(ShardingEvent::KindRefused { difference });
-    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
+    let stop = Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![refused, stop]);
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,
@@ -793,7 +806,7 @@ fn a_home_elsewhere_for_a_shard_that_runs_here_stops_it_first() {
     rig.route("1");
     let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let conflict = event(ShardingEvent::ShardConflict { shard: SHARD });
-    let stop = Effect::Entity(EntityOrder::Stop { slot: slot(0) });
+    let stop = Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![conflict, stop]);
     assert_eq!(
         rig.route("2"),

@@ -122,7 +122,11 @@ impl StoredLog {
             AnyAnswer::Refused(_) => return self.fail(cx),
             AnyAnswer::Done if self.is_failing => return self.fail(cx),
             // What is closed is answered too.
-            AnyAnswer::Done | AnyAnswer::Ddata(_) | AnyAnswer::Sharding(_) | AnyAnswer::Singleton(_) => {
+            AnyAnswer::Done
+            | AnyAnswer::Asked(_)
+            | AnyAnswer::Ddata(_)
+            | AnyAnswer::Sharding(_)
+            | AnyAnswer::Singleton(_) => {
                 return None;
             }
         };

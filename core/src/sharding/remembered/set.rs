@@ -166,6 +166,7 @@ impl StoredSet {
             )
             | Answer::Done
             | Answer::Refused(_)
+            | Answer::Asked(_)
             | Answer::Sharding(_)
             | Answer::Singleton(_)
             | Answer::Journal(_) => {

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::{Shard, ShardLifecycle, Stop};
-use crate::effect::EntityOrder;
+use crate::effect::HostOrder;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Told};
 use crate::sharding::state::ids::{EntityId, Slot, Term};
@@ -46,7 +46,7 @@ impl Shard {
                     if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place.take()) {
                         passivation.remove(place);
                     }
-                    cx.order(EntityOrder::Stop { slot: running.slot });
+                    cx.order(HostOrder::Stop { slot: running.slot });
                 }
                 EntityState::Active(_)
                 | EntityState::Passivating(_)
@@ -139,7 +139,7 @@ impl Shard {
         self.give_up_writing(cx);
         let running = self.entities.values().filter_map(EntityState::running);
         for running in running.filter(|running| running.told != Told::Kill) {
-            cx.order(EntityOrder::Kill { slot: running.slot });
+            cx.order(HostOrder::Kill { slot: running.slot });
         }
     }
 
@@ -163,7 +163,7 @@ impl Shard {
             ending.push(running.slot);
             let before = core::mem::replace(&mut running.told, Told::Kill);
             if before != Told::Kill && running.slot != over {
-                cx.order(EntityOrder::Kill { slot: running.slot });
+                cx.order(HostOrder::Kill { slot: running.slot });
             }
         }
         ending

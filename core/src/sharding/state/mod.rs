@@ -9,5 +9,6 @@ pub mod fields;
 pub mod ids;
 pub(crate) mod kept;
 pub(crate) mod passivation;
+pub(crate) mod placement;
 pub mod remember;
 pub mod wish;

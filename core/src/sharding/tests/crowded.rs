@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::secs;
 use super::world::{self, World, entity_in, kind, nth_entity_in};
-use crate::input::{EntityReport, KindSettings};
+use crate::input::{HostReport, KindSettings};
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
 /// Messages that one region may buffer.
@@ -89,7 +89,7 @@ fn i_45_what_finds_all_kinds_of_a_node_full_goes_back_and_holds_up_nobody_else()
         .unwrap()
         .0;
     world.with(1, |peer| {
-        let report = EntityReport::Passivate { slot };
+        let report = HostReport::Passivate { slot };
         peer.sharding.on_report(&mut peer.fixture.cx(), report);
     });
     for text in ["1", "2", "3"] {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::*;
-use crate::input::EntityReport;
+use crate::input::HostReport;
 
 pub(super) fn shard_on(world: &World, at: usize) -> u32 {
     (0..SHARDS)
@@ -80,7 +80,7 @@ fn an_answer_that_does_not_fit_is_an_error_at_once_here_as_elsewhere() {
                     id: 77,
                 };
                 let result = Ok(alloc::vec![0; bytes].into());
-                let report = EntityReport::Answered { ask, result };
+                let report = HostReport::Answered { ask, result };
                 peer.sharding.on_report(&mut peer.fixture.cx(), report);
                 let outbox = &mut peer.fixture.outbox;
                 sent = outbox.loopback.drain(..).collect();

@@ -6,7 +6,7 @@ use super::world::{config, settings};
 use super::*;
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError};
 use crate::effect::Answer;
-use crate::input::{Command, EntityReport, KindSettings};
+use crate::input::{Command, HostReport, KindSettings};
 use crate::sharding::state::ids::Slot;
 use crate::sharding::state::remember::RememberStore;
 
@@ -56,7 +56,7 @@ fn slot(world: &World) -> Option<Slot> {
     world.peers[0].running.keys().next().copied()
 }
 
-fn report(world: &mut World, report: EntityReport) {
+fn report(world: &mut World, report: HostReport) {
     world.with(0, |peer| peer.sharding.on_report(&mut peer.fixture.cx(), report));
     settle(world);
 }
@@ -66,9 +66,9 @@ fn begin_and_end(world: &mut World, forget: bool) {
     world.tell(0, &entity_in(5), "begin");
     settle(world);
     let slot = slot(world).expect("it has begun");
-    report(world, EntityReport::Ending { slot, forget });
+    report(world, HostReport::Ending { slot, forget });
     world.peers[0].running.remove(&slot);
-    report(world, EntityReport::Stopped { slot });
+    report(world, HostReport::Stopped { slot });
 }
 
 #[test]

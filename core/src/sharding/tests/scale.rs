@@ -2,6 +2,7 @@
 //! registrations that take several frames. Every message between nodes is written as a frame and read again. Spec: sharding 1.1 to 1.3,
 //! 10.1, 10.4.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -10,16 +11,17 @@ use core::time::Duration;
 
 use super::world::config;
 use crate::config::{Config, Limits};
-use crate::effect::{Answer, Effect, EntityOrder, ShardingAnswer};
+use crate::effect::{Answer, Effect, HostOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, picture_of};
 use crate::ident::{Address, HOST_BYTES_MAX, UniqueAddress};
-use crate::input::{EntityReport, KindSettings, ShardingCommand, Target};
+use crate::input::{HostReport, KindSettings, ShardingCommand, Target};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::Message;
 use crate::oldest::Oldest;
+use crate::owner::Owner;
 use crate::sharding::Sharding;
 use crate::sharding::protocol::survey::Survey;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
@@ -109,7 +111,7 @@ impl Wide {
     fn register(&mut self, at: usize) {
         let settings = KindSettings::new("files", self.shards, true);
         self.with(at, |peer| {
-            let command = ShardingCommand::RegisterKind(settings);
+            let command = ShardingCommand::RegisterKind(Box::new(settings));
             peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
         });
     }
@@ -196,9 +198,9 @@ impl Wide {
                         let message = self.through_a_frame(&message);
                         self.wire.push_back((at, self.places[&to], message));
                     }
-                    Effect::Entity(EntityOrder::Stop { slot } | EntityOrder::Kill { slot }) => {
+                    Effect::Host(Owner::Sharding, HostOrder::Stop { slot } | HostOrder::Kill { slot }) => {
                         let peer = &mut self.peers[at];
-                        let report = EntityReport::Stopped { slot };
+                        let report = HostReport::Stopped { slot };
                         peer.sharding.on_report(&mut peer.fixture.cx(), report);
                     }
                     Effect::Reply {
@@ -210,7 +212,7 @@ impl Wide {
                         ..
                     }) => self.recovered.push(shards),
                     Effect::Notify(Event::Rejected { rejection, .. }) => panic!("{rejection:?}"),
-                    Effect::Notify(_) | Effect::Reply { .. } | Effect::Entity(_) => {}
+                    Effect::Notify(_) | Effect::Reply { .. } | Effect::Host(..) => {}
                     other => panic!("{other:?}"),
                 }
             }

@@ -22,7 +22,7 @@ use super::world::{self, World, address, kind, nth_entity_in};
 use super::{MARGIN, secs};
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
-use crate::input::{EntityReport, KindSettings, ShardingCommand, Token};
+use crate::input::{HostReport, KindSettings, ShardingCommand, Token};
 use crate::membership::state::member::Status;
 use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::sharding::errors::AskFailure;
@@ -541,7 +541,7 @@ impl Schedule {
             && !self.dead.contains(&at)
         {
             self.world.with(at, |peer| {
-                let report = EntityReport::Passivate { slot };
+                let report = HostReport::Passivate { slot };
                 peer.sharding.on_report(&mut peer.fixture.cx(), report);
             });
         }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
-use crate::input::{EntityReport, ShardingCommand, Token};
+use crate::input::{HostReport, ShardingCommand, Token};
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchStatement, WatchTarget};
 use crate::sharding::state::ids::Slot;
@@ -58,11 +58,11 @@ impl World {
         self.with(at, |peer| {
             peer.running.remove(&slot);
             let why = if failed {
-                EntityReport::Failed { slot }
+                HostReport::Failed { slot }
             } else {
-                EntityReport::Ending { slot, forget: false }
+                HostReport::Ending { slot, forget: false }
             };
-            for report in [why, EntityReport::Stopped { slot }] {
+            for report in [why, HostReport::Stopped { slot }] {
                 peer.sharding.on_report(&mut peer.fixture.cx(), report);
             }
         });
@@ -71,7 +71,7 @@ impl World {
     fn passivate(&mut self, entity: &EntityId) {
         let (at, slot) = self.runs_on(entity).expect("it runs");
         self.with(at, |peer| {
-            let report = EntityReport::Passivate { slot };
+            let report = HostReport::Passivate { slot };
             peer.sharding.on_report(&mut peer.fixture.cx(), report);
         });
     }
@@ -336,7 +336,7 @@ fn an_escalation_ends_all_entities_of_the_shard() {
     world.watch(3, 2, &entity_in(6));
     let (at, slot) = world.runs_on(&entity).unwrap();
     world.with(at, |peer| {
-        let report = EntityReport::Escalated { slot };
+        let report = HostReport::Escalated { slot };
         peer.sharding.on_report(&mut peer.fixture.cx(), report);
     });
     assert_eq!(world.ends(3), [(1, Termination::Failed)]);
@@ -350,9 +350,9 @@ fn who_begins_to_watch_one_that_is_about_to_end_hears_how_it_does() {
         (
             1,
             &failing,
-            (|slot| EntityReport::Failed { slot }) as fn(Slot) -> EntityReport,
+            (|slot| HostReport::Failed { slot }) as fn(Slot) -> HostReport,
         ),
-        (2, &escalating, |slot| EntityReport::Escalated { slot }),
+        (2, &escalating, |slot| HostReport::Escalated { slot }),
     ] {
         let (at, slot) = world.runs_on(entity).unwrap();
         world.with(at, |peer| {
@@ -363,7 +363,7 @@ fn who_begins_to_watch_one_that_is_about_to_end_hears_how_it_does() {
         world.with(at, |peer| {
             peer.running.remove(&slot);
             peer.sharding
-                .on_report(&mut peer.fixture.cx(), EntityReport::Stopped { slot });
+                .on_report(&mut peer.fixture.cx(), HostReport::Stopped { slot });
         });
         assert_eq!(world.ends(3).last(), Some(&(id, Termination::Failed)));
     }
@@ -385,7 +385,7 @@ fn an_escalation_in_a_shard_that_goes_elsewhere_ends_one_entity() {
     });
     world.with(home, |peer| {
         peer.running.remove(&slot);
-        for report in [EntityReport::Escalated { slot }, EntityReport::Stopped { slot }] {
+        for report in [HostReport::Escalated { slot }, HostReport::Stopped { slot }] {
             peer.sharding.on_report(&mut peer.fixture.cx(), report);
         }
     });

@@ -1,6 +1,7 @@
 //! A few nodes' sharding without membership: the test says who is a member, messages arrive at once and in order, entities
 //! echo. After each step every node's rules are checked, and that no shard is on two nodes.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -8,15 +9,18 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::Config;
-use crate::effect::{Answer, Effect, EntityOrder, ShardingAnswer};
+use crate::effect::Instance;
+use crate::effect::{Answer, Effect, HostOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
-use crate::input::{DropReason, EntityReport, KindSettings, ShardingCommand, Target, Token};
+use crate::input::{DropReason, HostReport, KindSettings, ShardingCommand, Target, Token};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::{Message, ShardingMsg};
+use crate::messaging::Wait;
 use crate::oldest::Oldest;
+use crate::owner::Owner;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
 use crate::sharding::state::chain::AskChain;
@@ -150,7 +154,7 @@ impl World {
     /// A node's user registers a kind of its own.
     pub(super) fn register_as(&mut self, at: usize, settings: KindSettings) {
         self.with(at, |peer| {
-            let command = ShardingCommand::RegisterKind(settings);
+            let command = ShardingCommand::RegisterKind(Box::new(settings));
             peer.sharding.on_command(&mut peer.fixture.cx(), 0, command);
         });
     }
@@ -289,14 +293,11 @@ impl World {
     pub(super) fn tell_in_time(&mut self, at: usize, entity: &EntityId, text: &str) -> Token {
         self.tokens += 1;
         let token = self.tokens;
-        let command = ShardingCommand::Tell {
-            kind: kind(),
-            entity: entity.clone(),
-            payload: Payload::from(text.as_bytes()),
-        };
+        let (to, payload) = ((kind(), entity.clone()), Payload::from(text.as_bytes()));
         self.peers[at].telling.insert(token);
         self.with(at, |peer| {
-            peer.sharding.on_command(&mut peer.fixture.cx(), token, command);
+            let cx = &mut peer.fixture.cx();
+            peer.sharding.tell_and_wait(cx, token, to, payload);
         });
         token
     }
@@ -307,14 +308,8 @@ impl World {
         self.with(at, |peer| {
             let cx = &mut peer.fixture.cx();
             let payload = Payload::from(b"?".as_slice());
-            let command = ShardingCommand::Ask {
-                kind: kind(),
-                entity: entity.clone(),
-                payload,
-                timeout,
-                chain: AskChain::default(),
-            };
-            peer.sharding.on_command(cx, token, command);
+            let to = (kind(), entity.clone());
+            peer.sharding.ask(cx, token, to, payload, wait(timeout));
         });
         token
     }
@@ -329,17 +324,12 @@ impl World {
     ) -> Token {
         self.tokens += 1;
         let token = self.tokens;
-        let command = ShardingCommand::Ask {
-            kind: kind(),
-            entity,
-            payload: Payload::from(text.as_bytes()),
-            timeout,
-            chain: AskChain::default(),
-        };
+        let (to, payload) = ((kind(), entity), Payload::from(text.as_bytes()));
         let boxes = self.peers[at].mailboxes.as_mut();
         boxes.unwrap().get_mut(&slot).unwrap().waits = Some(token);
         self.with(at, |peer| {
-            peer.sharding.on_command(&mut peer.fixture.cx(), token, command);
+            let cx = &mut peer.fixture.cx();
+            peer.sharding.ask(cx, token, to, payload, wait(timeout));
         });
         token
     }
@@ -644,7 +634,7 @@ impl Peer {
             } => self.terminated.push((token, answer)),
             Effect::Reply {
                 token,
-                answer: Answer::Sharding(ShardingAnswer::Asked(result)),
+                answer: Answer::Asked(result),
             } => {
                 let twice = self.answers.insert(token, result);
                 assert_eq!(twice, None, "ask {token} is answered twice");
@@ -653,7 +643,7 @@ impl Peer {
                 self.taken.insert(token, answer);
             }
             Effect::Reply { answer, .. } => self.registered.push(answer),
-            Effect::Entity(order) => self.obey(order),
+            Effect::Host(Owner::Sharding, order) => self.obey(order),
             other => panic!("{other:?}"),
         }
     }
@@ -693,7 +683,7 @@ impl Peer {
         self.handled.push((mailbox.entity.clone(), payload.clone()));
         if let Some(ask) = reply_to {
             let result = Ok(payload.clone());
-            let report = EntityReport::Answered { ask, result };
+            let report = HostReport::Answered { ask, result };
             self.sharding.on_report(&mut self.fixture.cx(), report);
         }
         Some(payload)
@@ -704,15 +694,16 @@ impl Peer {
         if let Some(mailbox) = boxes.and_then(|boxes| boxes.remove(&slot)) {
             self.killed
                 .extend(mailbox.letters.into_iter().map(|(payload, _)| payload));
-            let report = EntityReport::Stopped { slot };
+            let report = HostReport::Stopped { slot };
             self.sharding.on_report(&mut self.fixture.cx(), report);
         }
     }
 
-    fn put_into(&mut self, order: EntityOrder) {
+    fn put_into(&mut self, order: HostOrder) {
         let boxes = self.mailboxes.get_or_insert_default();
         match order {
-            EntityOrder::Start { slot, entity, .. } => {
+            HostOrder::Start { slot, instance } => {
+                let entity = entity_of(instance);
                 let (letters, is_stopping) = (VecDeque::new(), false);
                 let mailbox = Mailbox {
                     entity,
@@ -722,7 +713,7 @@ impl Peer {
                 };
                 assert!(boxes.insert(slot, mailbox).is_none(), "started twice");
             }
-            EntityOrder::Deliver {
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
@@ -735,25 +726,26 @@ impl Peer {
                 );
                 mailbox.letters.push_back((payload, reply_to));
             }
-            EntityOrder::Stop { slot } => {
+            HostOrder::Stop { slot } => {
                 let was = core::mem::replace(&mut boxes.get_mut(&slot).unwrap().is_stopping, true);
                 assert!(!was, "told to stop twice");
             }
-            EntityOrder::Kill { slot } if self.alive => self.end(slot),
-            EntityOrder::Kill { .. } => {}
+            HostOrder::Kill { slot } if self.alive => self.end(slot),
+            HostOrder::Kill { .. } => {}
         }
     }
 
-    fn obey(&mut self, order: EntityOrder) {
+    fn obey(&mut self, order: HostOrder) {
         if self.mailboxes.is_some() {
             return self.put_into(order);
         }
         let mut report = None;
         match order {
-            EntityOrder::Start { slot, entity, .. } => {
+            HostOrder::Start { slot, instance } => {
+                let entity = entity_of(instance);
                 assert_eq!(self.running.insert(slot, entity), None, "started twice");
             }
-            EntityOrder::Deliver {
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
@@ -761,17 +753,17 @@ impl Peer {
             } => {
                 let entity = self.running[&slot].clone();
                 if let Some(ask) = reply_to {
-                    report = Some(EntityReport::Answered {
+                    report = Some(HostReport::Answered {
                         ask,
                         result: Ok(payload.clone()),
                     });
                 }
                 self.handled.push((entity, payload));
             }
-            EntityOrder::Stop { .. } if self.stubborn => {}
-            EntityOrder::Stop { slot } | EntityOrder::Kill { slot } => {
+            HostOrder::Stop { .. } if self.stubborn => {}
+            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
                 if self.running.remove(&slot).is_some() {
-                    report = Some(EntityReport::Stopped { slot });
+                    report = Some(HostReport::Stopped { slot });
                 }
             }
         }
@@ -791,5 +783,18 @@ fn receive(peer: &mut Peer, from: &UniqueAddress, message: Message) {
     match message {
         Message::Sharding(msg) => sharding.on_message(cx, from, msg),
         other => panic!("{other:?}"),
+    }
+}
+
+/// How an ask waits that nobody's handler has made.
+fn wait(timeout: Duration) -> Wait {
+    let chain = AskChain::default();
+    Wait { timeout, chain }
+}
+
+fn entity_of(instance: Instance) -> EntityId {
+    match instance {
+        Instance::Entity { entity, .. } => entity,
+        Instance::Singleton { .. } => panic!("{instance:?}"),
     }
 }

@@ -11,8 +11,9 @@ use core::time::Duration;
 
 pub(in crate::singleton) use self::delivery::{not_here, refuse};
 use crate::ident::UniqueAddress;
+use crate::messaging::protocol::{HostOrder, Instance as Started};
 use crate::sharding::state::ids::Slot;
-use crate::singleton::protocol::{Body, Delivery, Event, Order, Timer};
+use crate::singleton::protocol::{Body, Delivery, Event, Timer};
 use crate::singleton::state::SingletonId;
 use crate::singleton::{Cx, say};
 use crate::time::Instant;
@@ -158,11 +159,8 @@ impl Instance {
         self.killed = false;
         cx.counters().instances_started += 1;
         let singleton = self.id;
-        cx.order_instance(Order::Start {
-            slot,
-            singleton,
-            token,
-        });
+        let instance = Started::Singleton { singleton, token };
+        cx.order(HostOrder::Start { slot, instance });
         cx.notify((self.id, Event::Started { token }));
         for (node, epoch) in &self.watchers {
             say(cx, node, self.id, *epoch, Body::Identified { token });
@@ -187,7 +185,7 @@ impl Instance {
             }
             Life::Running(run) => {
                 self.life = Life::Stopping(run);
-                cx.order_instance(Order::Stop { slot: run.slot });
+                cx.order(HostOrder::Stop { slot: run.slot });
                 cx.wake(Timer::StopLate(self.id), cx.mono() + timeout);
                 self.leave(cx, run.token);
                 false
@@ -213,7 +211,7 @@ impl Instance {
 
     fn order_kill(&mut self, cx: &mut Cx<'_>, run: Run) {
         self.killed = true;
-        cx.order_instance(Order::Kill { slot: run.slot });
+        cx.order(HostOrder::Kill { slot: run.slot });
     }
 
     /// What runs or stops here is to end at once.

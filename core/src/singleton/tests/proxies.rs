@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::SOON;
 use super::world::{MARGIN, World, secs};
 use crate::cx::OfSingleton;
-use crate::effect::{Answer, Effect, SingletonAnswer};
+use crate::effect::{Answer, Effect};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::membership::state::member::Status;
 use crate::message::Message;
@@ -206,7 +206,7 @@ fn an_ask_whose_time_is_over_does_not_count_as_sent() {
     user.asks
         .on_deadline(&mut user.fixture.cx::<OfSingleton>(), |_| false);
     let result = Err(AskFailure::TimeoutBuffered);
-    let answer = Answer::Singleton(SingletonAnswer::Asked(result));
+    let answer = Answer::Asked(result);
     assert_eq!(user.fixture.effects(), [Effect::Reply { token: 7, answer }]);
 }
 

@@ -12,10 +12,11 @@ use crate::config::Config;
 use crate::effect::Answer;
 use crate::fixture::{Fixture, member, node};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
-use crate::input::{EntityReport, SingletonCommand, SingletonSettings};
+use crate::input::{HostReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
+use crate::messaging::Wait;
 use crate::messaging::protocol::{AskReply, AskTicket};
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::chain::AskChain;
@@ -250,13 +251,12 @@ impl World {
     pub(super) fn ask_with(&mut self, at: usize, payload: &[u8], timeout: Duration) -> (usize, u64) {
         self.asks += 1;
         let token = self.asks;
-        let command = SingletonCommand::Ask {
-            singleton: id(),
-            payload: Payload::from(payload),
-            timeout,
-            chain: AskChain::default(),
-        };
-        self.command(at, token, command);
+        let chain = AskChain::default();
+        let (payload, wait) = (Payload::from(payload), Wait { timeout, chain });
+        let peer = &mut self.peers[at];
+        peer.singletons
+            .ask(&mut peer.fixture.cx(), token, id(), payload, wait);
+        self.settle();
         (at, token)
     }
 
@@ -440,7 +440,7 @@ impl World {
     pub(super) fn fails(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         let slot = peer.host.running.take().expect("it runs");
-        let report = EntityReport::Stopped { slot };
+        let report = HostReport::Stopped { slot };
         peer.singletons.on_report(&mut peer.fixture.cx(), report);
         self.settle();
     }
@@ -453,7 +453,7 @@ impl World {
     /// The host says that something has ended, which may be long ago.
     pub(super) fn reports_end(&mut self, at: usize, slot: Slot) {
         let peer = &mut self.peers[at];
-        let report = EntityReport::Stopped { slot };
+        let report = HostReport::Stopped { slot };
         peer.singletons.on_report(&mut peer.fixture.cx(), report);
         self.settle();
     }

@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 use cap::Cap;
 use heapless::spsc::Consumer;
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, ShardingAnswer};
+use quorate_core::effect::Answer;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, KindSettings, MembershipCommand, ShardingCommand, Token};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::chain::AskChain;
@@ -80,9 +82,9 @@ impl<'a> Machine<'a> {
         let config = config.clone().validate().expect("legal settings");
         let seed = [u8::try_from(uid).expect("a small uid"); 32];
         let mut board = Board::new(config, me, seed, &[address(3 - number)], shared);
-        board.command(Command::Sharding(ShardingCommand::RegisterKind(
+        board.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(
             KindSettings::new(KIND, 6, true),
-        )));
+        ))));
         board.command(Command::Membership(MembershipCommand::JoinSeeds(vec![
             address(1),
             address(2),
@@ -163,9 +165,8 @@ impl<'a> World<'a> {
     }
 
     pub(crate) fn ask(&mut self, at: usize, lamp: u8, message: &[u8]) -> Token {
-        self.machines[at].command(Command::Sharding(ShardingCommand::Ask {
-            kind: KindId::of(KIND),
-            entity: EntityId::from(format!("lamp-{lamp}").as_str()),
+        self.machines[at].command(Command::Message(MessageCommand::Ask {
+            to: Recipient::Entity(KindId::of(KIND), EntityId::from(format!("lamp-{lamp}").as_str())),
             payload: message.into(),
             timeout: std::time::Duration::from_secs(5),
             chain: AskChain::default(),
@@ -180,7 +181,7 @@ impl<'a> World<'a> {
                 let answer = self.until("an answer", |world| world.machines[at].board.answer(token));
                 assert_eq!(
                     answer,
-                    Answer::Sharding(ShardingAnswer::Asked(Ok([on].into()))),
+                    Answer::Asked(Ok([on].into())),
                     "lamp {lamp} from board {at}"
                 );
             }

@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::effect::{Answer, SingletonOrder};
+use quorate_core::effect::Answer;
 use quorate_core::event::SingletonEvent;
 use quorate_core::ident::{Role, UniqueAddress};
-use quorate_core::input::{Command, EntityReport, SingletonCommand, SingletonSettings};
+use quorate_core::input::{Command, HostReport, SingletonCommand, SingletonSettings};
 use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::singleton::protocol::{Body, Statement};
@@ -127,10 +127,7 @@ pub(crate) enum InstanceHappening {
         answer: ledger::Answer,
     },
     /// Its host reports something to the node.
-    Reported {
-        process: ProcessId,
-        report: EntityReport,
-    },
+    Reported { process: ProcessId, report: HostReport },
 }
 
 impl InstanceHappening {
@@ -361,19 +358,14 @@ impl Sim {
             Answer::Done => {}
             // Whoever sent it knows.
             Answer::Refused(_) => self.history.messages[at].whereabouts = Whereabouts::Destroyed,
-            Answer::Sharding(_) | Answer::Singleton(_) | Answer::Ddata(_) | Answer::Journal(_) => {
+            Answer::Asked(_)
+            | Answer::Sharding(_)
+            | Answer::Singleton(_)
+            | Answer::Ddata(_)
+            | Answer::Journal(_) => {
                 self.violated("I-44", process, format!("a tell is answered with {answer:?}"));
             }
         }
-    }
-}
-
-const fn slot_of(order: &SingletonOrder) -> Slot {
-    match order {
-        SingletonOrder::Start { slot, .. }
-        | SingletonOrder::Deliver { slot, .. }
-        | SingletonOrder::Stop { slot }
-        | SingletonOrder::Kill { slot } => *slot,
     }
 }
 

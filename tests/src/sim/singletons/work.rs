@@ -2,8 +2,11 @@
 
 use core::time::Duration;
 
-use quorate_core::effect::SingletonOrder;
-use quorate_core::input::{Command, EntityReport, Input, SingletonCommand};
+use quorate_core::effect::{HostOrder, Instance as Started};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
+use quorate_core::input::{Command, HostReport, Input, SingletonCommand};
+use quorate_core::owner::Owner;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Slot};
@@ -11,7 +14,7 @@ use quorate_core::singleton::state::SingletonId;
 
 use super::instance::{Answered, Instance, Letter, Turn};
 use super::ledger::{Answer, Call};
-use super::{InstanceHappening, KINDS, Kind, Starting, slot_of};
+use super::{InstanceHappening, KINDS, Kind, Starting};
 use crate::invariants::{Cause, i_44};
 use crate::sim::engine::{Happening, Sim};
 use crate::sim::history::{InstanceRecord, Life, ProcessId, Whereabouts};
@@ -38,22 +41,22 @@ impl Sim {
         timeout: Option<Duration>,
     ) -> Option<usize> {
         let (process, at, payload) = self.compose(index, kind.name, timeout.is_some())?;
-        let (singleton, payload) = (kind.id(), payload.into());
+        let (to, payload) = (Recipient::Singleton(kind.id()), payload.into());
         let (open, command) = match timeout {
             Some(timeout) => {
                 let micros = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2);
                 self.history.messages[at].timeout = Some(micros);
-                let ask = SingletonCommand::Ask {
-                    singleton,
+                let ask = MessageCommand::Ask {
+                    to,
                     payload,
                     timeout,
                     chain: AskChain::default(),
                 };
                 (Open::Ask(at), ask)
             }
-            None => (Open::Tell(at), SingletonCommand::Tell { singleton, payload }),
+            None => (Open::Tell(at), MessageCommand::Tell { to, payload }),
         };
-        self.command(process, open, Command::Singleton(command));
+        self.command(process, open, Command::Message(command));
         Some(at)
     }
 
@@ -67,26 +70,25 @@ impl Sim {
     }
 
     /// The node wants something done with an instance.
-    pub(crate) fn on_instance_order(&mut self, process: ProcessId, order: SingletonOrder) {
+    pub(crate) fn on_instance_order(&mut self, process: ProcessId, order: HostOrder) {
         self.trace.begin(self.now, process, b'I');
         self.trace.debug(&order);
-        let is_routine = matches!(order, SingletonOrder::Deliver { .. });
+        let is_routine = matches!(order, HostOrder::Deliver { .. });
         if self
             .trace
             .shows(if is_routine { Show::Everything } else { Show::Facts })
         {
             self.say(process, format_args!("{order:?}"));
         }
-        let slot = slot_of(&order);
+        let slot = order.slot();
         let was_started = self.was_started(process, slot);
         let host = &mut self.processes[process as usize];
         let instance = host.instances.get_mut(&slot);
         match (order, instance) {
             (
-                SingletonOrder::Start {
+                HostOrder::Start {
                     slot,
-                    singleton,
-                    token,
+                    instance: Started::Singleton { singleton, token },
                 },
                 None,
             ) => {
@@ -98,7 +100,7 @@ impl Sim {
                 self.start_instance(process, starting);
             }
             (
-                SingletonOrder::Deliver {
+                HostOrder::Deliver {
                     payload, reply_to, ..
                 },
                 Some(instance),
@@ -113,7 +115,7 @@ impl Sim {
                         }
                     }
                     Err(letter) => {
-                        let report = EntityReport::Refused {
+                        let report = HostReport::Refused {
                             slot,
                             ask: letter.reply_to,
                             reason: AskFailure::MailboxFull,
@@ -122,16 +124,16 @@ impl Sim {
                     }
                 }
             }
-            (SingletonOrder::Stop { .. }, Some(instance)) if !instance.is_stopping() => {
+            (HostOrder::Stop { .. }, Some(instance)) if !instance.is_stopping() => {
                 let (schedule, record) = (instance.stop(), instance.record);
                 self.history.instances[record].told_to_stop = true;
                 if schedule {
                     self.take_turn(process, slot, (10, 2_000));
                 }
             }
-            (SingletonOrder::Kill { .. }, Some(_)) => self.kill_instance(process, slot),
+            (HostOrder::Kill { .. }, Some(_)) => self.kill_instance(process, slot),
             // It has ended on its own, or of an earlier order, and its node has not heard of it yet.
-            (SingletonOrder::Kill { .. } | SingletonOrder::Stop { .. }, None) if was_started => {}
+            (HostOrder::Kill { .. } | HostOrder::Stop { .. }, None) if was_started => {}
             (order, _) => self.violated(
                 "I-30",
                 process,
@@ -195,7 +197,7 @@ impl Sim {
             let wait = self.singletons.chance.between(10, 3_000);
             let unheard = &mut self.processes[process as usize].unheard;
             unheard.instances.insert(slot);
-            self.report_instance(process, EntityReport::Stopped { slot }, wait);
+            self.report_instance(process, HostReport::Stopped { slot }, wait);
         } else {
             self.singletons.counts.ran_on += 1;
         }
@@ -206,7 +208,7 @@ impl Sim {
             self.history.message_is(&letter.payload, Whereabouts::Destroyed);
             if let Some(ask) = letter.reply_to {
                 let result = Err(why);
-                self.report_instance(process, EntityReport::Answered { ask, result }, 1);
+                self.report_instance(process, HostReport::Answered { ask, result }, 1);
             }
         }
     }
@@ -222,7 +224,7 @@ impl Sim {
         self.queue.push(at, Happening::Instance(Box::new(turn)));
     }
 
-    fn report_instance(&mut self, process: ProcessId, report: EntityReport, wait: u64) {
+    fn report_instance(&mut self, process: ProcessId, report: HostReport, wait: u64) {
         let reported = InstanceHappening::Reported { process, report };
         self.queue
             .push(self.now + wait, Happening::Instance(Box::new(reported)));
@@ -246,8 +248,8 @@ impl Sim {
         }
     }
 
-    fn on_instance_reported(&mut self, process: ProcessId, report: EntityReport) {
-        if let EntityReport::Stopped { slot } = &report {
+    fn on_instance_reported(&mut self, process: ProcessId, report: HostReport) {
+        if let HostReport::Stopped { slot } = &report {
             let unheard = &mut self.processes[process as usize].unheard;
             unheard.instances.remove(slot);
         }
@@ -256,14 +258,14 @@ impl Sim {
         }
         self.trace.begin(self.now, process, b'E');
         self.trace.debug(&report);
-        let is_routine = matches!(report, EntityReport::Answered { .. });
+        let is_routine = matches!(report, HostReport::Answered { .. });
         if self
             .trace
             .shows(if is_routine { Show::Everything } else { Show::Facts })
         {
             self.say(process, format_args!("{report:?}"));
         }
-        self.feed(process, &Cause::Entity, Input::Singleton(report));
+        self.feed(process, &Cause::Entity, Input::Host(Owner::Singleton, report));
     }
 
     fn on_instance_turn(&mut self, process: ProcessId, slot: Slot) {
@@ -392,7 +394,7 @@ impl Sim {
                 self.take_turn(process, slot, (10, 2_000));
                 if let Some(ask) = letter.reply_to {
                     let result = Ok(letter.payload);
-                    self.on_instance_reported(process, EntityReport::Answered { ask, result });
+                    self.on_instance_reported(process, HostReport::Answered { ask, result });
                 }
             }
             Answered::Refused(held, in_hand) => {
@@ -418,7 +420,7 @@ impl Sim {
         };
         self.history.instances[instance.record].ended_at = Some(self.now);
         self.drop_letters_of(process, instance.end(), AskFailure::EntityStoppedUnhandled);
-        self.on_instance_reported(process, EntityReport::Stopped { slot });
+        self.on_instance_reported(process, HostReport::Stopped { slot });
     }
 
     /// A process has ended, and its instances with it; those whose handlers hold their threads run on if only the node has.
@@ -435,7 +437,7 @@ impl Sim {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
             host.node
-                .handle(now, Input::Singleton(EntityReport::Stopped { slot }));
+                .handle(now, Input::Host(Owner::Singleton, HostReport::Stopped { slot }));
         }
     }
 

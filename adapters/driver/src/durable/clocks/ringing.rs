@@ -14,10 +14,10 @@ use super::{Order, Said};
 use crate::commands::UserCommand;
 use crate::entity::EntityContext;
 use crate::error::AskError;
-use crate::recipient::Recipient;
 use crate::region::{EntityRef, Region};
 use crate::shared::Shared;
 use crate::sync::{Either, lock, oneshot, race};
+use quorate_core::input::Recipient;
 
 /// Entities that a clock wakes at a time: all clocks of a node together stay below the asks that a node may have open.
 const WAKES_AT_ONCE: usize = 64;

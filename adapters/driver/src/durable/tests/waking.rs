@@ -10,7 +10,7 @@ use super::*;
 use crate::codec;
 use crate::commands::UserCommand;
 use crate::durable::clocks::{Order, Said};
-use crate::recipient::Recipient;
+use quorate_core::input::Recipient;
 
 /// Far beyond what anything takes.
 const LIMIT: Duration = Duration::from_secs(60);

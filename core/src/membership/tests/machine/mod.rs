@@ -379,8 +379,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Refused(CommandError::Membership(error)) => alloc::format!("refused({error:?})"),
                 Answer::Refused(error) => alloc::format!("refused({error:?})"),
                 Answer::Sharding(
-                    ShardingAnswer::Asked(_)
-                    | ShardingAnswer::Surveyed(_)
+                    ShardingAnswer::Surveyed(_)
                     | ShardingAnswer::Entities(_)
                     | ShardingAnswer::ShardsStopped(_)
                     | ShardingAnswer::Explained(_)
@@ -389,6 +388,7 @@ fn show(effect: &Effect) -> Option<String> {
                 ) => {
                     unreachable!("membership answers no ask")
                 }
+                Answer::Asked(_) => unreachable!("membership answers no ask"),
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),
                 Answer::Singleton(_) => unreachable!("membership answers no ask"),
                 Answer::Journal(_) => unreachable!("membership keeps no logs"),
@@ -407,8 +407,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Ddata(_)
             | Event::Journal(_),
         )
-        | Effect::Entity(_)
-        | Effect::Singleton(_)
+        | Effect::Host(..)
         | Effect::Lease(..)
         | Effect::Store(..)
         | Effect::Allocate(_)

@@ -1,6 +1,8 @@
 //! Shards that are given with tokens: which are stale, and what begins anew (10.15, 10.16).
 
 use super::*;
+use crate::effect::Instance;
+use crate::owner::Owner;
 use crate::sharding::state::fields::StoreMode;
 
 const FIRST: Token = Token::new(2, 5);
@@ -37,7 +39,13 @@ fn stopped() -> Effect {
 
 fn tokens_in(effects: &[Effect]) -> Vec<PlacementToken> {
     let token = |effect: &Effect| match effect {
-        Effect::Entity(EntityOrder::Start { token, .. }) => Some(*token),
+        Effect::Host(
+            Owner::Sharding,
+            HostOrder::Start {
+                instance: Instance::Entity { token, .. },
+                ..
+            },
+        ) => Some(*token),
         _ => None,
     };
     effects.iter().filter_map(token).collect()
@@ -65,7 +73,10 @@ fn s_10_16_a_shard_that_is_given_with_a_higher_token_begins_anew_with_it() {
     let mut rig = Rig::hosting_with(FIRST);
     rig.route("1");
     let effects = rig.given(LATER);
-    assert_eq!(effects, [Effect::Entity(EntityOrder::Stop { slot: slot(0) })]);
+    assert_eq!(
+        effects,
+        [Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) })]
+    );
     assert_eq!(rig.route("2"), [], "it waits");
     assert_eq!(rig.given(LATER), [], "it has not begun again");
     let effects = rig.entity_stops(slot(0));
@@ -74,7 +85,7 @@ fn s_10_16_a_shard_that_is_given_with_a_higher_token_begins_anew_with_it() {
     assert_eq!(tokens_in(&effects)[0].token, LATER, "{effects:?}");
     assert!(matches!(
         effects.last(),
-        Some(Effect::Entity(EntityOrder::Deliver { .. }))
+        Some(Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }))
     ));
     assert_eq!(rig.given(LATER), [started()], "the same again changes nothing");
 }

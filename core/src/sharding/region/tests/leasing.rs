@@ -61,7 +61,7 @@ fn releases() -> Effect {
 }
 
 fn kills(slot: Slot) -> Effect {
-    Effect::Entity(EntityOrder::Kill { slot })
+    Effect::Host(Owner::Sharding, HostOrder::Kill { slot })
 }
 
 fn lost() -> Effect {
@@ -69,7 +69,7 @@ fn lost() -> Effect {
 }
 
 fn starts_in(effects: &[Effect]) -> usize {
-    let starts = |effect: &&Effect| matches!(effect, Effect::Entity(EntityOrder::Start { .. }));
+    let starts = |effect: &&Effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Start { .. }));
     effects.iter().filter(starts).count()
 }
 
@@ -117,7 +117,7 @@ fn s_145_a_lost_lease_kills_the_entities_at_once_and_they_begin_again_with_the_n
     assert_eq!(starts_in(&effects), 1);
     assert!(matches!(
         effects.last(),
-        Some(Effect::Entity(EntityOrder::Deliver { .. }))
+        Some(Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }))
     ));
 }
 

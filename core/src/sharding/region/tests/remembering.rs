@@ -7,9 +7,11 @@ use super::*;
 use crate::ddata::crdt::{Data, Op, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::ddata::state::consistency::Consistency;
+use crate::effect::Instance;
 use crate::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use crate::input::{Command, JournalCommand, StoreAsk};
 use crate::journal::state::{Claim, Opened, WriterEnd};
+use crate::owner::Owner;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::remember::{EntityRecovery, RememberStore};
 use crate::store::Record;
@@ -286,10 +288,18 @@ pub(super) fn write(add: &[&str], remove: &[&str]) -> Asked {
 pub(super) fn lives(effects: &[Effect]) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let told = effects.iter().filter_map(|effect| match effect {
-        Effect::Entity(EntityOrder::Start { entity, .. }) => Some(format!("start {entity}")),
-        Effect::Entity(EntityOrder::Deliver { payload, .. }) => Some(format!("deliver {}", text(payload))),
-        Effect::Entity(EntityOrder::Stop { .. }) => Some(String::from("stop")),
-        Effect::Entity(EntityOrder::Kill { .. }) => Some(String::from("kill")),
+        Effect::Host(
+            Owner::Sharding,
+            HostOrder::Start {
+                instance: Instance::Entity { entity, .. },
+                ..
+            },
+        ) => Some(format!("start {entity}")),
+        Effect::Host(Owner::Sharding, HostOrder::Deliver { payload, .. }) => {
+            Some(format!("deliver {}", text(payload)))
+        }
+        Effect::Host(Owner::Sharding, HostOrder::Stop { .. }) => Some(String::from("stop")),
+        Effect::Host(Owner::Sharding, HostOrder::Kill { .. }) => Some(String::from("kill")),
         _ => None,
     });
     told.collect()
@@ -297,7 +307,13 @@ pub(super) fn lives(effects: &[Effect]) -> Vec<String> {
 
 pub(super) fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
     let started = effects.iter().find_map(|effect| match effect {
-        Effect::Entity(EntityOrder::Start { slot, entity, .. }) if *entity == id(wanted) => Some(*slot),
+        Effect::Host(
+            Owner::Sharding,
+            HostOrder::Start {
+                slot,
+                instance: Instance::Entity { entity, .. },
+            },
+        ) if *entity == id(wanted) => Some(*slot),
         _ => None,
     });
     started.expect("it has started")

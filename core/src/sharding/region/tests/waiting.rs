@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::cx::OfSharding;
-use crate::effect::{Answer, ShardingAnswer};
+use crate::effect::Answer;
+use crate::owner::Owner;
 use crate::sharding::state::chain::AskChain;
 
 fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> PendingMessage {
@@ -32,9 +33,12 @@ fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
     let delivered: Vec<u64> = effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Entity(EntityOrder::Deliver {
-                reply_to: Some(ask), ..
-            }) => Some(ask.id),
+            Effect::Host(
+                Owner::Sharding,
+                HostOrder::Deliver {
+                    reply_to: Some(ask), ..
+                },
+            ) => Some(ask.id),
             _ => None,
         })
         .collect();
@@ -76,12 +80,12 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
     let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let delivered = effects
         .iter()
-        .filter(|effect| matches!(effect, Effect::Entity(EntityOrder::Deliver { .. })));
+        .filter(|effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Deliver { .. })));
     assert_eq!(delivered.count(), 1, "nobody waits for the first one any more");
     let result = Err(AskFailure::TimeoutBuffered);
     assert!(effects.contains(&Effect::Reply {
         token: 7,
-        answer: Answer::Sharding(ShardingAnswer::Asked(result)),
+        answer: Answer::Asked(result),
     }));
     assert_eq!(rig.asks.len(), 1);
     assert_eq!(rig.fixture.stats.sharding.entity_messages_expired, 1);

@@ -5,10 +5,10 @@ use super::{Instance, Life, Run};
 use crate::buffered::Buffered;
 use crate::ident::UniqueAddress;
 use crate::messaging::answer;
-use crate::messaging::protocol::AskTicket;
+use crate::messaging::protocol::{AskTicket, HostOrder};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::protocol::{Body, Delivery, Order};
+use crate::singleton::protocol::{Body, Delivery};
 use crate::singleton::proxy::dead_letter;
 use crate::singleton::{Cx, say};
 use crate::token::Token;
@@ -63,7 +63,7 @@ impl Instance {
             Some(ticket) => (Some(ticket.ask), ticket.chain),
             None => (None, AskChain::default()),
         };
-        cx.order_instance(Order::Deliver {
+        cx.order(HostOrder::Deliver {
             slot: run.slot,
             payload: delivery.payload,
             reply_to,

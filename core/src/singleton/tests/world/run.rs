@@ -4,17 +4,19 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{World, address};
-use crate::effect::{Answer, Effect, SingletonAnswer};
+use crate::effect::HostOrder;
+use crate::effect::Instance;
+use crate::effect::{Answer, Effect};
 use crate::event::Event;
 use crate::fixture::picture_of;
 use crate::ident::UniqueAddress;
-use crate::input::{EntityReport, Target};
+use crate::input::{HostReport, Target};
 use crate::lease::protocol::LeaseOrder;
 use crate::membership::state::gossip::Gossip;
 use crate::message::{Message, SingletonMsg};
 use crate::oldest::Oldest;
+use crate::owner::Owner;
 use crate::signal::Signal;
-use crate::singleton::protocol::Order;
 use crate::store::{Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::timer::Timer;
 
@@ -156,13 +158,13 @@ impl World {
             Effect::Notify(Event::Rejected { .. }) => self.peers[at].rejected += 1,
             Effect::Reply {
                 token,
-                answer: Answer::Singleton(SingletonAnswer::Asked(result)),
+                answer: Answer::Asked(result),
             } => {
                 let twice = self.peers[at].answers.insert(token, result);
                 assert_eq!(twice, None, "ask {token} is answered twice");
             }
             Effect::Reply { answer, .. } => self.peers[at].registered = Some(answer),
-            Effect::Singleton(order) => self.obey(at, order),
+            Effect::Host(Owner::Singleton, order) => self.obey(at, order),
             Effect::Lease(_, LeaseOrder::Acquire { .. }) => self.peers[at].host.leases_asked += 1,
             Effect::Lease(_, LeaseOrder::Release { .. }) => self.peers[at].host.leases_released += 1,
             Effect::Store(_, request) => self.store(at, request),
@@ -170,17 +172,20 @@ impl World {
         }
     }
 
-    fn obey(&mut self, at: usize, order: Order) {
+    fn obey(&mut self, at: usize, order: HostOrder) {
         let host = &mut self.peers[at].host;
         let mut report = None;
         match order {
-            Order::Start { slot, token, .. } => {
+            HostOrder::Start { slot, instance } => {
+                let Instance::Singleton { token, .. } = instance else {
+                    panic!("{instance:?}");
+                };
                 assert_eq!(host.running.replace(slot), None, "started twice");
                 assert!(token > self.highest, "{token} after {}", self.highest);
                 self.highest = token;
                 self.starts += 1;
             }
-            Order::Deliver {
+            HostOrder::Deliver {
                 slot,
                 payload,
                 reply_to,
@@ -189,19 +194,19 @@ impl World {
                 assert_eq!(host.running, Some(slot));
                 host.delivered += 1;
                 let ask = reply_to.filter(|_| !host.silent);
-                report = ask.map(|ask| EntityReport::Answered {
+                report = ask.map(|ask| HostReport::Answered {
                     ask,
                     result: Ok(payload),
                 });
             }
-            Order::Stop { slot } | Order::Kill { slot } => {
-                if matches!(order, Order::Kill { .. }) {
+            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+                if matches!(order, HostOrder::Kill { .. }) {
                     host.killed += 1;
                 } else {
                     host.told_to_stop += 1;
                 }
                 if !host.slow_to_stop && host.running.take_if(|running| *running == slot).is_some() {
-                    report = Some(EntityReport::Stopped { slot });
+                    report = Some(HostReport::Stopped { slot });
                 }
             }
         }

@@ -1,0 +1,400 @@
+//! What runs on this node: the entities of kinds and the instances of singletons. Does what the core orders and reports what cannot be
+//! done; decides nothing about shards, nor about who may have an instance. Spec: sharding 1.4, 1.10, 10.5.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_core::effect::{AllocationQuestion, HostOrder, Instance};
+use quorate_core::input::{HostReport, Recipient};
+use quorate_core::owner::Owner;
+use quorate_core::sharding::ids::{KindId, Slot};
+use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
+use quorate_core::singleton::state::SingletonId;
+
+use super::slots::Slots;
+use crate::allocating::Decider;
+use crate::listeners::Gate;
+use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::stats::HostStats;
+use crate::sync::Task;
+
+/// What is registered on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Named {
+    Kind(KindId),
+    Singleton(SingletonId),
+}
+
+#[derive(Clone)]
+struct Registered {
+    name: Arc<str>,
+    starter: Option<Arc<dyn Starter>>,
+    /// Who says where its shards go, where the application does.
+    decider: Option<Decider>,
+}
+
+/// What a registration has to take back if the core refuses it.
+pub(crate) struct Undo {
+    of: Named,
+    /// What there was before; nothing if it is new.
+    before: Option<Registered>,
+}
+
+/// The table of what runs on a node, and of what it only reaches.
+pub(crate) struct Hosted {
+    known: BTreeMap<Named, Registered>,
+    entities: Slots,
+    /// Slots and reports of their own. They share the room, the gate and the users' runtime of the entities.
+    instances: Slots,
+}
+
+impl Hosted {
+    /// Whose orders come here, and who hears the reports.
+    pub(crate) const OWNERS: [Owner; 2] = [Owner::Sharding, Owner::Singleton];
+
+    pub(crate) fn new(reports: Arc<Reports>) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            instances: Slots::new(Arc::new(reports.beside())),
+            entities: Slots::new(reports),
+        }
+    }
+
+    /// Notes how something is made that is registered. What can be made stays so when it is registered again as a proxy: entities by the
+    /// first registration that can make them, instances by the newest.
+    pub(crate) fn register(
+        &mut self,
+        of: Named,
+        name: &Arc<str>,
+        starter: Option<Arc<dyn Starter>>,
+        decider: Option<Decider>,
+    ) -> Option<Undo> {
+        let before = self.known.get(&of).cloned();
+        // Another name with the same hash is the core's to refuse.
+        if before.as_ref().is_some_and(|known| known.name != *name) {
+            return None;
+        }
+        let known = before.clone().unwrap_or_else(|| Registered {
+            name: Arc::clone(name),
+            starter: None,
+            decider: None,
+        });
+        let is_taken = match of {
+            Named::Kind(_) => known.starter.is_none(),
+            Named::Singleton(_) => true,
+        };
+        let starter = starter.filter(|_| is_taken);
+        let decider = decider.filter(|_| known.decider.is_none());
+        if before.is_some() && starter.is_none() && decider.is_none() {
+            return None;
+        }
+        let registered = Registered {
+            starter: starter.or(known.starter),
+            decider: decider.or(known.decider),
+            name: known.name,
+        };
+        self.known.insert(of, registered);
+        Some(Undo { of, before })
+    }
+
+    /// The core has refused it.
+    pub(crate) fn undo(&mut self, Undo { of, before }: Undo) {
+        match before {
+            Some(before) => self.known.insert(of, before),
+            None => self.known.remove(&of),
+        };
+    }
+
+    /// The task that has the application say where shards of a kind go; the answer at once if there is nobody to ask.
+    pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<Task, AllocationAnswer> {
+        let registered = self.known.get(&Named::Kind(question.kind));
+        match registered.and_then(|registered| registered.decider.as_ref()) {
+            Some(decider) => {
+                let too_late = self.entities.reports().until(question.deadline);
+                Ok(decider.task(question, too_late))
+            }
+            None => Err(AllocationAnswer {
+                kind: question.kind,
+                number: question.number,
+                decided: AllocationDecided::Failed,
+            }),
+        }
+    }
+
+    /// A name, or the number where this node does not know it.
+    pub(crate) fn name(&self, of: Named) -> Cow<'_, str> {
+        match (self.known.get(&of), of) {
+            (Some(known), _) => Cow::Borrowed(&known.name),
+            (None, Named::Kind(kind)) => Cow::Owned(format!("{kind:?}")),
+            (None, Named::Singleton(singleton)) => Cow::Owned(format!("{singleton:?}")),
+        }
+    }
+
+    /// How many run.
+    pub(crate) const fn live(&self) -> u64 {
+        self.entities.live() + self.instances.live()
+    }
+
+    /// What is counted here.
+    pub(crate) fn show(&self, stats: &mut HostStats) {
+        stats.entities = self.entities.live();
+        stats.singletons = self.instances.live();
+        self.entities.reports().durable.show(stats);
+        self.entities.reports().failures.show(stats);
+        self.instances.reports().failures.show(stats);
+    }
+
+    /// Whether all mailboxes together have room for more from the user links.
+    pub(crate) fn has_room(&self) -> bool {
+        self.entities.reports().budget.has_room()
+    }
+
+    /// The loop runs, and the node knows the time.
+    pub(crate) fn beat(&self) {
+        self.entities.reports().gate.beat();
+    }
+
+    /// After a pause of the process no entity and no singleton begins with a message until the node knows that it is still a
+    /// member.
+    pub(crate) fn gate(&self, gate: Gate) {
+        let reports = self.entities.reports();
+        match gate {
+            Gate::Hold => reports.gate.hold(),
+            Gate::Release => reports.gate.release(),
+        }
+    }
+
+    /// Whether entities may not begin at the moment.
+    pub(crate) fn are_held_back(&self) -> bool {
+        self.entities.reports().gate.is_held()
+    }
+
+    /// Those whose handlers have held a thread for so many looks, `kind/id` or `singleton/name`; `None` for one that is gone meanwhile.
+    pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
+        let name = |who: &Recipient| match who {
+            Recipient::Entity(kind, id) => {
+                format!("{}/{id}", self.name(Named::Kind(*kind)).escape_debug())
+            }
+            Recipient::Singleton(singleton) => {
+                format!(
+                    "singleton/{}",
+                    self.name(Named::Singleton(*singleton)).escape_debug()
+                )
+            }
+        };
+        let holders = self.entities.holders(looks).into_iter();
+        let holders = holders.chain(self.instances.holders(looks));
+        holders.map(|who| who.map(name)).collect()
+    }
+
+    /// Whether something was taken over of which the node has not heard.
+    pub(crate) fn has_reports(&self) -> bool {
+        self.entities.has_reports() || self.instances.has_reports()
+    }
+
+    /// Takes over what was reported, unless there is something of an earlier time.
+    pub(crate) fn take_reports(&mut self) {
+        self.entities.take_reports();
+        self.instances.take_reports();
+    }
+
+    /// The next report for this owner of what was taken over. Forgets what has ended.
+    pub(crate) fn next_report(&mut self, owner: Owner) -> Option<HostReport> {
+        self.slots_mut(owner).next_report()
+    }
+
+    /// An entity or instance has reported.
+    #[cfg(test)]
+    pub(super) fn is_told(&self, owner: Owner, report: HostReport) {
+        self.slots(owner).reports().push(report);
+    }
+
+    /// Everything that was reported.
+    pub(crate) fn all_reports(&mut self) -> Vec<(Owner, HostReport)> {
+        let mut all = Vec::new();
+        for owner in Self::OWNERS {
+            let reports = self.slots_mut(owner).all_reports();
+            all.extend(reports.into_iter().map(|report| (owner, report)));
+        }
+        all
+    }
+
+    /// Does what the core orders. What cannot be done is said at once.
+    pub(crate) fn order(&mut self, owner: Owner, order: HostOrder) -> Result<Option<Task>, HostReport> {
+        match order {
+            HostOrder::Start { slot, instance } => self.start(owner, slot, instance).map(Some),
+            HostOrder::Deliver {
+                slot,
+                payload,
+                reply_to,
+                deadline,
+                chain,
+            } => {
+                let occasion = Occasion::of(reply_to, deadline, chain);
+                let delivery = Delivery { payload, occasion };
+                self.slots(owner).deliver(slot, delivery).map(|()| None)
+            }
+            HostOrder::Stop { slot } => self.slots(owner).end(slot, Mailbox::drain).map(|()| None),
+            HostOrder::Kill { slot } => self.slots(owner).end(slot, Mailbox::kill).map(|()| None),
+        }
+    }
+
+    /// Stops all of them now. What to say of the asks that they have not begun with.
+    pub(crate) fn kill_all(&self) -> Vec<(Owner, HostReport)> {
+        let left = |owner| {
+            let reports = self.slots(owner).kill_all();
+            reports.into_iter().map(move |report| (owner, report))
+        };
+        Self::OWNERS.into_iter().flat_map(left).collect()
+    }
+
+    fn start(&mut self, owner: Owner, slot: Slot, instance: Instance) -> Result<Task, HostReport> {
+        let of = match instance {
+            Instance::Entity { kind, .. } => Named::Kind(kind),
+            Instance::Singleton { singleton, .. } => Named::Singleton(singleton),
+        };
+        let registered = self.known.get(&of);
+        let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
+            return Err(HostReport::Stopped { slot });
+        };
+        let (recipient, who) = match instance {
+            Instance::Entity {
+                kind,
+                shard,
+                entity,
+                token,
+            } => {
+                let who = Who::entity(Arc::clone(name), (shard, token), entity.clone());
+                (Recipient::Entity(kind, entity), who)
+            }
+            Instance::Singleton { singleton, token } => {
+                let who = Who::singleton(Arc::clone(name), token);
+                (Recipient::Singleton(singleton), who)
+            }
+        };
+        let mailbox = Arc::new(Mailbox::default());
+        let task = starter.start(Start {
+            who,
+            slot,
+            mailbox: Arc::clone(&mailbox),
+            reports: Arc::clone(self.slots(owner).reports()),
+        });
+        self.slots_mut(owner).put(slot, recipient, mailbox);
+        Ok(task)
+    }
+
+    /// No other machine has anything run.
+    fn slots(&self, owner: Owner) -> &Slots {
+        if owner == Owner::Singleton {
+            &self.instances
+        } else {
+            &self.entities
+        }
+    }
+
+    fn slots_mut(&mut self, owner: Owner) -> &mut Slots {
+        if owner == Owner::Singleton {
+            &mut self.instances
+        } else {
+            &mut self.entities
+        }
+    }
+}
+
+impl std::fmt::Debug for Hosted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hosted")
+            .field("known", &self.known.len())
+            .field("live", &self.live())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::pin::Pin;
+
+    use quorate_core::effect::PlacementToken;
+    use quorate_core::sharding::chain::AskChain;
+    use quorate_core::sharding::errors::AskFailure;
+    use quorate_core::sharding::ids::{EntityId, Payload, ShardId};
+
+    use super::*;
+
+    struct Idle;
+
+    impl Starter for Idle {
+        fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            drop(start);
+            Box::pin(ready(()))
+        }
+    }
+
+    const fn slot(generation: u32) -> Slot {
+        Slot { index: 0, generation }
+    }
+
+    fn kind() -> Named {
+        Named::Kind(KindId::of("k"))
+    }
+
+    fn start(hosted: &mut Hosted, generation: u32) -> bool {
+        let instance = Instance::Entity {
+            kind: KindId::of("k"),
+            shard: ShardId(0),
+            entity: EntityId::from("e"),
+            token: PlacementToken::default(),
+        };
+        let slot = slot(generation);
+        matches!(
+            hosted.order(Owner::Sharding, HostOrder::Start { slot, instance }),
+            Ok(Some(_))
+        )
+    }
+
+    #[test]
+    fn a_kind_that_is_registered_again_as_a_proxy_is_started_as_before() {
+        let mut hosted = Hosted::new(Arc::default());
+        let name = Arc::from("k");
+        assert!(hosted.register(kind(), &name, None, None).is_some(), "it is new");
+        assert!(!start(&mut hosted, 1), "nobody knows how to make it");
+        let undo = hosted.register(kind(), &name, Some(Arc::new(Idle)), None);
+        assert!(
+            hosted.register(kind(), &name, None, None).is_none(),
+            "nothing to undo"
+        );
+        assert!(start(&mut hosted, 2));
+        hosted.undo(undo.unwrap());
+        assert!(!start(&mut hosted, 3), "it was refused");
+        assert_eq!(hosted.name(kind()), "k", "it is reached as before");
+    }
+
+    #[test]
+    fn what_is_for_an_entity_that_has_ended_does_not_reach_the_next_in_its_place() {
+        let mut hosted = Hosted::new(Arc::default());
+        hosted.register(kind(), &Arc::from("k"), Some(Arc::new(Idle)), None);
+        assert!(start(&mut hosted, 1));
+        hosted.entities.stopped(slot(1));
+        assert!(start(&mut hosted, 2));
+        hosted.entities.stopped(slot(1));
+        assert_eq!(hosted.live(), 1, "that was said before");
+        for (generation, is_there) in [(1, false), (2, true), (3, false)] {
+            let deliver = HostOrder::Deliver {
+                slot: slot(generation),
+                payload: Payload::from([7]),
+                reply_to: None,
+                deadline: None,
+                chain: AskChain::default(),
+            };
+            match hosted.order(Owner::Sharding, deliver) {
+                Ok(None) => assert!(is_there, "{generation}"),
+                Err(HostReport::Refused { reason, .. }) => {
+                    assert_eq!((is_there, reason), (false, AskFailure::EntityStoppedUnhandled));
+                }
+                other => panic!("{:?}", other.err()),
+            }
+        }
+    }
+}
