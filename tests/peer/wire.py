@@ -466,12 +466,16 @@ def read_sharding(r):
 Ask = namedtuple("Ask", "id remaining_ms asker")
 
 
+WAKE_UP = "wake-up"
+
+
 def write_entity(kind, shard, hops, ask, chain, entity, payload):
-    """4.3; `ask` is None or an Ask, `chain` a list of numbers that is empty without an ask."""
-    out = u64(kind) + u16(shard) + u8(hops) + u8((ask is not None) | (2 if chain else 0))
+    """4.3; `ask` is None or an Ask, `chain` a list of numbers that is empty without an ask, or WAKE_UP."""
+    behind = 4 if chain == WAKE_UP else 2 if chain else 0
+    out = u64(kind) + u16(shard) + u8(hops) + u8((ask is not None) | behind)
     if ask is not None:
         out += u64(ask.id) + u32(ask.remaining_ms) + node(ask.asker)
-    if chain:
+    if behind == 2:
         out += u8(len(chain)) + b"".join(map(u64, chain))
     return out + u16(len(entity)) + entity + payload
 
@@ -479,7 +483,7 @@ def write_entity(kind, shard, hops, ask, chain, entity, payload):
 def read_entity(r):
     kind, shard, hops, flags = r.u64(), r.u16(), r.u8(), r.u8()
     ask = Ask(r.u64(), r.u32(), r.node()) if flags & 1 else None
-    chain = r.numbers("Q", r.u8()) if flags & 2 else []
+    chain = WAKE_UP if flags & 4 else r.numbers("Q", r.u8()) if flags & 2 else []
     return kind, shard, hops, ask, chain, r.take(r.u16()), r.rest()
 
 

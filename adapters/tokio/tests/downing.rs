@@ -19,7 +19,7 @@ use quorate_tokio::{
 
 type Builder = ClusterBuilder<Security>;
 
-static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
+static LOG: LazyLock<Log> = LazyLock::new(Log::of_the_process);
 
 /// The side with the member that has the role `referee` stays, however small it is.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ enum Order {
 }
 
 /// What the process says; each test looks for what only its nodes can have caused.
-static LOG: LazyLock<Log> = LazyLock::new(Log::take_over);
+static LOG: LazyLock<Log> = LazyLock::new(Log::of_the_process);
 
 type Notes = Vec<String>;
 type Said = Arc<Mutex<Notes>>;

@@ -105,7 +105,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn two_frozen_hosts_say_so_and_leave_and_the_healthy_one_and_the_proxy_live_on() {
-    let log = Log::take_over();
+    let log = Log::of_the_process();
     let healthy = Program::start("healthy", None);
     let proxy = Program::start("proxy", Some(&healthy));
     let frozen = [

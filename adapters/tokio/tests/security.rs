@@ -1,7 +1,9 @@
 //! What a node says of its links' security, and what it must never say: reasons in the log at warn level, audit lines with a
 //! stable marker, no secret at any level. One test: it owns the process' log. Spec: reliability 3a.
 
-use crate::common;
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
 
 use common::log::Log;
 use common::{all_up, node_of, within};
@@ -51,7 +53,7 @@ async fn first(security: Security) -> Cluster {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reasons_and_requests_are_in_the_log_and_secrets_are_not() {
-    let log = Log::take_over();
+    let log = Log::of_the_process();
 
     let psk = |keys: &[&str]| Security::psk(Psk::with_keys(keys).unwrap());
     let member = first(psk(&[KEY, OTHER])).await;

@@ -1,7 +1,9 @@
 //! What a node that finds no way in says about each seed, and what the seeds say about it; what is said of a restart. A program of its own, because it
 //! reads its own log.
 
-use crate::common;
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use tokio::net::TcpStream;
 /// What this program says, in all its tests.
 fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
-    LOG.get_or_init(Log::take_over)
+    LOG.get_or_init(Log::of_the_process)
 }
 
 async fn failures(events: &mut Events) -> Vec<SeedFailure> {

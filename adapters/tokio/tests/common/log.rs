@@ -1,7 +1,7 @@
 //! The log of a test program, kept in memory to be searched.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -9,15 +9,19 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Takes everything that the process says from now on. Once per process.
-    pub(crate) fn take_over() -> Self {
-        let log = Self::default();
-        tracing_subscriber::fmt()
-            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-            .with_ansi(false)
-            .with_writer(log.clone())
-            .init();
-        log
+    /// Everything that the process says, from the first call on.
+    pub(crate) fn of_the_process() -> Self {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        let take_over = || {
+            let log = Self::default();
+            tracing_subscriber::fmt()
+                .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+                .with_ansi(false)
+                .with_writer(log.clone())
+                .init();
+            log
+        };
+        LOG.get_or_init(take_over).clone()
     }
 
     pub(crate) fn text(&self) -> String {
