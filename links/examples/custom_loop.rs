@@ -5,6 +5,8 @@
 
 #[path = "custom_loop/keeping.rs"]
 pub(crate) mod keeping;
+#[path = "custom_loop/working.rs"]
+pub(crate) mod working;
 
 use std::collections::{BTreeMap, VecDeque, hash_map::RandomState};
 use std::hash::BuildHasher;
@@ -23,6 +25,7 @@ use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
 use quorate_core::{membership::member::Status, node::Node, owner::Owner, time::Instant, time::Now};
 use quorate_links::{Chunk, LinkId, LinkInput, LinkedNode, Next, Order, Source, limits::READ_BYTES_MIN};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+pub(crate) use working::{Working, until};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -42,6 +45,7 @@ pub(crate) struct Host {
     sockets: BTreeMap<LinkId, (Sender<Vec<u8>>, Sender<Chunk>)>,
     entities: BTreeMap<Slot, EntityId>,
     pub(crate) keeping: Keeping,
+    pub(crate) working: Working,
     in_doubt: bool,
     /// Step 3: what effects have caused, and what the program wants.
     pub(crate) inputs: VecDeque<Input<'static>>,
@@ -70,6 +74,7 @@ impl Host {
             sockets: BTreeMap::new(),
             entities: BTreeMap::new(),
             keeping: Keeping::new(keeper, random()),
+            working: Working::new(keeper, random()),
             in_doubt: false,
             inputs: VecDeque::new(),
             answers: BTreeMap::new(),
@@ -85,6 +90,7 @@ impl Host {
         // Read after the sleep: so the node sees when its process stood still.
         self.linked.set_time(now(self.origin));
         self.inputs.extend(self.keeping.renew());
+        self.inputs.extend(self.working.on_time(now(self.origin).mono));
         let more = self.happened.try_iter().take(256);
         let all: Vec<_> = first.into_iter().chain(more).collect();
         for happened in all {
@@ -121,7 +127,7 @@ impl Host {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Host(owner, order) => self.run(owner, order),
-            Effect::Reply { token, answer } => drop(self.answers.insert(token, answer)),
+            Effect::Reply { token, answer } => self.hear(token, answer),
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
             Effect::Store(owner, request) => self.inputs.push_back(self.keeping.obey(owner, &request)),
@@ -188,6 +194,10 @@ impl Host {
 
     /// Step 8. These entities answer at once; a host whose entities take time reports when they are done.
     fn run(&mut self, owner: Owner, order: HostOrder) {
+        let order = match self.working.order(order, now(self.origin).mono) {
+            Ok(inputs) => return self.inputs.extend(inputs),
+            Err(order) => order,
+        };
         let report = match order {
             #[rustfmt::skip]
             HostOrder::Start { slot, instance: Instance::Entity { entity, .. } } => return drop(self.entities.insert(slot, entity)),
@@ -218,32 +228,22 @@ fn now(origin: std::time::Instant) -> Now {
     }
 }
 
-/// Turns all hosts, for twenty seconds at most, until it is so.
-pub(crate) fn until(hosts: &mut [Host], what: &str, done: impl Fn(&[Host]) -> bool) -> Result<(), Failure> {
-    let started = std::time::Instant::now();
-    while !done(hosts) {
-        if started.elapsed() > Duration::from_secs(20) {
-            return Err(format!("waited for {what}").into());
-        }
-        let millisecond = Duration::from_millis(1);
-        hosts.iter_mut().for_each(|host| host.turn(millisecond));
-    }
-    Ok(())
-}
-
 fn main() -> Result<(), Failure> {
     let keeper = Keeper::default();
     let bind = |name| Host::bind(name, &keeper);
     let mut hosts = [bind("first")?, bind("second")?, bind("third")?];
     let seed = hosts[0].linked.node.view().me().address().clone();
     for host in &mut hosts {
+        host.begin_work();
         let command = Command::Membership(MembershipCommand::Join(seed.clone()));
         host.inputs.push_back(Input::Command { token: 1, command });
     }
     let are_up = |host: &Host| host.linked.node.view().members_in(Status::Up).count() == 3;
     let all_up = |hosts: &[Host]| hosts.iter().all(are_up);
     until(&mut hosts, "three members to be Up", all_up)?;
-    let view = hosts[0].linked.node.view();
-    println!("three members are Up: {:?}", view.members());
+    until(&mut hosts, "two daemons", |hosts| {
+        working::daemons_of(hosts).len() == 2
+    })?;
+    println!("three members are Up, and two daemons run");
     Ok(())
 }

@@ -13,11 +13,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use custom_loop::keeping::Keeper;
+use custom_loop::working::{COUNTER, daemons_of};
 use custom_loop::{Host, until};
 use quorate_core::effect::{Answer, HaltReason};
-use quorate_core::input::MessageCommand;
-use quorate_core::input::Recipient;
-use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
+use quorate_core::input::{
+    Command, Input, KindSettings, MembershipCommand, MessageCommand, Recipient, ShardingCommand,
+};
 use quorate_core::membership::member::Status;
 use quorate_core::sharding::allocation::AllocationSettings;
 use quorate_core::sharding::chain::AskChain;
@@ -138,7 +139,7 @@ fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
         .filter(|host| host.keeping.store.entries().count() > 1);
     assert!(have.count() >= 2, "nothing was stored");
     assert!(
-        keeper.lock().expect("nobody panicked").is_empty(),
+        keeper.leases.lock().expect("nobody panicked").is_empty(),
         "nobody needs a lease yet"
     );
     // The third is turned no more: what is left asks for the lease, and stays.
@@ -146,7 +147,7 @@ fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
     until(two, "the third to be removed", |hosts| are_up(hosts, 2)).expect("the example works");
     assert!(two.iter().all(|host| host.halted.is_none()));
     assert_eq!(
-        keeper.lock().expect("nobody panicked").len(),
+        keeper.leases.lock().expect("nobody panicked").len(),
         1,
         "somebody had the lease"
     );
@@ -191,6 +192,84 @@ fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
             .all(|(shard, home)| *home == nodes[shard.0 as usize % regions])
     };
     assert!(in_turn(3), "{homes:?}");
+}
+
+/// Three hosts that work.
+fn working() -> [Host; 3] {
+    let keeper = Keeper::default();
+    let bind = |name| Host::bind(name, &keeper).expect("the example works");
+    let mut hosts = ["first", "second", "third"].map(bind);
+    let seed = hosts[0].linked.node.view().me().address().clone();
+    for host in &mut hosts {
+        host.begin_work();
+        let join = MembershipCommand::Join(seed.clone());
+        command(host, 2, Command::Membership(join));
+    }
+    until(&mut hosts, "three members to be Up", |hosts| are_up(hosts, 3)).expect("the example works");
+    hosts
+}
+
+/// Asks eight counters from the first host; their answers.
+fn count(hosts: &mut [Host], number: &str) -> Vec<String> {
+    hosts[0].answers.clear();
+    for token in 100..108 {
+        let ask = MessageCommand::Ask {
+            to: Recipient::Entity(KindId::of(COUNTER), EntityId::from(format!("{token}").as_str())),
+            payload: number.as_bytes().into(),
+            timeout: Duration::from_secs(10),
+            chain: AskChain::default(),
+        };
+        command(&mut hosts[0], token, Command::Message(ask));
+    }
+    let are_there = |hosts: &[Host]| hosts[0].answers.range(100..108).count() == 8;
+    until(hosts, "eight answers", are_there).expect("the example works");
+    let sum = |answer: &Answer| {
+        let Answer::Asked(Ok(sum)) = answer else {
+            panic!("{answer:?}")
+        };
+        String::from_utf8_lossy(sum).into_owned()
+    };
+    hosts[0]
+        .answers
+        .range(100..108)
+        .map(|(_, answer)| sum(answer))
+        .collect()
+}
+
+#[test]
+fn durable_entities_go_on_where_they_were_when_their_host_has_left() {
+    let mut hosts = working();
+    for _ in 0..120 {
+        count(&mut hosts, "2");
+    }
+    assert_eq!(count(&mut hosts, "1"), vec!["241"; 8]);
+    command(&mut hosts[2], 3, Command::Membership(MembershipCommand::Leave));
+    until(&mut hosts, "the third to leave", |hosts| {
+        hosts[2].halted.is_some() && are_up(hosts, 2)
+    })
+    .expect("the example works");
+    assert_eq!(count(&mut hosts, "?"), vec!["241"; 8]);
+    assert_eq!(count(&mut hosts, "9"), vec!["250"; 8]);
+}
+
+#[test]
+fn two_daemons_run_once_each_and_a_producers_jobs_are_handled_once_in_their_order() {
+    let mut hosts = working();
+    let jobs: Vec<String> = (0..100).map(|job| format!("job {job}")).collect();
+    hosts[1].working.jobs.extend(jobs.clone());
+    until(&mut hosts, "two daemons, and a hundred jobs", |hosts| {
+        let handled: usize = hosts.iter().map(|host| host.working.handled.len()).sum();
+        daemons_of(hosts).len() == 2 && handled >= 100
+    })
+    .expect("the example works");
+    let mut daemons = daemons_of(&hosts);
+    daemons.sort_unstable();
+    assert_eq!(daemons, [0, 1]);
+    let handled: Vec<String> = hosts
+        .iter()
+        .flat_map(|host| host.working.handled.clone())
+        .collect();
+    assert_eq!(handled, jobs);
 }
 
 #[test]

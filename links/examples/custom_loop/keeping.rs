@@ -69,7 +69,15 @@ pub(crate) fn allocate(question: AllocationQuestion) -> Input<'static> {
 }
 
 /// Who holds each lease until when, and its token, which grows with every change of hands.
-pub(crate) type Keeper = Arc<Mutex<BTreeMap<LeaseName, (UniqueAddress, Instant, u64)>>>;
+type Leases = BTreeMap<LeaseName, (UniqueAddress, Instant, u64)>;
+
+/// What all hosts of the process share.
+#[derive(Clone, Default)]
+pub(crate) struct Keeper {
+    pub(crate) leases: Arc<Mutex<Leases>>,
+    /// The logs of durable entities.
+    pub(crate) logs: Arc<Mutex<MemoryMap>>,
+}
 
 /// A lease that the node holds.
 struct Held {
@@ -92,7 +100,7 @@ impl Keeping {
         let mut store = MemoryMap::new();
         // It counts its lives before it does anything else.
         store.boot(u128::from(id));
-        let (keeper, held) = (Arc::clone(keeper), BTreeMap::new());
+        let (keeper, held) = (keeper.clone(), BTreeMap::new());
         Self { store, keeper, held }
     }
 
@@ -106,7 +114,7 @@ impl Keeping {
     pub(crate) fn lease(&mut self, asked_by: Owner, order: LeaseOrder) -> Input<'static> {
         let (now, mut table) = (
             Instant::now(),
-            self.keeper.lock().unwrap_or_else(PoisonError::into_inner),
+            self.keeper.leases.lock().unwrap_or_else(PoisonError::into_inner),
         );
         let report = match order {
             LeaseOrder::Acquire {
@@ -149,7 +157,7 @@ impl Keeping {
     /// Renews what is due. Whoever was too late has lost it, and hears so.
     pub(crate) fn renew(&mut self) -> Vec<Input<'static>> {
         let (now, mut lost) = (Instant::now(), Vec::new());
-        let mut table = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.keeper.leases.lock().unwrap_or_else(PoisonError::into_inner);
         self.held.retain(|name, held| {
             if held.renew_at > now {
                 return true;
