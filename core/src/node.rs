@@ -21,7 +21,6 @@ use crate::input::{Caller, Command, HostReport, Input, LinkEvent, MessageCommand
 use crate::journal::Journals;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
-use crate::owner::Owner;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::Singletons;
@@ -371,6 +370,7 @@ impl<R: Rng> Node<R> {
 
     fn speak_last(&mut self, last: LastWords) {
         self.machines.sharding.answer_the_rest(&mut self.base.cx());
+        self.machines.singletons.answer_the_rest(&mut self.base.cx());
         match last {
             LastWords::Answers => {}
             LastWords::AnswersAndHalt(reason) => self.base.outbox.effects.push_back(Effect::Halt(reason)),
@@ -389,10 +389,8 @@ impl<R: Rng> Node<R> {
             Input::Link(event @ LinkEvent::Dropped { .. }) if self.last_words.is_some() => {
                 self.route_link(event)
             }
-            Input::Host(Owner::Sharding, report @ HostReport::Answered { .. })
-                if self.last_words.is_some() =>
-            {
-                self.route_report(Owner::Sharding, report);
+            Input::Host(owner, report @ HostReport::Answered { .. }) if self.last_words.is_some() => {
+                self.route_report(owner, report);
             }
             Input::Tick
             | Input::Frame { .. }

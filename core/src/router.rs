@@ -268,7 +268,9 @@ impl<R: Rng> Node<R> {
                 base.stats.node.messages_dropped_by_host += u64::from(reason != DropReason::NoRoom);
                 match message {
                     Message::Sharding(msg) => machines.sharding.on_dropped(&mut base.cx(), &to, msg, reason),
-                    Message::Singleton(msg) => machines.singletons.on_dropped(&mut base.cx(), msg, reason),
+                    Message::Singleton(msg) => {
+                        machines.singletons.on_dropped(&mut base.cx(), &to, msg, reason)
+                    }
                     // Asked again, or overtaken by a later one, in any case.
                     Message::Membership(_)
                     | Message::Detector(_)

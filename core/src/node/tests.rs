@@ -18,10 +18,14 @@ use crate::input::ShardingCommand;
 use crate::input::SingletonCommand;
 use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, SingletonSettings, Target};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
+use crate::message::SingletonMsg;
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
 use crate::owner::Owner;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
+use crate::singleton::protocol::Delivery;
+use crate::singleton::state::SingletonId;
+use crate::token::Token;
 
 const KINDS: [&str; 2] = ["cart", "order"];
 
@@ -72,10 +76,28 @@ fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
     assert_eq!((shares, node.buffered()), (expected, all));
 }
 
-/// Four asks of entities on this node, which is alone and Up; who waits for the answers.
-fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
+fn books(lease: bool) -> SingletonSettings {
+    SingletonSettings {
+        name: "books".into(),
+        role: None,
+        hosts: true,
+        lease,
+        durable: false,
+    }
+}
+
+/// To whom users' messages go, all of whom answer for their asks in one way.
+fn recipients() -> [Recipient; 2] {
+    let entity = Recipient::Entity(KindId::of(KINDS[0]), EntityId::from("e"));
+    [entity, Recipient::Singleton(SingletonId::of("books"))]
+}
+
+/// Four asks of somebody on this node, which is alone and Up; who waits for the answers.
+fn node_with_open_asks(to: &Recipient) -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     let mut now = Now::default();
     let mut node = node_with_room_for(100, 1_000);
+    let command = Command::Singleton(SingletonCommand::Register(books(false)));
+    node.handle(now, Input::Command { token: 4, command });
     let me = node.me().address().clone();
     let join = Command::Membership(MembershipCommand::Join(me));
     node.handle(
@@ -87,7 +109,7 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     );
     let ask = |token| {
         let command = Command::Message(MessageCommand::Ask {
-            to: Recipient::Entity(KindId::of(KINDS[0]), EntityId::from("e")),
+            to: to.clone(),
             payload: Payload::from(b"?".as_slice()),
             timeout: Duration::from_secs(3_600),
             chain: AskChain::default(),
@@ -100,8 +122,9 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     let mut asked = Vec::new();
     while asked.len() < 4 {
         match node.poll() {
-            Output::Effect(Effect::Host(Owner::Sharding, HostOrder::Deliver { reply_to, .. })) => {
-                asked.extend(reply_to)
+            Output::Effect(Effect::Host(_, HostOrder::Deliver { reply_to, .. })) => asked.extend(reply_to),
+            Output::Effect(Effect::Store(owner, request)) => {
+                node.handle(now, Input::Stored(owner, request.without_a_store()));
             }
             Output::Effect(_) => {}
             Output::Sleep(wake) => {
@@ -114,22 +137,41 @@ fn node_with_open_asks() -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
 }
 
 /// What a host gives back when the node has ended: the first ask was not sent, the second not begun with, the third answered.
-fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef]) {
-    let message = EntityEnvelope {
-        kind: KindId::of(KINDS[0]),
-        shard: ShardId::of(&EntityId::from("e"), 8),
-        entity: EntityId::from("e"),
-        payload: Payload::from(b"?".as_slice()),
-        ask: Some(AskTicket {
-            ask: asked[0].clone(),
-            remaining_ms: 1,
-            chain: AskChain::default(),
-        }),
-        hops: 0,
+fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef], to: &Recipient) {
+    let payload = Payload::from(b"?".as_slice());
+    let ask = Some(AskTicket {
+        ask: asked[0].clone(),
+        remaining_ms: 1,
+        chain: AskChain::default(),
+    });
+    let (owner, message) = match to {
+        Recipient::Entity(kind, entity) => {
+            let message = EntityEnvelope {
+                kind: *kind,
+                shard: ShardId::of(entity, 8),
+                entity: entity.clone(),
+                payload,
+                ask,
+                hops: 0,
+            };
+            (Owner::Sharding, Message::Sharding(ShardingMsg::Entity(message)))
+        }
+        Recipient::Singleton(singleton) => {
+            let message = Delivery {
+                singleton: *singleton,
+                token: Token::new(1, 1),
+                ask,
+                payload,
+            };
+            (
+                Owner::Singleton,
+                Message::Singleton(SingletonMsg::Delivery(message)),
+            )
+        }
     };
     let unsent = LinkEvent::Dropped {
         to: Target::Node(node.me().clone()),
-        message: Message::Sharding(ShardingMsg::Entity(message)),
+        message,
         reason: DropReason::Unreachable,
     };
     node.handle(now, Input::Link(unsent));
@@ -137,10 +179,7 @@ fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef]) {
     let done = Ok(Payload::from(b"!".as_slice()));
     for (ask, result) in [(&asked[1], not_begun), (&asked[2], done)] {
         let ask = ask.clone();
-        node.handle(
-            now,
-            Input::Host(Owner::Sharding, HostReport::Answered { ask, result }),
-        );
+        node.handle(now, Input::Host(owner, HostReport::Answered { ask, result }));
     }
 }
 
@@ -171,42 +210,49 @@ const TRUTH: [(u64, Option<AskFailure>); 4] = [
 
 #[test]
 fn i_44_a_downed_node_tells_its_callers_what_its_host_gives_back_before_it_halts() {
-    let (mut node, mut now, asked) = node_with_open_asks();
-    let target = DownTarget::Node(node.me().clone());
-    let command = Command::Membership(MembershipCommand::Down(target));
-    node.handle(now, Input::Command { token: 4, command });
-    loop {
-        match node.poll() {
-            Output::Effect(Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved))) => break,
-            Output::Effect(Effect::Reply { token: 10.., answer }) => panic!("too early: {answer:?}"),
-            Output::Effect(_) => {}
-            Output::Sleep(wake) => {
-                now.mono = wake.unwrap().at;
-                node.handle(now, Input::Tick);
+    for to in recipients() {
+        let (mut node, mut now, asked) = node_with_open_asks(&to);
+        let target = DownTarget::Node(node.me().clone());
+        let command = Command::Membership(MembershipCommand::Down(target));
+        node.handle(now, Input::Command { token: 5, command });
+        loop {
+            match node.poll() {
+                Output::Effect(Effect::Notify(Event::Membership(MembershipEvent::SelfRemoved))) => break,
+                Output::Effect(Effect::Reply { token: 10.., answer }) => panic!("too early: {answer:?}"),
+                Output::Effect(_) => {}
+                Output::Sleep(wake) => {
+                    now.mono = wake.unwrap().at;
+                    node.handle(now, Input::Tick);
+                }
             }
         }
+        give_back(&mut node, now, &asked, &to);
+        assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 1), "{to:?}");
+        give_back(&mut node, now, &asked, &to);
+        assert!(matches!(node.poll(), Output::Sleep(None)), "said is said");
     }
-    give_back(&mut node, now, &asked);
-    assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 1));
-    give_back(&mut node, now, &asked);
-    assert!(matches!(node.poll(), Output::Sleep(None)), "said is said");
 }
 
 #[test]
 fn i_44_a_node_that_is_stopped_tells_its_callers_what_its_host_gives_back() {
-    let (mut node, now, asked) = node_with_open_asks();
-    node.stop(now);
-    give_back(&mut node, now, &asked);
-    assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 0));
-    assert_eq!(node.check_invariants(), Ok(()));
+    for to in recipients() {
+        let (mut node, now, asked) = node_with_open_asks(&to);
+        node.stop(now);
+        give_back(&mut node, now, &asked, &to);
+        assert_eq!(last_words(&mut node), (TRUTH.to_vec(), 0), "{to:?}");
+        assert_eq!(node.check_invariants(), Ok(()));
+    }
 }
 
 #[test]
 fn i_44_a_host_that_gives_nothing_back_hears_of_every_ask_all_the_same() {
-    let (mut node, now, _) = node_with_open_asks();
-    node.stop(now);
-    let stopped = |token| (token, Some(AskFailure::NodeStopped));
-    assert_eq!(last_words(&mut node), ((10..14).map(stopped).collect(), 0));
+    for to in recipients() {
+        let (mut node, now, _) = node_with_open_asks(&to);
+        node.stop(now);
+        let stopped = |token| (token, Some(AskFailure::NodeStopped));
+        let all = (10..14).map(stopped).collect();
+        assert_eq!(last_words(&mut node), (all, 0), "{to:?}");
+    }
 }
 
 /// A node that is alone and Up, with an entity and a singleton's instance that run under leases; where they run.
@@ -217,17 +263,10 @@ fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
         lease: true,
         ..KindSettings::new("vault", 1, true)
     };
-    let singleton = SingletonSettings {
-        name: "books".into(),
-        role: None,
-        hosts: true,
-        lease: true,
-        durable: false,
-    };
     let join = MembershipCommand::Join(node.me().address().clone());
     let commands = [
         Command::Sharding(ShardingCommand::RegisterKind(Box::new(kind))),
-        Command::Singleton(SingletonCommand::Register(singleton)),
+        Command::Singleton(SingletonCommand::Register(books(true))),
         Command::Membership(join),
     ];
     for (token, command) in (3..).zip(commands) {

@@ -23,10 +23,10 @@ use crate::buffered::{Buffered, Buffers};
 use crate::cx::OfSingleton;
 use crate::effect::CommandError as AnyError;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, HostReport};
+use crate::input::{DropReason, HostReport, Target};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::Status;
-use crate::messaging::{Asks, answer, may_send, unsent};
+use crate::messaging::{Asks, answer, answer_again, may_send, unsent};
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::manager::Manager;
@@ -326,7 +326,7 @@ impl Singletons {
             return;
         }
         for member in before.members().iter().filter(|member| is_lost(&member.node)) {
-            self.asks.on_node_lost(cx, &member.node);
+            self.asks.give_up_on(cx, &member.node);
         }
         let entries = self.entries.values_mut();
         for entry in entries.filter(|entry| !entry.registration.is_refused()) {
@@ -390,7 +390,8 @@ impl Singletons {
         self.say_if_drained(cx);
     }
 
-    /// Everything stops at once: this node is Down, removed or finished. Its tokens are void.
+    /// Everything stops at once: this node is Down, removed or finished. Its tokens are void. Asks whose messages are under way stay
+    /// open until [`Self::answer_the_rest`].
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;
@@ -402,6 +403,11 @@ impl Singletons {
             entry.proxy.end(cx, &mut self.asks, AskFailure::NodeStoppedUnsent);
         }
         self.end_registrations(cx, &AnyError::Stopped);
+        self.asks.give_up_unsent(cx);
+    }
+
+    /// The node says nothing more after this: whoever still waits for an answer hears how far its message came.
+    pub(crate) fn answer_the_rest(&mut self, cx: &mut Cx<'_>) {
         self.asks.stop(cx);
     }
 
@@ -411,13 +417,14 @@ impl Singletons {
     }
 
     /// The host gives a message back that it did not send. What managers and proxies ask is asked again by itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, msg: Msg, reason: DropReason) {
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: Msg, reason: DropReason) {
         match msg {
             Msg::Delivery(delivery) => {
                 let failure = unsent(reason, self.halted);
                 fail(cx, &mut self.asks, delivery.singleton, delivery.ask, failure);
             }
-            Msg::Statement(_) | Msg::Reply(_) => {}
+            Msg::Reply(reply) => answer_again(cx, to, reply, reason),
+            Msg::Statement(_) => {}
         }
     }
 
@@ -430,6 +437,7 @@ impl Singletons {
 
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
+        self.asks.check_invariants()?;
         for (id, entry) in &self.entries {
             if *id != SingletonId::of(&entry.settings.name) {
                 return Err(alloc::format!("{id:?} is not the id of its name"));

@@ -150,6 +150,7 @@ fn an_ask_says_whether_its_message_may_have_been_handled() {
     assert_eq!(world.answered(sent), Some(Err(AskFailure::TimeoutSent)));
     world.crash(&[0]);
     world.set(&[(0, Status::Down)]);
+    world.run_for(Duration::from_millis(1));
     assert_eq!(world.answered(lost), Some(Err(AskFailure::PeerLost)));
     let waits = world.ask(1, secs(2));
     world.run_for(secs(3));
@@ -420,7 +421,24 @@ fn the_end_of_the_node_says_of_each_ask_whether_its_message_was_sent() {
     world.fails(0);
     let unsent = world.ask(1, secs(60));
     world.set(&[(1, Status::Down)]);
+    assert_eq!(world.answered(sent), None, "the host has its turn");
+    world.speaks_last(1);
     let answers = [sent, unsent].map(|ask| world.answered(ask));
     let expected = [AskFailure::NodeStopped, AskFailure::NodeStoppedUnsent];
+    assert_eq!(answers, expected.map(|failure| Some(Err(failure))));
+}
+
+#[test]
+fn i_44_what_comes_back_unsent_when_the_instances_node_is_lost_was_not_handled() {
+    let mut world = World::formed(2);
+    world.run_for(SOON);
+    world.host(0).silent = true;
+    let [unsent, sent] = [secs(60); 2].map(|timeout| world.ask(1, timeout));
+    world.set(&[(0, Status::Down)]);
+    assert_eq!(world.answered(unsent), None, "the host has its turn");
+    world.gives_back(unsent, 0);
+    world.run_for(Duration::from_millis(1));
+    let answers = [unsent, sent].map(|ask| world.answered(ask));
+    let expected = [AskFailure::Unreachable, AskFailure::PeerLost];
     assert_eq!(answers, expected.map(|failure| Some(Err(failure))));
 }

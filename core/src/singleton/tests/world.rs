@@ -12,6 +12,8 @@ use crate::config::Config;
 use crate::effect::Answer;
 use crate::fixture::{Fixture, member, node};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
+use crate::input::DropReason;
+use crate::input::Target;
 use crate::input::{HostReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
@@ -378,6 +380,28 @@ impl World {
             result: Ok(Payload::from(b"forged".as_slice())),
         };
         self.receive(from, to, Message::Singleton(SingletonMsg::Reply(reply)));
+        self.settle();
+    }
+
+    /// The host of this node gives a message of its ask back that it has not sent.
+    pub(super) fn gives_back(&mut self, (at, id_of_ask): (usize, u64), to: usize) {
+        let peer = &mut self.peers[at];
+        let delivery = Delivery {
+            singleton: id(),
+            token: Token::new(1, 1),
+            ask: Some(AskTicket::of(&address(at), id_of_ask, AskChain::default())),
+            payload: Payload::from(b"?".as_slice()),
+        };
+        let (to, msg) = (Target::Node(address(to)), SingletonMsg::Delivery(delivery));
+        let cx = &mut peer.fixture.cx();
+        peer.singletons.on_dropped(cx, &to, msg, DropReason::Unreachable);
+        self.settle();
+    }
+
+    /// The node says its last words.
+    pub(super) fn speaks_last(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.singletons.answer_the_rest(&mut peer.fixture.cx());
         self.settle();
     }
 
