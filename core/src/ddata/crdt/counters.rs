@@ -1,10 +1,13 @@
 //! Counters: per incarnation what it has counted, joined by the larger total. Never below zero per node; the totals are 128
 //! bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13; `docs/adr/0012`.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::minting::nobody;
-use super::op::{GCounterOp, PnCounterOp};
+use super::op::{GCounterOp, OpError, PnCounterOp};
+use super::replicated::ReplicatedData;
+use super::{Applied, MergeError, Minting};
 use crate::ident::UniqueAddress;
 
 /// What one node has counted up and down. A grow-only counter leaves `down` at 0.
@@ -116,7 +119,7 @@ impl Tallies {
 }
 
 macro_rules! counter {
-    ($(#[$docs:meta])* $name:ident) => {
+    ($(#[$docs:meta])* $name:ident, $op:ident) => {
         $(#[$docs])*
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name(Tallies);
@@ -152,13 +155,39 @@ macro_rules! counter {
             pub fn nodes(&self) -> impl Iterator<Item = &UniqueAddress> {
                 self.0.0.iter().map(|(node, _)| node)
             }
+        }
 
-            pub(super) fn merge(&mut self, other: &Self) -> bool {
-                self.0.merge(&other.0)
+        impl ReplicatedData for $name {
+            type Op = $op;
+            type Delta = Self;
+
+            fn apply(&mut self, op: &$op, minting: &mut Minting) -> Result<Applied<Self>, OpError> {
+                Ok(Applied::of(self.0.count(minting.me(), op.tally()).map(Self)))
             }
 
-            pub(super) fn settle(&mut self, removed: &UniqueAddress) {
+            fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
+                Ok(self.0.merge(&other.0))
+            }
+
+            fn merge_delta(&mut self, delta: &Self) -> Result<bool, MergeError> {
+                self.merge(delta)
+            }
+
+            fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
                 self.0.settle(removed);
+                Ok(())
+            }
+
+            fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+                all.extend(self.nodes().cloned());
+            }
+
+            fn mentions(&self, node: &UniqueAddress) -> bool {
+                !self.0.get(node).is_zero()
+            }
+
+            fn size(&self) -> usize {
+                self.len().max(1)
             }
         }
     };
@@ -166,12 +195,12 @@ macro_rules! counter {
 
 counter! {
     /// A counter that only grows.
-    GCounter
+    GCounter, GCounterOp
 }
 
 counter! {
     /// A counter that goes up and down.
-    PnCounter
+    PnCounter, PnCounterOp
 }
 
 impl GCounter {
@@ -179,11 +208,6 @@ impl GCounter {
     #[must_use]
     pub fn value(&self) -> u128 {
         self.0.total().up
-    }
-
-    pub(super) fn apply(&mut self, op: &GCounterOp, me: &UniqueAddress) -> Option<Self> {
-        let GCounterOp::Increment(by) = op;
-        self.0.count(me, up(*by)).map(Self)
     }
 }
 
@@ -193,13 +217,21 @@ impl PnCounter {
     pub fn value(&self) -> i128 {
         self.0.total().value()
     }
+}
 
-    pub(super) fn apply(&mut self, op: &PnCounterOp, me: &UniqueAddress) -> Option<Self> {
-        let by = match op {
-            PnCounterOp::Increment(by) => up(*by),
-            PnCounterOp::Decrement(by) => down(*by),
-        };
-        self.0.count(me, by).map(Self)
+impl GCounterOp {
+    fn tally(&self) -> Tally {
+        let Self::Increment(by) = self;
+        up(*by)
+    }
+}
+
+impl PnCounterOp {
+    fn tally(&self) -> Tally {
+        match self {
+            Self::Increment(by) => up(*by),
+            Self::Decrement(by) => down(*by),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 //! can copy, compare and digest their values without knowing them. Never called with bytes they have not accepted.
 //! Spec: sharding 1.13.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::minting::nobody;
-use super::{Element, MergeError, Minting, OpError};
+use super::replicated::{ReplicatedData, ReplicatedDelta};
+use super::{Applied, Element, MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 
 /// Longest name of a user's type, in bytes; the length of a role's name.
@@ -222,21 +224,6 @@ impl Custom {
         changed
     }
 
-    /// Whether anything changed, and the delta where the type has deltas.
-    pub(super) fn apply(
-        &mut self,
-        op: &[u8],
-        minting: &mut Minting,
-    ) -> Result<(bool, Option<CustomDelta>), OpError> {
-        let change = self.kind.apply(&self.state, op, minting)?;
-        let changed = self.take(change.state);
-        let delta = change.delta.map(|delta| CustomDelta {
-            kind: Arc::clone(&self.kind),
-            delta: delta.into(),
-        });
-        Ok((changed, delta))
-    }
-
     fn check_name(&self, kind: &Arc<dyn CustomType>) -> Result<(), MergeError> {
         if self.name() == kind.name() {
             return Ok(());
@@ -246,23 +233,53 @@ impl Custom {
             found: kind.name().into(),
         })
     }
+}
 
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
+impl ReplicatedData for Custom {
+    type Op = Element;
+    type Delta = CustomDelta;
+
+    fn apply(&mut self, op: &Element, minting: &mut Minting) -> Result<Applied<CustomDelta>, OpError> {
+        let change = self.kind.apply(&self.state, op, minting)?;
+        let changed = self.take(change.state);
+        Ok(match change.delta {
+            Some(delta) => Applied::Delta(CustomDelta {
+                kind: Arc::clone(&self.kind),
+                delta: delta.into(),
+            }),
+            None if changed => Applied::Whole,
+            None => Applied::Unchanged,
+        })
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
         self.check_name(&other.kind)?;
         let merged = self.kind.merge(&self.state, &other.state)?;
         Ok(self.take(merged))
     }
 
-    pub(super) fn merge_delta(&mut self, delta: &CustomDelta) -> Result<bool, MergeError> {
+    fn merge_delta(&mut self, delta: &CustomDelta) -> Result<bool, MergeError> {
         self.check_name(&delta.kind)?;
         let merged = self.kind.merge_delta(&self.state, &delta.delta)?;
         Ok(self.take(merged))
     }
 
-    pub(super) fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
+    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
         let settled = self.kind.settle(&self.state, removed, &nobody())?;
         self.take(settled);
         Ok(())
+    }
+
+    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+        all.extend(self.kind.nodes(&self.state));
+    }
+
+    fn mentions(&self, node: &UniqueAddress) -> bool {
+        self.kind.nodes(&self.state).contains(node)
+    }
+
+    fn needs_causal_delivery(&self) -> bool {
+        self.kind.needs_causal_delivery()
     }
 }
 
@@ -272,8 +289,14 @@ impl CustomDelta {
     pub fn name(&self) -> &str {
         self.kind.name()
     }
+}
 
-    pub(super) fn join(&mut self, later: &Self) -> Result<(), MergeError> {
+impl ReplicatedDelta for CustomDelta {
+    fn size(&self) -> usize {
+        self.kind.delta_size(&self.delta).max(1)
+    }
+
+    fn join(&mut self, later: &Self) -> Result<(), MergeError> {
         if self.name() != later.name() {
             return Err(MergeError::CustomMismatch {
                 held: self.name().into(),

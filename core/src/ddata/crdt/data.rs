@@ -7,131 +7,139 @@ use alloc::vec::Vec;
 
 use super::minting::is_nobody;
 use super::op::Op;
+use super::replicated::ReplicatedData;
 use super::{
     Custom, CustomError, Delta, Flag, GCounter, GSet, LwwMap, LwwRegister, Minting, OpError, OrMap,
     OrMultiMap, OrSet, PnCounter, PnCounterMap,
 };
 use crate::ident::UniqueAddress;
 
-/// The types that a map can hold. No maps: nothing on the wire is nested without a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ValueType {
-    /// [`GCounter`].
-    GCounter,
-    /// [`PnCounter`].
-    PnCounter,
-    /// [`GSet`].
-    GSet,
-    /// [`OrSet`].
-    OrSet,
-    /// [`LwwRegister`].
-    LwwRegister,
-    /// [`Flag`].
-    Flag,
-}
-
-impl ValueType {
-    /// Every type a map can hold.
-    pub const ALL: [Self; 6] = [
-        Self::GCounter,
-        Self::PnCounter,
-        Self::GSet,
-        Self::OrSet,
-        Self::LwwRegister,
-        Self::Flag,
-    ];
-}
-
-/// The type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DataType {
-    /// [`GCounter`].
-    GCounter,
-    /// [`PnCounter`].
-    PnCounter,
-    /// [`GSet`].
-    GSet,
-    /// [`OrSet`].
-    OrSet,
-    /// [`OrMap`] of values of one type.
-    OrMap(ValueType),
-    /// [`OrMultiMap`].
-    OrMultiMap,
-    /// [`PnCounterMap`].
-    PnCounterMap,
-    /// [`LwwRegister`].
-    LwwRegister,
-    /// [`LwwMap`].
-    LwwMap,
-    /// [`Flag`].
-    Flag,
-    /// A user's own type; which one, its name says.
-    Custom,
-}
-
-impl From<ValueType> for DataType {
-    fn from(value: ValueType) -> Self {
-        match value {
-            ValueType::GCounter => Self::GCounter,
-            ValueType::PnCounter => Self::PnCounter,
-            ValueType::GSet => Self::GSet,
-            ValueType::OrSet => Self::OrSet,
-            ValueType::LwwRegister => Self::LwwRegister,
-            ValueType::Flag => Self::Flag,
+macro_rules! value_types {
+    ($($name:ident)+) => {
+        /// The types that a map can hold. No maps: nothing on the wire is nested without a bound.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ValueType {
+            $(
+                #[doc = concat!("[`", stringify!($name), "`].")]
+                $name,
+            )+
         }
-    }
+
+        impl ValueType {
+            /// Every type a map can hold.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+        }
+
+        impl From<ValueType> for DataType {
+            fn from(value: ValueType) -> Self {
+                match value {
+                    $(ValueType::$name => Self::$name,)+
+                }
+            }
+        }
+
+        impl Data {
+            /// An empty value that a map can hold.
+            pub(super) fn of_value(value: ValueType) -> Self {
+                match value {
+                    $(ValueType::$name => Self::$name($name::new()),)+
+                }
+            }
+        }
+    };
 }
 
-/// A value of any type. Equal values are written in equal bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Data {
-    /// A counter that only grows.
-    GCounter(GCounter),
-    /// A counter that goes up and down.
-    PnCounter(PnCounter),
-    /// A set that only grows.
-    GSet(GSet),
-    /// A set with removal.
-    OrSet(OrSet),
-    /// A map of values that are merged.
-    OrMap(OrMap),
-    /// A map of sets.
-    OrMultiMap(OrMultiMap),
-    /// A map of counters.
-    PnCounterMap(PnCounterMap),
-    /// A register whose last write wins.
-    LwwRegister(LwwRegister),
-    /// A map of such registers.
-    LwwMap(LwwMap),
-    /// A flag that is only switched on.
-    Flag(Flag),
-    /// A user's own type.
-    Custom(Custom),
+value_types!(GCounter PnCounter GSet OrSet LwwRegister Flag);
+
+macro_rules! data {
+    (
+        ()
+        $($(#[$docs:meta])* $name:ident $(($of:ident: $is:ident))?, $op:ident, $delta:ident, $empty:expr;)+
+    ) => {
+        /// The type of a value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DataType {
+            $($(#[$docs])* $name $(($is))?,)+
+        }
+
+        /// A value of any type. Equal values are written in equal bytes.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Data {
+            $($(#[$docs])* $name($name),)+
+        }
+
+        impl Data {
+            /// An empty value of this type. A user's type has no empty value without its definition: for
+            /// [`DataType::Custom`] use [`Custom::new`]; here it is `None`.
+            #[must_use]
+            pub fn empty(data_type: DataType) -> Option<Self> {
+                match data_type {
+                    $(DataType::$name $(($of))? => $empty.map(Self::$name),)+
+                }
+            }
+
+            /// Applies an operation of this node. Cost: the change, not the value; [`Op::OrMap`] also copies the
+            /// value of its key.
+            ///
+            /// # Errors
+            /// [`OpError`]; the value is as it was.
+            pub fn apply(&mut self, op: &Op, minting: &mut Minting) -> Result<Applied, OpError> {
+                let found = self.data_type();
+                match (self, op) {
+                    $((Self::$name(held), Op::$name(op)) => {
+                        Ok(held.apply(op, minting)?.map(Delta::$name))
+                    })+
+                    ($(Self::$name(_))|+, _) => {
+                        let operation = op.type_name();
+                        Err(OpError::WrongType { found, operation })
+                    }
+                }
+            }
+
+            /// The type of the value.
+            #[must_use]
+            pub const fn data_type(&self) -> DataType {
+                match self {
+                    $(Self::$name($name { $($of,)? .. }) => DataType::$name $((*$of))?,)+
+                }
+            }
+        }
+    };
 }
+
+types!(data);
 
 /// What an operation did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub enum Applied<D = Delta> {
     /// Nothing: the value already was as the operation wants it.
     Unchanged,
     /// It changed the value, and this is what replicas need to hear.
-    Delta(Delta),
+    Delta(D),
     /// It changed the value, and replicas need the whole of it: a user's type without a delta.
     Whole,
 }
 
-impl Applied {
+impl<D> Applied<D> {
     /// The delta, if there is one.
     #[must_use]
-    pub fn into_delta(self) -> Option<Delta> {
+    pub fn into_delta(self) -> Option<D> {
         match self {
             Self::Unchanged | Self::Whole => None,
             Self::Delta(delta) => Some(delta),
         }
     }
 
-    pub(super) fn of(delta: Option<Delta>) -> Self {
+    pub(super) fn of(delta: Option<D>) -> Self {
         delta.map_or(Self::Unchanged, Self::Delta)
+    }
+
+    fn map<E>(self, of: impl FnOnce(D) -> E) -> Applied<E> {
+        match self {
+            Self::Unchanged => Applied::Unchanged,
+            Self::Delta(delta) => Applied::Delta(of(delta)),
+            Self::Whole => Applied::Whole,
+        }
     }
 }
 
@@ -192,119 +200,15 @@ pub(super) fn check_stamp(newest: Option<i64>, now_ms: i64, skew_ms_max: i64) ->
 }
 
 impl Data {
-    /// An empty value of this type. A user's type has no empty value without its definition: for [`DataType::Custom`] use
-    /// [`Custom::new`]; here it is `None`.
-    #[must_use]
-    pub fn empty(data_type: DataType) -> Option<Self> {
-        Some(match data_type {
-            DataType::GCounter => Self::GCounter(GCounter::new()),
-            DataType::PnCounter => Self::PnCounter(PnCounter::new()),
-            DataType::GSet => Self::GSet(GSet::new()),
-            DataType::OrSet => Self::OrSet(OrSet::new()),
-            DataType::OrMap(values) => Self::OrMap(OrMap::new(values)),
-            DataType::OrMultiMap => Self::OrMultiMap(OrMultiMap::new()),
-            DataType::PnCounterMap => Self::PnCounterMap(PnCounterMap::new()),
-            DataType::LwwRegister => Self::LwwRegister(LwwRegister::new()),
-            DataType::LwwMap => Self::LwwMap(LwwMap::new()),
-            DataType::Flag => Self::Flag(Flag::new()),
-            DataType::Custom => return None,
-        })
-    }
-
-    /// An empty value that a map can hold.
-    pub(super) fn of_value(value: ValueType) -> Self {
-        match value {
-            ValueType::GCounter => Self::GCounter(GCounter::new()),
-            ValueType::PnCounter => Self::PnCounter(PnCounter::new()),
-            ValueType::GSet => Self::GSet(GSet::new()),
-            ValueType::OrSet => Self::OrSet(OrSet::new()),
-            ValueType::LwwRegister => Self::LwwRegister(LwwRegister::new()),
-            ValueType::Flag => Self::Flag(Flag::new()),
-        }
-    }
-
-    /// Applies an operation of this node. Cost: the change, not the value; [`Op::OrMap`] also copies the value of its key.
-    ///
-    /// # Errors
-    /// [`OpError`]; the value is as it was.
-    pub fn apply(&mut self, op: &Op, minting: &mut Minting) -> Result<Applied, OpError> {
-        let found = self.data_type();
-        let delta = match (self, op) {
-            (Self::GCounter(held), Op::GCounter(op)) => held.apply(op, minting.me()).map(Delta::GCounter),
-            (Self::PnCounter(held), Op::PnCounter(op)) => held.apply(op, minting.me()).map(Delta::PnCounter),
-            (Self::GSet(held), Op::GSet(op)) => held.apply(op)?.map(Delta::GSet),
-            (Self::OrSet(held), Op::OrSet(op)) => held.apply(op, minting)?.map(Delta::OrSet),
-            (Self::OrMap(held), Op::OrMap(op)) => held.apply(op, minting)?.map(Delta::OrMap),
-            (Self::OrMultiMap(held), Op::OrMultiMap(op)) => held.apply(op, minting)?.map(Delta::OrMultiMap),
-            (Self::PnCounterMap(held), Op::PnCounterMap(op)) => {
-                held.apply(op, minting)?.map(Delta::PnCounterMap)
-            }
-            (Self::LwwRegister(held), Op::LwwRegister(op)) => held.apply(op, minting).map(Delta::LwwRegister),
-            (Self::LwwMap(held), Op::LwwMap(op)) => held.apply(op, minting)?.map(Delta::LwwMap),
-            (Self::Flag(held), Op::Flag(op)) => held.apply(op).map(Delta::Flag),
-            (Self::Custom(held), Op::Custom(op)) => {
-                return Ok(match held.apply(op, minting)? {
-                    (_, Some(delta)) => Applied::Delta(Delta::Custom(delta)),
-                    (true, None) => Applied::Whole,
-                    (false, None) => Applied::Unchanged,
-                });
-            }
-            (
-                Self::GCounter(_)
-                | Self::PnCounter(_)
-                | Self::GSet(_)
-                | Self::OrSet(_)
-                | Self::OrMap(_)
-                | Self::OrMultiMap(_)
-                | Self::PnCounterMap(_)
-                | Self::LwwRegister(_)
-                | Self::LwwMap(_)
-                | Self::Flag(_)
-                | Self::Custom(_),
-                _,
-            ) => {
-                let operation = op.type_name();
-                return Err(OpError::WrongType { found, operation });
-            }
-        };
-        Ok(Applied::of(delta))
-    }
-
     /// Joins another replica's whole value. Cost: one walk of both.
     ///
     /// # Errors
     /// [`MergeError`]; the value is as it was.
     pub fn merge(&mut self, other: &Self) -> Result<Merged, MergeError> {
-        let held = self.data_type();
-        let changed = match (self, other) {
-            (Self::GCounter(mine), Self::GCounter(theirs)) => mine.merge(theirs),
-            (Self::PnCounter(mine), Self::PnCounter(theirs)) => mine.merge(theirs),
-            (Self::GSet(mine), Self::GSet(theirs)) => mine.merge(theirs),
-            (Self::OrSet(mine), Self::OrSet(theirs)) => mine.merge(theirs)?,
-            (Self::OrMap(mine), Self::OrMap(theirs)) => mine.merge(theirs)?,
-            (Self::OrMultiMap(mine), Self::OrMultiMap(theirs)) => mine.merge(theirs)?,
-            (Self::PnCounterMap(mine), Self::PnCounterMap(theirs)) => mine.merge(theirs)?,
-            (Self::LwwRegister(mine), Self::LwwRegister(theirs)) => mine.merge(theirs),
-            (Self::LwwMap(mine), Self::LwwMap(theirs)) => mine.merge(theirs)?,
-            (Self::Flag(mine), Self::Flag(theirs)) => mine.merge(*theirs),
-            (Self::Custom(mine), Self::Custom(theirs)) => mine.merge(theirs)?,
-            (
-                Self::GCounter(_)
-                | Self::PnCounter(_)
-                | Self::GSet(_)
-                | Self::OrSet(_)
-                | Self::OrMap(_)
-                | Self::OrMultiMap(_)
-                | Self::PnCounterMap(_)
-                | Self::LwwRegister(_)
-                | Self::LwwMap(_)
-                | Self::Flag(_)
-                | Self::Custom(_),
-                _,
-            ) => {
-                let found = other.data_type();
-                return Err(MergeError::TypeMismatch { held, found });
-            }
+        let (held, found) = (self.data_type(), other.data_type());
+        let changed = by_pair! {
+            (self, Self: other) if held == found, mine, theirs => mine.merge(theirs)?,
+            else return Err(MergeError::TypeMismatch { held, found })
         };
         Ok(Merged { changed })
     }
@@ -314,36 +218,10 @@ impl Data {
     /// # Errors
     /// [`MergeError`]; the value is as it was.
     pub fn merge_delta(&mut self, delta: &Delta) -> Result<Merged, MergeError> {
-        let held = self.data_type();
-        let changed = match (self, delta) {
-            (Self::GCounter(mine), Delta::GCounter(theirs)) => mine.merge(theirs),
-            (Self::PnCounter(mine), Delta::PnCounter(theirs)) => mine.merge(theirs),
-            (Self::GSet(mine), Delta::GSet(theirs)) => mine.merge(theirs),
-            (Self::OrSet(mine), Delta::OrSet(theirs)) => mine.merge_delta(theirs)?,
-            (Self::OrMap(mine), Delta::OrMap(theirs)) => mine.merge_delta(theirs)?,
-            (Self::OrMultiMap(mine), Delta::OrMultiMap(theirs)) => mine.merge_delta(theirs)?,
-            (Self::PnCounterMap(mine), Delta::PnCounterMap(theirs)) => mine.merge_delta(theirs)?,
-            (Self::LwwRegister(mine), Delta::LwwRegister(theirs)) => mine.merge(theirs),
-            (Self::LwwMap(mine), Delta::LwwMap(theirs)) => mine.merge_delta(theirs)?,
-            (Self::Flag(mine), Delta::Flag(theirs)) => mine.merge(*theirs),
-            (Self::Custom(mine), Delta::Custom(theirs)) => mine.merge_delta(theirs)?,
-            (
-                Self::GCounter(_)
-                | Self::PnCounter(_)
-                | Self::GSet(_)
-                | Self::OrSet(_)
-                | Self::OrMap(_)
-                | Self::OrMultiMap(_)
-                | Self::PnCounterMap(_)
-                | Self::LwwRegister(_)
-                | Self::LwwMap(_)
-                | Self::Flag(_)
-                | Self::Custom(_),
-                _,
-            ) => {
-                let found = delta.data_type();
-                return Err(MergeError::TypeMismatch { held, found });
-            }
+        let (held, found) = (self.data_type(), delta.data_type());
+        let changed = by_pair! {
+            (self, Delta: delta) if held == found, mine, theirs => mine.merge_delta(theirs)?,
+            else return Err(MergeError::TypeMismatch { held, found })
         };
         Ok(Merged { changed })
     }
@@ -358,53 +236,20 @@ impl Data {
         if is_nobody(removed) {
             return Ok(());
         }
-        match self {
-            Self::GCounter(held) => held.settle(removed),
-            Self::PnCounter(held) => held.settle(removed),
-            Self::GSet(_) | Self::Flag(_) => {}
-            Self::OrSet(held) => held.0.settle(removed)?,
-            Self::OrMap(held) => held.map.settle(removed)?,
-            Self::OrMultiMap(held) => held.0.settle(removed)?,
-            Self::PnCounterMap(held) => held.0.settle(removed)?,
-            Self::LwwRegister(held) => held.settle(removed),
-            Self::LwwMap(held) => held.0.settle(removed)?,
-            Self::Custom(held) => held.settle(removed)?,
-        }
-        Ok(())
+        by_type!(self, held => ReplicatedData::settle(held, removed))
     }
 
     /// The nodes that this value mentions, in order, without [nobody](super::nobody).
     #[must_use]
     pub fn nodes(&self) -> Vec<UniqueAddress> {
-        let nodes: BTreeSet<UniqueAddress> = match self {
-            Self::GCounter(held) => held.nodes().cloned().collect(),
-            Self::PnCounter(held) => held.nodes().cloned().collect(),
-            Self::GSet(_) | Self::Flag(_) => BTreeSet::new(),
-            Self::OrSet(held) => held.0.nodes(),
-            Self::OrMap(held) => held.map.nodes(),
-            Self::OrMultiMap(held) => held.0.nodes(),
-            Self::PnCounterMap(held) => held.0.nodes(),
-            Self::LwwRegister(held) => held.get().map(|held| held.node.clone()).into_iter().collect(),
-            Self::LwwMap(held) => held.0.nodes(),
-            Self::Custom(held) => held.kind.nodes(&held.state).into_iter().collect(),
-        };
-        nodes.into_iter().filter(|node| !is_nobody(node)).collect()
+        let mut all = BTreeSet::new();
+        by_type!(self, held => ReplicatedData::nodes(held, &mut all));
+        all.into_iter().filter(|node| !is_nobody(node)).collect()
     }
 
     /// Whether this value mentions the node.
     #[must_use]
     pub fn mentions(&self, node: &UniqueAddress) -> bool {
-        match self {
-            Self::GCounter(held) => !held.tallies().get(node).is_zero(),
-            Self::PnCounter(held) => !held.tallies().get(node).is_zero(),
-            Self::GSet(_) | Self::Flag(_) => false,
-            Self::OrSet(held) => held.0.mentions(node),
-            Self::OrMap(held) => held.map.mentions(node),
-            Self::OrMultiMap(held) => held.0.mentions(node),
-            Self::PnCounterMap(held) => held.0.mentions(node),
-            Self::LwwRegister(held) => held.get().is_some_and(|held| held.node == *node),
-            Self::LwwMap(held) => held.0.mentions(node),
-            Self::Custom(held) => held.kind.nodes(&held.state).contains(node),
-        }
+        by_type!(self, held => ReplicatedData::mentions(held, node))
     }
 }

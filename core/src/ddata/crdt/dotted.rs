@@ -226,13 +226,11 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         self.context.index(node).is_some() || self.entries.values().any(|entry| entry.value.mentions(node))
     }
 
-    pub(super) fn nodes(&self) -> BTreeSet<UniqueAddress> {
-        let mut all: BTreeSet<UniqueAddress> =
-            self.context.sorted().map(|(_, seen)| seen.node.clone()).collect();
+    pub(super) fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+        all.extend(self.context.sorted().map(|(_, seen)| seen.node.clone()));
         for entry in self.entries.values() {
-            entry.value.nodes(&mut all);
+            entry.value.nodes(all);
         }
-        all
     }
 
     pub(super) fn newest_stamp(&self) -> Option<i64> {

@@ -3,6 +3,8 @@
 use alloc::collections::BTreeSet;
 
 use super::op::{Element, FlagOp, GSetOp, OpError, check_element};
+use super::replicated::ReplicatedData;
+use super::{Applied, MergeError, Minting};
 
 /// A set without removal, in the order of the elements' bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,24 +43,37 @@ impl GSet {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
 
-    pub(super) fn apply(&mut self, op: &GSetOp) -> Result<Option<Self>, OpError> {
+impl ReplicatedData for GSet {
+    type Op = GSetOp;
+    type Delta = Self;
+
+    fn apply(&mut self, op: &GSetOp, _: &mut Minting) -> Result<Applied<Self>, OpError> {
         let GSetOp::Add(element) = op;
         check_element(element)?;
         if !self.0.insert(element.clone()) {
-            return Ok(None);
+            return Ok(Applied::Unchanged);
         }
-        Ok(Some(Self(BTreeSet::from([element.clone()]))))
+        Ok(Applied::Delta(Self(BTreeSet::from([element.clone()]))))
     }
 
-    pub(super) fn merge(&mut self, other: &Self) -> bool {
+    fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
         let before = self.0.len();
         for element in &other.0 {
             if !self.0.contains(element) {
                 self.0.insert(element.clone());
             }
         }
-        self.0.len() != before
+        Ok(self.0.len() != before)
+    }
+
+    fn merge_delta(&mut self, delta: &Self) -> Result<bool, MergeError> {
+        self.merge(delta)
+    }
+
+    fn size(&self) -> usize {
+        self.len().max(1)
     }
 }
 
@@ -83,14 +98,27 @@ impl Flag {
         self.0
     }
 
-    pub(super) fn apply(&mut self, op: &FlagOp) -> Option<Self> {
-        let FlagOp::SwitchOn = op;
-        self.merge(Self(true)).then_some(*self)
-    }
-
-    pub(super) const fn merge(&mut self, other: Self) -> bool {
+    const fn join(&mut self, other: Self) -> bool {
         let changed = other.0 && !self.0;
         self.0 |= other.0;
         changed
+    }
+}
+
+impl ReplicatedData for Flag {
+    type Op = FlagOp;
+    type Delta = Self;
+
+    fn apply(&mut self, op: &FlagOp, _: &mut Minting) -> Result<Applied<Self>, OpError> {
+        let FlagOp::SwitchOn = op;
+        Ok(Applied::of(self.join(Self(true)).then_some(*self)))
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
+        Ok(self.join(*other))
+    }
+
+    fn merge_delta(&mut self, delta: &Self) -> Result<bool, MergeError> {
+        self.merge(delta)
     }
 }

@@ -1,34 +1,9 @@
 //! A map of registers: the last write per key wins. Never reads a clock. Spec: sharding 1.13, 10.21, reliability I-67.
 
-use alloc::collections::BTreeSet;
-
-use super::dotted::{Change, Dotted, DottedDelta, Value};
+use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, LwwMapOp, LwwRegisterOp, OpError, check_element};
+use super::replicated::ReplicatedData;
 use super::{LwwRegister, MergeError, Minting, Written};
-use crate::ident::UniqueAddress;
-
-impl Value for LwwRegister {
-    fn join(&mut self, other: &Self) -> bool {
-        self.merge(other)
-    }
-
-    fn mentions(&self, node: &UniqueAddress) -> bool {
-        self.get().is_some_and(|held| held.node == *node)
-    }
-
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
-        all.extend(self.get().map(|held| held.node.clone()));
-    }
-
-    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
-        self.settle(removed);
-        Ok(())
-    }
-
-    fn newest_stamp(&self) -> Option<i64> {
-        self.get().map(|held| held.stamp)
-    }
-}
 
 /// A map of registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +12,8 @@ pub struct LwwMap(pub(crate) Dotted<Element, LwwRegister>);
 /// What operations changed in a [`LwwMap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LwwMapDelta(pub(crate) DottedDelta<Element, LwwRegister>);
+
+of_dots!(LwwMap, LwwMapOp, LwwMapDelta, 0, newest_stamp);
 
 impl LwwMap {
     /// The empty map.
@@ -76,11 +53,7 @@ impl LwwMap {
         self.0.entries.is_empty()
     }
 
-    pub(super) fn apply(
-        &mut self,
-        op: &LwwMapOp,
-        minting: &mut Minting,
-    ) -> Result<Option<LwwMapDelta>, OpError> {
+    fn change(&mut self, op: &LwwMapOp, minting: &mut Minting) -> Result<Option<LwwMapDelta>, OpError> {
         let delta = match op {
             LwwMapOp::Put { key, value, clock } => {
                 check_element(key)?;
@@ -90,7 +63,7 @@ impl LwwMap {
                     .get(key)
                     .map_or_else(LwwRegister::new, |held| held.value.clone());
                 let (value, clock) = (value.clone(), *clock);
-                register.apply(&LwwRegisterOp::Set { value, clock }, minting);
+                register.apply(&LwwRegisterOp::Set { value, clock }, minting)?;
                 let mut change = Change::writing(&mut self.0, minting)?;
                 change.write(key, register, minting);
                 change.finish()
@@ -108,13 +81,5 @@ impl LwwMap {
             }
         };
         Ok(delta.map(LwwMapDelta))
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
-        self.0.merge(&other.0)
-    }
-
-    pub(super) fn merge_delta(&mut self, delta: &LwwMapDelta) -> Result<bool, MergeError> {
-        self.0.merge_delta(&delta.0)
     }
 }

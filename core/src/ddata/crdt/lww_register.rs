@@ -2,11 +2,13 @@
 //! picks the same one. Never reads a clock: the stamp comes from the clock handed in and only grows. Spec: sharding 1.13,
 //! reliability I-67, I-68.
 
+use alloc::collections::BTreeSet;
 use core::cmp::Ordering;
 
-use super::Minting;
 use super::minting::{is_nobody, nobody};
-use super::op::{Element, LwwRegisterOp};
+use super::op::{Element, LwwRegisterOp, OpError};
+use super::replicated::ReplicatedData;
+use super::{Applied, MergeError, Minting};
 use crate::ident::UniqueAddress;
 
 /// One write.
@@ -59,19 +61,7 @@ impl LwwRegister {
         self.0.as_ref()
     }
 
-    /// A write that loses leaves the register as it was.
-    pub(super) fn apply(&mut self, op: &LwwRegisterOp, minting: &Minting) -> Option<Self> {
-        let LwwRegisterOp::Set { value, clock } = op;
-        let previous = self.0.as_ref().map_or(0, |held| held.stamp);
-        let new = Self(Some(Written {
-            node: minting.me().clone(),
-            stamp: clock.stamp(minting.now_ms(), previous),
-            value: value.clone(),
-        }));
-        self.merge(&new).then_some(new)
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> bool {
+    fn join(&mut self, other: &Self) -> bool {
         let wins = match (&self.0, &other.0) {
             (_, None) => false,
             (None, Some(_)) => true,
@@ -82,11 +72,49 @@ impl LwwRegister {
         }
         wins
     }
+}
+
+impl ReplicatedData for LwwRegister {
+    type Op = LwwRegisterOp;
+    type Delta = Self;
+
+    /// A write that loses leaves the register as it was.
+    fn apply(&mut self, op: &LwwRegisterOp, minting: &mut Minting) -> Result<Applied<Self>, OpError> {
+        let LwwRegisterOp::Set { value, clock } = op;
+        let previous = self.0.as_ref().map_or(0, |held| held.stamp);
+        let new = Self(Some(Written {
+            node: minting.me().clone(),
+            stamp: clock.stamp(minting.now_ms(), previous),
+            value: value.clone(),
+        }));
+        Ok(Applied::of(self.join(&new).then_some(new)))
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
+        Ok(self.join(other))
+    }
+
+    fn merge_delta(&mut self, delta: &Self) -> Result<bool, MergeError> {
+        self.merge(delta)
+    }
 
     /// The write stays and becomes nobody's.
-    pub(super) fn settle(&mut self, removed: &UniqueAddress) {
+    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
         if let Some(held) = self.0.as_mut().filter(|held| held.node == *removed) {
             held.node = nobody();
         }
+        Ok(())
+    }
+
+    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+        all.extend(self.get().map(|held| held.node.clone()));
+    }
+
+    fn mentions(&self, node: &UniqueAddress) -> bool {
+        self.get().is_some_and(|held| held.node == *node)
+    }
+
+    fn newest_stamp(&self) -> Option<i64> {
+        self.get().map(|held| held.stamp)
     }
 }

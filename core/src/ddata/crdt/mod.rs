@@ -6,6 +6,9 @@
 //! same value. Sets with removal and all maps share one construction, `dotted`: every change is a dot, a value remembers
 //! which dots it has seen, and a dot that is seen but no longer there was removed.
 
+#[macro_use]
+mod replicated;
+
 mod context;
 mod counters;
 mod custom;

@@ -197,51 +197,40 @@ pub enum OrMapOp {
     Clear,
 }
 
-/// One operation on one value, by type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// On a grow-only counter.
-    GCounter(GCounterOp),
-    /// On a counter that goes both ways.
-    PnCounter(PnCounterOp),
-    /// On a grow-only set.
-    GSet(GSetOp),
-    /// On a set with removal.
-    OrSet(OrSetOp),
-    /// On a map of values that are merged.
-    OrMap(OrMapOp),
-    /// On a map of sets.
-    OrMultiMap(OrMultiMapOp),
-    /// On a map of counters.
-    PnCounterMap(PnCounterMapOp),
-    /// On a register.
-    LwwRegister(LwwRegisterOp),
-    /// On a map of registers.
-    LwwMap(LwwMapOp),
-    /// On a flag.
-    Flag(FlagOp),
-    /// On a user's own type; what the bytes mean is the type's.
-    Custom(Element),
+macro_rules! op {
+    (
+        ()
+        $($(#[$docs:meta])* $name:ident $(($of:ident: $is:ident))?, $op:ident, $delta:ident, $empty:expr;)+
+    ) => {
+        /// One operation on one value, by type.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Op {
+            $(
+                #[doc = concat!("On a [`", stringify!($name), "`](super::", stringify!($name), ").")]
+                $name($op),
+            )+
+        }
+
+        impl Op {
+            /// The type it belongs to, as [`DataType`] calls it.
+            pub(super) const fn type_name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($name),)+
+                }
+            }
+
+            /// The type of value that the operation belongs to; of a map's values, what an update or put says.
+            #[must_use]
+            pub const fn is_for(&self, data_type: DataType) -> bool {
+                match self {
+                    $(Self::$name(_) => matches!(data_type, DataType::$name { .. }),)+
+                }
+            }
+        }
+    };
 }
 
-impl Op {
-    /// The type it belongs to, as [`DataType`] calls it.
-    pub(super) const fn type_name(&self) -> &'static str {
-        match self {
-            Self::GCounter(_) => "GCounter",
-            Self::PnCounter(_) => "PnCounter",
-            Self::GSet(_) => "GSet",
-            Self::OrSet(_) => "OrSet",
-            Self::OrMap(_) => "OrMap",
-            Self::OrMultiMap(_) => "OrMultiMap",
-            Self::PnCounterMap(_) => "PnCounterMap",
-            Self::LwwRegister(_) => "LwwRegister",
-            Self::LwwMap(_) => "LwwMap",
-            Self::Flag(_) => "Flag",
-            Self::Custom(_) => "Custom",
-        }
-    }
-}
+types!(op);
 
 /// Why an operation was refused. The value is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 
 use super::dotted::{Change, Dotted, DottedDelta, Value};
 use super::op::{Element, OpError, OrMapOp, check_element};
-use super::{Data, DataType, MergeError, Minting, ValueType};
+use super::{Data, MergeError, Minting, ValueType};
 use crate::ident::UniqueAddress;
 
 impl Value for Data {
@@ -44,6 +44,8 @@ pub struct OrMapDelta {
     pub(crate) values: ValueType,
     pub(crate) map: DottedDelta<Element, Data>,
 }
+
+of_dots!(OrMap, OrMapOp, OrMapDelta, map, newest_stamp);
 
 impl OrMap {
     /// An empty map of values of this type.
@@ -84,11 +86,7 @@ impl OrMap {
         self.map.entries.is_empty()
     }
 
-    pub(super) fn apply(
-        &mut self,
-        op: &OrMapOp,
-        minting: &mut Minting,
-    ) -> Result<Option<OrMapDelta>, OpError> {
+    fn change(&mut self, op: &OrMapOp, minting: &mut Minting) -> Result<Option<OrMapDelta>, OpError> {
         let delta = match op {
             OrMapOp::Update { key, op } => {
                 check_element(key)?;
@@ -134,25 +132,5 @@ impl OrMap {
         let mut change = Change::writing(&mut self.map, minting)?;
         change.write(key, value, minting);
         Ok(change.finish())
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
-        self.check_values(other.values)?;
-        self.map.merge(&other.map)
-    }
-
-    pub(super) fn merge_delta(&mut self, delta: &OrMapDelta) -> Result<bool, MergeError> {
-        self.check_values(delta.values)?;
-        self.map.merge_delta(&delta.map)
-    }
-
-    fn check_values(&self, found: ValueType) -> Result<(), MergeError> {
-        if self.values == found {
-            return Ok(());
-        }
-        Err(MergeError::TypeMismatch {
-            held: DataType::OrMap(self.values),
-            found: DataType::OrMap(found),
-        })
     }
 }

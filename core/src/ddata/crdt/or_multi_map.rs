@@ -37,6 +37,8 @@ pub struct OrMultiMap(pub(crate) Dotted<Binding, ()>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrMultiMapDelta(pub(crate) DottedDelta<Binding, ()>);
 
+of_dots!(OrMultiMap, OrMultiMapOp, OrMultiMapDelta, 0);
+
 impl OrMultiMap {
     /// The empty map.
     #[must_use]
@@ -73,7 +75,7 @@ impl OrMultiMap {
         self.0.entries.is_empty()
     }
 
-    pub(super) fn apply(
+    fn change(
         &mut self,
         op: &OrMultiMapOp,
         minting: &mut Minting,
@@ -133,13 +135,5 @@ impl OrMultiMap {
             change.write(binding, (), minting);
         }
         Ok(change.finish())
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
-        self.0.merge(&other.0)
-    }
-
-    pub(super) fn merge_delta(&mut self, delta: &OrMultiMapDelta) -> Result<bool, MergeError> {
-        self.0.merge_delta(&delta.0)
     }
 }

@@ -13,6 +13,8 @@ pub struct OrSet(pub(crate) Dotted<Element, ()>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrSetDelta(pub(crate) DottedDelta<Element, ()>);
 
+of_dots!(OrSet, OrSetOp, OrSetDelta, 0);
+
 impl OrSet {
     /// The empty set.
     #[must_use]
@@ -43,11 +45,7 @@ impl OrSet {
         self.0.entries.is_empty()
     }
 
-    pub(super) fn apply(
-        &mut self,
-        op: &OrSetOp,
-        minting: &mut Minting,
-    ) -> Result<Option<OrSetDelta>, OpError> {
+    fn change(&mut self, op: &OrSetOp, minting: &mut Minting) -> Result<Option<OrSetDelta>, OpError> {
         let delta = match op {
             OrSetOp::Add(element) => {
                 check_element(element)?;
@@ -83,13 +81,5 @@ impl OrSet {
             }
         };
         Ok(delta.map(OrSetDelta))
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
-        self.0.merge(&other.0)
-    }
-
-    pub(super) fn merge_delta(&mut self, delta: &OrSetDelta) -> Result<bool, MergeError> {
-        self.0.merge_delta(&delta.0)
     }
 }

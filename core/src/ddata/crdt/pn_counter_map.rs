@@ -1,30 +1,9 @@
 //! A map of counters. Spec: sharding 1.13, 10.21; what a removal beside an increment leaves, `docs/adr/0010` says.
 
-use alloc::collections::BTreeSet;
-
-use super::dotted::{Change, Dotted, DottedDelta, Value};
+use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, PnCounterMapOp, PnCounterOp, check_element};
+use super::replicated::ReplicatedData;
 use super::{MergeError, Minting, PnCounter};
-use crate::ident::UniqueAddress;
-
-impl Value for PnCounter {
-    fn join(&mut self, other: &Self) -> bool {
-        self.merge(other)
-    }
-
-    fn mentions(&self, node: &UniqueAddress) -> bool {
-        !self.tallies().get(node).is_zero()
-    }
-
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
-        all.extend(self.nodes().cloned());
-    }
-
-    fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
-        self.settle(removed);
-        Ok(())
-    }
-}
 
 /// A map of counters that go up and down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +12,8 @@ pub struct PnCounterMap(pub(crate) Dotted<Element, PnCounter>);
 /// What operations changed in a [`PnCounterMap`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PnCounterMapDelta(pub(crate) DottedDelta<Element, PnCounter>);
+
+of_dots!(PnCounterMap, PnCounterMapOp, PnCounterMapDelta, 0);
 
 impl PnCounterMap {
     /// The empty map.
@@ -67,7 +48,7 @@ impl PnCounterMap {
         self.0.entries.is_empty()
     }
 
-    pub(super) fn apply(
+    fn change(
         &mut self,
         op: &PnCounterMapOp,
         minting: &mut Minting,
@@ -106,17 +87,9 @@ impl PnCounterMap {
             .entries
             .get(key)
             .map_or_else(PnCounter::new, |held| held.value.clone());
-        counter.apply(op, minting.me());
+        counter.apply(op, minting)?;
         let mut change = Change::writing(&mut self.0, minting)?;
         change.write(key, counter, minting);
         Ok(change.finish())
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
-        self.0.merge(&other.0)
-    }
-
-    pub(super) fn merge_delta(&mut self, delta: &PnCounterMapDelta) -> Result<bool, MergeError> {
-        self.0.merge_delta(&delta.0)
     }
 }

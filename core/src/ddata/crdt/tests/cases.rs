@@ -2,7 +2,7 @@
 
 use super::*;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 const ORSET: DataType = DataType::OrSet;
 const SETS: DataType = DataType::OrMap(ValueType::GSet);
@@ -353,8 +353,7 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
         (values(&a, "a"), values(&a, "c")),
         (Vec::from(["A"]), Vec::from(["C"]))
     );
-    let mut set = GSet::new();
-    set.apply(&GSetOp::Add(element("B2"))).expect("short");
+    let set = GSet::from_elements(BTreeSet::from([element("B2")]));
     let (mut a, b) = removed_beside(Op::OrMap(OrMapOp::Put {
         key: element("b"),
         value: alloc::boxed::Box::new(Data::GSet(set)),
