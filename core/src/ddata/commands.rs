@@ -476,21 +476,11 @@ fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
 
 /// A type that this node was not told of is not written: what it is called on the wire would mean nothing to the others.
 fn check_type(cx: &Cx<'_>, initial: &Data) -> Result<(), WriteError> {
-    match initial {
-        Data::Custom(own) if cx.config().ddata.custom_types.get(own.name()).is_none() => {
-            let what = alloc::format!("the type `{}` is not registered on this node", own.name());
-            Err(WriteError::Refused(OpError::Custom(CustomError(what))))
-        }
-        Data::Custom(_)
-        | Data::GCounter(_)
-        | Data::PnCounter(_)
-        | Data::GSet(_)
-        | Data::OrSet(_)
-        | Data::OrMap(_)
-        | Data::OrMultiMap(_)
-        | Data::PnCounterMap(_)
-        | Data::LwwRegister(_)
-        | Data::LwwMap(_)
-        | Data::Flag(_) => Ok(()),
+    if let Data::Custom(own) = initial
+        && cx.config().ddata.custom_types.get(own.name()).is_none()
+    {
+        let what = alloc::format!("the type `{}` is not registered on this node", own.name());
+        return Err(WriteError::Refused(OpError::Custom(CustomError(what))));
     }
+    Ok(())
 }

@@ -209,19 +209,10 @@ impl Replicator {
 
 /// What a key holds before the first change that is heard of.
 fn empty_for(delta: &Delta) -> Option<Data> {
-    match delta {
-        Delta::Custom(delta) => Some(Data::Custom(Custom::new(Arc::clone(&delta.kind)))),
-        Delta::GCounter(_)
-        | Delta::PnCounter(_)
-        | Delta::GSet(_)
-        | Delta::OrSet(_)
-        | Delta::OrMap(_)
-        | Delta::OrMultiMap(_)
-        | Delta::PnCounterMap(_)
-        | Delta::LwwRegister(_)
-        | Delta::LwwMap(_)
-        | Delta::Flag(_) => Data::empty(delta.data_type()),
+    if let Delta::Custom(delta) = delta {
+        return Some(Data::Custom(Custom::new(Arc::clone(&delta.kind))));
     }
+    Data::empty(delta.data_type())
 }
 
 /// About how many bytes an entry takes in a message.

@@ -139,19 +139,12 @@ impl StoredSet {
         let open = self.open.get_mut(&ask.part)?;
         let is_read = open.change.is_none();
         match answer {
-            Answer::Ddata(DataAnswer::Value(Ok(data))) => match &*data {
-                Data::OrSet(set) => self.found.extend(set.iter().cloned()),
-                Data::GCounter(_)
-                | Data::PnCounter(_)
-                | Data::GSet(_)
-                | Data::OrMap(_)
-                | Data::OrMultiMap(_)
-                | Data::PnCounterMap(_)
-                | Data::LwwRegister(_)
-                | Data::LwwMap(_)
-                | Data::Flag(_)
-                | Data::Custom(_) => return self.fail(),
-            },
+            Answer::Ddata(DataAnswer::Value(Ok(data))) => {
+                let Data::OrSet(set) = &*data else {
+                    return self.fail();
+                };
+                self.found.extend(set.iter().cloned());
+            }
             Answer::Ddata(DataAnswer::Value(Err(ReadError::NotFound)) | DataAnswer::Written(Ok(()))) => {}
             Answer::Ddata(DataAnswer::Value(Err(ReadError::Deleted)))
             | Answer::Ddata(DataAnswer::Written(Err(

@@ -69,18 +69,12 @@ fn shows(books: &Books, key: &Key, what: &What, data: &Data) -> bool {
 }
 
 fn count(data: &Data) -> i128 {
-    match data {
-        Data::GCounter(counter) => i128::try_from(counter.value()).unwrap_or(i128::MAX),
-        Data::PnCounter(counter) => counter.value(),
-        Data::GSet(_)
-        | Data::OrSet(_)
-        | Data::OrMap(_)
-        | Data::OrMultiMap(_)
-        | Data::PnCounterMap(_)
-        | Data::LwwRegister(_)
-        | Data::LwwMap(_)
-        | Data::Flag(_)
-        | Data::Custom(_) => 0,
+    if let Data::GCounter(counter) = data {
+        i128::try_from(counter.value()).unwrap_or(i128::MAX)
+    } else if let Data::PnCounter(counter) = data {
+        counter.value()
+    } else {
+        0
     }
 }
 
