@@ -1,5 +1,7 @@
 //! One durable entity against a keeper that the test plays.
 
+mod schedules;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
