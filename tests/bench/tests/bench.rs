@@ -7,6 +7,7 @@ use serde_json::Value;
 
 #[test]
 fn a_quick_run_measures_both_systems_with_both_payloads() {
+    let _alone = crate::alone();
     let _alone = alone();
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -28,6 +29,7 @@ fn a_quick_run_measures_both_systems_with_both_payloads() {
 
 #[test]
 fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
+    let _alone = crate::alone();
     let _alone = alone();
     let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--data", "--quick", "--json"]).end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

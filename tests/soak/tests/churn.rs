@@ -8,6 +8,7 @@ use quorate_programs::alone;
 
 #[test]
 fn nodes_that_come_and_go_leave_nothing_behind() {
+    let _alone = crate::alone();
     let _alone = alone();
     let ended = Command::new(env!("CARGO_BIN_EXE_churn"))
         .args(["--minutes", "0"])

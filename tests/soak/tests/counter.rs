@@ -49,6 +49,7 @@ fn assert_right(output: &Output) -> String {
 /// The second run keeps homes and remembered ids the other way, on the same store.
 #[test]
 fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
+    let _alone = crate::alone();
     let _alone = quorate_programs::alone();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("counter-{}", std::process::id()));
     let store = folder.to_str().unwrap();
@@ -72,6 +73,7 @@ fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
 /// The same on a server, where there is one.
 #[test]
 fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
+    let _alone = crate::alone();
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
         let _ = writeln!(
             std::io::stderr(),
@@ -95,6 +97,7 @@ fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {
 
 #[test]
 fn mistakes_end_with_one_line_and_exit_code_2() {
+    let _alone = crate::alone();
     let help = quorate_programs::refuses(counter, &quorate_programs::MISTAKES);
     assert!(help.contains("--postgres") && help.contains("--state"));
     quorate_programs::refuses(counter, &[&["--postgres"], &["--state"], &["--state", "memory"]]);

@@ -8,6 +8,7 @@ use quorate_programs::alone;
 
 #[test]
 fn a_flooded_node_keeps_its_memory_and_its_peers() {
+    let _alone = crate::alone();
     let _alone = alone();
     let ended = Command::new(env!("CARGO_BIN_EXE_flood"))
         .args(["--seconds", "2"])
