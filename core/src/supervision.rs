@@ -61,7 +61,7 @@ pub enum Verdict {
     Stop,
     /// It ends: it has failed too often. The next message makes a new one.
     GiveUp,
-    /// It ends, and [`EntityReport::Escalated`](crate::input::EntityReport::Escalated) is said of it.
+    /// It ends, and [`HostReport::Escalated`](crate::input::HostReport::Escalated) is said of it.
     Escalate,
 }
 

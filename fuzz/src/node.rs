@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Unstructured};
-use quorate_core::input::Recipient;
-use quorate_core::input::MessageCommand;
 use quorate_core::admission::Proof;
 use quorate_core::agreement::{Setting, Settings};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, HostOrder, Output};
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
+use quorate_core::input::MessageCommand;
+use quorate_core::input::Recipient;
 use quorate_core::input::{
     Command, DownTarget, DropReason, HostReport, Input, KindSettings, LinkEvent, MembershipCommand,
     ShardingCommand, Target,
@@ -515,9 +515,12 @@ impl World {
                 }
             }
             Effect::Host(Owner::Sharding, HostOrder::Start { slot, .. }) => self.slots.push(slot),
-            Effect::Host(Owner::Sharding, HostOrder::Deliver {
-                reply_to: Some(ask), ..
-            }) => self.asks.push(ask),
+            Effect::Host(
+                Owner::Sharding,
+                HostOrder::Deliver {
+                    reply_to: Some(ask), ..
+                },
+            ) => self.asks.push(ask),
             Effect::Lease(owner, order) => self.leases.push((owner, order)),
             Effect::Store(owner, request) => self.stores.push((owner, request)),
             Effect::Halt(_) => self.halted = true,
@@ -716,9 +719,9 @@ impl World {
             ))),
             Order::Remove(at) => Command::Membership(MembershipCommand::Remove(DownTarget::Node(peer(*at)))),
             Order::Prepare => Command::Membership(MembershipCommand::PrepareForShutdown),
-            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(Box::new(KindSettings::new(
-                "files", 10, *hosts,
-            )))),
+            Order::Register(hosts) => Command::Sharding(ShardingCommand::RegisterKind(Box::new(
+                KindSettings::new("files", 10, *hosts),
+            ))),
             Order::Ask(at, ms) => Command::Message(MessageCommand::Ask {
                 to: Recipient::Entity(files(), entity(*at)),
                 payload: (*b"ask").into(),

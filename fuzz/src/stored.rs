@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
-use quorate_core::input::Recipient;
 use quorate_core::config::Config;
 use quorate_core::ddata::state::key::Pattern;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
+use quorate_core::input::Recipient;
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
 use quorate_core::owner::Owner;
 use quorate_core::sharding::fields::StoreMode;
@@ -122,11 +122,13 @@ impl Life {
         let mut world = World::of(config, &UniqueAddress::new(address.clone(), uid), begin);
         world.disk = disk;
         for (name, store_mode, remember) in KINDS {
-            world.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(KindSettings {
-                store_mode: Some(store_mode),
-                remember_entities: Some(remember),
-                ..KindSettings::new(name, SHARDS, true)
-            }))));
+            world.command(Command::Sharding(ShardingCommand::RegisterKind(Box::new(
+                KindSettings {
+                    store_mode: Some(store_mode),
+                    remember_entities: Some(remember),
+                    ..KindSettings::new(name, SHARDS, true)
+                },
+            ))));
         }
         world.command(Command::Membership(MembershipCommand::Join(address)));
         lies.truncate(LIES_MAX);
