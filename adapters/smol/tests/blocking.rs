@@ -1,4 +1,5 @@
 //! Handlers that block their threads harm no node.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use quorate_smol::{Security, Smol};
 
