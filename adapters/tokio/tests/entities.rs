@@ -145,7 +145,7 @@ async fn log_lines_about_a_kind_or_a_singleton_have_its_name() {
     ask(&region, "a", Order::Read).await.unwrap();
     let me = format!("me={}", node.address());
     for event in [r#"event="coordinator_started""#, r#"event="shard_started""#] {
-        LOG.said(&["cluster::sharding", event, &me, "kind=notebook "])
+        LOG.said(&["cluster::sharding", event, &me, "kind=notebook"])
             .await;
     }
     let started = r#"event="singleton_started""#;
