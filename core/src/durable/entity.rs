@@ -224,7 +224,10 @@ impl DurableEntity {
         }
     }
 
-    /// Writes records, at least one, behind all others. It is running.
+    /// Writes records, at least one, behind all others.
+    ///
+    /// # Panics
+    /// It is not [running](Self::is_running): its host has lost track of its steps.
     pub fn write(&mut self, records: Vec<Bytes>) -> Step {
         assert!(self.is_running(), "one thing is written at a time");
         self.trouble = Trouble::default();

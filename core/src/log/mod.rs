@@ -33,7 +33,7 @@ use core::mem;
 
 pub use self::quorum::QuorumLog;
 pub use self::words::{Fault, Found, Progress, Replay, Request, Unreadable};
-use crate::journal::state::Opened;
+use crate::journal::state::{NUMBER_MAX, Opened};
 use crate::store::{Bytes, LogState, Record, Sequence, Snapshot};
 
 /// What of a log there is.
@@ -133,7 +133,10 @@ impl<W> LogOwner<W> {
         }
     }
 
-    /// Adds records as one, at least one of them. The log is idle.
+    /// Adds records as one, at least one of them.
+    ///
+    /// # Panics
+    /// The log is not [idle](Self::is_idle): its owner has lost track of what it asked.
     pub fn append(&mut self, what: W, records: Vec<Bytes>, upkeep: bool) -> Request {
         assert!(self.is_idle(), "an append waits for what was asked before");
         let request = self.request_append(&records, upkeep);
@@ -146,7 +149,10 @@ impl<W> LogOwner<W> {
         request
     }
 
-    /// Keeps what all records amount to. The log is idle.
+    /// Keeps what all records amount to.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
     pub fn keep(&mut self, state: Bytes) -> Request {
         assert!(self.is_idle(), "a snapshot waits for what was asked before");
         self.stage = Stage::Keeping;
@@ -154,7 +160,10 @@ impl<W> LogOwner<W> {
         Request::Keep { covers, state }
     }
 
-    /// Forgets the records up to and with `through`, which something later says as well. The log is idle.
+    /// Forgets the records up to and with `through`, which something later says as well.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
     pub fn forget(&mut self, through: Sequence) -> Request {
         assert!(self.is_idle(), "records stay until what was asked before is done");
         self.stage = Stage::Forgetting { through };
@@ -189,7 +198,9 @@ impl<W> LogOwner<W> {
             covered: found.snapshot.unwrap_or(0),
             bytes_behind: 0,
         };
-        if replay(Found::Beginning).is_err() {
+        // No log has so many records: whoever says so, a number behind the last one could not be counted.
+        let is_countable = found.last <= NUMBER_MAX && self.extent.covered <= NUMBER_MAX;
+        if !is_countable || replay(Found::Beginning).is_err() {
             return self.damaged();
         }
         if found.snapshot.is_none() {

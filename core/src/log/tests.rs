@@ -107,6 +107,25 @@ impl Rig {
     }
 }
 
+/// A store that is damaged may say any number.
+#[test]
+fn a_log_whose_end_is_beyond_all_numbers_is_damaged() {
+    for (last, snapshot) in [
+        (NUMBER_MAX + 1, None),
+        (Sequence::MAX, None),
+        (7, Some(Sequence::MAX)),
+    ] {
+        let mut rig = Rig::default();
+        rig.owner.claim();
+        assert_eq!(rig.claimed(state(last, last, snapshot), 0), Progress::Damaged);
+    }
+    let mut rig = Rig::default();
+    rig.owner.claim();
+    let found = state(NUMBER_MAX, NUMBER_MAX, None);
+    assert_eq!(rig.claimed(found, NUMBER_MAX), read(NUMBER_MAX));
+    assert_eq!(rig.records(&[record(NUMBER_MAX, "x")]), Progress::Opened);
+}
+
 #[test]
 fn a_log_is_read_page_by_page_from_its_snapshot_to_the_end_that_the_claim_found() {
     let mut rig = Rig::default();
