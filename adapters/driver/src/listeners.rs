@@ -92,3 +92,47 @@ impl<'a> Listener<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn sharding(event: ShardingEvent) -> Event {
+        let kind = KindId::of("k");
+        Event::Sharding { kind, event }
+    }
+
+    #[test]
+    fn each_event_is_heard_of_by_whom_it_concerns() {
+        let heard = |event: MembershipEvent| Event::Membership(event);
+        let reason = JoinFailure::NoWelcome;
+        let part = ShutdownPhase::Sharding;
+        let excess = Duration::from_secs(3);
+        let paused = Event::Detector(DetectorEvent::Paused { excess });
+        let still = Event::Detector(DetectorEvent::StillMember);
+        let failed = heard(MembershipEvent::JoinFailed { reason });
+        let over = heard(MembershipEvent::HandedOver { phase: part });
+        let full = sharding(ShardingEvent::BufferFull { messages: 7 });
+        let room = sharding(ShardingEvent::BufferHasRoom);
+        let (up, removed) = (
+            heard(MembershipEvent::SelfUp),
+            heard(MembershipEvent::SelfRemoved),
+        );
+        let drained = sharding(ShardingEvent::Drained);
+        assert!(matches!(Listener::of(&paused), Listener::Gate(Gate::Hold)));
+        assert!(matches!(Listener::of(&still), Listener::Gate(Gate::Release)));
+        assert!(matches!(
+            Listener::of(&failed),
+            Listener::JoinFailed(JoinFailure::NoWelcome)
+        ));
+        assert!(matches!(Listener::of(&over), Listener::HandedOver(of) if of == part));
+        let is_of = |kind: KindId| kind == KindId::of("k");
+        assert!(matches!(Listener::of(&full), Listener::Buffer(kind, Buffer::Full) if is_of(kind)));
+        assert!(matches!(Listener::of(&room), Listener::Buffer(kind, Buffer::HasRoom) if is_of(kind)));
+        assert!(matches!(Listener::of(&up), Listener::Up));
+        assert!(matches!(Listener::of(&removed), Listener::Removed));
+        assert!(matches!(Listener::of(&drained), Listener::Nobody));
+    }
+}
