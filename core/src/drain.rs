@@ -2,10 +2,10 @@
 //! end means; the parts do the work, and membership asks them and counts the time. A host with work of its own between the
 //! parts (`shutdown`) says when each may begin. Never sends anything and knows no machine. Spec: membership 2.9.
 
-use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use crate::config::ShutdownConfig;
+use crate::ordered::OrderedSet;
 
 /// What a part without work to wait for may take: its last words leave in the step in which it is asked.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub(crate) enum Step {
 pub(crate) struct Drain {
     progress: Progress,
     /// Parts whose time was over before they were done, and that have not said so since.
-    late: BTreeSet<DrainPart>,
+    late: OrderedSet<DrainPart>,
     pace: Pace,
 }
 

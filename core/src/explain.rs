@@ -2,7 +2,6 @@
 //! its way in or out waits for, in words an operator can act on. Reads one node's picture; changes nothing, decides nothing.
 //! Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03, U-04).
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,6 +13,7 @@ use crate::membership::state::convergence::{self, Blocker};
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
+use crate::ordered::OrderedSet;
 use crate::view::{Phase, View};
 
 /// Everything that can be said about why the cluster is not further, as one node sees it. Shown as one line per finding.
@@ -120,7 +120,7 @@ pub enum WaitsFor {
 /// Works out the explanation.
 pub(crate) fn explain(
     view: &View,
-    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    exiting_confirmed: &OrderedSet<UniqueAddress>,
     config: &MembershipConfig,
     has_strategy: bool,
     downing: Option<DowningReport>,
@@ -248,7 +248,7 @@ fn too_few(view: &View, config: &MembershipConfig) -> Vec<Finding> {
 
 fn waits(
     view: &View,
-    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    exiting_confirmed: &OrderedSet<UniqueAddress>,
     member: &Member,
     state: &LeaderOutlook,
 ) -> Option<Finding> {
@@ -377,7 +377,7 @@ mod tests {
     fn said(view: &View, change: impl FnOnce(&mut MembershipConfig)) -> String {
         let mut config = Config::lan(ClusterName::new("test").unwrap()).membership;
         change(&mut config);
-        explain(view, &BTreeSet::new(), &config, false, None).to_string()
+        explain(view, &OrderedSet::new(), &config, false, None).to_string()
     }
 
     fn view(statuses: &[(&str, Status)], rows: &[(&str, &str)]) -> View {

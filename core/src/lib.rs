@@ -58,7 +58,7 @@
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
 //! | [`wire`] | bytes: frames, handshake, limits |
-//! | [`ident`], [`time`], [`math`] | names, clocks, arithmetic |
+//! | [`ident`], [`time`], [`math`], [`ordered`] | names, clocks, arithmetic, ordered maps and sets |
 //!
 //! # What is guaranteed
 //!
@@ -112,6 +112,7 @@ pub mod message;
 pub mod messaging;
 pub mod node;
 pub mod oldest;
+pub mod ordered;
 pub mod owner;
 pub mod reject;
 pub mod sharding;

@@ -2,11 +2,11 @@
 //! that has passed means. Decides the order and nothing else; who hosts a node runs the tasks, tells it what has ended, and
 //! says what time it is. Knows no machine. Spec: membership 2.9, shutdown of the reference.
 
-use alloc::collections::BTreeSet;
 use core::fmt;
 use core::time::Duration;
 
 use crate::config::ShutdownConfig;
+use crate::ordered::OrderedSet;
 use crate::time::Instant;
 
 /// A phase. They follow each other in this order, which is the reference's; none begins before the one before it is over.
@@ -150,7 +150,7 @@ pub struct Phases {
     limits: ShutdownConfig,
     stage: Stage,
     /// What the node has done of its own, in whichever order.
-    done: BTreeSet<Phase>,
+    done: OrderedSet<Phase>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Phases {
         Self {
             limits,
             stage: Stage::Running,
-            done: BTreeSet::new(),
+            done: OrderedSet::new(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! What machines say to each other, and who hears it. One slot per statement: saying it again before it was heard merges
 //! the two, so the bound of the queue is the number of statements.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::singleton::state::SingletonId;
@@ -41,7 +41,7 @@ pub(crate) enum Signal {
     /// Said by the detector; heard by membership: whom I now observe as silent or back.
     Verdicts(Verdicts),
     /// Said by the resolver; heard by membership.
-    DownDecided(BTreeSet<UniqueAddress>),
+    DownDecided(OrderedSet<UniqueAddress>),
     /// Said by membership when this node is leaving; heard by the part that is to hand over now.
     DrainRequested(DrainPart),
     /// Said by a part that has handed over; heard by membership.
@@ -78,9 +78,9 @@ pub(crate) enum Signal {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdicts {
     /// Members that became silent.
-    pub(crate) unreachable: BTreeSet<UniqueAddress>,
+    pub(crate) unreachable: OrderedSet<UniqueAddress>,
     /// Members that answer again.
-    pub(crate) reachable: BTreeSet<UniqueAddress>,
+    pub(crate) reachable: OrderedSet<UniqueAddress>,
 }
 
 /// Statements not heard yet.
@@ -98,14 +98,14 @@ struct Said {
     margin_over: bool,
     gossip_heard: Option<UniqueAddress>,
     verdicts: Option<Verdicts>,
-    down: Option<BTreeSet<UniqueAddress>>,
+    down: Option<OrderedSet<UniqueAddress>>,
     drain_requested: Option<DrainPart>,
-    drained: BTreeSet<DrainPart>,
-    quarantine: BTreeSet<UniqueAddress>,
-    registered: BTreeMap<SingletonId, Option<SingletonFields>>,
-    judged: BTreeMap<SingletonId, Judgement>,
-    refused_on: BTreeMap<(SingletonId, UniqueAddress), FieldDifferences>,
-    outdone: BTreeMap<LogName, (Token, Token)>,
+    drained: OrderedSet<DrainPart>,
+    quarantine: OrderedSet<UniqueAddress>,
+    registered: OrderedMap<SingletonId, Option<SingletonFields>>,
+    judged: OrderedMap<SingletonId, Judgement>,
+    refused_on: OrderedMap<(SingletonId, UniqueAddress), FieldDifferences>,
+    outdone: OrderedMap<LogName, (Token, Token)>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -151,8 +151,8 @@ impl Signals {
     }
 
     /// Says whom the resolver wants down.
-    pub(crate) fn down_decided(&mut self, nodes: BTreeSet<UniqueAddress>) {
-        self.say().down.get_or_insert_with(BTreeSet::new).extend(nodes);
+    pub(crate) fn down_decided(&mut self, nodes: OrderedSet<UniqueAddress>) {
+        self.say().down.get_or_insert_with(OrderedSet::new).extend(nodes);
     }
 
     /// Says that this part is to hand over. One is asked after the other, so a later one replaces an unheard earlier one.

@@ -67,7 +67,7 @@ all_counters! {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use crate::ordered::OrderedSet;
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(all.len() * size_of::<u64>(), size_of::<Stats>());
         assert_eq!(all.first(), Some(&("node_frames_received", 1)));
         assert!(all.contains(&("sharding_hand_offs_timed_out", 2)));
-        let names: BTreeSet<_> = all.iter().map(|(name, _)| name).collect();
+        let names: OrderedSet<_> = all.iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), all.len(), "a name says which one is meant");
     }
 }

@@ -1,15 +1,14 @@
 //! The one timer table: which timer is due when. The host keeps a single deadline. Decides nothing else.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 use crate::timer::Timer;
 
 /// Deadlines by timer and by time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    by_timer: BTreeMap<Timer, Instant>,
-    by_time: BTreeSet<(Instant, Timer)>,
+    by_timer: OrderedMap<Timer, Instant>,
+    by_time: OrderedSet<(Instant, Timer)>,
 }
 
 impl Timers {

@@ -5,13 +5,13 @@
 //! An entity is woken too often rather than not at all. A time that is kept is made earlier by anybody, and later only by whoever was
 //! woken under its newest version: what an entity says that has not heard of the newest one changes nothing.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 use core::time::Duration;
 
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::ids::{EntityId, Payload};
 use crate::store::limits::VALUE_BYTES_MAX;
@@ -110,7 +110,7 @@ pub struct Full;
 /// What a clock keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WakeUps {
-    all: BTreeMap<EntityId, WakeUp>,
+    all: OrderedMap<EntityId, WakeUp>,
     version: u64,
     bytes: usize,
 }
@@ -119,7 +119,7 @@ impl WakeUps {
     /// What was kept: the last version that was given, and all that are to be woken.
     #[must_use]
     pub fn restored(version: u64, all: impl IntoIterator<Item = (EntityId, WakeUp)>) -> Self {
-        let all: BTreeMap<_, _> = all.into_iter().collect();
+        let all: OrderedMap<_, _> = all.into_iter().collect();
         let bytes = all.keys().map(bytes_of).sum();
         let newest = all.values().map(|wake_up| wake_up.version).max();
         Self {
@@ -230,8 +230,8 @@ struct Waiting {
 /// In which order a clock wakes: what is due comes in the order of its time, and one that does not answer holds nobody up. Not durable.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    all: BTreeMap<EntityId, Waiting>,
-    by_time: BTreeSet<(u64, EntityId)>,
+    all: OrderedMap<EntityId, Waiting>,
+    by_time: OrderedSet<(u64, EntityId)>,
 }
 
 impl Schedule {

@@ -3,9 +3,10 @@
 //! random, of the source that has the most. Decides that and nothing else: who calls it closes and counts.
 //! Spec: reliability 3b.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+
+use quorate_core::ordered::OrderedMap;
 
 /// Where somebody came from: an IPv4 address, or the /64 of an IPv6 address, whose holder has all addresses in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,9 +42,9 @@ struct Band {
 /// See the module. All operations are logarithmic in the number of sources, or linear in those of one source.
 #[derive(Debug, Default)]
 pub struct Crowd {
-    bands: BTreeMap<Source, Band>,
+    bands: OrderedMap<Source, Band>,
     /// The sources by how many they have, so that one of the largest is found at once.
-    by_size: BTreeMap<usize, Vec<Source>>,
+    by_size: OrderedMap<usize, Vec<Source>>,
     len: usize,
 }
 
@@ -178,7 +179,7 @@ mod tests {
             crowd.add(number.into(), source(number));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut hits = BTreeMap::new();
+        let mut hits = OrderedMap::new();
         for _ in 0..5_000 {
             *hits
                 .entry(crowd.one_of_the_most(rng.next_u64()).unwrap())

@@ -6,11 +6,12 @@ mod places;
 mod room;
 mod succession;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::ordered::OrderedMap;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 
@@ -101,7 +102,7 @@ impl InLink {
 /// All accepted links.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    links: BTreeMap<LinkId, InLink>,
+    links: OrderedMap<LinkId, InLink>,
     places: Places,
     /// User links with bytes that nobody looked at, in turn.
     pub(crate) ready: VecDeque<LinkId>,
@@ -116,7 +117,7 @@ pub(crate) struct Inbound {
 impl Inbound {
     pub(crate) fn new(limits: &LinkLimits) -> Self {
         Self {
-            links: BTreeMap::new(),
+            links: OrderedMap::new(),
             places: Places::default(),
             ready: VecDeque::new(),
             budget: Budget::new(limits.inbound_bytes_max),

@@ -13,13 +13,13 @@ mod renewal;
 mod unsent;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Lane, Message};
+use quorate_core::ordered::{OrderedMap, OrderedSet};
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 use quorate_core::wire::Encoder;
@@ -64,19 +64,19 @@ impl Peer {
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     /// Boxed: a map keeps places for eleven, and most hosts with little memory have one peer or two.
-    peers: BTreeMap<Address, Box<Peer>>,
-    links: BTreeMap<LinkId, (Address, LinkKind)>,
+    peers: OrderedMap<Address, Box<Peer>>,
+    links: OrderedMap<LinkId, (Address, LinkKind)>,
     /// Links with something to write.
     dirty: Vec<LinkId>,
     /// Grows with every dial of this incarnation, so that a later link always has the larger epoch.
     epoch: u32,
     encoder: Encoder,
     /// Most bytes of a datagram, for links of transports that have them.
-    datagram_bytes_max: BTreeMap<LinkId, usize>,
+    datagram_bytes_max: OrderedMap<LinkId, usize>,
     /// Some queue was long when last looked at.
     maybe_slow: bool,
     /// Addresses whose queues had no room for something that was offered.
-    refusing: BTreeSet<Address>,
+    refusing: OrderedSet<Address>,
 }
 
 impl Outbound {

@@ -1,15 +1,16 @@
 //! Incarnations whose links are refused. Local knowledge: never told to others. Spec: reliability 3a.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::ordered::OrderedSet;
 
 use crate::limits::QUARANTINE_MAX;
 
 /// A bounded set; the oldest entry is forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
-    members: BTreeSet<UniqueAddress>,
+    members: OrderedSet<UniqueAddress>,
     order: VecDeque<UniqueAddress>,
 }
 

@@ -2,10 +2,9 @@
 //! bucket. What is beyond is dropped and counted; a peer that stays beyond for long loses its link. Entity messages and
 //! answers have no rate: back-pressure and the open asks bound them. Spec: reliability 3b, B-51.
 
-use alloc::collections::BTreeMap;
-
 use quorate_core::ident::UniqueAddress;
 use quorate_core::message::{DetectorMsg, Lane, Tag};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::time::Instant;
 
 use crate::settings::LinkLimits;
@@ -129,7 +128,7 @@ impl Meter {
 /// Meters of peers whose control link has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
-    meters: BTreeMap<UniqueAddress, Meter>,
+    meters: OrderedMap<UniqueAddress, Meter>,
     /// From how many on those that nobody needs are looked for.
     look_at: usize,
 }

@@ -1,8 +1,7 @@
 //! The deadlines of links, in one ordered set. A host keeps one deadline: the earlier of theirs and the node's.
 
-use alloc::collections::BTreeSet;
-
 use quorate_core::ident::Address;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::time::Instant;
 
 use crate::order::LinkId;
@@ -27,7 +26,7 @@ pub(crate) enum Due {
 
 /// Deadlines. Who arms one removes it.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BTreeSet<(Instant, Due)>);
+pub(crate) struct Timers(OrderedSet<(Instant, Due)>);
 
 impl Timers {
     pub(crate) fn arm(&mut self, at: Instant, due: Due) {

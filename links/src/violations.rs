@@ -2,9 +2,9 @@
 //! refused for good, and, of those who are no members, per source, whose strangers are refused until the minute is over. Only
 //! what no honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+use quorate_core::ordered::OrderedMap;
 use quorate_core::time::Instant;
 
 /// Violations within [`WINDOW`] that are too many.
@@ -19,11 +19,11 @@ const WATCHED_MAX: usize = 1_024;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Violations<K>(BTreeMap<K, (Instant, u32)>);
+pub(crate) struct Violations<K>(OrderedMap<K, (Instant, u32)>);
 
 impl<K> Default for Violations<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(OrderedMap::new())
     }
 }
 

@@ -2,7 +2,6 @@
 //! they are silent, are downed and are removed. The heap is measured, so the test is a program of its own. Spec: membership 8.9, reliability
 //! 3b; `SECURITY.md` ("Forged state").
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cap::Cap;
@@ -19,6 +18,7 @@ use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, Join, MembershipMsg, Message};
 use quorate_core::node::Node;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::{self, Decoded};
 use quorate_tests::sim::Purpose;
@@ -165,7 +165,7 @@ impl Victim {
             reachability: Reachability::new(),
             version: VectorClock::from_entries(vec![(liar.clone(), 1)]).expect("one entry"),
             seen: MemberSet::new(),
-            tombstones: BTreeSet::new(),
+            tombstones: OrderedSet::new(),
             epoch: 0,
             meta: Arc::from([]),
         })

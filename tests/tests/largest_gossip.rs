@@ -1,7 +1,6 @@
 //! The largest legal gossip into the emptiest nodes, through a real frame: no panic, and work that is bounded by a few
 //! effects for each member. Spec: `ARCHITECTURE.md` ("a bounded queue whose bound is not a protocol fact is a remote crash").
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_core::admission::Proof;
@@ -19,6 +18,7 @@ use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, InitJoinAck, MembershipMsg, Message, Welcome};
 use quorate_core::node::Node;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::Phase;
@@ -106,7 +106,7 @@ fn with_members(me: &UniqueAddress, count: usize) -> Gossip {
     for at in (0..count).step_by(2) {
         seen.insert(at);
     }
-    let tombstones: BTreeSet<UniqueAddress> = (0..config.limits.tombstones_max)
+    let tombstones: OrderedSet<UniqueAddress> = (0..config.limits.tombstones_max)
         .map(|at| unique(20_000 + at))
         .collect();
     let meta: Arc<[u8]> = Arc::from([]);

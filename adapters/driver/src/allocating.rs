@@ -113,7 +113,8 @@ impl<S: AsyncAllocationStrategy> Asked for S {
                     Ok(AllocationDecided::Homes(homes))
                 }
                 AllocationNeed::Moves { in_progress } => {
-                    let shards = self.rebalance(regions, in_progress).await?;
+                    let in_progress = in_progress.iter().copied().collect();
+                    let shards = self.rebalance(regions, &in_progress).await?;
                     Ok(AllocationDecided::Moves(shards))
                 }
             }

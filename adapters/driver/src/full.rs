@@ -1,10 +1,10 @@
 //! Kinds whose buffers on this node are full: their callers wait for room instead of having messages refused. The loop notes them, handles
 //! ask. Decides nothing. Spec: sharding 10.14 b.
 
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::ids::KindId;
 
 use crate::listeners::Buffer;
@@ -15,7 +15,7 @@ use crate::sync::lock;
 pub(crate) struct FullKinds {
     /// How many: nearly always none, and then nobody waits for the lock.
     count: AtomicUsize,
-    kinds: Mutex<BTreeSet<KindId>>,
+    kinds: Mutex<OrderedSet<KindId>>,
 }
 
 impl FullKinds {

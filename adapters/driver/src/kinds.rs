@@ -2,9 +2,10 @@
 //! never of wrong types. Decides nothing about them.
 
 use std::any::{TypeId, type_name};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
+
+use quorate_core::ordered::OrderedMap;
 
 use crate::extract::Extract;
 use crate::sync::lock;
@@ -46,7 +47,7 @@ pub(crate) enum Mismatch {
 }
 
 /// The table. As long as what was registered: programs have few.
-pub(crate) struct Kinds<K>(Mutex<BTreeMap<K, Known>>);
+pub(crate) struct Kinds<K>(Mutex<OrderedMap<K, Known>>);
 
 struct Known {
     types: Types,

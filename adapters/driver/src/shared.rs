@@ -1,7 +1,6 @@
 //! What the handles and the loop share: the queues into the loop, the newest picture, how it ended. No handle ever waits for
 //! a lock that is held while user code or I/O runs.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use quorate_core::effect::{Answer, CommandError, DdataAnswer, SingletonAnswer, S
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DdataCommand, JournalCommand, SingletonCommand};
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     /// Kinds whose buffers are full.
     pub(crate) full: FullKinds,
     /// Kinds that something of this node follows already: wishes for their shards, or their clocks.
-    followed: Mutex<BTreeSet<KindId>>,
+    followed: Mutex<OrderedSet<KindId>>,
     user: Sender<UserCommand>,
     control: Sender<ControlCommand>,
     pub(crate) data: Sender<DataCommand>,

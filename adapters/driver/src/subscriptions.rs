@@ -1,7 +1,7 @@
 //! Who hears of changes of replicated data. A slow reader keeps one change per key, the newest:
 //! nothing here grows with time. Spec: sharding 1.12 (subscriptions).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use quorate_core::ddata::protocol::Change;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::input::Token;
+use quorate_core::ordered::OrderedMap;
 
 use crate::error::DataReadError;
 use crate::sync::lock;
@@ -54,7 +55,7 @@ impl Drop for Place {
 
 #[derive(Debug, Default)]
 struct Inside {
-    changes: BTreeMap<Key, Change>,
+    changes: OrderedMap<Key, Change>,
     /// Why nothing comes at all; told once.
     refused: Option<DataReadError>,
     ended: bool,

@@ -2,7 +2,6 @@
 //! is not named here cannot. Decides nothing.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 use super::{Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton};
@@ -13,6 +12,7 @@ use crate::ident::UniqueAddress;
 use crate::input::{Command, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
 use crate::oldest::state::Succession;
+use crate::ordered::OrderedSet;
 use crate::owner::Owner;
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
@@ -74,7 +74,7 @@ impl Cx<'_, OfJournal> {
 
 impl Cx<'_, OfDowning> {
     /// Says who has to go.
-    pub(crate) fn say_down_decided(&mut self, nodes: BTreeSet<UniqueAddress>) {
+    pub(crate) fn say_down_decided(&mut self, nodes: OrderedSet<UniqueAddress>) {
         self.signals.down_decided(nodes);
     }
 

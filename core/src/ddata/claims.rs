@@ -1,17 +1,16 @@
 //! Which versions of a member's dots are believed of whom. A version that is far beyond what anybody mints leaves its member none, so the
 //! last half is believed of the member itself alone, and of others only as far as it has come by its own word. Spec: reliability I-100.
 
-use alloc::collections::BTreeMap;
-
 use super::protocol::Rejection;
 use super::{Cx, Replicator};
 use crate::ddata::crdt::{CLAIM_MAX, claim_max};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::view::View;
 
 /// How far members have come in the last half of all versions, by their own word: nobody, unless there was a liar.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SaidVersions(BTreeMap<UniqueAddress, u64>);
+pub(super) struct SaidVersions(OrderedMap<UniqueAddress, u64>);
 
 impl SaidVersions {
     /// What members that were removed have said bounds nothing any more.

@@ -1,13 +1,14 @@
 //! This node's own changes on their way to the others: what each node was sent of each key, and what is too much to send
 //! as changes. Never sends. Spec: sharding 1.12 (delta propagation).
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::crdt::Delta;
 use super::protocol::DeltaEntry;
 use super::state::key::Key;
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// Logged changes of all keys, at most: past it a key's changes are left to gossip, which carries values.
 const CHANGES_MAX: usize = 100_000;
@@ -33,7 +34,7 @@ struct KeyLog {
     changes: VecDeque<Change>,
     size: usize,
     /// The last change each node was sent (or was not, because it was too much).
-    sent: BTreeMap<UniqueAddress, u64>,
+    sent: OrderedMap<UniqueAddress, u64>,
 }
 
 /// Changes not yet sent to everybody. Numbers are given once per process and key, and never again, so that a key that
@@ -41,7 +42,7 @@ struct KeyLog {
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeltaLog {
     last: u64,
-    logs: BTreeMap<Key, KeyLog>,
+    logs: OrderedMap<Key, KeyLog>,
     changes: usize,
 }
 
@@ -114,7 +115,7 @@ impl DeltaLog {
     }
 
     /// Drops what every one of `nodes` was sent.
-    pub(super) fn clean_up(&mut self, nodes: &BTreeSet<UniqueAddress>) {
+    pub(super) fn clean_up(&mut self, nodes: &OrderedSet<UniqueAddress>) {
         let mut dropped = 0;
         self.logs.retain(|_, log| {
             log.sent.retain(|node, _| nodes.contains(node));

@@ -3,7 +3,6 @@
 //! and answers nothing until everybody who could have gone on without it has said that it is still a member. Lets go of nothing:
 //! nothing is settled while a member is silent, so a member holds what all hold. Spec: sharding 10.8; `docs/adr/0012`.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,6 +12,7 @@ use super::replicas::Replicas;
 use super::{Replicator, Stage, arm, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -29,7 +29,7 @@ struct Question {
     /// The number that answers name: one from before this node was away means nothing.
     number: u64,
     /// Members from before it was away that have not answered.
-    unheard: BTreeSet<UniqueAddress>,
+    unheard: OrderedSet<UniqueAddress>,
 }
 
 impl Doubt {
@@ -78,7 +78,8 @@ impl Replicator {
             Stage::Serving => self.entries.len() > 0,
             Stage::Idle | Stage::Stopped => false,
         };
-        let unheard: BTreeSet<UniqueAddress> = Replicas::new(before, &cx.config().ddata).anybody().collect();
+        let unheard: OrderedSet<UniqueAddress> =
+            Replicas::new(before, &cx.config().ddata).anybody().collect();
         if !is_affected || unheard.is_empty() {
             return;
         }

@@ -1,7 +1,6 @@
 //! Keys that the store keeps: reads all of it before anything is served, then stores what changed, one batch after the
 //! other, and answers who waits once it is durable. Never does I/O. Spec: sharding 1.12 (durable), 10.10; reliability I-81.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -11,6 +10,7 @@ use super::state::key::{Key, VALUE};
 use super::{Replicator, Stage, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, ORDER_BYTES_MAX};
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::wire;
@@ -40,7 +40,7 @@ enum Request {
     /// When this replica was last alive.
     Age,
     /// A batch, and who waits for it.
-    Write(BTreeMap<Key, Vec<Waiter>>),
+    Write(OrderedMap<Key, Vec<Waiter>>),
 }
 
 /// What is to be stored, and what is on its way.
@@ -49,7 +49,7 @@ pub(super) struct Durable {
     last: u64,
     /// At most one: the next batch gathers until it is done.
     open: Option<(u64, Request)>,
-    dirty: BTreeMap<Key, Vec<Waiter>>,
+    dirty: OrderedMap<Key, Vec<Waiter>>,
     alive_due: bool,
     /// The write-behind interval runs.
     gathering: bool,
@@ -207,7 +207,7 @@ impl Replicator {
         }
     }
 
-    fn on_batch_done(&mut self, cx: &mut Cx<'_>, batch: BTreeMap<Key, Vec<Waiter>>, is_stored: bool) {
+    fn on_batch_done(&mut self, cx: &mut Cx<'_>, batch: OrderedMap<Key, Vec<Waiter>>, is_stored: bool) {
         if !is_stored {
             cx.counters().store_failures += 1;
             self.durable.held_back = true;
@@ -259,7 +259,7 @@ impl Replicator {
             });
         }
         let mut bytes = 0;
-        let mut waiters = BTreeMap::new();
+        let mut waiters = OrderedMap::new();
         while let Some((key, waiting)) = durable.dirty.pop_first() {
             let Some(change) = stored(&self.entries, &key) else {
                 continue;
@@ -283,7 +283,7 @@ impl Replicator {
     /// The store refused a moment ago: who came since is told at once, and the values are stored later.
     fn refuse_waiters(&mut self, cx: &mut Cx<'_>) {
         let dirty = core::mem::take(&mut self.durable.dirty);
-        let (quiet, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        let (quiet, waiting): (OrderedMap<_, _>, OrderedMap<_, _>) =
             dirty.into_iter().partition(|(_, waiters)| waiters.is_empty());
         self.durable.dirty = quiet;
         if !waiting.is_empty() {

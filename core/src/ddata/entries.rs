@@ -1,8 +1,6 @@
 //! The table of keys: values, their digests, their use and what they weigh. Keeps the limits on keys and bytes. Never sends
 //! and never decides who may write. Spec: sharding 1.12; limits: reliability 3b.
 
-use alloc::collections::BTreeMap;
-use alloc::collections::btree_map;
 use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::ops::Bound;
@@ -13,6 +11,7 @@ use super::in_flux::Flux;
 use super::state::key::Key;
 use super::state::{Digest, Envelope, Pruning};
 use crate::bytes;
+use crate::ordered::{Entry as Place, OrderedMap};
 use crate::time::Instant;
 use crate::wire::encode_data;
 
@@ -98,7 +97,7 @@ fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {
 /// All keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
-    map: BTreeMap<Key, Entry>,
+    map: OrderedMap<Key, Entry>,
     bytes: usize,
 }
 
@@ -125,12 +124,9 @@ impl Entries {
         self.map.iter()
     }
 
-    /// Those from a key to another one, in their order.
-    pub(super) fn range_mut(
-        &mut self,
-        keys: (Bound<Key>, Bound<Key>),
-    ) -> impl Iterator<Item = (&Key, &mut Entry)> {
-        self.map.range_mut(keys)
+    /// The first one from a key on.
+    pub(super) fn next_mut(&mut self, from: Bound<&Key>) -> Option<(&Key, &mut Entry)> {
+        self.map.next_mut(from)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Entry)> {
@@ -161,7 +157,7 @@ impl Entries {
     /// Puts a value that changed in place.
     pub(super) fn replace(&mut self, key: &Key, envelope: Envelope, bytes: usize, used: Instant) {
         match self.map.entry(key.clone()) {
-            btree_map::Entry::Occupied(mut held) => {
+            Place::Occupied(mut held) => {
                 let entry = held.get_mut();
                 self.bytes = self.bytes + bytes - entry.bytes;
                 entry.envelope = envelope;
@@ -169,7 +165,7 @@ impl Entries {
                 entry.digest = None;
                 entry.used = entry.used.max(used);
             }
-            btree_map::Entry::Vacant(place) => {
+            Place::Vacant(place) => {
                 self.bytes += bytes + cost(key);
                 place.insert(Entry::new(key, envelope, bytes, used));
             }

@@ -1,7 +1,6 @@
 //! Comparing with others by digests, and exchanging what differs. Decides what is sent; what becomes of it is decided by the
 //! merge. Frames stay small, so that none holds up another. Spec: sharding 1.12 (full-state gossip).
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,6 +14,7 @@ use super::state::key::Key;
 use super::{Replicator, send_weighed};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 use crate::rng;
 use crate::time::Instant;
 
@@ -116,7 +116,7 @@ impl Replicator {
                 differing.push(digested.key.clone());
             }
         }
-        let known: BTreeSet<&Key> = digests.iter().map(|digested| &digested.key).collect();
+        let known: OrderedSet<&Key> = digests.iter().map(|digested| &digested.key).collect();
         let in_chunk = |entry: &Entry| chunk_of(entry.hash(), total) == chunk;
         let unknown_there = self
             .entries

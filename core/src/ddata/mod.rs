@@ -25,7 +25,6 @@ mod spread;
 pub mod state;
 mod subscriptions;
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -48,6 +47,7 @@ use crate::ddata::state::Digest;
 use crate::ddata::state::key::Key;
 use crate::ddata::subscriptions::Subscriptions;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::view::{Phase, View};
 
 /// What the machine may touch outside itself.
@@ -70,7 +70,7 @@ pub struct Replicator {
     delta_ticks: u64,
     rounds: Rounds,
     /// Statuses heard of each peer since the last gossip tick.
-    statuses: BTreeMap<UniqueAddress, u32>,
+    statuses: OrderedMap<UniqueAddress, u32>,
     departed: Departed,
     durable: Durable,
     doubt: Doubt,
@@ -103,7 +103,7 @@ impl Replicator {
             turns: RoundRobin::default(),
             delta_ticks: 0,
             rounds: Rounds::default(),
-            statuses: BTreeMap::new(),
+            statuses: OrderedMap::new(),
             departed: Departed::default(),
             durable: Durable::default(),
             doubt: Doubt::default(),
@@ -132,7 +132,7 @@ impl Replicator {
 
     /// The digest of every key, without delta versions: equal on replicas that agree. Costs an encoding of every value.
     #[must_use]
-    pub fn digests(&self) -> BTreeMap<Key, Digest> {
+    pub fn digests(&self) -> OrderedMap<Key, Digest> {
         let entries = self.entries.iter();
         entries
             .map(|(key, entry)| (key.clone(), entries::digest_of(&entry.envelope)))

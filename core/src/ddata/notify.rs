@@ -83,14 +83,20 @@ impl Replicator {
             }
             Pattern::Prefix(prefix) => {
                 let mut last = behind;
-                let first = last.clone().or_else(|| Key::new(prefix).ok());
-                let from = match (&last, first) {
-                    (_, None) => Bound::Unbounded,
-                    (None, Some(first)) => Bound::Included(first),
-                    (Some(_), Some(first)) => Bound::Excluded(first),
-                };
-                let matching = self.entries.range_mut((from, Bound::Unbounded));
-                for (key, entry) in matching.take_while(|(key, _)| pattern.matches(key)) {
+                let first = Key::new(prefix).ok();
+                loop {
+                    let from = match (&last, &first) {
+                        (Some(last), _) => Bound::Excluded(last),
+                        (None, Some(first)) => Bound::Included(first),
+                        (None, None) => Bound::Unbounded,
+                    };
+                    let Some((key, entry)) = self
+                        .entries
+                        .next_mut(from)
+                        .filter(|(key, _)| pattern.matches(key))
+                    else {
+                        break;
+                    };
                     let Some(left) = room.checked_sub(1) else {
                         return last;
                     };

@@ -1,7 +1,6 @@
 //! Open operations: whom each waits for, and until when. Decides when an operation has what it asked for. Never sends and
 //! never touches a value. Spec: sharding 1.12 (write flow, read flow).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::protocol::Nack;
@@ -11,6 +10,7 @@ use super::state::{Digest, Envelope};
 use crate::ddata::crdt::DataType;
 use crate::ident::UniqueAddress;
 use crate::input::Caller;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 
 /// Whether a store has been asked to keep something, and does.
@@ -59,7 +59,7 @@ pub(super) struct Operation {
     /// Replicas that did, this node included.
     pub(super) answered: usize,
     /// Asked, and not answered yet.
-    pub(super) waiting: BTreeSet<UniqueAddress>,
+    pub(super) waiting: OrderedSet<UniqueAddress>,
     /// To be asked later.
     pub(super) secondary: Vec<UniqueAddress>,
     pub(super) deadline: Instant,
@@ -121,8 +121,8 @@ impl Operation {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Operations {
     last: u64,
-    open: BTreeMap<u64, Operation>,
-    due: BTreeSet<(Instant, u64)>,
+    open: OrderedMap<u64, Operation>,
+    due: OrderedSet<(Instant, u64)>,
 }
 
 /// What is open about `targets`.

@@ -2,7 +2,6 @@
 //! then every replica on its own gives what stands under that name to nobody. Nothing happens while anybody is
 //! unreachable. Never moves anything before the end. Spec: sharding 1.12 (pruning), 10.8; `docs/adr/0012`.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,6 +14,7 @@ use super::state::key::Key;
 use super::state::{Envelope, Pruning};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 use crate::view::View;
 
@@ -25,14 +25,14 @@ const DEPARTED_MAX: usize = 10_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departed {
     /// By the clock below.
-    since: BTreeMap<UniqueAddress, Duration>,
+    since: OrderedMap<UniqueAddress, Duration>,
     /// Time in which nobody was unreachable.
     all_reachable: Duration,
     /// Until when that is counted, and whether it was running.
     counted: Option<(Instant, bool)>,
     /// When each marker was first found to have ended, by the clock above. A wall clock that jumps ends it here before others
     /// may have heard of it: they get the time that everything gets to spread.
-    ended: BTreeMap<(Key, UniqueAddress), Duration>,
+    ended: OrderedMap<(Key, UniqueAddress), Duration>,
 }
 
 impl Departed {
@@ -70,7 +70,7 @@ impl Departed {
     }
 
     /// Those whose last changes have had time to spread.
-    fn ripe(&self, after: Duration) -> BTreeSet<UniqueAddress> {
+    fn ripe(&self, after: Duration) -> OrderedSet<UniqueAddress> {
         let ripe = self
             .since
             .iter()
@@ -118,7 +118,7 @@ impl Replicator {
         if leads {
             self.notice_strangers(&view);
         }
-        let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
+        let told: OrderedSet<UniqueAddress> = replicas.told().cloned().collect();
         let ripe = self.departed.ripe(cx.config().ddata.max_pruning_dissemination);
         let dissemination = cx.config().ddata.max_pruning_dissemination;
         let now_ms = cx.now().unix_ms;
@@ -145,7 +145,7 @@ impl Replicator {
         for (key, step) in steps {
             self.take_step(cx, &key, step);
         }
-        let named: BTreeSet<UniqueAddress> = self.named_nodes();
+        let named: OrderedSet<UniqueAddress> = self.named_nodes();
         self.departed.since.retain(|node, _| named.contains(node));
         let entries = &self.entries;
         self.departed.ended.retain(|(key, node), _| {
@@ -163,8 +163,8 @@ impl Replicator {
         }
     }
 
-    fn named_nodes(&self) -> BTreeSet<UniqueAddress> {
-        let mut named = BTreeSet::new();
+    fn named_nodes(&self) -> OrderedSet<UniqueAddress> {
+        let mut named = OrderedSet::new();
         for (_, entry) in self.entries.iter() {
             if let Some(data) = &entry.envelope.data {
                 named.extend(data.nodes());
@@ -225,8 +225,8 @@ pub(super) fn is_abandoned(view: &View, owner: &UniqueAddress) -> bool {
 /// Who has to have seen a marker before it is performed, and whose time of being removed is long enough ago.
 #[derive(Clone, Copy)]
 struct Removals<'a> {
-    told: &'a BTreeSet<UniqueAddress>,
-    ripe: &'a BTreeSet<UniqueAddress>,
+    told: &'a OrderedSet<UniqueAddress>,
+    ripe: &'a OrderedSet<UniqueAddress>,
 }
 
 /// What is to be done for one value before its markers end.

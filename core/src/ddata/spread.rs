@@ -1,7 +1,6 @@
 //! Telling others what this node changed, and applying what they changed: in order per sender, nothing across a gap. What
 //! is lost on the way is brought by gossip. Spec: sharding 1.12 (delta propagation), 10.6, 10.21.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -15,6 +14,7 @@ use super::state::{Envelope, Pruning};
 use super::{Replicator, send, send_weighed, wall_ms};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// Every so many ticks what everybody was sent is dropped.
 const CLEAN_UP_EVERY: u64 = 5;
@@ -35,7 +35,7 @@ impl Replicator {
             self.send_deltas(cx, &node);
         }
         if self.delta_ticks.is_multiple_of(CLEAN_UP_EVERY) {
-            let told: BTreeSet<UniqueAddress> = replicas.told().cloned().collect();
+            let told: OrderedSet<UniqueAddress> = replicas.told().cloned().collect();
             self.log.clean_up(&told);
         }
     }

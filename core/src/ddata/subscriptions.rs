@@ -1,12 +1,12 @@
 //! Who wants to hear of which keys, and what they heard last. Decides what is news: a digest that differs from the last one
 //! told. Never looks at values. Spec: sharding 1.12 (subscriptions).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::state::Digest;
 use super::state::key::{Key, Pattern};
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// What subscribers know of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub(super) enum Told {
 /// Subscriptions and the keys that may be news to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Subscriptions {
-    patterns: BTreeMap<u64, Pattern>,
+    patterns: OrderedMap<u64, Pattern>,
     /// By key, so that a change finds its subscribers without a search.
-    by_key: BTreeMap<Key, BTreeSet<u64>>,
+    by_key: OrderedMap<Key, OrderedSet<u64>>,
     /// By prefix, so that a change looks for the prefixes that its key has, however many subscribers there are.
-    by_prefix: BTreeMap<Arc<str>, BTreeSet<u64>>,
+    by_prefix: OrderedMap<Arc<str>, OrderedSet<u64>>,
     /// Subscribers that have not been told all that there is, with the last key of which they have been.
-    new: BTreeMap<u64, Option<Key>>,
-    changed: BTreeSet<Key>,
-    told: BTreeMap<Key, Told>,
+    new: OrderedMap<u64, Option<Key>>,
+    changed: OrderedSet<Key>,
+    told: OrderedMap<Key, Told>,
 }
 
 impl Subscriptions {
@@ -91,7 +91,7 @@ impl Subscriptions {
     }
 
     /// The keys that changed since the last round.
-    pub(super) fn take_changed(&mut self) -> BTreeSet<Key> {
+    pub(super) fn take_changed(&mut self) -> OrderedSet<Key> {
         core::mem::take(&mut self.changed)
     }
 
@@ -148,9 +148,9 @@ impl Subscriptions {
 
 /// The subscribers of each prefix that the key has: at most as many look-ups as the key has bytes, and one.
 fn with_prefix<'a>(
-    by_prefix: &'a BTreeMap<Arc<str>, BTreeSet<u64>>,
+    by_prefix: &'a OrderedMap<Arc<str>, OrderedSet<u64>>,
     key: &Key,
-) -> impl Iterator<Item = &'a BTreeSet<u64>> {
+) -> impl Iterator<Item = &'a OrderedSet<u64>> {
     let name = key.as_str();
     let ends = if by_prefix.is_empty() { 0 } else { name.len() + 1 };
     (0..ends).filter_map(move |end| by_prefix.get(name.get(..end)?))
@@ -171,7 +171,7 @@ mod tests {
         subscriptions.add(2, Pattern::parse("a-1").unwrap());
         subscriptions.note(&key("a-1"));
         subscriptions.note(&key("b-1"));
-        assert_eq!(subscriptions.take_changed(), BTreeSet::from([key("a-1")]));
+        assert_eq!(subscriptions.take_changed(), OrderedSet::from([key("a-1")]));
         assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [1, 2]);
         subscriptions.remove(1);
         assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(8))), [2]);
@@ -221,7 +221,7 @@ mod tests {
             subscriptions.add(1, Pattern::parse("b").unwrap());
             subscriptions.note(&key("a-1"));
             subscriptions.note(&key("b"));
-            assert_eq!(subscriptions.take_changed(), BTreeSet::from([key("b")]));
+            assert_eq!(subscriptions.take_changed(), OrderedSet::from([key("b")]));
             assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [0; 0]);
             assert_eq!(subscriptions.len(), 1);
         }

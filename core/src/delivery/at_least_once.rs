@@ -2,11 +2,11 @@
 //! intervals that grow. The sender keeps [`AtLeastOnce::counter`] and what is unconfirmed where it keeps its state, and gives
 //! both back when it has recovered. Spec: sharding 1.15, S-247, S-248.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{BadSetting, ensure, grown};
+use crate::ordered::OrderedMap;
 use crate::time::Instant;
 
 /// Settings of a sender.
@@ -111,7 +111,7 @@ pub struct Redelivery {
 pub struct AtLeastOnce<M> {
     settings: AtLeastOnceSettings,
     counter: u64,
-    unconfirmed: BTreeMap<u64, Unconfirmed<M>>,
+    unconfirmed: OrderedMap<u64, Unconfirmed<M>>,
     is_recovering: bool,
 }
 
@@ -125,7 +125,7 @@ impl<M> AtLeastOnce<M> {
         Ok(Self {
             settings,
             counter: 0,
-            unconfirmed: BTreeMap::new(),
+            unconfirmed: OrderedMap::new(),
             is_recovering: false,
         })
     }

@@ -1,9 +1,10 @@
 //! Work pulling: jobs of one producer go to workers that ask for them, those of a worker that is gone to others, in front of all that
 //! wait. No order among workers, and a job may be done twice. A value: who holds it sends what it gives out. Spec: sharding 1.14.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::ids::Payload;
 
 /// As many jobs wait for a worker as may. This one was not taken.
@@ -19,7 +20,7 @@ struct Job<W> {
 
 #[derive(Clone, Debug, Default)]
 struct Worker {
-    jobs: BTreeSet<u64>,
+    jobs: OrderedSet<u64>,
     /// The number of its last question.
     turn: u64,
 }
@@ -40,9 +41,9 @@ pub struct Pull {
 pub struct Work<W> {
     waiting_max: usize,
     current: u64,
-    jobs: BTreeMap<u64, Job<W>>,
+    jobs: OrderedMap<u64, Job<W>>,
     waiting: VecDeque<u64>,
-    workers: BTreeMap<W, Worker>,
+    workers: OrderedMap<W, Worker>,
 }
 
 impl<W: Copy + Ord> Work<W> {
@@ -53,9 +54,9 @@ impl<W: Copy + Ord> Work<W> {
         Self {
             waiting_max,
             current: first,
-            jobs: BTreeMap::new(),
+            jobs: OrderedMap::new(),
             waiting: VecDeque::new(),
-            workers: BTreeMap::new(),
+            workers: OrderedMap::new(),
         }
     }
 
@@ -105,7 +106,7 @@ impl<W: Copy + Ord> Work<W> {
             .filter(|id| self.on_done(**id))
             .copied()
             .collect();
-        let holds: BTreeSet<u64> = pull.holds.iter().copied().collect();
+        let holds: OrderedSet<u64> = pull.holds.iter().copied().collect();
         for id in &holds {
             self.adopt(worker, *id);
         }

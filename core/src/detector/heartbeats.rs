@@ -3,7 +3,6 @@
 //! signals verdicts to membership. Spec: membership 2.11,
 //! 2.13, 8.5, 8.6.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,6 +19,7 @@ use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reach;
 use crate::message::{DetectorMsg, Heartbeat};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
@@ -40,12 +40,12 @@ pub(crate) struct Detector {
     /// When a pause was last forgiven.
     compensated_at: Option<Instant>,
     /// Whom the ring makes this node monitor.
-    receivers: BTreeSet<UniqueAddress>,
+    receivers: OrderedSet<UniqueAddress>,
     /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
     /// notices their return.
-    former: BTreeSet<UniqueAddress>,
+    former: OrderedSet<UniqueAddress>,
     /// The last round that each of them has answered.
-    answered: BTreeMap<UniqueAddress, u64>,
+    answered: OrderedMap<UniqueAddress, u64>,
 }
 
 /// Whether this node monitors others.
@@ -97,9 +97,9 @@ impl Detector {
             stage: Stage::Stopped,
             sequence: 0,
             compensated_at: None,
-            receivers: BTreeSet::new(),
-            former: BTreeSet::new(),
-            answered: BTreeMap::new(),
+            receivers: OrderedSet::new(),
+            former: OrderedSet::new(),
+            answered: OrderedMap::new(),
         }
     }
 
@@ -255,7 +255,7 @@ impl Detector {
         let is_member = |node: &UniqueAddress| ring.binary_search(node).is_ok();
         let unreachable = unreachable.iter().filter(|node| is_member(node)).cloned();
         let ring_now = HeartbeatRing::new(cx.me().clone(), ring.iter().cloned(), unreachable, monitored_by);
-        let chosen: BTreeSet<UniqueAddress> = ring_now.my_receivers().into_iter().collect();
+        let chosen: OrderedSet<UniqueAddress> = ring_now.my_receivers().into_iter().collect();
         let was = core::mem::replace(&mut self.receivers, chosen);
         for node in was.difference(&self.receivers.clone()) {
             if is_member(node) && !self.registry.is_available(node, cx.mono()) {
@@ -348,11 +348,11 @@ impl Detector {
             .registry
             .unavailable(now)
             .filter(|node| observed(node) == Reach::Reachable);
-        let unreachable: BTreeSet<UniqueAddress> = silent.cloned().collect();
+        let unreachable: OrderedSet<UniqueAddress> = silent.cloned().collect();
         let published = cx.view().unreachable().iter();
         let back = published
             .filter(|node| observed(node) == Reach::Unreachable && self.registry.is_available(node, now));
-        let reachable: BTreeSet<UniqueAddress> = back.cloned().collect();
+        let reachable: OrderedSet<UniqueAddress> = back.cloned().collect();
         cx.counters().unreachable_verdicts += unreachable.len() as u64;
         cx.counters().reachable_verdicts += reachable.len() as u64;
         if !unreachable.is_empty() || !reachable.is_empty() {

@@ -1,13 +1,13 @@
 //! One detector per monitored incarnation. Keyed by incarnation, so a restarted process starts afresh. A peer
 //! it does not know counts as available: it only ever reports silence it has measured. Spec: membership 2.14.
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::config::DetectorImplementation;
 use crate::detector::deadline::Deadline;
 use crate::detector::phi::{PhiAccrual, PhiSettings};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::time::Instant;
 
 /// The detectors of all monitored peers.
@@ -15,7 +15,7 @@ use crate::time::Instant;
 pub(crate) struct Registry {
     settings: PhiSettings,
     implementation: DetectorImplementation,
-    peers: BTreeMap<UniqueAddress, Peer>,
+    peers: OrderedMap<UniqueAddress, Peer>,
 }
 
 /// One peer's detector.
@@ -63,7 +63,7 @@ impl Registry {
         Self {
             settings,
             implementation,
-            peers: BTreeMap::new(),
+            peers: OrderedMap::new(),
         }
     }
 

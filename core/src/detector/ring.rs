@@ -1,10 +1,10 @@
 //! The heartbeat ring: who monitors whom. Every node computes the same ring from the same members, so each member is
 //! monitored by a fixed number of others and nobody by everybody. Decides nothing about silence. Spec: membership 2.13.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// Members in ring order, and those of them that somebody finds unreachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct HeartbeatRing {
     me: UniqueAddress,
     /// Sorted by ring hash, then by node.
     nodes: Vec<UniqueAddress>,
-    unreachable: BTreeSet<UniqueAddress>,
+    unreachable: OrderedSet<UniqueAddress>,
     monitored_by: usize,
 }
 

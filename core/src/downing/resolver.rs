@@ -10,7 +10,6 @@ mod silences;
 mod waiting;
 mod watch;
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -28,6 +27,7 @@ use crate::event::{DowningEvent, DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::{Member, Status};
+use crate::ordered::OrderedSet;
 use crate::time::Instant;
 use crate::timer::DowningTimer;
 use crate::view::{Phase, View};
@@ -50,7 +50,7 @@ pub(crate) struct Resolver {
     rows: Vec<Observation>,
     /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
     /// anything empties, it does not make a living member look dead for a moment. Empty without rows.
-    heard: BTreeSet<UniqueAddress>,
+    heard: OrderedSet<UniqueAddress>,
     /// Whether it was already told that the strategy wants nobody to go because of these rows.
     nobody_told: bool,
     /// The lease that some decisions need.
@@ -72,7 +72,7 @@ impl Resolver {
             unrest: Unrest::Quiet,
             out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
-            heard: BTreeSet::new(),
+            heard: OrderedSet::new(),
             nobody_told: false,
             lease: Lease::new(config),
         }
@@ -432,7 +432,7 @@ impl Resolver {
             .map(|member| &member.node);
         let unreachable = view.unreachable().iter().chain(dead).cloned();
         let rule = config.downing.rule;
-        let alive: BTreeSet<UniqueAddress> = match rule {
+        let alive: OrderedSet<UniqueAddress> = match rule {
             IndirectRule::Classic => view.gossip().seen().cloned().collect(),
             IndirectRule::CascadeSafe => self.heard.clone(),
         };

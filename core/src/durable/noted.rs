@@ -1,17 +1,16 @@
 //! What all notes of a log amount to: which messages are unconfirmed, and what the entity wants to be reminded of. Spec: sharding 1.15.
 
-use alloc::collections::BTreeMap;
-
 use super::letter::Letter;
 use super::note::Note;
 use super::reminders::Reminders;
+use crate::ordered::OrderedMap;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Noted {
     /// The last number that was given to a message.
     pub(super) given: u64,
-    pub(super) unconfirmed: BTreeMap<u64, Letter>,
+    pub(super) unconfirmed: OrderedMap<u64, Letter>,
     /// What it wants to be reminded of.
     pub reminders: Reminders,
 }

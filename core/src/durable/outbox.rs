@@ -1,7 +1,6 @@
 //! What a durable entity has to deliver: numbers for its messages, what is unconfirmed, and when it has to be awake for that. The rules of
 //! sending again are [`AtLeastOnce`]'s. Sends nothing itself. Spec: sharding 1.15, S-247, S-248.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::iter;
 use core::time::Duration;
@@ -11,6 +10,7 @@ use super::letter::{Letter, Recipient};
 use super::note::Note;
 use super::noted::Noted;
 use crate::delivery::{AtLeastOnce, AtLeastOnceSettings, BadSetting, Redelivery};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 
 /// The shortest time after which an entity with unconfirmed messages is woken: each is a write of its clock.
@@ -30,7 +30,7 @@ pub struct Numbered {
 pub struct Outbox {
     rules: AtLeastOnce<Letter>,
     /// The numbers of what is unconfirmed.
-    open: BTreeMap<Recipient, BTreeSet<u64>>,
+    open: OrderedMap<Recipient, OrderedSet<u64>>,
 }
 
 impl Outbox {
@@ -39,7 +39,7 @@ impl Outbox {
     /// # Errors
     /// A setting is out of its range.
     pub fn recovered(settings: AtLeastOnceSettings, noted: Noted) -> Result<Self, BadSetting> {
-        let mut open = BTreeMap::<Recipient, BTreeSet<u64>>::new();
+        let mut open = OrderedMap::<Recipient, OrderedSet<u64>>::new();
         for (number, letter) in &noted.unconfirmed {
             open.entry(letter.to.clone()).or_default().insert(*number);
         }
@@ -63,9 +63,9 @@ impl Outbox {
         if !self.rules.has_room_for(to.len()) {
             return Err(DurableFailure::TooManyUnconfirmed);
         }
-        let mut firsts = BTreeMap::<&Recipient, u64>::new();
+        let mut firsts = OrderedMap::<&Recipient, u64>::new();
         let numbered = |(number, to)| {
-            let open = self.open.get(to).and_then(BTreeSet::first);
+            let open = self.open.get(to).and_then(OrderedSet::first);
             let oldest = open
                 .copied()
                 .unwrap_or_else(|| *firsts.entry(to).or_insert(number));

@@ -1,13 +1,13 @@
 //! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; who
 //! wakes the entity for it is [`crate::wakeups`]. Never reads a clock: it is told the time. Spec: issue "reminders".
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::failure::DurableFailure;
 use super::note::Note;
+use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::Payload;
 
 /// Reminders of one entity: each is written again with every snapshot.
@@ -61,7 +61,7 @@ pub struct Reminder {
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reminders {
-    all: BTreeMap<String, Reminder>,
+    all: OrderedMap<String, Reminder>,
 }
 
 impl Reminders {

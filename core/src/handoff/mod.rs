@@ -4,8 +4,7 @@
 //! Several changes of one thing follow each other; only marks of the present one count, because one of an earlier change says
 //! nothing about what was sent since.
 
-use alloc::collections::BTreeSet;
-
+use crate::ordered::OrderedSet;
 use crate::time::Instant;
 
 /// Who has to mark a change before it goes on. Marking costs the logarithm of the number of senders.
@@ -14,7 +13,7 @@ pub(crate) struct Barrier<S> {
     /// The number of the change.
     change: u64,
     /// Senders that have not marked.
-    waiting: BTreeSet<S>,
+    waiting: OrderedSet<S>,
     deadline: Instant,
 }
 

@@ -4,7 +4,6 @@
 //!
 //! A store agrees to one choice in its life. So of two choices that share a store one at most is ever settled.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,6 +14,7 @@ use super::protocol::{Event, Msg, Rejection, Timer, VoterBody, VoterMsg};
 use super::state::{StoreId, Voters};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
+use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::rng;
 use crate::store::{Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
@@ -57,7 +57,7 @@ pub(super) struct Electorate {
     stage: Stage,
     /// What this node has agreed to, or knows to be settled.
     voters: Option<Voters>,
-    peers: BTreeMap<UniqueAddress, Peer>,
+    peers: OrderedMap<UniqueAddress, Peer>,
     last_request: u64,
     /// The member with other voters that was reported last.
     reported: Option<UniqueAddress>,
@@ -266,7 +266,7 @@ impl Electorate {
         if self.settled().is_some() || up.first().is_none_or(|oldest| oldest.node != *cx.me()) {
             return;
         }
-        let stores: BTreeMap<StoreId, (&UniqueAddress, Option<&Voters>)> = up
+        let stores: OrderedMap<StoreId, (&UniqueAddress, Option<&Voters>)> = up
             .iter()
             .filter_map(|member| {
                 let peer = self.peers.get(&member.node);
@@ -419,7 +419,7 @@ fn oldest_first(view: &View) -> Vec<&Member> {
 /// The stores of the oldest members, if there are enough.
 fn choose<T>(
     up: &[&Member],
-    stores: &BTreeMap<StoreId, (&UniqueAddress, T)>,
+    stores: &OrderedMap<StoreId, (&UniqueAddress, T)>,
     count: usize,
 ) -> Option<Arc<[StoreId]>> {
     let store_of = |member: &&Member| {

@@ -27,7 +27,6 @@ mod logs;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -38,6 +37,7 @@ use self::replica::{Replica, ReplicaOutput};
 use self::state::StoreId;
 use crate::cx::OfJournal;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::store::{LogName, StoreError, StoreReport};
 use crate::view::View;
@@ -51,7 +51,7 @@ pub struct Journals {
     electorate: Electorate,
     /// This node's vote; `None` while its store is none of the voters, or that is not settled.
     replica: Option<Replica<UniqueAddress>>,
-    logs: BTreeMap<LogName, Log>,
+    logs: OrderedMap<LogName, Log>,
     halted: bool,
 }
 

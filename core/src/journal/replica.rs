@@ -8,7 +8,7 @@
 mod changes;
 mod steps;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
@@ -18,6 +18,7 @@ use self::steps::Steps;
 use super::layout;
 use super::protocol::{Ask, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
 use super::state::{Head, Place, SnapshotHead, StoreId};
+use crate::ordered::OrderedMap;
 use crate::store::layout::Damaged;
 use crate::store::rules::admits_opening;
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
@@ -54,9 +55,9 @@ pub struct Replica<A> {
     store: StoreId,
     /// Bytes of a page, but for its first item.
     page_bytes: usize,
-    slots: BTreeMap<Arc<str>, Slot<A>>,
+    slots: OrderedMap<Arc<str>, Slot<A>>,
     /// Which log each question to the store is about.
-    asked: BTreeMap<u64, Arc<str>>,
+    asked: OrderedMap<u64, Arc<str>>,
     last_question: u64,
     waiting: usize,
     waiting_bytes: usize,
@@ -79,7 +80,7 @@ struct Slot<A> {
 #[derive(Clone, Debug)]
 struct Coming {
     snapshot: SnapshotHead,
-    parts: BTreeMap<u32, Bytes>,
+    parts: OrderedMap<u32, Bytes>,
     bytes: usize,
 }
 
@@ -105,8 +106,8 @@ impl<A: Clone> Replica<A> {
         Self {
             store,
             page_bytes,
-            slots: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            slots: OrderedMap::new(),
+            asked: OrderedMap::new(),
             last_question: 0,
             waiting: 0,
             waiting_bytes: 0,
@@ -332,7 +333,7 @@ impl<A: Clone> Replica<A> {
         let slot = self.slots.get_mut(log)?;
         let coming = slot.coming.get_or_insert_with(|| Coming {
             snapshot,
-            parts: BTreeMap::new(),
+            parts: OrderedMap::new(),
             bytes: 0,
         });
         let (index, bytes) = part;

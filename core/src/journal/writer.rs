@@ -11,7 +11,6 @@ mod refusals;
 mod stages;
 mod words;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -20,6 +19,7 @@ use self::opening::{Opening, WriteBack};
 pub use self::words::{WriterBounds, WriterOutput, WriterSettings};
 use super::protocol::{Ask, ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
 use super::state::{Entry, SnapshotHead, StoreId, WriterEnd, WriterError};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::{Bytes, Sequence};
 use crate::token::Token;
 
@@ -31,7 +31,7 @@ const NEARLY_FULL: (usize, usize) = (4, 5);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Flight {
     id: u64,
-    answered: BTreeSet<StoreId>,
+    answered: OrderedSet<StoreId>,
 }
 
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub struct Writer {
     /// It was said that the log is nearly full.
     is_nearly_full: bool,
     /// Replicas that are led to the token in steps, with what they have promised.
-    behind: BTreeMap<StoreId, Token>,
+    behind: OrderedMap<StoreId, Token>,
     /// A replica has promised a term that is out of this opening's reach.
     is_outreached: bool,
 }
@@ -92,7 +92,7 @@ impl Writer {
             appending: None,
             keeping: None,
             is_nearly_full: false,
-            behind: BTreeMap::new(),
+            behind: OrderedMap::new(),
             is_outreached: false,
         };
         writer.begin(out);
@@ -325,7 +325,7 @@ impl Writer {
     fn flight(&mut self) -> Flight {
         Flight {
             id: self.next_id(),
-            answered: BTreeSet::new(),
+            answered: OrderedSet::new(),
         }
     }
 

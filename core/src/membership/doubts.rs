@@ -1,8 +1,7 @@
 //! How much of what others claim of a member's entry is believed, and with whom a word is due. Values only. Spec: membership 8.9.
 
-use alloc::collections::BTreeSet;
-
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 use crate::time::{Instant, micros};
 
 /// By how much another member's entry may be above the one held here and still be news of which this node has not heard: far more
@@ -23,7 +22,7 @@ pub(super) struct Claims {
     /// By how much my entry may still be raised, and until when that has grown.
     allowance: (u64, Instant),
     /// Those about whose entry it is open who is right, and those who say too much of mine: a word with them settles it.
-    pub(super) unsettled: BTreeSet<UniqueAddress>,
+    pub(super) unsettled: OrderedSet<UniqueAddress>,
 }
 
 impl Claims {

@@ -1,11 +1,11 @@
 //! Where this node is on its way into a cluster, and which joiners with other settings users have heard of. Values only. Spec: membership 2.1, 2.2.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::event::{SeedCause, SeedFailure};
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 
 /// Users hear of the same joiner with other settings this often: it may ask every second for days.
@@ -44,7 +44,7 @@ pub(super) struct Seeding {
     /// The contacts as given; the first one may form a cluster.
     pub(super) contacts: Vec<Address>,
     /// What those contacts said that answered, other than that they take me in.
-    pub(super) answers: BTreeMap<Address, SeedCause>,
+    pub(super) answers: OrderedMap<Address, SeedCause>,
     /// Whether I am the first contact.
     pub(super) first: bool,
     /// Times the contacts were asked.
@@ -74,7 +74,7 @@ impl ToldDiffering {
 
 impl Seeding {
     /// The contacts besides this node, each once.
-    pub(super) fn others(&self, me: &Address) -> BTreeSet<Address> {
+    pub(super) fn others(&self, me: &Address) -> OrderedSet<Address> {
         let other = |contact: &&Address| *contact != me;
         self.contacts.iter().filter(other).cloned().collect()
     }

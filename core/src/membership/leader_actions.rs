@@ -1,7 +1,6 @@
 //! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never reads a
 //! peer's opinion of what the leader should do. Spec: membership 2.8.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::Reach;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::timer::MembershipTimer;
 
 /// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
@@ -46,7 +46,7 @@ impl Plan {
 pub(super) fn plan(
     gossip: &Gossip,
     dc: &str,
-    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    exiting_confirmed: &OrderedSet<UniqueAddress>,
     config: &MembershipConfig,
 ) -> Plan {
     let mut plan = Plan::default();
@@ -255,7 +255,7 @@ impl Membership {
         next.prune_tombstones(&plan.forgotten);
         let leavers = plan.exiting.iter().chain(&plan.removed);
         let leavers = leavers.filter_map(|node| self.gossip.member(node));
-        let roles: BTreeSet<Role> = leavers.flat_map(|m| m.roles.user_roles()).cloned().collect();
+        let roles: OrderedSet<Role> = leavers.flat_map(|m| m.roles.user_roles()).cloned().collect();
         if plan.exiting.contains(cx.me()) {
             // Before the update, so that this node does not count as having seen its own last state.
             self.enter_exit();
@@ -272,8 +272,8 @@ impl Membership {
 
     /// Tells the oldest members, and the oldest of each role that somebody who goes has: what runs once per cluster or
     /// role moves to them, when that member exits and when it has been removed.
-    fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &BTreeSet<Role>) {
-        let mut hinted: BTreeMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
+    fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &OrderedSet<Role>) {
+        let mut hinted: OrderedMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
         let dc = cx.config().node_roles().data_center();
         let in_dc = self.gossip.members().iter().filter(|m| m.data_center() == dc);
         for (rank, member) in leader::age_sorted(in_dc, None).into_iter().enumerate() {

@@ -2,7 +2,6 @@
 //! Never judges silence (the detector does) and never decides who has to go (the resolver or an operator does).
 //! Spec: membership 2.0; `ARCHITECTURE.md`.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -21,6 +20,7 @@ use crate::membership::state::gossip::{Gossip, GossipError};
 use crate::membership::state::leader;
 use crate::membership::state::member::Status;
 use crate::message::MembershipMsg;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
@@ -35,9 +35,9 @@ pub(crate) struct Membership {
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
     pub(super) claims: Claims,
-    pub(crate) exiting_confirmed: BTreeSet<UniqueAddress>,
+    pub(crate) exiting_confirmed: OrderedSet<UniqueAddress>,
     /// Those of them that had said so when the leader looked last.
-    pub(super) confirmed_before: BTreeSet<UniqueAddress>,
+    pub(super) confirmed_before: OrderedSet<UniqueAddress>,
     pub(super) exit: Exit,
     pub(super) drain: Drain,
     pub(super) ticks_without_convergence: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Membership {
     /// Whether users heard that this node is Up; its number may still be settled after that.
     told_up: bool,
     /// When this node first saw each tombstone, on its own clock (8.3).
-    pub(super) tombstones_since: BTreeMap<UniqueAddress, Instant>,
+    pub(super) tombstones_since: OrderedMap<UniqueAddress, Instant>,
     /// Joiners whose settings differ, of whom users have heard.
     pub(super) told_differing: ToldDiffering,
     halt: Option<HaltReason>,
@@ -71,14 +71,14 @@ impl Membership {
             gossip: Arc::new(Gossip::new()),
             own_clock: 0,
             claims: Claims::default(),
-            exiting_confirmed: BTreeSet::new(),
-            confirmed_before: BTreeSet::new(),
+            exiting_confirmed: OrderedSet::new(),
+            confirmed_before: OrderedSet::new(),
             exit: Exit::Staying,
             drain: Drain::default(),
             ticks_without_convergence: 0,
             self_down_ticks: 0,
             told_up: false,
-            tombstones_since: BTreeMap::new(),
+            tombstones_since: OrderedMap::new(),
             told_differing: ToldDiffering::default(),
             halt: None,
         }
@@ -174,7 +174,7 @@ impl Membership {
     }
 
     /// The resolver decided; this node goes last, so that the others still hear of it.
-    pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &BTreeSet<UniqueAddress>) {
+    pub(crate) fn on_down_decided(&mut self, cx: &mut Cx<'_>, nodes: &OrderedSet<UniqueAddress>) {
         let me = cx.me().clone();
         self.down_others(cx, nodes.iter().filter(|node| **node != me));
         if nodes.contains(&me) {

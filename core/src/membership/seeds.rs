@@ -2,7 +2,6 @@
 //! Only the first seed may form a cluster, and never beside a seed that refused it. Compares no settings itself: that is
 //! `agreement`. Spec: membership 2.2, M-184 to M-195.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::message::{InitJoin, InitJoinAck, MembershipMsg};
+use crate::ordered::OrderedMap;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::timer::MembershipTimer;
 
@@ -54,7 +54,7 @@ impl Membership {
         let seeding = Seeding {
             first: contacts.first() == Some(me),
             contacts,
-            answers: BTreeMap::new(),
+            answers: OrderedMap::new(),
             attempt,
             until: cx.mono() + cx.config().membership.seed_node_timeout,
         };

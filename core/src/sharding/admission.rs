@@ -3,12 +3,12 @@
 //! singletons is passed on to them. Decides nothing about fields. Spec: sharding 10.11.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{KindSettings, Token};
+use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::kind::Kind;
@@ -305,7 +305,7 @@ fn check_name(settings: &KindSettings) -> Result<(), ShardingCommandError> {
 }
 
 /// Whether shards of a kind run here.
-pub(super) fn running(kinds: &BTreeMap<KindId, Box<Machines>>) -> impl Fn(KindId) -> bool {
+pub(super) fn running(kinds: &OrderedMap<KindId, Box<Machines>>) -> impl Fn(KindId) -> bool {
     |kind| {
         kinds
             .get(&kind)

@@ -35,13 +35,13 @@ mod user;
 mod watch;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::cx::OfSharding;
 use crate::ident::UniqueAddress;
 use crate::message::{EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::messaging::{Asks, may_send};
+use crate::ordered::OrderedMap;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::{Coordinator, Registration};
 use crate::sharding::kind::is_lost;
@@ -71,7 +71,7 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 #[derive(Clone, Debug, Default)]
 pub struct Sharding {
     /// Boxed: a node of the map has room for eleven, however few kinds there are.
-    kinds: BTreeMap<KindId, Box<Machines>>,
+    kinds: OrderedMap<KindId, Box<Machines>>,
     asks: Asks<Waits>,
     slots: Slots,
     registry: Registry,
@@ -438,7 +438,7 @@ impl Sharding {
 
 /// The region that a peer's message goes through, if it is one that can be (B-58).
 fn addressee<'k>(
-    kinds: &'k mut BTreeMap<KindId, Box<Machines>>,
+    kinds: &'k mut OrderedMap<KindId, Box<Machines>>,
     cx: &Cx<'_>,
     envelope: &EntityEnvelope,
 ) -> Result<&'k mut Region, (ShardingRejection, AskFailure)> {

@@ -6,11 +6,11 @@ mod remembering;
 mod stopping;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
 use crate::effect::{HostOrder, Instance, PlacementToken};
+use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::{EntityState, Running, StateName, Told, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
@@ -103,7 +103,7 @@ pub(crate) struct Shard {
     pub(crate) lifecycle: ShardLifecycle,
     /// With which it was placed here: what its entities write is fenced by it.
     pub(crate) token: PlacementToken,
-    entities: BTreeMap<EntityId, EntityState>,
+    entities: OrderedMap<EntityId, EntityState>,
     /// How many of them have a slot.
     running: usize,
     /// Who is passivated and when; `None` if nobody ever is.
@@ -133,7 +133,7 @@ impl Shard {
             id,
             lifecycle,
             token: PlacementToken::default(),
-            entities: BTreeMap::new(),
+            entities: OrderedMap::new(),
             running: 0,
             passivation: (!is_off).then(|| Box::new(Passivation::new(passivation))),
             killed: false,

@@ -1,7 +1,6 @@
 //! Shards that a user of this node wants stopped: has their coordinator stop them, says so again until each is acknowledged, and answers
 //! then or at the end of the time. Never stops anything itself. Spec: sharding 1.1 (StopShards).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -9,6 +8,7 @@ use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::stop::{STOP_SHARDS_MAX, StopMsg, StopRefusal, StoppedShards};
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::sharding::{Cx, Sharding};
@@ -27,14 +27,14 @@ struct Open {
     token: Token,
     kind: KindId,
     deadline: Instant,
-    left: BTreeSet<ShardId>,
+    left: OrderedSet<ShardId>,
     stopped: Vec<ShardId>,
 }
 
 /// The commands that are open here, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stops {
-    open: BTreeMap<u64, Open>,
+    open: OrderedMap<u64, Open>,
     last: u64,
 }
 

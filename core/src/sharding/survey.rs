@@ -4,7 +4,6 @@
 
 mod listing;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::membership::state::member::Status;
 use crate::message::ShardingMsg;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::survey::{Explained, RegionCounts, Survey, SurveyMsg};
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::sharding::survey::listing::Listing;
@@ -36,7 +36,7 @@ struct Open {
     token: Token,
     kind: KindId,
     deadline: Instant,
-    waits_for: BTreeSet<UniqueAddress>,
+    waits_for: OrderedSet<UniqueAddress>,
     found: Found,
 }
 
@@ -91,7 +91,7 @@ impl Open {
 /// The surveys that are open here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surveys {
-    open: BTreeMap<u64, Open>,
+    open: OrderedMap<u64, Open>,
     last: u64,
 }
 
@@ -226,7 +226,7 @@ impl Sharding {
     }
 
     /// Other members that may host a kind.
-    fn may_host(&self, cx: &Cx<'_>, kind: KindId) -> BTreeSet<UniqueAddress> {
+    fn may_host(&self, cx: &Cx<'_>, kind: KindId) -> OrderedSet<UniqueAddress> {
         let machines = self.kinds.get(&kind);
         let role = machines.and_then(|machines| machines.region.kind().settings.role.as_ref());
         let hosts = cx.view().members().iter().filter(|member| {

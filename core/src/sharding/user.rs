@@ -2,12 +2,12 @@
 //! message to the kind's region; decides nothing else. Spec: `README.md`, sharding 10.5.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
 use crate::messaging::Wait;
+use crate::ordered::OrderedMap;
 use crate::sharding::coordinator::Coordinator;
 use crate::sharding::pending_message::{PendingMessage, Shared, fail};
 use crate::sharding::region::Region;
@@ -186,7 +186,7 @@ impl Sharding {
 
 /// Checks what a user wants to send, wherever it will go, and finds the region that it goes through.
 fn address<'k>(
-    kinds: &'k mut BTreeMap<KindId, Box<Machines>>,
+    kinds: &'k mut OrderedMap<KindId, Box<Machines>>,
     cx: &mut Cx<'_>,
     has_halted: bool,
     (kind, entity): (KindId, EntityId),

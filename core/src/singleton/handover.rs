@@ -4,10 +4,10 @@
 
 mod stages;
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// How often questions of a hand-over are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub struct Facts<'a> {
     /// How often a question is repeated.
     pub retries_max: u32,
     /// Nodes whose removal margin is over.
-    pub removed: &'a BTreeSet<UniqueAddress>,
+    pub removed: &'a OrderedSet<UniqueAddress>,
 }
 
 /// What to do.

@@ -8,7 +8,6 @@ mod leasing;
 mod retirement;
 mod succession;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use self::instance::Instance;
@@ -20,6 +19,7 @@ use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
 use crate::oldest::state::{Standing, may_act};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::ids::Slot;
 
@@ -44,7 +44,7 @@ pub(super) struct Manager {
     /// The number of the next retry.
     retry: u32,
     /// Who asked for the hand-over, with the number of its attempt.
-    askers: BTreeMap<UniqueAddress, u64>,
+    askers: OrderedMap<UniqueAddress, u64>,
     /// To whom this node has handed over.
     handed_to: Option<UniqueAddress>,
     /// The lease is given back once the instance has ended.
@@ -69,7 +69,7 @@ impl Manager {
             retired: None,
             epoch: 0,
             retry: 0,
-            askers: BTreeMap::new(),
+            askers: OrderedMap::new(),
             handed_to: None,
             release_due: false,
             releasing: false,
@@ -391,7 +391,7 @@ impl Manager {
         if let Happened::OldestChanged(Some(node)) | Happened::RemovedAfterMargin(node) = &happened {
             nodes.push(node.clone());
         }
-        let removed: BTreeSet<UniqueAddress> =
+        let removed: OrderedSet<UniqueAddress> =
             nodes.into_iter().filter(|node| self.is_free(cx, node)).collect();
         let status = cx.view().self_status();
         let becoming = matches!(self.stage, Stage::BecomingOldest { .. });

@@ -15,7 +15,6 @@ mod registration;
 pub mod state;
 mod voter;
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -27,6 +26,7 @@ use crate::input::{DropReason, HostReport, Target};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::Status;
 use crate::messaging::{Asks, answer, answer_again, may_send, unsent};
+use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::manager::Manager;
@@ -63,7 +63,7 @@ struct Entry {
 /// Everything a node knows about singletons. Users see it through [`Singletons::state`].
 #[derive(Clone, Debug, Default)]
 pub struct Singletons {
-    entries: BTreeMap<SingletonId, Entry>,
+    entries: OrderedMap<SingletonId, Entry>,
     /// The index of the next manager; none is taken away again.
     next_index: u32,
     asks: Asks<SingletonId>,

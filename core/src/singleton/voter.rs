@@ -7,7 +7,6 @@
 //!
 //! A claim far above what was promised is refused with what was promised ([`TERM_STEP`]): one node could take all terms there are.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use core::time::Duration;
@@ -16,6 +15,7 @@ use super::protocol::{Body, Rejection};
 use super::state::{Promised, SingletonId};
 use super::{Cx, say};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::store::{Bytes, Change, Outcome, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
@@ -90,8 +90,8 @@ impl Promise {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Voter {
-    promises: BTreeMap<SingletonId, Promise>,
-    requests: BTreeMap<u64, SingletonId>,
+    promises: OrderedMap<SingletonId, Promise>,
+    requests: OrderedMap<u64, SingletonId>,
     last_request: u64,
 }
 

@@ -1,18 +1,18 @@
 //! An ordered map in memory under the rules of a store: for tests, simulators and hosts that keep nothing over a restart.
 //! Decides nothing. Spec: sharding 10.10.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::ops::Bound;
 
 use super::rules::{self, ReadTransaction, Visit, WriteTransaction};
 use super::{Outcome, Space, StoreIdentity, StoreOrder};
+use crate::ordered::OrderedMap;
 
 /// Keys and sealed values. A clone is a picture of the whole store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMap {
-    entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    entries: OrderedMap<Vec<u8>, Vec<u8>>,
 }
 
 impl MemoryMap {
@@ -20,7 +20,7 @@ impl MemoryMap {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            entries: BTreeMap::new(),
+            entries: OrderedMap::new(),
         }
     }
 

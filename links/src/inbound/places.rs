@@ -2,10 +2,10 @@
 //! it and are no members), have others, so that no number of them keeps a member out. A count per source is for strangers
 //! only: a source from which a member has a link is judged by what each one behind it proves. Spec: reliability 3b, B-52.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::ordered::OrderedMap;
 use rand_core::Rng;
 
 use super::{InLink, Inbound, Opened};
@@ -29,9 +29,9 @@ pub(super) struct Places {
     /// Links of members.
     pub(super) members: usize,
     /// Where each member's newest link came from, for as long as it is one.
-    sources: BTreeMap<UniqueAddress, Source>,
+    sources: OrderedMap<UniqueAddress, Source>,
     /// How many members came from there.
-    members_of: BTreeMap<Source, usize>,
+    members_of: OrderedMap<Source, usize>,
     unruly: Violations<Source>,
 }
 

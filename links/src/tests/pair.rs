@@ -1,10 +1,10 @@
 //! Two nodes whose links play against each other, without I/O: what one writes the other reads, in pieces of any size, and the
 //! network ends links as it likes. Spec: I-44, I-92, I-93.
 
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
+use std::collections::VecDeque;
 
 use quorate_core::config::Config;
 use quorate_core::effect::{Effect, Output};
@@ -12,6 +12,7 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::member::Status;
 use quorate_core::node::Node;
+use quorate_core::ordered::OrderedMap;
 use quorate_core::time::{Instant, Now};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -34,7 +35,7 @@ pub(super) struct Place {
     pub(super) node: Node<ChaCha8Rng>,
     pub(super) links: Links,
     wake: Option<Instant>,
-    pipes: BTreeMap<LinkId, Pipe>,
+    pipes: OrderedMap<LinkId, Pipe>,
     /// What was written of links and their peers have not read: the next write waits for that.
     unread: Vec<(LinkId, Vec<u8>)>,
     /// What the node ordered beside what its links do.
@@ -59,7 +60,7 @@ impl World {
                 node: Node::new(config.clone(), me.clone(), rng(1), Now::default()),
                 links: Links::new(config.clone(), me, rng(2), Now::default()),
                 wake: None,
-                pipes: BTreeMap::new(),
+                pipes: OrderedMap::new(),
                 unread: Vec::new(),
                 ordered: Vec::new(),
             }

@@ -1,7 +1,6 @@
 //! What a member says of the membership, with clocks that are not so; and heartbeats. Its states name the members, statuses,
 //! observations and tombstones that an honest node's name. Spec: membership 5, `docs/WIRE.md` 4, 5.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_core::agreement::{Setting, Settings};
@@ -15,6 +14,7 @@ use quorate_core::message::{
     DetectorMsg, GossipBody, GossipEnvelope, GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join,
     JoinRefused, MembershipMsg, Message, Welcome,
 };
+use quorate_core::ordered::OrderedSet;
 
 use super::Lie;
 use super::numbers::{CLOCK, DIGEST, HEARTBEAT, REASON, STAMP};
@@ -178,7 +178,7 @@ fn state(lie: &mut Lie<'_>) -> GossipBody {
     if let Some(me) = known.position(&lie.known.me) {
         seen.insert(me);
     }
-    let tombstones: BTreeSet<_> = known.tombstones().iter().cloned().collect();
+    let tombstones: OrderedSet<_> = known.tombstones().iter().cloned().collect();
     let state = Gossip::from_parts(GossipParts {
         members: known.members().to_vec(),
         reachability: known.reachability().clone(),

@@ -24,7 +24,8 @@ pub const CORE: House = House {
     src: "core/src",
     floors: &[
         &[
-            "buffered", "bytes", "counters", "handoff", "ident", "lane", "math", "rng", "time", "token",
+            "buffered", "bytes", "ordered", "counters", "handoff", "ident", "lane", "math", "rng", "time",
+            "token",
         ],
         &[
             "admission",

@@ -3,7 +3,6 @@
 //! Spec: `docs/benchmarks.md`.
 
 use core::time::Duration;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_core::admission::Proof;
@@ -17,6 +16,7 @@ use quorate_core::membership::member_set::MemberSet;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{InitJoinAck, MembershipMsg, Message, Welcome};
+use quorate_core::ordered::OrderedSet;
 use quorate_core::wire::{self, Decoded};
 
 use super::engine::Sim;
@@ -271,7 +271,7 @@ fn finished(sim: &Sim, nodes: usize) -> Gossip {
         reachability: Reachability::new(),
         version: clock,
         seen,
-        tombstones: BTreeSet::new(),
+        tombstones: OrderedSet::new(),
         epoch: 0,
         meta: Arc::from([]),
     })

@@ -1,10 +1,9 @@
 //! Keys `allocation_new` and `allocation_old`: which region gets a shard, and which shards move. Spec: sharding 1.7.
 
-use std::collections::BTreeSet;
-
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::Status;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::allocation::{
     AllocationSettings, DesiredHomes, Neighbour, RebalanceLimits, RegionLoad, RegionRing, SimultaneousLimits,
     by_suitability, is_good_time,
@@ -64,7 +63,7 @@ fn run(node: &Node<'_>, strategy: AllocationSettings) -> Result<Differences, Ill
         others: others(&node.get("others")?)?,
         strategy,
     };
-    let in_progress: BTreeSet<ShardId> = node
+    let in_progress: OrderedSet<ShardId> = node
         .get("in_progress")?
         .items()?
         .iter()
@@ -119,7 +118,7 @@ fn compare_rounds(out: &mut Differences, expected: &Node<'_>, case: &mut Case) -
     }
     let mut found = Vec::new();
     while found.len() < ROUNDS_MAX {
-        let moved = case.rebalance(&BTreeSet::new());
+        let moved = case.rebalance(&OrderedSet::new());
         if moved.is_empty() {
             break;
         }
@@ -158,7 +157,7 @@ impl Case {
     }
 
     /// Sorted; nothing while it is no good time.
-    fn rebalance(&self, in_progress: &BTreeSet<ShardId>) -> Vec<ShardId> {
+    fn rebalance(&self, in_progress: &OrderedSet<ShardId>) -> Vec<ShardId> {
         if !self.is_good_time() {
             return Vec::new();
         }
@@ -186,7 +185,7 @@ impl Case {
 
 fn regions(list: &Node<'_>) -> Result<Vec<Region>, IllFormed> {
     let mut found: Vec<Region> = Vec::new();
-    let mut taken = BTreeSet::new();
+    let mut taken = OrderedSet::new();
     for item in list.items()? {
         let [node, status, version, reachable, shards] = item.tuple()?;
         let region = Region {

@@ -1,9 +1,8 @@
 //! Key `vector_clock`: order, merge and pruning. Spec: membership 1.6.
 
-use std::collections::BTreeMap;
-
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
+use quorate_core::ordered::OrderedMap;
 
 use super::json::{Differences, IllFormed, Node, compare};
 
@@ -33,7 +32,7 @@ fn clock(node: &Node<'_>) -> Result<VectorClock, IllFormed> {
     VectorClock::from_entries(entries).ok_or_else(|| node.refuse("a node appears twice"))
 }
 
-fn entries(clock: &VectorClock) -> BTreeMap<UniqueAddress, u64> {
+fn entries(clock: &VectorClock) -> OrderedMap<UniqueAddress, u64> {
     clock.entries().iter().cloned().collect()
 }
 

@@ -1,10 +1,10 @@
 //! Reading vectors: values with the path that leads to them, so that an ill-formed file is refused with the place, and
 //! the comparison of what a case expects with what the core found.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::ordered::{OrderedMap, OrderedSet};
 use serde_json::Value;
 
 /// The port of every node that is named by its host only.
@@ -227,11 +227,11 @@ impl<'a> Node<'a> {
         Ok(UniqueAddress::new(address, UID))
     }
 
-    pub(super) fn nodes(&self) -> Result<BTreeSet<UniqueAddress>, IllFormed> {
+    pub(super) fn nodes(&self) -> Result<OrderedSet<UniqueAddress>, IllFormed> {
         self.items()?.iter().map(Self::node).collect()
     }
 
-    pub(super) fn counters(&self) -> Result<BTreeMap<UniqueAddress, u64>, IllFormed> {
+    pub(super) fn counters(&self) -> Result<OrderedMap<UniqueAddress, u64>, IllFormed> {
         self.entries()?
             .into_iter()
             .map(|(host, count)| Ok((self.node_named(host)?, count.natural()?)))

@@ -1,9 +1,9 @@
 //! Keys `passivation_…`: which entities of a shard a strategy names, access after access. Spec: sharding 1.6.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::passivation::{
     ClimbingSettings, Filter, IdleSettings, LimitSettings, Passivation, PassivationError,
     PassivationSettings, Place, Replacement, Segments, Share, SketchSettings, WindowSettings,
@@ -14,7 +14,7 @@ use super::json::{Differences, IllFormed, NINE_DECIMALS, Node, compare, compare_
 
 /// The estimates that a case gives, in the place of a sketch: they stay as they are.
 #[derive(Clone, Debug, Default)]
-struct Estimates(BTreeMap<u64, u64>);
+struct Estimates(OrderedMap<u64, u64>);
 
 impl Filter<u64> for Estimates {
     fn on_limit(&mut self, _limit: usize) {}
@@ -29,7 +29,7 @@ impl Filter<u64> for Estimates {
 /// The strategy under test, and where it has put the entities that run.
 struct Shard {
     passivation: Passivation<u64, Estimates>,
-    places: BTreeMap<u64, Place>,
+    places: OrderedMap<u64, Place>,
     per_region: usize,
     shards: usize,
 }
@@ -38,7 +38,7 @@ impl Shard {
     fn new(settings: &PassivationSettings, estimates: Estimates) -> Self {
         Self {
             passivation: Passivation::with_filter(settings, |_| estimates),
-            places: BTreeMap::new(),
+            places: OrderedMap::new(),
             per_region: 1,
             shards: 1,
         }

@@ -1,9 +1,8 @@
 //! Key `reachability`: two tables that grow from a common one, and their merge. Spec: membership 1.5.
 
-use std::collections::BTreeMap;
-
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::reachability::{Reach, Reachability};
+use quorate_core::ordered::OrderedMap;
 
 use super::json::{Differences, IllFormed, Node, compare};
 
@@ -59,7 +58,7 @@ fn compare_table(
         .collect();
     compare(out, &format!("{name}.records"), &rows, &found);
     let versions = expected.expected("versions")?.counters()?;
-    let found: BTreeMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
+    let found: OrderedMap<UniqueAddress, u64> = table.versions().iter().cloned().collect();
     compare(out, &format!("{name}.versions"), &versions, &found);
     Ok(())
 }

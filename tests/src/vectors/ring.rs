@@ -1,14 +1,13 @@
 //! Key `ring`: whom a node sends heartbeats to. Spec: membership 2.13.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use quorate_core::detector::ring::HeartbeatRing;
 use quorate_core::ident::{Address, UniqueAddress};
+use quorate_core::ordered::{OrderedMap, OrderedSet};
 
 use super::json::{Differences, IllFormed, Node, compare};
 
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
-    let mut nodes = BTreeMap::new();
+    let mut nodes = OrderedMap::new();
     for node in case.get("nodes")?.items()? {
         let [host, port, uid] = node.tuple()?;
         let host = host.text()?;
@@ -43,13 +42,13 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
 }
 
 fn all_named(
-    nodes: &BTreeMap<&str, UniqueAddress>,
+    nodes: &OrderedMap<&str, UniqueAddress>,
     list: &Node<'_>,
-) -> Result<BTreeSet<UniqueAddress>, IllFormed> {
+) -> Result<OrderedSet<UniqueAddress>, IllFormed> {
     list.items()?.iter().map(|host| named(nodes, host)).collect()
 }
 
-fn named(nodes: &BTreeMap<&str, UniqueAddress>, host: &Node<'_>) -> Result<UniqueAddress, IllFormed> {
+fn named(nodes: &OrderedMap<&str, UniqueAddress>, host: &Node<'_>) -> Result<UniqueAddress, IllFormed> {
     let name = host.text()?;
     nodes
         .get(name)

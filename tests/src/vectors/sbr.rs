@@ -1,6 +1,5 @@
 //! Key `sbr`: what a downing strategy decides by the classic rule, and who goes. Spec: membership 3.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_core::downing::decision::Decision;
@@ -14,6 +13,7 @@ use quorate_core::downing::view::{DowningView, Observation};
 use quorate_core::ident::{DEFAULT_DATA_CENTER, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::{Member, Status, UpNumber};
+use quorate_core::ordered::OrderedSet;
 
 use super::convergence::member_status;
 use super::json::{Differences, IllFormed, Node, compare};
@@ -34,12 +34,12 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
         .transpose()?;
     let found = delay_of(verdict.decision).map(|delay| delay.as_secs_f64());
     compare(&mut out, "acquire_delay", &delay, &found);
-    let down: BTreeSet<UniqueAddress> = verdict.down.into_iter().collect();
+    let down: OrderedSet<UniqueAddress> = verdict.down.into_iter().collect();
     compare(&mut out, "down", &case.expected("down")?.nodes()?, &down);
     let escalated = case.expected("escalated_to_down_all")?.flag()?;
     compare(&mut out, "escalated", &escalated, &verdict.escalated);
     if delay.is_some() {
-        let denied: BTreeSet<UniqueAddress> = verdict.down_if_denied.into_iter().collect();
+        let denied: OrderedSet<UniqueAddress> = verdict.down_if_denied.into_iter().collect();
         compare(
             &mut out,
             "if_lease_denied",
@@ -90,7 +90,7 @@ fn view(case: &Node<'_>) -> Result<DowningView, IllFormed> {
     }
     let seen = case.get("seen")?.nodes()?;
     let dead = members.iter().filter(|member| member.status == Status::Down);
-    let mut unreachable: BTreeSet<UniqueAddress> = dead.map(|member| member.node.clone()).collect();
+    let mut unreachable: OrderedSet<UniqueAddress> = dead.map(|member| member.node.clone()).collect();
     unreachable.extend(rows.iter().map(|row| row.subject.clone()));
     Ok(DowningView::new(members, unreachable, rows, seen))
 }

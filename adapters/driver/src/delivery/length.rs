@@ -2,9 +2,10 @@
 //! before the oldest message that nobody has confirmed, and writing that one anew behind the rest. Counts; never writes. Spec: sharding
 //! 1.14, 10.7.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use quorate_core::journal::state::{ENTRY_BYTES, RECORD_BYTES};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::store::Sequence;
 
 use crate::queue_bounds::QueueBounds;
@@ -53,9 +54,9 @@ pub(super) struct Length {
     appends: VecDeque<Append>,
     bytes: usize,
     /// By place.
-    live: BTreeMap<Sequence, Live>,
+    live: OrderedMap<Sequence, Live>,
     /// Where each lies.
-    places: BTreeMap<u64, Sequence>,
+    places: OrderedMap<u64, Sequence>,
     live_bytes: usize,
 }
 
@@ -68,8 +69,8 @@ impl Length {
             last: first.saturating_sub(1),
             appends: VecDeque::new(),
             bytes: 0,
-            live: BTreeMap::new(),
-            places: BTreeMap::new(),
+            live: OrderedMap::new(),
+            places: OrderedMap::new(),
             live_bytes: 0,
         }
     }

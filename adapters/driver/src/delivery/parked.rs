@@ -1,8 +1,9 @@
 //! Messages that wait for room, in the order in which they came. One whose entity has no room holds up those behind it for the same
 //! entity and no others, and is not looked at again before its entity has room. Pure. Spec: sharding 1.14.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::EntityId;
 
 use super::orders::Offer;
@@ -12,9 +13,9 @@ use super::orders::Offer;
 pub(super) struct Parked {
     last: u64,
     /// What waits for each entity, the oldest in front, with its number; never empty.
-    queues: BTreeMap<EntityId, VecDeque<(u64, Offer)>>,
+    queues: OrderedMap<EntityId, VecDeque<(u64, Offer)>>,
     /// The oldest of each entity that may have room, by number.
-    may_go: BTreeMap<u64, EntityId>,
+    may_go: OrderedMap<u64, EntityId>,
     len: usize,
 }
 

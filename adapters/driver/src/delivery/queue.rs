@@ -2,12 +2,12 @@
 //! last. What is confirmed is deleted; what nobody confirms for long is written again behind the rest, so that the log stays as short as what
 //! it is about: `length` says when. Never sends. Spec: sharding 1.14, 10.7, 10.10.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_core::delivery::ProducerSettings;
+use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::{EntityId, Payload};
 use quorate_core::store::{Bytes as Record, StoreError};
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ struct Kept {
 pub(crate) struct Queue {
     journal: KeptJournal,
     length: Length,
-    unconfirmed: BTreeMap<u64, Kept>,
+    unconfirmed: OrderedMap<u64, Kept>,
     /// Whether a store that is full is waited for.
     waits_for_room: bool,
 }
@@ -114,7 +114,7 @@ impl Queue {
         let mut queue = Self {
             journal,
             length: Length::new(shared.queue_bounds, state.first),
-            unconfirmed: BTreeMap::new(),
+            unconfirmed: OrderedMap::new(),
             waits_for_room: false,
         };
         while queue.length.last() < state.last {

@@ -1,11 +1,12 @@
 //! The consumer's side as an entity: the rules of the core for each producer, deliveries to the user one at a time, and answers to the
 //! producers' lines. Spec: sharding 1.14.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::delivery::{self as rules, ConsumerOutput, ConsumerSettings, Sequenced};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::Payload;
 use quorate_core::time::Instant;
 
@@ -85,7 +86,7 @@ impl Source {
 pub(crate) struct Receiving<C> {
     consumer: C,
     settings: ConsumerSettings,
-    sources: BTreeMap<Arc<Origin>, Source>,
+    sources: OrderedMap<Arc<Origin>, Source>,
     /// What is to be handed out, in this order.
     ready: VecDeque<Arc<Origin>>,
     desk: Arc<Desk>,
@@ -97,7 +98,7 @@ impl<C: Consumer> Receiving<C> {
         Self {
             consumer,
             settings,
-            sources: BTreeMap::new(),
+            sources: OrderedMap::new(),
             ready: VecDeque::new(),
             desk: Arc::new(Desk::new(move || look::<C>(&context, LOOK, Duration::ZERO))),
             uses: 0,

@@ -1,12 +1,12 @@
 //! The producer's side as a task of the users' executor: takes messages while there is room, asks what the rules of the core say, and
 //! has an ask open to every entity that has something to confirm. Spec: sharding 1.14.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_core::delivery::{BadSetting, Sequenced, ToEntities, ToEntitiesOutput, ToEntitiesSettings};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::time::Instant;
 
@@ -82,8 +82,8 @@ pub(super) struct Task {
     bytes_max: usize,
     waiting_max: usize,
     pub(super) rules: ToEntities<(), EntityId>,
-    pub(super) pairs: BTreeMap<EntityId, Pair>,
-    open: BTreeMap<u64, Open>,
+    pub(super) pairs: OrderedMap<EntityId, Pair>,
+    open: OrderedMap<u64, Open>,
     bytes: usize,
     /// Who waits for room.
     parked: Parked,
@@ -120,8 +120,8 @@ impl Task {
             bytes_max,
             waiting_max: settings.waiting_max,
             rules: ToEntities::new((), settings)?,
-            pairs: BTreeMap::new(),
-            open: BTreeMap::new(),
+            pairs: OrderedMap::new(),
+            open: OrderedMap::new(),
             bytes: 0,
             parked: Parked::default(),
             tick_at: None,

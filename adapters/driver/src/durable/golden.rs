@@ -1,10 +1,11 @@
 //! Golden files: the bytes of every version that ever was, kept beside the sources of a program, so that a change that could not read
 //! them fails a test and not a node. For tests; panics are its answers.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use quorate_core::ordered::OrderedSet;
 
 use super::{Versioned, schema};
 
@@ -36,8 +37,8 @@ const BLESS: &str = "QUORATE_BLESS";
 #[must_use = "nothing is checked before `check`"]
 pub struct Golden<T> {
     folder: PathBuf,
-    named: BTreeSet<String>,
-    versions: BTreeSet<u32>,
+    named: OrderedSet<String>,
+    versions: OrderedSet<u32>,
     wrong: Vec<String>,
     types: std::marker::PhantomData<fn(T)>,
 }
@@ -47,8 +48,8 @@ impl<T: Versioned + PartialEq + Debug> Golden<T> {
     pub fn within(folder: impl AsRef<Path>) -> Self {
         Self {
             folder: folder.as_ref().to_owned(),
-            named: BTreeSet::new(),
-            versions: BTreeSet::new(),
+            named: OrderedSet::new(),
+            versions: OrderedSet::new(),
             wrong: Vec::new(),
             types: std::marker::PhantomData,
         }

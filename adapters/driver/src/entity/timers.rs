@@ -3,11 +3,11 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quorate_core::ordered::OrderedMap;
 use quorate_core::time::Instant;
 
 use crate::sync::lock;
@@ -42,7 +42,7 @@ pub(super) enum Due {
 
 #[derive(Default)]
 struct Table {
-    timers: BTreeMap<Cow<'static, str>, Timer>,
+    timers: OrderedMap<Cow<'static, str>, Timer>,
     /// After how long without a message, and when that is.
     idle: Option<(Duration, Instant)>,
 }

@@ -39,7 +39,7 @@ fn escape(name: &mut String, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use quorate_core::ordered::OrderedMap;
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
             words.sort();
             words.dedup();
         }
-        let mut seen = BTreeMap::new();
+        let mut seen = OrderedMap::new();
         let kinds: Vec<&str> = words
             .iter()
             .filter_map(|word| std::str::from_utf8(word).ok())

@@ -2,7 +2,6 @@
 //! reports what was lost. What could not be renewed in time is lost by the loop's own look, however long the keeper takes to answer.
 //! Decides nothing else. Spec: membership 3.6, reliability I-26.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::owner::Owner;
 
 use super::LeaseKeeper;
@@ -30,7 +30,7 @@ pub(crate) struct Leases {
     /// A thread that was told to end.
     ending: Option<Arc<End>>,
     /// Who asked for which lease; as many as the core has names for.
-    owners: BTreeMap<LeaseName, Owner>,
+    owners: OrderedMap<LeaseName, Owner>,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Drop for SaysEnd {
 }
 
 /// The leases that this node holds: the thread enters and renews them, and either side strikes out what is lost.
-type Table = BTreeMap<LeaseName, Held>;
+type Table = OrderedMap<LeaseName, Held>;
 
 /// A lease that this node holds.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Leases {
                 end,
             }),
             ending: None,
-            owners: BTreeMap::new(),
+            owners: OrderedMap::new(),
         })
     }
 

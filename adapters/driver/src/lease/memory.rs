@@ -1,12 +1,12 @@
 //! Leases in the memory of one process: for tests, and for nodes that share a process. Spec: reliability I-26.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::ordered::OrderedMap;
 
 use super::LeaseKeeper;
 use crate::sync::lock;
@@ -14,7 +14,7 @@ use crate::sync::lock;
 /// A keeper in memory. Share one between the nodes with an `Arc`.
 pub struct MemoryLeases {
     now: Box<dyn Fn() -> Duration + Send + Sync>,
-    leases: Mutex<BTreeMap<String, Held>>,
+    leases: Mutex<OrderedMap<String, Held>>,
 }
 
 struct Held {

@@ -1,18 +1,19 @@
 //! Orders on their way to a keeper that may be slow: the newest per lease, in the order in which leases were first asked about. Never
 //! refuses one and never grows beyond the leases that there are, because an order replaces the one before it. Spec: reliability I-26.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder};
+use quorate_core::ordered::OrderedMap;
 
 use crate::sync::lock;
 
 #[derive(Debug, Default)]
 struct Inside {
     turn: VecDeque<LeaseName>,
-    waiting: BTreeMap<LeaseName, LeaseOrder>,
+    waiting: OrderedMap<LeaseName, LeaseOrder>,
     ended: bool,
 }
 

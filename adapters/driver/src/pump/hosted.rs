@@ -2,11 +2,11 @@
 //! done; decides nothing about shards, nor about who may have an instance. Spec: sharding 1.4, 1.10, 10.5.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::effect::{AllocationQuestion, HostOrder, Instance};
 use quorate_core::input::{HostReport, Recipient};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::owner::Owner;
 use quorate_core::sharding::ids::{KindId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
@@ -43,7 +43,7 @@ pub(crate) struct Undo {
 
 /// The table of what runs on a node, and of what it only reaches.
 pub(crate) struct Hosted {
-    known: BTreeMap<Named, Registered>,
+    known: OrderedMap<Named, Registered>,
     entities: Slots,
     /// Slots and reports of their own. They share the room, the gate and the users' runtime of the entities.
     instances: Slots,
@@ -55,7 +55,7 @@ impl Hosted {
 
     pub(crate) fn new(reports: Arc<Reports>) -> Self {
         Self {
-            known: BTreeMap::new(),
+            known: OrderedMap::new(),
             instances: Slots::new(Arc::new(reports.beside())),
             entities: Slots::new(reports),
         }

@@ -1,13 +1,13 @@
 //! What a node's users and its loop say about its end, and what waits for it: tasks, callbacks, the facts that phases wait for. The
 //! order is the core's (`quorate_core::shutdown`); the runner does what follows. No user code runs under its lock. Spec: `shutdown`.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use quorate_core::config::ShutdownConfig;
 use quorate_core::event::ShutdownPhase;
 use quorate_core::membership::member::Status;
+use quorate_core::ordered::OrderedMap;
 use quorate_core::shutdown::{Late, Phase, Phases, Step};
 use quorate_core::time::Instant;
 
@@ -105,7 +105,7 @@ impl Callbacks {
 struct State {
     phases: Phases,
     facts: Facts,
-    tasks: BTreeMap<Phase, Vec<Registered>>,
+    tasks: OrderedMap<Phase, Vec<Registered>>,
     on_up: Callbacks,
     on_removed: Callbacks,
 }
@@ -144,7 +144,7 @@ impl Life {
                 closed: None,
                 is_cut: false,
             },
-            tasks: BTreeMap::new(),
+            tasks: OrderedMap::new(),
             on_up: Callbacks::default(),
             on_removed: Callbacks::default(),
         };

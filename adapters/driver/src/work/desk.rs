@@ -1,11 +1,12 @@
 //! Who holds a queue: the instance of a singleton. Keeps who waits for room and who for jobs, and the store's word before its own. Spec:
 //! sharding 1.14.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::delivery::{Pull, Work};
+use quorate_core::ordered::OrderedMap;
 use quorate_core::token::Token;
 
 use super::{JOBS_WAITING_MAX, Order, Said, WorkState, WorkerId, look};
@@ -50,7 +51,7 @@ pub(super) struct Desk {
     /// Jobs that are done, which the store has not noted.
     unnoted: Vec<u64>,
     /// Who waits for a job's end.
-    ends: BTreeMap<u64, ReplyTo<Said>>,
+    ends: OrderedMap<u64, ReplyTo<Said>>,
 }
 
 impl Desk {
@@ -67,7 +68,7 @@ impl Desk {
             parked: VecDeque::new(),
             parked_bytes: 0,
             unnoted: Vec::new(),
-            ends: BTreeMap::new(),
+            ends: OrderedMap::new(),
         }
     }
 

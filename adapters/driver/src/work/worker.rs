@@ -1,11 +1,11 @@
 //! A worker as users hold it: asks for a job when it is to have one, and says what is done. Decides nothing.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::errors::AskFailure;
 use serde::de::DeserializeOwned;
 
@@ -27,9 +27,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Hands {
     /// Of which instance of the queue the numbers are.
     instance: u64,
-    holds: BTreeSet<u64>,
+    holds: OrderedSet<u64>,
     /// Done, and the queue may not have heard of it.
-    done: BTreeSet<u64>,
+    done: OrderedSet<u64>,
     turn: u64,
 }
 

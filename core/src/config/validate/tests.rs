@@ -332,7 +332,7 @@ fn nodes_with_different_strategies_are_incompatible() {
         change(&mut config);
         alloc::format!("{:?}", config.validate().unwrap().shared_settings())
     };
-    let mut different: alloc::collections::BTreeSet<String> = strategies
+    let mut different: crate::ordered::OrderedSet<String> = strategies
         .iter()
         .map(|strategy| shared(&|config| config.downing.strategy = strategy.clone()))
         .collect();

@@ -1,7 +1,6 @@
 //! Counters: per incarnation what it has counted, joined by the larger total. Never below zero per node; the totals are 128
 //! bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13; `docs/adr/0012`.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::minting::nobody;
@@ -9,6 +8,7 @@ use super::op::{GCounterOp, OpError, PnCounterOp};
 use super::replicated::ReplicatedData;
 use super::{Applied, MergeError, Minting};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// What one node has counted up and down. A grow-only counter leaves `down` at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +178,7 @@ macro_rules! counter {
                 Ok(())
             }
 
-            fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+            fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
                 all.extend(self.nodes().cloned());
             }
 

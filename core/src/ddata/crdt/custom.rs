@@ -2,7 +2,6 @@
 //! can copy, compare and digest their values without knowing them. Never called with bytes they have not accepted.
 //! Spec: sharding 1.13.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +11,7 @@ use super::minting::nobody;
 use super::replicated::{ReplicatedData, ReplicatedDelta};
 use super::{Applied, Element, MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// Longest name of a user's type, in bytes; the length of a role's name.
 pub const CUSTOM_NAME_BYTES_MAX: usize = 64;
@@ -270,7 +270,7 @@ impl ReplicatedData for Custom {
         Ok(())
     }
 
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+    fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
         all.extend(self.kind.nodes(&self.state));
     }
 

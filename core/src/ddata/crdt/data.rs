@@ -1,7 +1,6 @@
 //! A value of any type, and what all types can do: be changed, be merged, be settled. Never knows keys, peers or bytes.
 //! Spec: sharding 1.13, 10.6, 10.8, 10.21.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -13,6 +12,7 @@ use super::{
     OrMultiMap, OrSet, PnCounter, PnCounterMap,
 };
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 macro_rules! value_types {
     ($($name:ident)+) => {
@@ -242,7 +242,7 @@ impl Data {
     /// The nodes that this value mentions, in order, without [nobody](super::nobody).
     #[must_use]
     pub fn nodes(&self) -> Vec<UniqueAddress> {
-        let mut all = BTreeSet::new();
+        let mut all = OrderedSet::new();
         by_type!(self, held => ReplicatedData::nodes(held, &mut all));
         all.into_iter().filter(|node| !is_nobody(node)).collect()
     }

@@ -2,7 +2,6 @@
 //! of. A dot survives a join if both sides have it, or one has it and the other has not seen it. Never knows what a key
 //! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`, `docs/adr/0012`.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt::Debug;
 
 use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
@@ -10,6 +9,7 @@ use super::few::Few;
 use super::minting::nobody_with_room;
 use super::{MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// What stands under a key while it is alive. The values of a map are joined, those of a set are nothing.
 pub(crate) trait Value: Clone + Debug + PartialEq {
@@ -22,7 +22,7 @@ pub(crate) trait Value: Clone + Debug + PartialEq {
     }
 
     /// The nodes that it mentions.
-    fn nodes(&self, _all: &mut BTreeSet<UniqueAddress>) {}
+    fn nodes(&self, _all: &mut OrderedSet<UniqueAddress>) {}
 
     /// Moves what a node contributed to nobody's part.
     fn settle(&mut self, _removed: &UniqueAddress) -> Result<(), OpError> {
@@ -52,14 +52,14 @@ pub(crate) struct Entry<V> {
 #[derive(Clone, Debug)]
 pub(crate) struct Dotted<K, V> {
     pub(crate) context: Context,
-    pub(crate) entries: BTreeMap<K, Entry<V>>,
+    pub(crate) entries: OrderedMap<K, Entry<V>>,
 }
 
 impl<K, V> Default for Dotted<K, V> {
     fn default() -> Self {
         Self {
             context: Context::default(),
-            entries: BTreeMap::new(),
+            entries: OrderedMap::new(),
         }
     }
 }
@@ -69,7 +69,7 @@ impl<K, V> Default for Dotted<K, V> {
 pub(crate) struct DottedDelta<K, V> {
     pub(crate) part: Dotted<K, V>,
     /// Keys that lost dots and have none here.
-    pub(crate) removed: BTreeSet<K>,
+    pub(crate) removed: OrderedSet<K>,
     /// Whether the context speaks about all keys (a clear) or only about those named, which spares the others a visit.
     pub(crate) whole: bool,
 }
@@ -226,7 +226,7 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         self.context.index(node).is_some() || self.entries.values().any(|entry| entry.value.mentions(node))
     }
 
-    pub(super) fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+    pub(super) fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
         all.extend(self.context.sorted().map(|(_, seen)| seen.node.clone()));
         for entry in self.entries.values() {
             entry.value.nodes(all);
@@ -343,7 +343,7 @@ impl<'a, K: Ord + Clone, V: Value> Change<'a, K, V> {
             state,
             delta: DottedDelta {
                 part: Dotted::default(),
-                removed: BTreeSet::new(),
+                removed: OrderedSet::new(),
                 whole: false,
             },
         }

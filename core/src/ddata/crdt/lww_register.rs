@@ -2,7 +2,6 @@
 //! picks the same one. Never reads a clock: the stamp comes from the clock handed in and only grows. Spec: sharding 1.13,
 //! reliability I-67, I-68.
 
-use alloc::collections::BTreeSet;
 use core::cmp::Ordering;
 
 use super::minting::{is_nobody, nobody};
@@ -10,6 +9,7 @@ use super::op::{Element, LwwRegisterOp, OpError};
 use super::replicated::ReplicatedData;
 use super::{Applied, MergeError, Minting};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl ReplicatedData for LwwRegister {
         Ok(())
     }
 
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+    fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
         all.extend(self.get().map(|held| held.node.clone()));
     }
 

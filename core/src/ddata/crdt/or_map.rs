@@ -1,12 +1,11 @@
 //! A map whose values are replicated data themselves. Never nests maps. Spec: sharding 1.13, 10.21; what a removal beside an
 //! update leaves, `docs/adr/0010` says.
 
-use alloc::collections::BTreeSet;
-
 use super::dotted::{Change, Dotted, DottedDelta, Value};
 use super::op::{Element, OpError, OrMapOp, check_element};
 use super::{Data, MergeError, Minting, ValueType};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 impl Value for Data {
     fn join(&mut self, other: &Self) -> bool {
@@ -18,7 +17,7 @@ impl Value for Data {
         self.mentions(node)
     }
 
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+    fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
         all.extend(self.nodes());
     }
 

@@ -1,13 +1,13 @@
 //! A map of sets: every binding of a value to a key is an element of its own, and all share one context, so that a removed
 //! key leaves nothing behind. Spec: sharding 1.13, 10.21.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, OrMultiMapOp, check_element};
 use super::{MergeError, Minting};
+use crate::ordered::OrderedSet;
 
 /// A value under a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,7 +122,7 @@ impl OrMultiMap {
         let new = values
             .iter()
             .map(|value| Binding::new(key, value))
-            .collect::<Result<BTreeSet<Binding>, OpError>>()?;
+            .collect::<Result<OrderedSet<Binding>, OpError>>()?;
         let mut change = if new.is_empty() {
             Change::of(&mut self.0)
         } else {

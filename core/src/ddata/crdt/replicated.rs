@@ -3,13 +3,13 @@
 //! [`DataType`](super::DataType) and the choices between their variants. Never a virtual call: a choice is a
 //! `match`. Spec: sharding 1.13.
 
-use alloc::collections::BTreeSet;
 use core::fmt::Debug;
 
 use super::context::Context;
 use super::dotted::Value;
 use super::{Applied, MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// A type of value. Names of nodes include [nobody](super::nobody)'s.
 pub(super) trait ReplicatedData: Sized {
@@ -33,7 +33,7 @@ pub(super) trait ReplicatedData: Sized {
     }
 
     /// Adds the nodes that it mentions.
-    fn nodes(&self, _all: &mut BTreeSet<UniqueAddress>) {}
+    fn nodes(&self, _all: &mut OrderedSet<UniqueAddress>) {}
 
     /// Whether it mentions a node.
     fn mentions(&self, _node: &UniqueAddress) -> bool {
@@ -105,7 +105,7 @@ impl<T: ReplicatedData + Clone + Debug + PartialEq> Value for T {
         ReplicatedData::mentions(self, node)
     }
 
-    fn nodes(&self, all: &mut BTreeSet<UniqueAddress>) {
+    fn nodes(&self, all: &mut OrderedSet<UniqueAddress>) {
         ReplicatedData::nodes(self, all);
     }
 
@@ -212,7 +212,7 @@ macro_rules! of_dots {
                 self.$dots.settle(removed)
             }
 
-            fn nodes(&self, all: &mut alloc::collections::BTreeSet<crate::ident::UniqueAddress>) {
+            fn nodes(&self, all: &mut crate::ordered::OrderedSet<crate::ident::UniqueAddress>) {
                 self.$dots.nodes(all);
             }
 

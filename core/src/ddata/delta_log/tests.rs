@@ -1,12 +1,11 @@
 //! What is kept of this node's own changes, and when it is given up. Spec: sharding 1.12.
 
-use alloc::collections::BTreeSet;
-
 use super::{CHANGES_MAX, DeltaLog};
 use crate::ddata::crdt::{Applied, Data, DataType, Delta, GCounterOp, Minting, Op};
 use crate::ddata::state::key::Key;
 use crate::fixture::node;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 fn key(name: &str) -> Key {
     Key::new(name).unwrap()
@@ -66,7 +65,7 @@ fn past_the_limit_on_all_changes_the_next_are_left_to_gossip() {
 fn what_everybody_was_sent_is_kept_no_longer() {
     let mut log = DeltaLog::default();
     logged(&mut log, "a", 3, 100);
-    let both = BTreeSet::from([peer(1), peer(2)]);
+    let both = OrderedSet::from([peer(1), peer(2)]);
     assert_eq!(log.take_for(&peer(1)).len(), 1);
     log.clean_up(&both);
     assert!(!log.is_empty(), "the second was sent nothing");

@@ -2,8 +2,8 @@
 //! rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding 1.12, 2.3, 10.8; why
 //! nothing is taken over before a marker ends, `docs/adr/0012` says.
 
-use alloc::collections::btree_map::Entry;
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::ordered::Entry;
+use crate::ordered::{OrderedMap, OrderedSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -17,12 +17,12 @@ pub struct Envelope {
     pub data: Option<Arc<Data>>,
     /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under the names of
     /// their nodes, so that late data is merged like any other and nothing can be taken over twice.
-    pub pruning: BTreeMap<UniqueAddress, Pruning>,
+    pub pruning: OrderedMap<UniqueAddress, Pruning>,
     /// Markers that ended by this time, milliseconds since the Unix epoch, are gone, and what they stood for is nobody's (0:
     /// none yet). Two replicas that meet bring each other to the later one before their values are merged.
     pub settled_ms: u64,
     /// The last delta of each node that is in `data`. Not part of the digest.
-    pub deltas: BTreeMap<UniqueAddress, u64>,
+    pub deltas: OrderedMap<UniqueAddress, u64>,
 }
 
 /// How far the pruning of one removed node is.
@@ -33,7 +33,7 @@ pub enum Pruning {
         /// Who says it.
         owner: UniqueAddress,
         /// Who knows, without the owner.
-        seen: BTreeSet<UniqueAddress>,
+        seen: OrderedSet<UniqueAddress>,
     },
     /// Every member knows. What the node contributed becomes nobody's when the marker ends.
     Performed {
@@ -60,9 +60,9 @@ impl Envelope {
     pub fn new(data: Data) -> Self {
         Self {
             data: Some(Arc::new(data)),
-            pruning: BTreeMap::new(),
+            pruning: OrderedMap::new(),
             settled_ms: 0,
-            deltas: BTreeMap::new(),
+            deltas: OrderedMap::new(),
         }
     }
 
@@ -71,9 +71,9 @@ impl Envelope {
     pub const fn deleted() -> Self {
         Self {
             data: None,
-            pruning: BTreeMap::new(),
+            pruning: OrderedMap::new(),
             settled_ms: 0,
-            deltas: BTreeMap::new(),
+            deltas: OrderedMap::new(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Envelope {
         self.deltas.remove(removed);
         let marker = Pruning::Initialized {
             owner: owner.clone(),
-            seen: BTreeSet::new(),
+            seen: OrderedSet::new(),
         };
         self.pruning.insert(removed.clone(), marker);
     }
@@ -197,7 +197,7 @@ impl Envelope {
             }
             Pruning::Performed { .. } | Pruning::Initialized { .. } => None,
         });
-        let ended: BTreeSet<(u64, UniqueAddress)> = ended.collect();
+        let ended: OrderedSet<(u64, UniqueAddress)> = ended.collect();
         let mut nodes = Vec::new();
         for (_, node) in ended {
             if data.mentions(&node) {

@@ -1,6 +1,5 @@
 //! Replicators under partitions, losses and random operations. Spec: sharding 6.9 (S-217); reliability I-61 to I-64.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -12,6 +11,7 @@ use super::super::protocol::{Answer, Body, Command};
 use super::super::state::consistency::Consistency::{self, All, Local, Majority, Replicas};
 use super::world::{SECOND, World, add, increment, key, remove};
 use crate::membership::state::member::Status;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::rng;
 
 const DONE: Answer = Answer::Written(Ok(()));
@@ -26,11 +26,11 @@ fn raise(by: u64) -> (Data, Op) {
     (Data::empty(DataType::PnCounter).unwrap(), op)
 }
 
-fn elements(world: &World, index: usize, name: &str) -> BTreeSet<Vec<u8>> {
+fn elements(world: &World, index: usize, name: &str) -> OrderedSet<Vec<u8>> {
     match world.peers[index].machine.get(&key(name)).map(|data| &**data) {
         Some(Data::OrSet(set)) => set.iter().map(|element| element.to_vec()).collect(),
         Some(other) => panic!("no set: {other:?}"),
-        None => BTreeSet::new(),
+        None => OrderedSet::new(),
     }
 }
 
@@ -41,7 +41,7 @@ fn signed(world: &World, index: usize, name: &str) -> i128 {
     }
 }
 
-fn set_of(names: &[&str]) -> BTreeSet<Vec<u8>> {
+fn set_of(names: &[&str]) -> OrderedSet<Vec<u8>> {
     names.iter().map(|name| name.as_bytes().to_vec()).collect()
 }
 
@@ -110,8 +110,8 @@ fn s_217_five_nodes_split_lose_one_and_agree_afterwards() {
 #[test]
 fn i_63_no_acknowledged_write_of_200_writers_is_missing_after_a_split_of_three_and_two() {
     let mut world = World::new(5, |_| {});
-    let mut tokens: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-    let write = |world: &mut World, tokens: &mut BTreeMap<u64, (usize, usize)>, from: usize, to: usize| {
+    let mut tokens: OrderedMap<u64, (usize, usize)> = OrderedMap::new();
+    let write = |world: &mut World, tokens: &mut OrderedMap<u64, (usize, usize)>, from: usize, to: usize| {
         for writer in from..to {
             let at = writer % 5;
             let token = world.update(at, "log", add(&format!("w{writer}")), Majority);
@@ -157,7 +157,7 @@ fn history(seed: u64) {
     let mut chance = ChaCha8Rng::seed_from_u64(seed);
     let mut world = World::new(3 + rng::below(&mut chance, 3), |_| {});
     let nodes = world.peers.len();
-    let mut counted = BTreeMap::<usize, u128>::new();
+    let mut counted = OrderedMap::<usize, u128>::new();
     let (mut cuts, mut losses) = (0, 0);
     for _ in 0..150 {
         let at = rng::below(&mut chance, nodes);

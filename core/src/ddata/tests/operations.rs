@@ -1,6 +1,5 @@
 //! Operations: what becomes of reads and writes. Spec: sharding 1.12, 6.9.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -12,6 +11,7 @@ use super::super::state::consistency::Consistency::{All, Local, Majority, Majori
 use super::super::state::key::Pattern;
 use super::world::{SECOND, World, add, increment, key};
 use crate::membership::state::member::Status;
+use crate::ordered::OrderedSet;
 
 const DONE: Answer = Answer::Written(Ok(()));
 
@@ -171,7 +171,7 @@ fn s_228_replicas_beyond_those_needed_are_asked_after_a_fifth_of_the_time() {
         });
         writes
             .map(|(_, to, _)| *to)
-            .collect::<alloc::collections::BTreeSet<usize>>()
+            .collect::<crate::ordered::OrderedSet<usize>>()
     };
     assert_eq!(asked(&world).len(), 2);
     world.run(SECOND / 10);
@@ -514,7 +514,7 @@ fn who_leaves_tells_what_it_has_not_told_before_it_says_that_it_is_done() {
 }
 
 /// What a node was told of a key that has another type elsewhere, each text once.
-fn conflicts(world: &World, index: usize) -> BTreeSet<String> {
+fn conflicts(world: &World, index: usize) -> OrderedSet<String> {
     let of_types = |rejection: &Rejection| matches!(rejection, Rejection::WrongType { .. });
     let all = world.rejections(index).into_iter();
     all.filter(of_types)
@@ -542,9 +542,9 @@ fn s_232_a_key_written_as_two_types_on_two_nodes_is_told_to_both_with_both_types
     world.run(30 * SECOND);
     let counter_here = "a has another type elsewhere: a OrSet cannot be merged into a GCounter";
     let set_here = "a has another type elsewhere: a GCounter cannot be merged into a OrSet";
-    assert_eq!(conflicts(&world, 0), BTreeSet::from([counter_here.to_string()]));
+    assert_eq!(conflicts(&world, 0), OrderedSet::from([counter_here.to_string()]));
     for index in [1, 2] {
-        assert_eq!(conflicts(&world, index), BTreeSet::from([set_here.to_string()]));
+        assert_eq!(conflicts(&world, index), OrderedSet::from([set_here.to_string()]));
     }
     assert_eq!(world.count(0, "a"), 2);
     let token = world.update(1, "a", add("y"), Majority);

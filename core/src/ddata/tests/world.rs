@@ -1,6 +1,5 @@
 //! Some replicators in one process, in virtual time: messages arrive a millisecond later unless a link is cut.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,6 +18,7 @@ use crate::ident::{ClusterName, UniqueAddress};
 use crate::input::Target;
 use crate::membership::state::member::Status;
 use crate::message::Message;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject;
 use crate::store::memory::MemoryMap;
 use crate::store::{Outcome, StoreError, StoreOrder, StoreReport, StoreRequest};
@@ -53,15 +53,15 @@ pub(super) struct Peer {
     /// How many changes the store was given.
     pub(super) written: usize,
     pub(super) events: Vec<Event>,
-    pub(super) answers: BTreeMap<u64, Answer>,
+    pub(super) answers: OrderedMap<u64, Answer>,
 }
 
 pub(super) struct World {
     pub(super) peers: Vec<Peer>,
     /// Directed links that lose everything.
-    pub(super) cut: BTreeSet<(usize, usize)>,
+    pub(super) cut: OrderedSet<(usize, usize)>,
     /// Nodes that stand still: they hear nothing, do nothing and see no clock.
-    pub(super) frozen: BTreeSet<usize>,
+    pub(super) frozen: OrderedSet<usize>,
     on_the_way: Vec<(usize, usize, Msg)>,
     tokens: u64,
     /// Messages that a test wants to lose.
@@ -135,8 +135,8 @@ impl World {
     pub(super) fn new(count: usize, change: impl Fn(&mut Config)) -> Self {
         let mut world = Self {
             peers: Vec::new(),
-            cut: BTreeSet::new(),
-            frozen: BTreeSet::new(),
+            cut: OrderedSet::new(),
+            frozen: OrderedSet::new(),
             on_the_way: Vec::new(),
             tokens: 0,
             lose: |_| false,
@@ -174,7 +174,7 @@ impl World {
             written: 0,
             stalled: Vec::new(),
             events: Vec::new(),
-            answers: BTreeMap::new(),
+            answers: OrderedMap::new(),
         });
     }
 

@@ -123,7 +123,7 @@ impl Bench {
 
     /// Verdicts not yet taken: uids that became silent, and uids that are back.
     fn verdicts(&mut self) -> Option<(Vec<u64>, Vec<u64>)> {
-        let uids = |nodes: &BTreeSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect();
+        let uids = |nodes: &OrderedSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect();
         self.fixture.heard().into_iter().find_map(|signal| match signal {
             Signal::Verdicts(verdicts) => Some((uids(&verdicts.unreachable), uids(&verdicts.reachable))),
             Signal::Paused { .. } | Signal::StillMember => None,
@@ -438,7 +438,7 @@ fn s_2_13_a_removed_node_stops_and_sets_no_timer_again() {
 #[test]
 fn m_245_the_last_of_six_notices_all_five_although_it_watches_two() {
     let mut bench = Bench::among(2, &[1, 2, 3, 4, 5, 6]);
-    let mut gone: BTreeSet<u64> = BTreeSet::new();
+    let mut gone: OrderedSet<u64> = OrderedSet::new();
     for _ in 0..30 {
         bench.run_for(secs(1), &[]);
         if let Some((unreachable, reachable)) = bench.verdicts() {

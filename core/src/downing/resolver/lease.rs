@@ -2,7 +2,6 @@
 //! are gone, and gives it back. Decides nothing about members: it holds a decision back until it may be carried out.
 //! Spec: membership 3.6.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::event::{DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::membership::state::member::Status;
+use crate::ordered::OrderedSet;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -43,7 +43,7 @@ enum LeaseState {
     Acquiring { until: Instant, pending: Pending },
     /// Held while some of those downed are not removed yet, and for a while after that.
     Held {
-        downed: BTreeSet<UniqueAddress>,
+        downed: OrderedSet<UniqueAddress>,
         release_at: Option<Instant>,
     },
     /// Given back, but that is not confirmed.
@@ -138,7 +138,7 @@ impl Lease {
                     self.release(cx);
                     return None;
                 };
-                let downed: BTreeSet<UniqueAddress> = pending.event.down.iter().cloned().collect();
+                let downed: OrderedSet<UniqueAddress> = pending.event.down.iter().cloned().collect();
                 self.state = LeaseState::Held {
                     downed,
                     release_at: None,

@@ -1,19 +1,19 @@
 //! Auto-down's clocks, one for each silent member: who falls silent while another one's time runs neither puts that one off nor
 //! goes along with it. Says whose time is over; what follows is decided elsewhere. Values only. Spec: membership 2.16.
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::downing::resolver::watch;
 use crate::downing::state::decision::can_be_downed;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::time::Instant;
 use crate::view::View;
 
 /// Since when each member has been silent without interruption, if it could be downed. At most as many as there are members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Silences {
-    since: BTreeMap<UniqueAddress, Instant>,
+    since: OrderedMap<UniqueAddress, Instant>,
 }
 
 impl Silences {

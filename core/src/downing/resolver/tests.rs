@@ -93,7 +93,8 @@ impl Bench {
 
     /// Whom the resolver wants down, by uid; empty if it said nothing.
     fn downed(&mut self) -> Vec<u64> {
-        let uids = |nodes: BTreeSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect::<Vec<_>>();
+        let uids =
+            |nodes: OrderedSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect::<Vec<_>>();
         let heard = self.fixture.heard().into_iter().map(|signal| match signal {
             Signal::DownDecided(nodes) => uids(nodes),
             other => panic!("not the resolver's to say: {other:?}"),

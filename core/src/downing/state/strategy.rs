@@ -1,7 +1,6 @@
 //! A strategy's shape, and what follows from its answer: who exactly is downed. Pure: the same view gives the same
 //! verdict. Spec: membership 3.2, 3.7.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
@@ -10,6 +9,7 @@ use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
 use crate::downing::state::view::DowningView;
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Member;
+use crate::ordered::OrderedSet;
 
 /// A downing strategy: a pure function from what one node sees to what has to go. All nodes must run the same one with
 /// the same settings, and each decides for its own side alone, so it must answer "this side stays" on at most one side of
@@ -90,7 +90,7 @@ pub struct Verdict {
     /// What made it, in words.
     pub reason: &'static str,
     /// The members on broken links.
-    pub indirectly_connected: BTreeSet<UniqueAddress>,
+    pub indirectly_connected: OrderedSet<UniqueAddress>,
     /// The incarnations to down, in node order. Members that are Down or Exiting already never are.
     pub down: Vec<UniqueAddress>,
     /// Who is downed instead if the lease is held by somebody else; equal to `down` for decisions without a lease.

@@ -1,21 +1,21 @@
 //! What a downing strategy looks at: one data center as one node sees it, and which members are connected for a part of
 //! it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9, 8.7.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::downing::state::decision::{can_be_downed, is_counted};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::{Member, Status};
+use crate::ordered::OrderedSet;
 
 /// One data center as one node sees it at the moment of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DowningView {
     members: Vec<Member>,
-    unreachable: BTreeSet<UniqueAddress>,
+    unreachable: OrderedSet<UniqueAddress>,
     observations: Vec<Observation>,
-    alive: BTreeSet<UniqueAddress>,
+    alive: OrderedSet<UniqueAddress>,
     rule: IndirectRule,
 }
 
@@ -43,9 +43,9 @@ pub enum IndirectRule {
 /// The members on broken links, by the way they were found.
 struct Indirect<'a> {
     /// They complain and are complained about.
-    cycle: BTreeSet<&'a UniqueAddress>,
+    cycle: OrderedSet<&'a UniqueAddress>,
     /// Both ends of complaints about somebody who is alive.
-    alive: BTreeSet<&'a UniqueAddress>,
+    alive: OrderedSet<&'a UniqueAddress>,
 }
 
 impl DowningView {
@@ -138,7 +138,7 @@ impl DowningView {
     /// The members on broken links: those that both complain and are complained about, and both ends of a complaint
     /// about somebody who is alive. Empty for a clean split and for a crash. O(rows · log rows).
     #[must_use]
-    pub fn indirectly_connected(&self) -> BTreeSet<UniqueAddress> {
+    pub fn indirectly_connected(&self) -> OrderedSet<UniqueAddress> {
         let Indirect { cycle, alive } = self.indirect();
         cycle.union(&alive).map(|node| (*node).clone()).collect()
     }
@@ -165,7 +165,7 @@ impl DowningView {
         let beyond = |node: &&UniqueAddress| !indirect.cycle.contains(node) && !indirect.alive.contains(node);
         self.unreachable.iter().find(beyond)?;
         let can_go = |node: &UniqueAddress| self.member(node).is_some_and(|m| can_be_downed(m.status));
-        let is_inside = |set: &BTreeSet<&UniqueAddress>, row: &Observation| {
+        let is_inside = |set: &OrderedSet<&UniqueAddress>, row: &Observation| {
             set.contains(&row.observer) && set.contains(&row.subject)
         };
         let rest: Vec<Observation> = self
@@ -189,7 +189,7 @@ impl DowningView {
     }
 
     fn indirect_of<'a>(&'a self, rows: Vec<&'a Observation>) -> Indirect<'a> {
-        let subjects: BTreeSet<&UniqueAddress> = rows.iter().map(|row| &row.subject).collect();
+        let subjects: OrderedSet<&UniqueAddress> = rows.iter().map(|row| &row.subject).collect();
         let observers = rows.iter().map(|row| &row.observer);
         let cycle = observers.filter(|node| subjects.contains(node)).collect();
         let about_living = rows.iter().filter(|row| self.alive.contains(&row.subject));
@@ -205,8 +205,8 @@ impl DowningView {
         match self.rule {
             IndirectRule::Classic => all.collect(),
             IndirectRule::CascadeSafe => {
-                let subjects: BTreeSet<&UniqueAddress> = all.clone().map(|row| &row.subject).collect();
-                let knows_living: BTreeSet<&UniqueAddress> = all
+                let subjects: OrderedSet<&UniqueAddress> = all.clone().map(|row| &row.subject).collect();
+                let knows_living: OrderedSet<&UniqueAddress> = all
                     .clone()
                     .filter(|row| self.alive.contains(&row.subject))
                     .map(|row| &row.observer)

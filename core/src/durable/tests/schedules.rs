@@ -1,7 +1,6 @@
 //! Random lives of one entity: incarnations that nobody has told to stop, a store that fails with and without having done it and answers
 //! late, kills. Whatever happens, the log has what was acknowledged, once, in order, and nothing that was said not to be done.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -10,6 +9,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::super::*;
 use crate::log::{Found, Request, Unreadable};
+use crate::ordered::OrderedMap;
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, LogName, Space, StoreAnswer, StoreError, StoreOrder};
 use crate::token::Token;
@@ -141,11 +141,11 @@ struct World {
     lives: Vec<Life>,
     born: u64,
     given: u64,
-    told: BTreeMap<u64, Told>,
+    told: OrderedMap<u64, Told>,
     /// Those that were acknowledged, in that order.
     kept: Vec<u64>,
     /// What has happened, by kind.
-    seen: BTreeMap<&'static str, u64>,
+    seen: OrderedMap<&'static str, u64>,
 }
 
 impl World {
@@ -158,9 +158,9 @@ impl World {
             lives: Vec::new(),
             born: 0,
             given: 0,
-            told: BTreeMap::new(),
+            told: OrderedMap::new(),
             kept: Vec::new(),
-            seen: BTreeMap::new(),
+            seen: OrderedMap::new(),
         }
     }
 
@@ -312,7 +312,7 @@ impl World {
 
 #[test]
 fn what_was_acknowledged_is_there_once_and_what_was_not_done_is_not() {
-    let mut seen = BTreeMap::<&'static str, u64>::new();
+    let mut seen = OrderedMap::<&'static str, u64>::new();
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
         (0..STEPS).for_each(|_| world.turn());

@@ -333,7 +333,7 @@ fn the_lines_say_who_and_what() {
 
 /// Hears what events are called.
 #[derive(Default)]
-struct Table(alloc::collections::BTreeMap<(Area, &'static str), (Severity, Vec<Field>, String)>);
+struct Table(crate::ordered::OrderedMap<(Area, &'static str), (Severity, Vec<Field>, String)>);
 
 impl Listener for Table {
     fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {

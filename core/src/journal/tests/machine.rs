@@ -1,6 +1,6 @@
 //! Whole nodes: who votes, whose log it is, what callers are told. Spec: sharding 10.7, 10.16; reliability I-84.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,6 +21,7 @@ use crate::journal::protocol::{
 use crate::journal::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};
 use crate::membership::state::member::Status;
 use crate::message::Message;
+use crate::ordered::OrderedMap;
 use crate::owner::Owner;
 use crate::reject::Rejection as AnyRejection;
 use crate::signal::Signal;
@@ -35,7 +36,7 @@ struct Peer {
     fixture: Fixture,
     journals: Journals,
     disk: Option<MemoryMap>,
-    answers: BTreeMap<u64, Answer>,
+    answers: OrderedMap<u64, Answer>,
     events: Vec<Event>,
     rejected: Vec<AnyRejection>,
 }
@@ -261,7 +262,7 @@ fn peer(at: usize, uid: u64, disk: Option<MemoryMap>, voters: usize) -> Peer {
         fixture: Fixture::with_config(node(&format!("n{at:02}"), uid), config),
         journals: Journals::default(),
         disk,
-        answers: BTreeMap::new(),
+        answers: OrderedMap::new(),
         events: Vec::new(),
         rejected: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! Replicas with stores that crash and fail, owners that compete, and a network that loses, repeats and overtakes. Checks what
 //! must hold with every answer: no acknowledged record is lost, none is there twice, nobody with a lower token is acknowledged.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -12,6 +12,7 @@ use crate::journal::protocol::{Reply, Request};
 use crate::journal::replica::{Replica, ReplicaOutput};
 use crate::journal::state::{Claim, Opened, StoreId, WriterEnd, WriterError};
 use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::rng::{below, chance};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Sequence, Space, StoreError, StoreReport, StoreRequest};
@@ -71,7 +72,7 @@ pub(super) struct Seen {
 pub(super) struct World {
     rng: ChaCha8Rng,
     nodes: Vec<Node>,
-    owners: BTreeMap<usize, Owner>,
+    owners: OrderedMap<usize, Owner>,
     net: Vec<Packet>,
     next_record: u64,
     next_opener: u64,
@@ -103,7 +104,7 @@ impl World {
         Self {
             rng: ChaCha8Rng::seed_from_u64(seed),
             nodes: nodes.collect(),
-            owners: BTreeMap::new(),
+            owners: OrderedMap::new(),
             net: Vec::new(),
             next_record: 0,
             next_opener: 0,
@@ -406,7 +407,7 @@ impl World {
             "acknowledged {:?}, found {history:?}",
             self.acknowledged
         );
-        let once: BTreeSet<u64> = history.iter().copied().collect();
+        let once: OrderedSet<u64> = history.iter().copied().collect();
         assert_eq!(once.len(), history.len(), "twice in the log: {history:?}");
         self.seen.opened += 1;
         self.seen.opened_with_records += u32::from(!opened.records.is_empty());

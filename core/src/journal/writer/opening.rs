@@ -2,13 +2,14 @@
 //! accepted with the highest token, up to the first gap; then all of it again, with the new token, and an entry without records
 //! that says where the owner begins. Spec: sharding 10.7 (a) to (c).
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::Flight;
 use super::extent::Extent;
 use crate::journal::protocol::{Ask, ENTRIES_MAX, Page};
 use crate::journal::state::{Entry, Item, Opened, Place, Position, SnapshotHead, StoreId};
+use crate::ordered::OrderedMap;
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
@@ -17,9 +18,9 @@ use crate::token::Token;
 pub(super) struct Opening {
     /// The question for the promise.
     id: u64,
-    readings: BTreeMap<StoreId, Reading>,
+    readings: OrderedMap<StoreId, Reading>,
     /// Per place the entry with the highest token.
-    entries: BTreeMap<Position, (Token, Entry)>,
+    entries: OrderedMap<Position, (Token, Entry)>,
     bytes: usize,
     /// The snapshot that covers most, of those that have come completely.
     base: Option<(SnapshotHead, Vec<Bytes>)>,
@@ -54,8 +55,8 @@ impl Opening {
     pub(super) const fn new(id: u64) -> Self {
         Self {
             id,
-            readings: BTreeMap::new(),
-            entries: BTreeMap::new(),
+            readings: OrderedMap::new(),
+            entries: OrderedMap::new(),
             bytes: 0,
             base: None,
         }

@@ -1,13 +1,13 @@
 //! Whether everybody who counts has seen this very state and nobody who counts is unreachable, so that a leader may act.
 //! Judges only the state it is given, from one node's data center; changes nothing. Spec: membership 1.7, 2.4.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::ident::{DEFAULT_DATA_CENTER, UniqueAddress};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::{Reach, Reachability, Record};
+use crate::ordered::OrderedSet;
 
 /// Why a member keeps the state from being converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +21,7 @@ pub enum Blocker {
 /// Whether the state is converged as `me` sees it. Nodes in `exiting_confirmed` said goodbye and block nothing. The
 /// empty state is converged. Linear in members and reachability rows; allocates nothing.
 #[must_use]
-pub fn converged(gossip: &Gossip, me: &UniqueAddress, exiting_confirmed: &BTreeSet<UniqueAddress>) -> bool {
+pub fn converged(gossip: &Gossip, me: &UniqueAddress, exiting_confirmed: &OrderedSet<UniqueAddress>) -> bool {
     !any_blocker(gossip, me, exiting_confirmed, |_, _| true)
 }
 
@@ -31,7 +31,7 @@ pub fn converged(gossip: &Gossip, me: &UniqueAddress, exiting_confirmed: &BTreeS
 pub fn blockers(
     gossip: &Gossip,
     me: &UniqueAddress,
-    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    exiting_confirmed: &OrderedSet<UniqueAddress>,
 ) -> Vec<(UniqueAddress, Blocker)> {
     let mut found = Vec::new();
     any_blocker(gossip, me, exiting_confirmed, |node, blocker| {
@@ -98,7 +98,7 @@ fn bad_rows(gossip: &Gossip) -> impl Iterator<Item = &Record> {
 fn any_blocker(
     gossip: &Gossip,
     me: &UniqueAddress,
-    exiting_confirmed: &BTreeSet<UniqueAddress>,
+    exiting_confirmed: &OrderedSet<UniqueAddress>,
     mut stop: impl FnMut(&UniqueAddress, Blocker) -> bool,
 ) -> bool {
     let dc = data_center_of(gossip, me);

@@ -1,7 +1,6 @@
 //! What changed between two gossip states, as one node's users are told. Compares values only; keeps nothing and decides
 //! nothing. Spec: membership 2.17.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
@@ -11,6 +10,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader::leader_in;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// One change of the membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,8 +162,8 @@ fn diff_reach(
 }
 
 /// The worst that members of `dc` say about members of `dc`, for those about whom anything bad is said.
-fn worst_in<'a>(gossip: &'a Gossip, dc: &str) -> BTreeMap<&'a UniqueAddress, Reach> {
-    let mut worst = BTreeMap::new();
+fn worst_in<'a>(gossip: &'a Gossip, dc: &str) -> OrderedMap<&'a UniqueAddress, Reach> {
+    let mut worst = OrderedMap::new();
     let local = |node: &UniqueAddress| {
         gossip
             .member(node)
@@ -197,7 +197,7 @@ fn diff_leaders(
         out.push(MembershipChange::LeaderChanged(leader));
     }
     let members = before.members().iter().chain(after.members());
-    let roles: BTreeSet<&Role> = members.flat_map(|member| member.roles.as_slice()).collect();
+    let roles: OrderedSet<&Role> = members.flat_map(|member| member.roles.as_slice()).collect();
     for role in roles {
         let leader = of(after, Some(role));
         if leader != of(before, Some(role)) {
@@ -224,7 +224,7 @@ fn diff_seen(
     if same_table && same_seen {
         return;
     }
-    let nobody = BTreeSet::new();
+    let nobody = OrderedSet::new();
     let now = converged(after, me, &nobody);
     if !same_seen || now != converged(before, me, &nobody) {
         out.push(MembershipChange::SeenChanged {

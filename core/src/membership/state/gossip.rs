@@ -2,7 +2,6 @@
 //! changes and checks the invariants; never decides when to change anything and never counts the clock up by itself
 //! (`stamp` does, once per update). Spec: membership 1.4, 2.0, 2.3.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -17,6 +16,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::Reachability;
 use crate::membership::state::vector_clock::VectorClock;
+use crate::ordered::OrderedSet;
 
 /// What is wrong with a state. A decoder refuses such a gossip; in a state of our own it is a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +58,8 @@ pub struct Gossip {
     reachability: Arc<Reachability>,
     version: VectorClock,
     seen: MemberSet,
-    tombstones: Arc<BTreeSet<UniqueAddress>>,
-    gone: Arc<BTreeSet<UniqueAddress>>,
+    tombstones: Arc<OrderedSet<UniqueAddress>>,
+    gone: Arc<OrderedSet<UniqueAddress>>,
     epoch: u64,
     meta: Arc<[u8]>,
 }
@@ -130,7 +130,7 @@ impl Gossip {
 
     /// The same state, of which these members have said that nothing runs there any more.
     #[must_use]
-    pub(crate) fn with_gone(self, gone: Arc<BTreeSet<UniqueAddress>>) -> Self {
+    pub(crate) fn with_gone(self, gone: Arc<OrderedSet<UniqueAddress>>) -> Self {
         Self { gone, ..self }
     }
 
@@ -348,11 +348,11 @@ impl Gossip {
 
     /// The removed incarnations.
     #[must_use]
-    pub fn tombstones(&self) -> &BTreeSet<UniqueAddress> {
+    pub fn tombstones(&self) -> &OrderedSet<UniqueAddress> {
         &self.tombstones
     }
 
-    pub(crate) const fn tombstones_arc(&self) -> &Arc<BTreeSet<UniqueAddress>> {
+    pub(crate) const fn tombstones_arc(&self) -> &Arc<OrderedSet<UniqueAddress>> {
         &self.tombstones
     }
 
@@ -361,11 +361,11 @@ impl Gossip {
     /// at once. One whose time ran out before it had stopped everything is not among them, and neither is one whose address
     /// is merely used again.
     #[must_use]
-    pub fn gone(&self) -> &BTreeSet<UniqueAddress> {
+    pub fn gone(&self) -> &OrderedSet<UniqueAddress> {
         &self.gone
     }
 
-    pub(crate) const fn gone_arc(&self) -> &Arc<BTreeSet<UniqueAddress>> {
+    pub(crate) const fn gone_arc(&self) -> &Arc<OrderedSet<UniqueAddress>> {
         &self.gone
     }
 

@@ -2,7 +2,6 @@
 //! merge the same pair get the same state; never counts a clock entry up and never drops a member that was not removed
 //! by somebody. Spec: membership 2.5 with 8.1 to 8.4.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -11,6 +10,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::{Gossip, SharedParts};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reachability;
+use crate::ordered::OrderedSet;
 
 /// The state that contains both. A member is dropped only by a tombstone; nobody has seen the result. Parts in which one
 /// side has nothing new are shared with the other.
@@ -46,8 +46,8 @@ fn merge_gone(
     a: &Gossip,
     b: &Gossip,
     members: &[Member],
-    tombstones: &BTreeSet<UniqueAddress>,
-) -> Arc<BTreeSet<UniqueAddress>> {
+    tombstones: &OrderedSet<UniqueAddress>,
+) -> Arc<OrderedSet<UniqueAddress>> {
     let (ours, theirs) = (a.gone_arc(), b.gone_arc());
     let stays = |node: &&UniqueAddress| {
         tombstones.contains(*node) || members.binary_search_by(|m| m.node.cmp(node)).is_ok()
@@ -96,7 +96,7 @@ pub fn with_merged_seen(base: &Gossip, other: &Gossip) -> Gossip {
         .with_gone(merge_gone(base, other, base.members(), base.tombstones()))
 }
 
-fn merge_tombstones(a: &Gossip, b: &Gossip) -> Arc<BTreeSet<UniqueAddress>> {
+fn merge_tombstones(a: &Gossip, b: &Gossip) -> Arc<OrderedSet<UniqueAddress>> {
     let (ours, theirs) = (a.tombstones_arc(), b.tombstones_arc());
     if Arc::ptr_eq(ours, theirs) || theirs.is_subset(ours) {
         return Arc::clone(ours);
@@ -107,7 +107,7 @@ fn merge_tombstones(a: &Gossip, b: &Gossip) -> Arc<BTreeSet<UniqueAddress>> {
     Arc::new(ours.union(theirs).cloned().collect())
 }
 
-fn merge_members(a: &Gossip, b: &Gossip, tombstones: &BTreeSet<UniqueAddress>) -> Arc<Vec<Member>> {
+fn merge_members(a: &Gossip, b: &Gossip, tombstones: &OrderedSet<UniqueAddress>) -> Arc<Vec<Member>> {
     let (ours, theirs) = (a.members_arc(), b.members_arc());
     let dead = |side: &[Member]| !tombstones.is_empty() && side.iter().any(|m| tombstones.contains(&m.node));
     let (our_dead, their_dead) = (dead(ours), dead(theirs));
@@ -175,7 +175,7 @@ pub(crate) fn turns_back(newer: &Gossip, older: &Gossip) -> bool {
 }
 
 /// Whether every member of `part` that was not removed is in `whole` with a record that covers it.
-fn contains_all(whole: &[Member], part: &[Member], tombstones: &BTreeSet<UniqueAddress>) -> bool {
+fn contains_all(whole: &[Member], part: &[Member], tombstones: &OrderedSet<UniqueAddress>) -> bool {
     let mut rest = whole.iter();
     part.iter()
         .filter(|member| tombstones.is_empty() || !tombstones.contains(&member.node))

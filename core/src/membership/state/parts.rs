@@ -1,6 +1,5 @@
 //! What a gossip state is made of, where one is put together. Decides nothing.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -9,6 +8,7 @@ use crate::membership::state::member::Member;
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::Reachability;
 use crate::membership::state::vector_clock::VectorClock;
+use crate::ordered::OrderedSet;
 
 /// What [`Gossip::from_parts`](super::gossip::Gossip::from_parts) makes a state of.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct GossipParts {
     /// Positions in `members` of those who have seen it.
     pub seen: MemberSet,
     /// Incarnations that were removed.
-    pub tombstones: BTreeSet<UniqueAddress>,
+    pub tombstones: OrderedSet<UniqueAddress>,
     /// See [`Gossip::epoch`](super::gossip::Gossip::epoch).
     pub epoch: u64,
     /// See [`Gossip::meta`](super::gossip::Gossip::meta).
@@ -35,8 +35,8 @@ pub(crate) struct SharedParts {
     pub(crate) members: Arc<Vec<Member>>,
     pub(crate) reachability: Arc<Reachability>,
     pub(crate) version: VectorClock,
-    pub(crate) tombstones: Arc<BTreeSet<UniqueAddress>>,
-    pub(crate) gone: Arc<BTreeSet<UniqueAddress>>,
+    pub(crate) tombstones: Arc<OrderedSet<UniqueAddress>>,
+    pub(crate) gone: Arc<OrderedSet<UniqueAddress>>,
     pub(crate) epoch: u64,
     pub(crate) meta: Arc<[u8]>,
 }

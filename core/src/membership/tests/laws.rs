@@ -9,7 +9,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::merge::{merge, with_merged_seen};
 use crate::membership::state::reachability::{Reach, Record};
 use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
-use alloc::collections::BTreeSet;
+use crate::ordered::OrderedSet;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
@@ -112,7 +112,7 @@ fn states() -> impl Strategy<Value = Vec<Gossip>> {
 struct Core<'a> {
     members: &'a [Member],
     rows: &'a [Record],
-    tombstones: &'a BTreeSet<UniqueAddress>,
+    tombstones: &'a OrderedSet<UniqueAddress>,
     version: &'a VectorClock,
 }
 

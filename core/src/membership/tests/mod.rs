@@ -12,7 +12,6 @@ mod reachability;
 mod targets;
 mod vector_clock;
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,6 +22,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
+use crate::ordered::OrderedSet;
 
 /// The incarnation `name` stands for: `a` is host a, port 7355, uid 1; `d#3` has uid 3.
 pub(super) fn n(name: &str) -> UniqueAddress {
@@ -155,7 +155,7 @@ pub(super) fn names<'a>(nodes: impl IntoIterator<Item = &'a UniqueAddress>) -> S
 }
 
 /// Who said goodbye.
-pub(super) fn confirmed(nodes: &str) -> BTreeSet<UniqueAddress> {
+pub(super) fn confirmed(nodes: &str) -> OrderedSet<UniqueAddress> {
     nodes.split_whitespace().map(n).collect()
 }
 

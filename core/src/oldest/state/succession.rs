@@ -1,13 +1,13 @@
 //! Who is the oldest of a role, and whether that one may act already. A member that is Down is not removed: it stays the oldest,
 //! acts no more, and nobody acts for it. Spec: sharding 1.10, 10.1.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::oldest::state::departures::{Departure, Departures};
+use crate::ordered::OrderedMap;
 use crate::time::Instant;
 use crate::view::View;
 
@@ -25,7 +25,7 @@ pub(crate) enum Standing {
 pub(crate) struct Succession {
     departures: Departures,
     /// Of the roles of which this node is the oldest member, `None` being every member's. At most as many as it has roles.
-    mine: BTreeMap<Option<Role>, (UpNumber, Standing)>,
+    mine: OrderedMap<Option<Role>, (UpNumber, Standing)>,
 }
 
 impl Succession {

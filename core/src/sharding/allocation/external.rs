@@ -1,15 +1,15 @@
 //! Shards where somebody else wants them. Spec: sharding 1.7, S-047 to S-050.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::allocation::RegionLoad;
 use crate::sharding::state::ids::ShardId;
 use crate::sharding::state::wish::Wish;
 
 /// Where shards are wanted; those that are not in it may be anywhere.
-pub type DesiredHomes = BTreeMap<ShardId, Wish>;
+pub type DesiredHomes = OrderedMap<ShardId, Wish>;
 
 /// Most shards on the move at once: as many as a round of the other strategies moves by default.
 const MOVING_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ pub(super) fn allocate(
 /// Shards that are wanted at another region than the one that has them.
 pub(super) fn rebalance(
     regions: &[RegionLoad<'_>],
-    in_progress: &BTreeSet<ShardId>,
+    in_progress: &OrderedSet<ShardId>,
     desired: &DesiredHomes,
 ) -> Vec<ShardId> {
     let room = MOVING_MAX.saturating_sub(in_progress.len());
@@ -103,7 +103,7 @@ mod tests {
             (ShardId(9), to(b)),
         ]
         .into();
-        assert_eq!(rebalance(&regions, &BTreeSet::new(), &desired), [ShardId(1)]);
-        assert_eq!(rebalance(&regions, &BTreeSet::from([ShardId(1)]), &desired), []);
+        assert_eq!(rebalance(&regions, &OrderedSet::new(), &desired), [ShardId(1)]);
+        assert_eq!(rebalance(&regions, &OrderedSet::from([ShardId(1)]), &desired), []);
     }
 }

@@ -1,12 +1,12 @@
 //! Consistent hashing: regions and shards are points of a ring, and a shard belongs to the region whose point follows its own.
 //! Spec: sharding 1.7, S-035 to S-044.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 use crate::sharding::state::allocation::{HashingLimits, RegionLoad};
 use crate::sharding::state::ids::ShardId;
 
@@ -85,7 +85,7 @@ pub(super) fn allocate(
 pub(super) fn rebalance(
     rings: &mut RegionRing,
     regions: &[RegionLoad<'_>],
-    in_progress: &BTreeSet<ShardId>,
+    in_progress: &OrderedSet<ShardId>,
     limits: HashingLimits,
 ) -> Vec<ShardId> {
     let (nodes, ring) = rings.of(regions, limits);
@@ -274,7 +274,7 @@ mod tests {
         let (nodes, shards) = placed(3, limits, &NUMBERS);
         let rings = &mut RegionRing::default();
         assert_eq!(
-            rebalance(rings, &loads(&nodes, &shards), &BTreeSet::new(), limits),
+            rebalance(rings, &loads(&nodes, &shards), &OrderedSet::new(), limits),
             []
         );
     }

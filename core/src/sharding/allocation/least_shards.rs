@@ -1,9 +1,9 @@
 //! Regions with about as many shards each: two algorithms. Spec: sharding 1.7.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::by_suitability;
+use crate::ordered::OrderedSet;
 use crate::sharding::state::allocation::{RebalanceLimits, RegionLoad, SimultaneousLimits};
 use crate::sharding::state::ids::ShardId;
 
@@ -11,7 +11,7 @@ use crate::sharding::state::ids::ShardId;
 /// progress. After it, sizes differ by no more than before; a few rounds bring them within one.
 pub(super) fn rebalance(
     regions: &[RegionLoad<'_>],
-    in_progress: &BTreeSet<ShardId>,
+    in_progress: &OrderedSet<ShardId>,
     limits: RebalanceLimits,
 ) -> Vec<ShardId> {
     if regions.is_empty() || !in_progress.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn rebalance(
 /// emptiest region counts all it has.
 pub(super) fn rebalance_one_by_one(
     regions: &[RegionLoad<'_>],
-    in_progress: &BTreeSet<ShardId>,
+    in_progress: &OrderedSet<ShardId>,
     limits: SimultaneousLimits,
 ) -> Vec<ShardId> {
     let room = limits.simultaneous.saturating_sub(in_progress.len());

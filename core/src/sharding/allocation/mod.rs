@@ -5,13 +5,13 @@ mod external;
 mod hashing;
 mod least_shards;
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
+use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::ShardId;
 use crate::view::View;
 
@@ -73,7 +73,7 @@ impl AllocationSettings {
         &self,
         ring: &mut RegionRing,
         regions: &[RegionLoad<'_>],
-        in_progress: &BTreeSet<ShardId>,
+        in_progress: &OrderedSet<ShardId>,
         desired: &DesiredHomes,
     ) -> Vec<ShardId> {
         if regions.is_empty() {
@@ -89,9 +89,9 @@ impl AllocationSettings {
             Self::Asked(_) => Vec::new(),
             Self::Custom(custom) => {
                 let wanted = custom.strategy().rebalance(regions, in_progress);
-                let there: BTreeSet<ShardId> =
+                let there: OrderedSet<ShardId> =
                     regions.iter().flat_map(|region| region.shards).copied().collect();
-                let mut named = BTreeSet::new();
+                let mut named = OrderedSet::new();
                 let is_possible = |shard: &ShardId| there.contains(shard) && !in_progress.contains(shard);
                 wanted
                     .into_iter()

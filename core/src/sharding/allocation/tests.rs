@@ -282,7 +282,7 @@ impl AllocationStrategy for Stubborn {
         }
     }
 
-    fn rebalance(&self, _: &[RegionLoad<'_>], _: &BTreeSet<ShardId>) -> Vec<ShardId> {
+    fn rebalance(&self, _: &[RegionLoad<'_>], _: &OrderedSet<ShardId>) -> Vec<ShardId> {
         [3, 3, 99, 1, 2].map(ShardId).to_vec()
     }
 }
@@ -370,7 +370,7 @@ proptest! {
             let in_progress: Vec<u32> = in_progress.iter().copied().collect();
             let moved = regions.moving(&strategy, &in_progress);
             prop_assert!(moved.len() <= most);
-            let unique: BTreeSet<u32> = moved.iter().copied().collect();
+            let unique: OrderedSet<u32> = moved.iter().copied().collect();
             prop_assert_eq!(unique.len(), moved.len());
             prop_assert!(moved.iter().all(|number| *number >= 1 && *number as usize <= total));
             prop_assert!(in_progress.iter().all(|number| !moved.contains(number)));

@@ -3,7 +3,6 @@
 //! nothing moves. Spec: sharding 1.7.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -11,6 +10,7 @@ use super::Coordinator;
 use super::homes::ALLOCATIONS_PER_STEP;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
 use crate::sharding::allocation::{RegionLoad, most_suitable};
 use crate::sharding::protocol::survey::ShardDecision;
@@ -28,7 +28,7 @@ pub(super) struct Asking {
     homes: Option<OpenHomes>,
     moves: Option<OpenMoves>,
     /// Shards that the next question about homes is about; each of the kind's at most once.
-    next: BTreeSet<ShardId>,
+    next: OrderedSet<ShardId>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Coordinator {
     }
 
     /// Asks which shards should move, unless that is asked already.
-    pub(super) fn ask_for_moves(&mut self, cx: &mut Cx<'_>, in_progress: BTreeSet<ShardId>) {
+    pub(super) fn ask_for_moves(&mut self, cx: &mut Cx<'_>, in_progress: OrderedSet<ShardId>) {
         if self.asking.moves.is_some() {
             return;
         }
@@ -198,7 +198,7 @@ impl Coordinator {
     }
 
     /// Gives the shards that were asked about the homes that were said, as far as that still makes sense.
-    fn give_homes(&mut self, cx: &mut Cx<'_>, said: &BTreeMap<ShardId, UniqueAddress>) {
+    fn give_homes(&mut self, cx: &mut Cx<'_>, said: &OrderedMap<ShardId, UniqueAddress>) {
         let Some(open) = self.asking.homes.take() else {
             return;
         };
@@ -240,7 +240,7 @@ impl Coordinator {
             return;
         }
         let regions = open.regions.iter();
-        let was: BTreeMap<ShardId, &UniqueAddress> = regions
+        let was: OrderedMap<ShardId, &UniqueAddress> = regions
             .flat_map(|region| region.shards.iter().map(|shard| (*shard, &region.node)))
             .collect();
         let is_there = |shard: &ShardId| self.places.home(*shard) == was.get(shard).copied();
@@ -248,7 +248,7 @@ impl Coordinator {
             .iter()
             .filter(|shard| was.contains_key(shard) && is_there(shard));
         // A shard that is named twice moves once.
-        let wanted: BTreeSet<ShardId> = wanted.copied().collect();
+        let wanted: OrderedSet<ShardId> = wanted.copied().collect();
         self.begin_moves(cx, wanted);
     }
 

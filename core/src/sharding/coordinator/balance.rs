@@ -1,9 +1,8 @@
 //! Which shards move for balance: when it is looked at, and what has to be so. Never moves anything itself; `hand_off` does. Spec:
 //! sharding 1.7, 10.12.
 
-use alloc::collections::BTreeSet;
-
 use super::Coordinator;
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{AllocationSettings, is_good_time, neighbours};
 use crate::sharding::state::ids::ShardId;
@@ -22,7 +21,7 @@ impl Coordinator {
         if !self.may_balance(cx) {
             return;
         }
-        let moving: BTreeSet<ShardId> = self.hand_offs.keys().copied().collect();
+        let moving: OrderedSet<ShardId> = self.hand_offs.keys().copied().collect();
         let strategy = self.strategy();
         if matches!(strategy, AllocationSettings::Asked(_)) {
             return self.ask_for_moves(cx, moving);

@@ -2,7 +2,6 @@
 //! stops the shard and says so, and only then is it allocated again. On a timeout the owner takes the shard back. Spec:
 //! sharding 1.2, 1.7, 10.14 e to g.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Coordinator;
@@ -10,6 +9,7 @@ use crate::event::ShardingEvent;
 use crate::handoff::Barrier;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -26,7 +26,7 @@ const NAMES_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) struct HandOff {
     /// Who has to stop it: its home, and in a conflict every other region that claims it.
-    pub(super) owners: BTreeSet<UniqueAddress>,
+    pub(super) owners: OrderedSet<UniqueAddress>,
     pub(super) stage: Stage,
     pub(super) claims: Claims,
     /// Who has not forgotten the home yet.
@@ -231,7 +231,7 @@ impl Coordinator {
             self.move_home(cx, shard, second, token);
             outdone = first.unwrap_or(outdone);
         }
-        self.start_hand_off(cx, shard, BTreeSet::from([outdone]), Claims::Outdone);
+        self.start_hand_off(cx, shard, OrderedSet::from([outdone]), Claims::Outdone);
     }
 
     /// A region will not answer any more: nobody waits for what it has forgotten.
@@ -295,7 +295,7 @@ impl Coordinator {
     pub(super) fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if let Some(home) = self.places.home(shard).cloned() {
             self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
-            let owners = BTreeSet::from([home]);
+            let owners = OrderedSet::from([home]);
             self.start_hand_off(cx, shard, owners, Claims::One);
         }
     }
@@ -304,7 +304,7 @@ impl Coordinator {
         &mut self,
         cx: &mut Cx<'_>,
         shard: ShardId,
-        owners: BTreeSet<UniqueAddress>,
+        owners: OrderedSet<UniqueAddress>,
         claims: Claims,
     ) {
         // Nobody is told again to begin what he may have stopped by then.

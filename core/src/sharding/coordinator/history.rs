@@ -1,10 +1,11 @@
 //! What a coordinator has decided about each shard, the last few decisions, for people who ask why an entity is where it is. Nothing is
 //! decided by it. It begins with the coordinator: what one before it decided shows as found. Spec: sharding 1.3 (queries).
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 
 use super::Coordinator;
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::protocol::survey::{DECISIONS_MAX, Decided, Placement, ShardDecision};
 use crate::sharding::state::ids::ShardId;
@@ -13,7 +14,7 @@ use crate::sharding::state::wish::Obstacle;
 /// The last decisions of each shard, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    shards: BTreeMap<ShardId, VecDeque<Decided>>,
+    shards: OrderedMap<ShardId, VecDeque<Decided>>,
 }
 
 impl Coordinator {

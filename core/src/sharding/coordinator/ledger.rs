@@ -3,7 +3,6 @@
 //! highest term among those that promised left, and has written it back. Decides nothing about homes. Spec: sharding 1.1
 //! (ddata-mode write rule, persistent mode), 10.16, 10.23.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,6 +13,7 @@ use crate::bytes::WireError;
 use crate::journal::protocol::{Answer, Command, CommandError};
 use crate::journal::state::Claim;
 use crate::log::{Found, Progress, QuorumLog, Unreadable};
+use crate::ordered::OrderedSet;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::ShardId;
 use crate::store::LogName;
@@ -34,7 +34,7 @@ pub(super) struct Ledger {
     /// What the log says.
     stored: Homes,
     /// Shards whose home may be another one than the log says.
-    changed: BTreeSet<ShardId>,
+    changed: OrderedSet<ShardId>,
     /// The term with which it was opened.
     term: u64,
 }
@@ -62,7 +62,7 @@ impl Ledger {
             shards,
             log: QuorumLog::new(coordinator_log(kind)),
             stored: Homes::new(),
-            changed: BTreeSet::new(),
+            changed: OrderedSet::new(),
             term: 0,
         }
     }

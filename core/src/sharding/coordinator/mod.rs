@@ -28,13 +28,13 @@ mod takeover;
 mod tokens;
 mod wishes;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
 use crate::sharding::allocation::{DesiredHomes, RegionRing};
 use crate::sharding::coordinator::asking::Asking;
@@ -75,31 +75,31 @@ pub(crate) struct Coordinator {
     tenure: Tenure,
     /// This process stood still: its work may be somebody else's by now, so nothing begins.
     paused: bool,
-    regions: BTreeMap<UniqueAddress, RegionEntry>,
+    regions: OrderedMap<UniqueAddress, RegionEntry>,
     /// Registrations of which a part is missing.
     unfinished: Unfinished,
     /// Members of the role that have said that they host nothing, and need no region to say so.
-    without_region: BTreeSet<UniqueAddress>,
+    without_region: OrderedSet<UniqueAddress>,
     /// Where each shard is.
     places: Places,
     /// Which tokens there are.
     tokens: Tokens,
     /// Shards that get tokens above what their logs are promised to.
     outdone: Outdone,
-    hand_offs: BTreeMap<ShardId, HandOff>,
+    hand_offs: OrderedMap<ShardId, HandOff>,
     /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
-    resting: BTreeMap<ShardId, Instant>,
+    resting: OrderedMap<ShardId, Instant>,
     /// Counts the hand-offs of this coordinator.
     last_hand_off: u64,
     /// Members that have not said since the beginning of the term whether they have this kind. Whoever does may use a home of
     /// an earlier term; before all have spoken nothing is moved (10.14 c).
-    unheard: BTreeSet<UniqueAddress>,
+    unheard: OrderedSet<UniqueAddress>,
     /// Shards to allocate as soon as a step has room for them.
-    homeless: BTreeSet<ShardId>,
+    homeless: OrderedSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
-    requesters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
+    requesters: OrderedMap<ShardId, OrderedSet<UniqueAddress>>,
     /// Shards that users want stopped, and whose regions wait to hear so; at most one entry per region and shard.
-    stop_waiters: BTreeMap<ShardId, BTreeSet<UniqueAddress>>,
+    stop_waiters: OrderedMap<ShardId, OrderedSet<UniqueAddress>>,
     /// Where somebody outside wants shards to be. Kept on every node, for the one that becomes the oldest.
     desired: DesiredHomes,
     /// Shards that begin without a message; `None` if the kind remembers nothing.
@@ -147,19 +147,19 @@ impl Coordinator {
             kind,
             tenure: Tenure::Idle,
             paused: false,
-            regions: BTreeMap::new(),
+            regions: OrderedMap::new(),
             unfinished: Unfinished::default(),
-            without_region: BTreeSet::new(),
+            without_region: OrderedSet::new(),
             places: Places::default(),
             tokens: Tokens::default(),
             outdone: Outdone::default(),
-            hand_offs: BTreeMap::new(),
-            resting: BTreeMap::new(),
+            hand_offs: OrderedMap::new(),
+            resting: OrderedMap::new(),
             last_hand_off: 0,
-            unheard: BTreeSet::new(),
-            homeless: BTreeSet::new(),
-            requesters: BTreeMap::new(),
-            stop_waiters: BTreeMap::new(),
+            unheard: OrderedSet::new(),
+            homeless: OrderedSet::new(),
+            requesters: OrderedMap::new(),
+            stop_waiters: OrderedMap::new(),
             desired: DesiredHomes::new(),
             history: History::default(),
             asking: Asking::default(),

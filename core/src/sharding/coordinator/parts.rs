@@ -1,10 +1,9 @@
 //! Registrations that come in parts, because one frame cannot hold all shards of a region. A registration counts when its last part has
 //! come, and then as one that was whole; a region whose parts are lost registers again. Pure. Spec: sharding 1.3 (registration), 2.1.
 
-use alloc::collections::BTreeMap;
-
 use super::Registration;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::sharding::protocol::Part;
 
 /// Shards in all unfinished registrations together, as a multiple of the kind's: each shard runs in one region, or, in a conflict, in
@@ -33,7 +32,7 @@ struct List {
 /// Registrations of which a part is missing, at most one per node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfinished {
-    lists: BTreeMap<UniqueAddress, List>,
+    lists: OrderedMap<UniqueAddress, List>,
 }
 
 impl Unfinished {
@@ -119,7 +118,7 @@ impl List {
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeSet;
+    use crate::ordered::OrderedSet;
     use alloc::vec;
     use alloc::vec::Vec;
 
@@ -294,7 +293,7 @@ mod tests {
             }
             prop_assert!(lists.is_sorted());
             let complete = fates.iter().all(|fate| *fate != 0);
-            prop_assert!(!complete || lists.iter().collect::<BTreeSet<_>>().len() == 10);
+            prop_assert!(!complete || lists.iter().collect::<OrderedSet<_>>().len() == 10);
         }
     }
 }

@@ -14,11 +14,11 @@
 //! | `Chosen` | claimed | `Home` |
 //! | `Home` | freed | `Nowhere` |
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::record::Placement;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::ShardId;
 use crate::token::Token;
 
@@ -45,7 +45,7 @@ struct Home {
 /// All shards that are somewhere, by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    places: BTreeMap<ShardId, Place>,
+    places: OrderedMap<ShardId, Place>,
     /// How many have been chosen.
     chosen: usize,
     /// How many homes were given another token.

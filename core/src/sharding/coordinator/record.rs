@@ -1,11 +1,11 @@
 //! Homes as they are written down: what becomes a record or a snapshot of a coordinator's log, and back. The bytes are `wire`'s business.
 //! Spec: sharding 1.1 (domain events), 10.16.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::bytes::{WireError, count_u16};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::ShardId;
 use crate::sharding::state::kept::{HomeRecord, HomesChange, HomesRecord, NOWHERE};
 use crate::store::Bytes;
@@ -20,7 +20,7 @@ pub(super) struct Placement {
 }
 
 /// Homes by shard.
-pub(super) type Homes = BTreeMap<ShardId, Placement>;
+pub(super) type Homes = OrderedMap<ShardId, Placement>;
 
 /// A change of a shard's home; `None`: it has none any more.
 pub(super) type HomeChange = (ShardId, Option<Placement>);
@@ -47,14 +47,14 @@ pub(super) fn changes(shards: u32, changes: &[HomeChange]) -> Result<Bytes, Wire
 
 /// Values of which each stands in a list once.
 struct Listed<T> {
-    places: BTreeMap<T, u16>,
+    places: OrderedMap<T, u16>,
     all: Vec<T>,
 }
 
 impl<T: Clone + Ord> Listed<T> {
     const fn new() -> Self {
         Self {
-            places: BTreeMap::new(),
+            places: OrderedMap::new(),
             all: Vec::new(),
         }
     }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn homes_are_read_as_they_were_written() {
         let homes = some_homes();
-        let mut read = BTreeMap::from([(ShardId(9), placed(node("z", 9), 1))]);
+        let mut read = OrderedMap::from([(ShardId(9), placed(node("z", 9), 1))]);
         apply(&whole(64, &homes).unwrap(), 64, &mut read).unwrap();
         assert_eq!(read, homes);
         let moved = vec![

@@ -1,7 +1,6 @@
 //! How a new coordinator learns every home: from the regions, which say what they host. Until every member of the role has
 //! spoken or is gone, known homes are told and none is given. Spec: sharding 10.1, 1.1 (registration).
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::parts::Taken;
@@ -13,6 +12,7 @@ use crate::membership::state::member::{Member, Status};
 use crate::message::ShardingBody;
 use crate::oldest::state::departures::Departure;
 use crate::oldest::state::may_act;
+use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::protocol::Part;
@@ -129,9 +129,9 @@ impl Coordinator {
             return;
         };
         let hears = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_act(m.status));
-        let mut asked: BTreeSet<UniqueAddress> = match self.tenure {
+        let mut asked: OrderedSet<UniqueAddress> = match self.tenure {
             Tenure::Recovering(_) => self.missing(cx).into_iter().collect(),
-            Tenure::Idle | Tenure::Waiting | Tenure::Resting | Tenure::Active(_) => BTreeSet::new(),
+            Tenure::Idle | Tenure::Waiting | Tenure::Resting | Tenure::Active(_) => OrderedSet::new(),
         };
         asked.extend(self.unheard.iter().cloned());
         asked.retain(hears);

@@ -1,7 +1,6 @@
 //! Which shards have entities that are remembered: those begin without a message, and a new one is stored before it has a home. The
 //! store is asked for as long as it takes; what regions host is known without it. Spec: sharding 1.1 (`unallocated`), 1.5.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Coordinator;
@@ -10,6 +9,7 @@ use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
 use crate::journal::state::Claim;
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
@@ -25,11 +25,11 @@ use crate::timer::CoordinatorTimer;
 pub(super) struct RememberedShards {
     store: NameStore,
     /// `None` until the store has said so.
-    known: Option<BTreeSet<ShardId>>,
+    known: Option<OrderedSet<ShardId>>,
     /// Being written.
-    adding: BTreeSet<ShardId>,
+    adding: OrderedSet<ShardId>,
     /// To be written next.
-    waiting: BTreeSet<ShardId>,
+    waiting: OrderedSet<ShardId>,
     /// It was said that what the store has is damaged.
     is_damaged: bool,
     /// Counts questions to the store, over all tenures of this node: an answer to an earlier one is passed over.
@@ -54,8 +54,8 @@ impl RememberedShards {
             store,
             is_damaged: false,
             known: None,
-            adding: BTreeSet::new(),
-            waiting: BTreeSet::new(),
+            adding: OrderedSet::new(),
+            waiting: OrderedSet::new(),
             requests: 0,
         })
     }

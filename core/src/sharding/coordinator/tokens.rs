@@ -3,7 +3,6 @@
 //! ever given; where they are in memory its term is the coordinator's, and orders coordinators of one life of the cluster. Spec: sharding
 //! 10.15, 10.16.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Coordinator;
@@ -13,6 +12,7 @@ use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::TERM_STEP;
 use crate::message::ShardingBody;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -28,7 +28,7 @@ const COUNT_STEP: u64 = 1 << 16;
 /// Shards whose logs are promised to tokens above theirs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outdone {
-    shards: BTreeSet<ShardId>,
+    shards: OrderedSet<ShardId>,
     /// The term of the tokens that they get is above this one.
     pub(super) term: u64,
 }
@@ -37,9 +37,9 @@ pub(super) struct Outdone {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tokens {
     /// What regions have said that have not registered since.
-    announced: BTreeMap<UniqueAddress, BTreeMap<ShardId, Token>>,
+    announced: OrderedMap<UniqueAddress, OrderedMap<ShardId, Token>>,
     /// Regions that were asked for tokens that had not come with what they host.
-    asked: BTreeSet<UniqueAddress>,
+    asked: OrderedSet<UniqueAddress>,
     /// The highest that was given or heard of.
     last: Token,
     /// The term, if it was claimed, so that only this coordinator counts in it.
@@ -50,7 +50,7 @@ pub(super) struct Tokens {
     given: u64,
     highest: u64,
     /// Shards whose homes claim tokens that no coordinator can have given.
-    void: BTreeSet<ShardId>,
+    void: OrderedSet<ShardId>,
 }
 
 impl Tokens {
@@ -118,7 +118,7 @@ impl Tokens {
     }
 
     /// What a region has said of its shards before it registered.
-    pub(super) fn take_announced(&mut self, node: &UniqueAddress) -> BTreeMap<ShardId, Token> {
+    pub(super) fn take_announced(&mut self, node: &UniqueAddress) -> OrderedMap<ShardId, Token> {
         self.announced.remove(node).unwrap_or_default()
     }
 

@@ -2,12 +2,12 @@
 //! itself. Spec: sharding 1.7 (external), 1.3 (queries).
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Coordinator;
 use crate::ident::Address;
 use crate::membership::state::member::{Member, Status};
+use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::allocation::AllocationSettings;
 use crate::sharding::protocol::survey::ShardDecision;
@@ -18,7 +18,7 @@ impl Coordinator {
     /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that have a home is seen
     /// with the next look at the balance. Linear in the wishes.
     pub(crate) fn set_desired_homes(&mut self, cx: &Cx<'_>, homes: Vec<(ShardId, Wish)>) {
-        let mut known = BTreeMap::new();
+        let mut known = OrderedMap::new();
         for (shard, wish) in homes {
             if !self.kind.has(shard) {
                 continue;
@@ -57,7 +57,7 @@ impl Coordinator {
         let always = self.foreign();
         let not_now = self.not_now(cx);
         let members = cx.view().members().iter();
-        let members: BTreeMap<&Address, &Member> =
+        let members: OrderedMap<&Address, &Member> =
             members.map(|member| (member.node.address(), member)).collect();
         let mut found = Vec::new();
         for (shard, Wish { at, .. }) in &self.desired {

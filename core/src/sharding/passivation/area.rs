@@ -1,10 +1,10 @@
 //! Entities in the order in which they are replaced: by recency, in segments, newest first, or by frequency. Says who would go
 //! and takes it out; whether somebody has to is decided elsewhere. Spec: sharding 1.6.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::nodes::{Chain, Nodes, Order};
+use crate::ordered::OrderedMap;
 use crate::sharding::state::passivation::{Replacement, Segments};
 
 /// One area, and how many may be in it.
@@ -218,7 +218,7 @@ impl Segmented {
 #[derive(Clone, Debug)]
 struct Frequent {
     /// By priority. As many as there are different ones, which are few: most entities have the same.
-    chains: BTreeMap<u64, Chain>,
+    chains: OrderedMap<u64, Chain>,
     aging: bool,
     age: u64,
 }
@@ -226,7 +226,7 @@ struct Frequent {
 impl Frequent {
     const fn new(aging: bool) -> Self {
         Self {
-            chains: BTreeMap::new(),
+            chains: OrderedMap::new(),
             aging,
             age: 0,
         }

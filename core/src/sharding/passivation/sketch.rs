@@ -158,7 +158,7 @@ impl<K: Hashed> Filter<K> for FrequencySketch {
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeMap;
+    use crate::ordered::OrderedMap;
 
     use proptest::prelude::*;
 
@@ -210,7 +210,7 @@ mod tests {
             accesses in prop::collection::vec(0_u64..200, 1..1_000),
         ) {
             let mut sketch = sketch(200, 1_000.0);
-            let mut counts = BTreeMap::new();
+            let mut counts = OrderedMap::new();
             for key in &accesses {
                 sketch.on_access(key);
                 *counts.entry(*key).or_insert(0_u64) += 1;

@@ -1,13 +1,13 @@
 //! What the host is asked where shards of a kind should be, if a strategy of the application outside of the core says so, and what it
 //! answers. Types only. Spec: sharding 1.7.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::Status;
+use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::time::Instant;
 
@@ -35,7 +35,7 @@ pub enum AllocationNeed {
     /// Which shards should be taken from their regions now, for balance; none of these, which move already.
     Moves {
         /// Shards on the move.
-        in_progress: BTreeSet<ShardId>,
+        in_progress: OrderedSet<ShardId>,
     },
 }
 

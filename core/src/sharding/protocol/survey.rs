@@ -1,12 +1,12 @@
 //! What a node asks the others about a kind for people to read, and what they answer. Types only. Spec: sharding 1.3 (queries).
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::bytes::{address_bytes, node_bytes};
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 use crate::sharding::state::wish::{Obstacle, Wish};
 
@@ -301,7 +301,7 @@ pub struct RegionCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// What each has said; `None` of a node where the kind is not registered, or not accepted.
-    pub regions: BTreeMap<UniqueAddress, Option<RegionCounts>>,
+    pub regions: OrderedMap<UniqueAddress, Option<RegionCounts>>,
     /// Who has not answered in time: it may host anything.
     pub silent: Vec<UniqueAddress>,
 }

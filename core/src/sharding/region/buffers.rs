@@ -2,13 +2,14 @@
 //! Bounded by number and by bytes over all of them; past either bound the newest is refused. Never sends. Spec: sharding 1.3, 1.4,
 //! reliability I-45.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::buffered::Buffered;
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedMap;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
@@ -37,11 +38,11 @@ pub(super) enum WaitsFor {
 
 /// Messages by what they wait for. No queue is empty.
 #[derive(Clone, Debug)]
-struct Queues<K>(BTreeMap<K, Queue>);
+struct Queues<K>(OrderedMap<K, Queue>);
 
 impl<K> Default for Queues<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(OrderedMap::new())
     }
 }
 

@@ -29,12 +29,12 @@ mod shards;
 mod starting;
 mod watching;
 
-use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use crate::buffered::Buffered;
 use crate::event::ShardingEvent;
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::passivation::PassivationSettings;
@@ -94,16 +94,16 @@ pub(crate) struct Region {
     /// Who waits for room in them.
     admissions: Admissions,
     /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
-    flushing: BTreeSet<ShardId>,
+    flushing: OrderedSet<ShardId>,
     /// Addresses to which the queues are full: what waits for shards there waits on until there is room.
-    full: BTreeSet<Address>,
+    full: OrderedSet<Address>,
     passivating: Passivating,
     /// Shards that are watched from here, and whose home is to be found.
-    sought: BTreeSet<ShardId>,
+    sought: OrderedSet<ShardId>,
     /// Shards that have stopped here, since somebody asked last.
-    ended: BTreeSet<ShardId>,
+    ended: OrderedSet<ShardId>,
     /// Entities that have stopped and begin again with what waits for them.
-    resuming: BTreeSet<(ShardId, EntityId)>,
+    resuming: OrderedSet<(ShardId, EntityId)>,
     remembering: Remembering,
 }
 
@@ -123,12 +123,12 @@ impl Region {
             hurries: false,
             buffers: Buffers::default(),
             admissions: Admissions::default(),
-            flushing: BTreeSet::new(),
-            full: BTreeSet::new(),
+            flushing: OrderedSet::new(),
+            full: OrderedSet::new(),
             passivating: Passivating::new(passivation),
-            sought: BTreeSet::new(),
-            ended: BTreeSet::new(),
-            resuming: BTreeSet::new(),
+            sought: OrderedSet::new(),
+            ended: OrderedSet::new(),
+            resuming: OrderedSet::new(),
             remembering: Remembering::default(),
         }
     }

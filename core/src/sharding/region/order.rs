@@ -1,9 +1,8 @@
 //! What the order of messages needs beside the homes: the numbers of this region's marks, and whose messages
 //! go back until they mark. Decides nothing about homes. Spec: sharding 10.14 b and d.
 
-use alloc::collections::BTreeSet;
-
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 use crate::sharding::pending_message::PendingMessage;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
@@ -19,9 +18,9 @@ pub(super) struct Order {
     /// Where the next repetition of marks goes on; `None` for the beginning.
     pub(super) repeat_from: Option<ShardId>,
     /// Senders whose messages for a shard go back to them, whatever runs here, until they mark.
-    senders: BTreeSet<(ShardId, UniqueAddress)>,
+    senders: OrderedSet<(ShardId, UniqueAddress)>,
     /// The same for single entities, of shards that run here: for those there was no room.
-    entities: BTreeSet<(ShardId, UniqueAddress, EntityId)>,
+    entities: OrderedSet<(ShardId, UniqueAddress, EntityId)>,
 }
 
 impl Order {

@@ -2,10 +2,10 @@
 //! region runs too many. What comes for one meanwhile waits for its next incarnation, which begins with it. Who goes is the
 //! strategy's decision. Spec: sharding 1.4, 1.6.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::{Region, STEP};
+use crate::ordered::OrderedSet;
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::shard::Delivered;
@@ -26,7 +26,7 @@ pub(super) struct Passivating {
     /// Each shard's part of that.
     each: usize,
     /// Shards that run more than their part, a bounded number of which stop per step.
-    shrinking: BTreeSet<ShardId>,
+    shrinking: OrderedSet<ShardId>,
     /// Where the present look for unused entities goes on.
     idle_from: Option<ShardId>,
 }
@@ -38,7 +38,7 @@ impl Passivating {
             settings,
             limit: None,
             each: 0,
-            shrinking: BTreeSet::new(),
+            shrinking: OrderedSet::new(),
             idle_from: None,
         }
     }

@@ -1,7 +1,6 @@
 //! How a region finds its coordinator: it tells every candidate that it exists until the right one answers. Spec: sharding
 //! 1.3 (registration), 10.1.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -11,6 +10,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::member::Member;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::oldest::state::{may_act, may_speak};
+use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
@@ -376,7 +376,7 @@ impl Region {
         let Some(term) = &self.contact.registered else {
             return;
         };
-        let mut unknown: BTreeSet<ShardId> = self.buffers.shards().into_iter().collect();
+        let mut unknown: OrderedSet<ShardId> = self.buffers.shards().into_iter().collect();
         unknown.retain(|shard| !self.shards.has_home(*shard));
         unknown.extend(&self.sought);
         if self.lifecycle == RegionLifecycle::Working {

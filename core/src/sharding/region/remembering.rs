@@ -2,7 +2,6 @@
 //! stored before it handles anything. A store that fails stops the shard, which begins again after a pause. Never starts an entity
 //! in a shard that it does not belong to. Spec: sharding 1.4, 1.5.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
 use crate::journal::state::Claim;
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::StoreUser;
@@ -39,8 +39,8 @@ pub(super) struct Remembering {
     /// Those that are to be started.
     recovery: Recovery,
     /// Shards whose entities are being read, and those that wait for their turn.
-    loading: BTreeSet<ShardId>,
-    to_load: BTreeSet<ShardId>,
+    loading: OrderedSet<ShardId>,
+    to_load: OrderedSet<ShardId>,
     /// Entities of shards here that belong to other shards.
     pub(super) moves: Moves,
     /// Entities of shards here that others remember.
@@ -159,7 +159,7 @@ impl Region {
         self.await_recovery(shared);
     }
 
-    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
+    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
         self.has_loaded(shared, shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
@@ -176,7 +176,7 @@ impl Region {
     }
 
     /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the shard that they belong to.
-    fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: BTreeSet<Element>) {
+    fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };

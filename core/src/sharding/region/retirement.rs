@@ -2,7 +2,6 @@
 //! messages as a proxy does. Ends nothing but shards: whoever is to hear of the end of the node hears of that in `drain`. Spec:
 //! sharding 1.3 (graceful shutdown).
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -11,6 +10,7 @@ use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
+use crate::ordered::OrderedSet;
 use crate::reject::Rejection;
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
@@ -34,7 +34,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Retirement {
     callers: Vec<Token>,
     /// Shards that ran here when it began, and whose next home is not known here yet.
-    homeless: BTreeSet<ShardId>,
+    homeless: OrderedSet<ShardId>,
     /// Its time was over before everything had stopped; what was left was killed.
     killed: bool,
 }

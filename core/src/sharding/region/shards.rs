@@ -17,7 +17,6 @@
 //! | `Hosted` | ended, wanted in a pause | `Wanted` |
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,6 +24,7 @@ use alloc::vec::Vec;
 use super::home::{Home, Mark};
 use super::leasing::ShardLease;
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::shard::Shard;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::Token;
@@ -55,11 +55,11 @@ enum Here {
 /// Every shard of which anything is known, by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shards {
-    entries: BTreeMap<ShardId, ShardEntry>,
+    entries: OrderedMap<ShardId, ShardEntry>,
     /// How many run or stop here.
     hosted: usize,
     /// Those with a mark that has not been acknowledged.
-    marked: BTreeSet<ShardId>,
+    marked: OrderedSet<ShardId>,
 }
 
 impl Here {

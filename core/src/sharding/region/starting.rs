@@ -2,12 +2,12 @@
 //! them, and does so again until it hears that they are remembered there; as such a home it has them stored, and then says so. Never
 //! writes what another shard remembers. Spec: sharding 1.5 (starter).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::{Region, STEP};
 use crate::ident::UniqueAddress;
 use crate::message::ShardingMsg;
+use crate::ordered::OrderedMap;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
@@ -28,7 +28,7 @@ type Asker = (UniqueAddress, ShardId);
 /// Entities that are to be stored and started here, because somebody else says so.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Starts {
-    waiting: BTreeMap<ShardId, BTreeMap<EntityId, Asker>>,
+    waiting: OrderedMap<ShardId, OrderedMap<EntityId, Asker>>,
     len: usize,
 }
 
@@ -63,7 +63,7 @@ impl Starts {
     }
 
     /// Everything that waits for a shard; of one that has ended it is said again to its next home.
-    pub(super) fn take_all(&mut self, shard: ShardId) -> BTreeMap<EntityId, (UniqueAddress, ShardId)> {
+    pub(super) fn take_all(&mut self, shard: ShardId) -> OrderedMap<EntityId, (UniqueAddress, ShardId)> {
         let all = self.waiting.remove(&shard).unwrap_or_default();
         self.len -= all.len();
         all
@@ -182,7 +182,7 @@ impl Region {
     }
 
     fn say_started(&self, cx: &mut Cx<'_>, shard: ShardId, stored: Vec<(EntityId, Asker)>) {
-        let mut answers: BTreeMap<Asker, Vec<EntityId>> = BTreeMap::new();
+        let mut answers: OrderedMap<Asker, Vec<EntityId>> = OrderedMap::new();
         for (entity, asker) in stored {
             answers.entry(asker).or_default().push(entity);
         }

@@ -1,13 +1,13 @@
 //! Every node's part: tells the oldest member which kinds and singletons this node has, and holds each back until it is accepted. Decides
 //! nothing itself. Spec: sharding 10.11.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::oldest::state::{may_act, may_speak};
+use crate::ordered::OrderedMap;
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::registry::{
@@ -54,7 +54,7 @@ pub(in crate::sharding) struct Decided {
 /// This node's kinds and singletons, as far as the rest of the cluster is concerned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcer {
-    registered: BTreeMap<RegistrationId, Own>,
+    registered: OrderedMap<RegistrationId, Own>,
     round: u32,
     /// Who decided last; an older one is not believed any more.
     heard: Option<Term>,

@@ -1,11 +1,11 @@
 //! Which fields a kind or a singleton stands with when nodes claim different ones. Pure: no time, no sending, no picture of the cluster.
 //! Spec: sharding 10.11.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
+use crate::ordered::OrderedMap;
 use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, Verdict};
 use crate::sharding::state::fields::FieldDifferences;
 
@@ -48,7 +48,7 @@ pub(super) struct Judged {
 #[derive(Clone, Debug)]
 struct Variant {
     fields: Fields,
-    by: BTreeMap<UniqueAddress, Claim>,
+    by: OrderedMap<UniqueAddress, Claim>,
     /// It was decided that these fields stand, and they do as long as anybody claims them: who comes later and says that he was accepted
     /// before, and runs it, was not heard when all members were.
     stands: bool,
@@ -64,7 +64,7 @@ impl Variant {
 /// All claims to kinds and singletons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
-    registered: BTreeMap<RegistrationId, Vec<Variant>>,
+    registered: OrderedMap<RegistrationId, Vec<Variant>>,
     last_number: u64,
 }
 
@@ -93,7 +93,7 @@ impl Claims {
         } else if !full {
             variants.push(Variant {
                 fields: said.fields,
-                by: BTreeMap::from([(node.clone(), claim)]),
+                by: OrderedMap::from([(node.clone(), claim)]),
                 stands: false,
             });
         }

@@ -2,7 +2,6 @@
 //! spoken and those removed unheard have certainly stopped; until then who was accepted before goes on. Never tells a node
 //! to stop what agrees with what stands. Spec: sharding 10.11.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::event::ShardingEvent;
@@ -10,6 +9,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::oldest::state::departures::Departure;
 use crate::oldest::state::oldest;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
@@ -46,9 +46,9 @@ pub(super) struct Registrar {
     paused: bool,
     claims: Claims,
     /// Members that have spoken, with the round of their last list, and some removed less than a margin ago.
-    heard: BTreeMap<UniqueAddress, u32>,
+    heard: OrderedMap<UniqueAddress, u32>,
     /// Refusals that have been said as events.
-    told: BTreeSet<(UniqueAddress, RegistrationId)>,
+    told: OrderedSet<(UniqueAddress, RegistrationId)>,
 }
 
 impl Registrar {
@@ -67,7 +67,7 @@ impl Registrar {
         let Some(age) = cx.view().member(from).map(|member| member.up_number) else {
             return;
         };
-        let ids: BTreeSet<RegistrationId> = all.iter().map(|said| said.fields.id()).collect();
+        let ids: OrderedSet<RegistrationId> = all.iter().map(|said| said.fields.id()).collect();
         let legal = |said: &Announced| said.fields.is_legal();
         if ids.len() != all.len() || all.len() > REGISTRATIONS_PER_NODE_MAX || !all.iter().all(legal) {
             let what = "announced kinds";
@@ -224,7 +224,7 @@ impl Registrar {
             Tenure::Idle => return,
             Tenure::Recovering(term) | Tenure::Deciding(term) => term.clone(),
         };
-        let mut by_node: BTreeMap<UniqueAddress, Vec<(RegistrationId, Verdict)>> = BTreeMap::new();
+        let mut by_node: OrderedMap<UniqueAddress, Vec<(RegistrationId, Verdict)>> = OrderedMap::new();
         for Judged {
             node,
             id,

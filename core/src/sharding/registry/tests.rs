@@ -1,6 +1,5 @@
 //! One registrar or one announcer, one call, and what it says. Whole clusters are in `sharding/tests/same_kind.rs`.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -18,6 +17,7 @@ use crate::input::Target;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
+use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::protocol::registry::{Announced, Judgement, REGISTRATIONS_PER_NODE_MAX, Verdict};
 use crate::sharding::state::fields::{FieldDifference, FieldDifferences, Keeping, KindFields, StoreMode};
@@ -493,7 +493,7 @@ fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
         name: Arc::from(alloc::format!("kind {number}")),
         ..fields(8)
     };
-    let mut ids = BTreeSet::new();
+    let mut ids = OrderedSet::new();
     for number in 0..KINDS_PER_NODE_MAX {
         let cx = &mut rig.fixture.cx();
         assert!(rig.registry.has_room_for(cx, &Fields::Kind(named(number))));

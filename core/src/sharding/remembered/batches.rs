@@ -1,17 +1,16 @@
 //! What a shard has to write about its entities: one write is under way, and what comes meanwhile is the next one. Pure. Spec: sharding
 //! 1.4 (store batching).
 
-use alloc::collections::BTreeSet;
-
+use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::EntityId;
 
 /// What one write changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Update {
     /// Entities that start once it is written.
-    pub(crate) started: BTreeSet<EntityId>,
+    pub(crate) started: OrderedSet<EntityId>,
     /// Entities that are forgotten.
-    pub(crate) stopped: BTreeSet<EntityId>,
+    pub(crate) stopped: OrderedSet<EntityId>,
 }
 
 impl Update {
@@ -53,7 +52,7 @@ impl Batches {
     }
 
     /// The shard stops: who has not been written yet is not started here. Gives those back.
-    pub(crate) fn drop_starts(&mut self) -> BTreeSet<EntityId> {
+    pub(crate) fn drop_starts(&mut self) -> OrderedSet<EntityId> {
         core::mem::take(&mut self.next.started)
     }
 

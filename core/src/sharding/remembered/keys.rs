@@ -111,7 +111,7 @@ fn key(kind: &str, before: &str) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeMap;
+    use crate::ordered::OrderedMap;
     use alloc::string::String;
 
     use super::*;
@@ -130,7 +130,7 @@ mod tests {
             names.sort();
             names.dedup();
         }
-        let mut seen = BTreeMap::new();
+        let mut seen = OrderedMap::new();
         for name in &names {
             let shards = [0, 1, 10, 11, SHARDS_MAX - 1].map(ShardId);
             let all = shards.map(|shard| (Some(shard), shard_keys(name, shard).unwrap()));
@@ -182,7 +182,7 @@ mod tests {
         }
         kinds.sort();
         kinds.dedup();
-        let mut seen = BTreeMap::new();
+        let mut seen = OrderedMap::new();
         for kind in &kinds {
             let shards =
                 [0, 7, 77, SHARDS_MAX - 1].map(|shard| (Some(shard), shard_log(kind, ShardId(shard))));
@@ -197,7 +197,7 @@ mod tests {
         }
         assert_eq!(&*shard_log("cart", ShardId(7)), "/sharding/cart/shard/7");
         assert_eq!(&*shards_log("cart"), "/sharding/cart/shards");
-        let logs: alloc::collections::BTreeSet<LogName> = remembered_logs("cart").collect();
+        let logs: crate::ordered::OrderedSet<LogName> = remembered_logs("cart").collect();
         assert_eq!(logs.len(), SHARDS_MAX as usize + 1);
         let some = [shards_log("cart"), shard_log("cart", ShardId(SHARDS_MAX - 1))];
         assert!(some.iter().all(|log| logs.contains(log)));

@@ -2,9 +2,9 @@
 //! while all nodes were stopped. The home of that one is told to start them, again and again until it says that it remembers them; only
 //! then are they forgotten where they were. Pure: it sends nothing. Spec: sharding 1.5 (starter).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::STARTS_MAX;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
@@ -17,7 +17,7 @@ const LENGTH_BYTES: usize = 2;
 /// Entities on their way, by where they belong and where they are remembered so far. As long as what is remembered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
-    unconfirmed: BTreeMap<ShardId, BTreeMap<ShardId, BTreeSet<EntityId>>>,
+    unconfirmed: OrderedMap<ShardId, OrderedMap<ShardId, OrderedSet<EntityId>>>,
     /// Where the present round goes on; `None` between two of them.
     next: Option<ShardId>,
 }
@@ -85,7 +85,7 @@ impl Moves {
 }
 
 /// At least one.
-fn batch(entities: &BTreeSet<EntityId>, bytes_max: usize) -> Vec<EntityId> {
+fn batch(entities: &OrderedSet<EntityId>, bytes_max: usize) -> Vec<EntityId> {
     let mut room = bytes_max;
     let mut batch = Vec::new();
     for entity in entities.iter().take(STARTS_MAX) {

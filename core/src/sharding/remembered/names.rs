@@ -1,9 +1,8 @@
 //! The names that a log amounts to, no more than one snapshot of them holds. Pure. Spec: sharding 1.5.
 
-use alloc::collections::BTreeSet;
-
 use crate::ddata::crdt::Element;
 use crate::journal::protocol::SNAPSHOT_BYTES_MAX;
+use crate::ordered::OrderedSet;
 
 /// Bytes of a record or snapshot around its names.
 const AROUND_BYTES: usize = 6;
@@ -17,7 +16,7 @@ const BYTES_MAX: usize = SNAPSHOT_BYTES_MAX - AROUND_BYTES;
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    all: BTreeSet<Element>,
+    all: OrderedSet<Element>,
     bytes: usize,
 }
 
@@ -53,7 +52,7 @@ impl Names {
     }
 
     /// All of them. Linear; their bytes are shared.
-    pub(super) fn all(&self) -> BTreeSet<Element> {
+    pub(super) fn all(&self) -> OrderedSet<Element> {
         self.all.clone()
     }
 }

@@ -1,10 +1,11 @@
 //! When remembered entities of a region are started: those of shards that have begun, and those that crashed. Pure: it is told the time
 //! and starts nothing. Spec: sharding 1.5 (starter).
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::ids::{EntityId, ShardId};
 use crate::sharding::state::remember::EntityRecovery;
 use crate::time::Instant;
@@ -21,9 +22,9 @@ pub(crate) struct Recovery {
     queue: VecDeque<(ShardId, EntityId)>,
     /// When the next of the queue may be started.
     next_at: Option<Instant>,
-    restarts: BTreeSet<(Instant, ShardId, EntityId)>,
+    restarts: OrderedSet<(Instant, ShardId, EntityId)>,
     /// The same by entity, each once: one that crashes again waits again.
-    restart_at: BTreeMap<(ShardId, EntityId), Instant>,
+    restart_at: OrderedMap<(ShardId, EntityId), Instant>,
 }
 
 impl Recovery {

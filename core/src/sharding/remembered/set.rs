@@ -1,7 +1,6 @@
 //! A set of names in replicated data, in one or several keys: read as a whole, changed in batches, repeated a few times where replicas do
 //! not answer. One question at a time; answers to earlier ones are passed over. Spec: sharding 1.5.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -12,6 +11,7 @@ use crate::ddata::state::consistency::Consistency;
 use crate::ddata::state::key::Key;
 use crate::effect::Answer;
 use crate::input::{Command, StoreAsk};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
 use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
@@ -28,7 +28,7 @@ const WRITE_ATTEMPTS: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     /// What is there.
-    Read(BTreeSet<Element>),
+    Read(OrderedSet<Element>),
     /// The changes are on a majority.
     Written,
     /// Nobody knows.
@@ -64,8 +64,8 @@ pub(crate) struct StoredSet {
     part_of: PartOf,
     consistency: Consistency,
     request: u64,
-    open: BTreeMap<u8, Open>,
-    found: BTreeSet<Element>,
+    open: OrderedMap<u8, Open>,
+    found: OrderedSet<Element>,
 }
 
 impl StoredSet {
@@ -80,8 +80,8 @@ impl StoredSet {
             part_of,
             consistency: Consistency::Majority,
             request: 0,
-            open: BTreeMap::new(),
-            found: BTreeSet::new(),
+            open: OrderedMap::new(),
+            found: OrderedSet::new(),
         }
     }
 
@@ -105,7 +105,7 @@ impl StoredSet {
     /// Adds and removes names; at least one.
     pub(crate) fn write(&mut self, cx: &mut Cx<'_>, request: u64, add: Vec<Element>, remove: Vec<Element>) {
         self.consistency = Consistency::Majority;
-        let mut changes: BTreeMap<u8, (Vec<Element>, Vec<Element>)> = BTreeMap::new();
+        let mut changes: OrderedMap<u8, (Vec<Element>, Vec<Element>)> = OrderedMap::new();
         for name in add {
             changes
                 .entry((self.part_of)(&name, self.keys.len()))

@@ -1,7 +1,6 @@
 //! A shard's part of what is remembered: which entities it has, and what is written about them, one write at a time. Spec: sharding 1.4
 //! (store batching), 1.5.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::{Shard, ShardLifecycle};
@@ -9,6 +8,7 @@ use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::input::StoreAsk;
 use crate::journal::state::Claim;
+use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::EntityState;
 use crate::sharding::pending_message::Shared;
@@ -92,7 +92,7 @@ impl Shard {
     }
 
     /// These entities are remembered. Gives back those that it had not heard of.
-    pub(crate) fn recall(&mut self, cx: &mut Cx<'_>, ids: BTreeSet<EntityId>) -> Vec<EntityId> {
+    pub(crate) fn recall(&mut self, cx: &mut Cx<'_>, ids: OrderedSet<EntityId>) -> Vec<EntityId> {
         let mut new = Vec::new();
         for entity in ids {
             if !self.entities.contains_key(&entity) {
@@ -104,7 +104,7 @@ impl Shard {
     }
 
     /// Writes again who runs and is not among these: an earlier home had begun to forget it, and that came to an end only now.
-    pub(crate) fn repair(&mut self, ids: &BTreeSet<Element>) {
+    pub(crate) fn repair(&mut self, ids: &OrderedSet<Element>) {
         let Some(remembered) = &mut self.remembered else {
             return;
         };

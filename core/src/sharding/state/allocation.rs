@@ -1,7 +1,6 @@
 //! How a kind's shards are spread over its regions: the strategies' settings, and what a strategy of the application is. Values
 //! that are checked when they are made; decides nothing. Spec: sharding 1.7, 4.1.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,6 +9,7 @@ use crate::ddata::state::key::KEY_BYTES_MAX;
 use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::Status;
+use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::ShardId;
 
 /// Most points that one region may have on the ring: a thousand spread shards to within a few hundredths.
@@ -138,7 +138,7 @@ pub trait AllocationStrategy: Send + Sync + 'static {
 
     /// The shards that should be taken from their regions now; those in progress are moving already. Called at every look at
     /// the balance, and only while all members of the data center are reachable and settled and have one version.
-    fn rebalance(&self, regions: &[RegionLoad<'_>], in_progress: &BTreeSet<ShardId>) -> Vec<ShardId>;
+    fn rebalance(&self, regions: &[RegionLoad<'_>], in_progress: &OrderedSet<ShardId>) -> Vec<ShardId>;
 }
 
 /// An [`AllocationStrategy`] of the application. Equal to its clones and to nothing else.

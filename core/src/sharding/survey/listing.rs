@@ -2,7 +2,6 @@
 //! nothing is left out between the first entity of a page and the last. Shards that have a home and of which nobody has spoken are named.
 //! Spec: sharding 1.3 (queries).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -12,6 +11,7 @@ use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::message::ShardingMsg;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::protocol::survey::{
     EntityPage, EntityPosition, Listed, ShardEntities, ShardHomes, SurveyMsg,
@@ -35,9 +35,9 @@ const AROUND_NODE_BYTES: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Listing {
     after: Option<EntityPosition>,
-    shards: BTreeMap<(ShardId, UniqueAddress), Vec<EntityId>>,
+    shards: OrderedMap<(ShardId, UniqueAddress), Vec<EntityId>>,
     /// Homes as this node's region and the coordinator know them.
-    homes: BTreeMap<ShardId, UniqueAddress>,
+    homes: OrderedMap<ShardId, UniqueAddress>,
     /// Up to where everybody who has answered has said everything; `None` if that is the end.
     up_to: Option<EntityPosition>,
     pub(super) silent: Vec<UniqueAddress>,
@@ -74,7 +74,7 @@ impl Listing {
     }
 
     pub(super) fn into_page(mut self) -> EntityPage {
-        let spoken: BTreeSet<ShardId> = self.shards.keys().map(|(shard, _)| *shard).collect();
+        let spoken: OrderedSet<ShardId> = self.shards.keys().map(|(shard, _)| *shard).collect();
         let unanswered = self.homes.keys().copied();
         let unanswered = unanswered.filter(|shard| self.has(*shard) && !spoken.contains(shard));
         let unanswered = unanswered.collect();
@@ -120,7 +120,7 @@ impl Sharding {
         let mut listing = Listing {
             homes: homes.collect(),
             after: after.clone(),
-            shards: BTreeMap::new(),
+            shards: OrderedMap::new(),
             up_to: None,
             silent: Vec::new(),
         };
@@ -257,7 +257,7 @@ fn gathered<'a>(
     homes: impl Iterator<Item = (ShardId, &'a UniqueAddress)>,
     bytes: usize,
 ) -> (ShardHomes, Option<ShardId>) {
-    let mut by_node: BTreeMap<&UniqueAddress, Vec<ShardId>> = BTreeMap::new();
+    let mut by_node: OrderedMap<&UniqueAddress, Vec<ShardId>> = OrderedMap::new();
     let (mut room, mut last, mut up_to) = (bytes, None, None);
     for (shard, node) in homes {
         let head = if by_node.contains_key(node) {

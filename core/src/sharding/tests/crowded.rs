@@ -1,13 +1,13 @@
 //! A node whose regions hold together what one of them may: what others send is delivered all the same where it can be, and goes back
 //! where it would have to wait. Spec: sharding 10.14 b, reliability I-45.
 
-use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::secs;
 use super::world::{self, World, entity_in, kind, nth_entity_in};
 use crate::input::{HostReport, KindSettings};
+use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
 /// Messages that one region may buffer.
@@ -26,7 +26,7 @@ fn crowded() -> World {
     let mut world = World::with_config(2, 0, &config);
     world.all_up();
     for peer in &mut world.peers {
-        peer.mailboxes = Some(BTreeMap::new());
+        peer.mailboxes = Some(OrderedMap::new());
     }
     let settings = KindSettings {
         role: world::settings(true).role,

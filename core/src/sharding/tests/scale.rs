@@ -3,7 +3,7 @@
 //! 10.1, 10.4.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,6 +21,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::Message;
 use crate::oldest::Oldest;
+use crate::ordered::OrderedMap;
 use crate::owner::Owner;
 use crate::sharding::Sharding;
 use crate::sharding::protocol::survey::Survey;
@@ -53,14 +54,14 @@ struct Peer {
 struct Wide {
     peers: Vec<Peer>,
     nodes: Vec<UniqueAddress>,
-    places: BTreeMap<UniqueAddress, usize>,
+    places: OrderedMap<UniqueAddress, usize>,
     shards: u32,
     removed: Vec<usize>,
     limits: Limits,
     encoder: Encoder,
     wire: VecDeque<(usize, usize, Message)>,
     /// Messages of regions and coordinators between nodes by tag: how many, and the longest body.
-    said: BTreeMap<u8, (u64, usize)>,
+    said: OrderedMap<u8, (u64, usize)>,
     surveys: Vec<Survey>,
     recovered: Vec<usize>,
     now: Instant,
@@ -95,7 +96,7 @@ impl Wide {
             limits: config.limits.clone(),
             encoder: Encoder::new(),
             wire: VecDeque::new(),
-            said: BTreeMap::new(),
+            said: OrderedMap::new(),
             surveys: Vec::new(),
             recovered: Vec::new(),
             now,
@@ -291,7 +292,7 @@ impl Wide {
 
     /// How many shards each node hosts; no shard is on two.
     fn counts(&self) -> Vec<usize> {
-        let mut homes = BTreeMap::new();
+        let mut homes = OrderedMap::new();
         let mut counts = Vec::new();
         for (at, peer) in self.peers.iter().enumerate() {
             peer.sharding.check_invariants(&self.nodes[at]).unwrap();

@@ -10,7 +10,7 @@
 //!
 //! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests run the first ones.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -25,6 +25,7 @@ use crate::event::ShardingEvent;
 use crate::input::{HostReport, KindSettings, ShardingCommand, Token};
 use crate::membership::state::member::Status;
 use crate::message::{Lane, Message, ShardingBody, ShardingMessage, ShardingMsg};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::ids::{Payload, ShardId, Slot};
@@ -82,7 +83,7 @@ impl Chance {
 }
 
 /// What one link's lane holds, by sender, receiver and lane.
-type Queues = BTreeMap<(usize, usize, Lane), VecDeque<Message>>;
+type Queues = OrderedMap<(usize, usize, Lane), VecDeque<Message>>;
 
 struct Schedule {
     world: World,
@@ -99,15 +100,15 @@ struct Schedule {
     sent: Vec<(usize, u32, usize)>,
     /// On which node each message is; none for one on its way.
     place: Vec<Option<usize>>,
-    handled: BTreeSet<usize>,
+    handled: OrderedSet<usize>,
     /// The last message that an entity handled of each sender.
-    last: BTreeMap<(usize, u32, usize), usize>,
+    last: OrderedMap<(usize, u32, usize), usize>,
     /// What was refused at once because a buffer or a queue was full.
-    refused: BTreeSet<usize>,
+    refused: OrderedSet<usize>,
     /// How many events of each node were looked at.
     told: Vec<usize>,
     /// What faults destroyed.
-    destroyed: BTreeSet<usize>,
+    destroyed: OrderedSet<usize>,
     dead: Vec<usize>,
     /// Nodes that do not have the kind yet.
     late: Vec<usize>,
@@ -171,7 +172,7 @@ impl Schedule {
         }
         world.all_up();
         for peer in &mut world.peers {
-            peer.mailboxes = Some(BTreeMap::new());
+            peer.mailboxes = Some(OrderedMap::new());
         }
         world.holds = true;
         let haste = 30 + chance.below(50);
@@ -181,14 +182,14 @@ impl Schedule {
             is_early: chance.below(2) == 0,
             suspected: Vec::new(),
             haste,
-            queues: BTreeMap::new(),
+            queues: OrderedMap::new(),
             sent: Vec::new(),
             place: Vec::new(),
-            handled: BTreeSet::new(),
-            last: BTreeMap::new(),
-            refused: BTreeSet::new(),
+            handled: OrderedSet::new(),
+            last: OrderedMap::new(),
+            refused: OrderedSet::new(),
             told: alloc::vec![0; NODES],
-            destroyed: BTreeSet::new(),
+            destroyed: OrderedSet::new(),
             dead: Vec::new(),
             late,
             seen: alloc::vec![0; NODES],
@@ -639,7 +640,7 @@ impl Schedule {
     }
 
     /// What was in mailboxes of entities that were stopped at once, because their time to stop was up.
-    fn killed(&self) -> BTreeSet<usize> {
+    fn killed(&self) -> OrderedSet<usize> {
         let killed = self.world.peers.iter().flat_map(|peer| &peer.killed);
         killed.filter_map(|payload| number(payload)).collect()
     }

@@ -1,6 +1,5 @@
 //! Watches over a small cluster: who hears of which end, once, whatever is lost, moves, sleeps or dies in between.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -8,6 +7,7 @@ use super::*;
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::{HostReport, ShardingCommand, Token};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::passivation::PassivationSettings;
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchStatement, WatchTarget};
 use crate::sharding::state::ids::Slot;
@@ -608,7 +608,7 @@ fn storm(seed: u64) {
     }
     world.lose_one_in = Some(3);
     // Who watches what, and the end that is due.
-    let mut watches: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    let mut watches: OrderedMap<u64, (usize, usize)> = OrderedMap::new();
     for id in 0..WATCHES {
         let (at, of) = (6 + (id % 2) as usize, luck.below(ENTITIES) as usize);
         world.watch(at, id, &entities[of]);
@@ -618,8 +618,8 @@ fn storm(seed: u64) {
     world.run_for(secs(60));
     let early: usize = (6..8).map(|at| world.ends(at).len()).sum();
     assert_eq!(early, 0, "seed {seed}: nothing has ended");
-    let mut ended: BTreeMap<usize, Termination> = BTreeMap::new();
-    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    let mut ended: OrderedMap<usize, Termination> = OrderedMap::new();
+    let mut gone: OrderedSet<usize> = OrderedSet::new();
     for _ in 0..400 {
         let of = luck.below(ENTITIES) as usize;
         let runs = world.runs_on(&entities[of]).is_some();
@@ -682,7 +682,7 @@ fn storm(seed: u64) {
         }
     }
     world.run_for(secs(120));
-    let mut heard: BTreeMap<u64, Termination> = BTreeMap::new();
+    let mut heard: OrderedMap<u64, Termination> = OrderedMap::new();
     for at in 6..8 {
         for (id, why) in world.ends(at) {
             assert_eq!(heard.insert(id, why), None, "seed {seed}: watch {id} ended twice");

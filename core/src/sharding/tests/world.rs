@@ -2,7 +2,7 @@
 //! echo. After each step every node's rules are checked, and that no shard is on two nodes.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,6 +20,7 @@ use crate::membership::state::member::{Member, Status};
 use crate::message::{Message, ShardingMsg};
 use crate::messaging::Wait;
 use crate::oldest::Oldest;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::owner::Owner;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
@@ -69,25 +70,25 @@ pub(super) struct Peer {
     pub(super) fixture: Fixture,
     pub(super) sharding: Sharding,
     pub(super) handled: Vec<(EntityId, Payload)>,
-    pub(super) answers: BTreeMap<Token, Result<Payload, AskFailure>>,
+    pub(super) answers: OrderedMap<Token, Result<Payload, AskFailure>>,
     /// Answers to registrations.
     pub(super) registered: Vec<Answer>,
     pub(super) events: Vec<ShardingEvent>,
     pub(super) rejected: Vec<Rejection>,
     pub(super) drained: bool,
     /// Callers who wait to hear that their message was taken, and what others heard.
-    pub(super) telling: BTreeSet<Token>,
-    pub(super) taken: BTreeMap<Token, Answer>,
+    pub(super) telling: OrderedSet<Token>,
+    pub(super) taken: OrderedMap<Token, Answer>,
     /// Ends that were watched, by token.
     pub(super) terminated: Vec<(Token, Answer)>,
     /// Ignores Stop, obeys Kill.
     pub(super) stubborn: bool,
     /// Entities with mailboxes, of which the test says when they are read; without, they handle at once.
-    pub(super) mailboxes: Option<BTreeMap<Slot, Mailbox>>,
+    pub(super) mailboxes: Option<OrderedMap<Slot, Mailbox>>,
     /// What was in mailboxes of entities that were killed.
     pub(super) killed: Vec<Payload>,
     pub(super) alive: bool,
-    pub(super) running: BTreeMap<Slot, EntityId>,
+    pub(super) running: OrderedMap<Slot, EntityId>,
 }
 
 /// What an entity has not handled yet.
@@ -102,22 +103,22 @@ pub(super) struct Mailbox {
 
 pub(super) struct World {
     pub(super) peers: Vec<Peer>,
-    members: BTreeMap<usize, Member>,
-    removed: BTreeSet<UniqueAddress>,
+    members: OrderedMap<usize, Member>,
+    removed: OrderedSet<UniqueAddress>,
     /// Who was drained when it was removed, and so had said that nothing runs there.
-    gone: BTreeSet<UniqueAddress>,
-    suspected: BTreeSet<usize>,
+    gone: OrderedSet<UniqueAddress>,
+    suspected: OrderedSet<usize>,
     pub(super) wire: VecDeque<(usize, usize, Message)>,
     /// What is said stays in `wire`: the test says when it arrives.
     pub(super) holds: bool,
     /// Messages from the first to the second are lost.
-    pub(super) cut: BTreeSet<(usize, usize)>,
+    pub(super) cut: OrderedSet<(usize, usize)>,
     /// Kinds of messages that are lost, as a predicate.
     pub(super) lose: fn(&Message) -> bool,
     /// How many messages the queue from the first to the second still takes, where it is bounded.
-    pub(super) room: BTreeMap<(usize, usize), usize>,
+    pub(super) room: OrderedMap<(usize, usize), usize>,
     /// Queues that had no room for something that was offered.
-    refusing: BTreeSet<(usize, usize)>,
+    refusing: OrderedSet<(usize, usize)>,
     /// One in so many messages between nodes is lost, if any.
     pub(super) lose_one_in: Option<u64>,
     lottery: u64,
@@ -175,35 +176,35 @@ impl World {
                 fixture,
                 sharding: Sharding::new(),
                 handled: Vec::new(),
-                answers: BTreeMap::new(),
+                answers: OrderedMap::new(),
                 registered: Vec::new(),
                 events: Vec::new(),
                 rejected: Vec::new(),
                 drained: false,
-                telling: BTreeSet::new(),
-                taken: BTreeMap::new(),
+                telling: OrderedSet::new(),
+                taken: OrderedMap::new(),
                 terminated: Vec::new(),
                 stubborn: false,
                 mailboxes: None,
                 killed: Vec::new(),
                 alive: true,
-                running: BTreeMap::new(),
+                running: OrderedMap::new(),
             }
         });
         let peers: Vec<Peer> = peers.collect();
         let now = peers[0].fixture.mono();
         let mut world = Self {
             peers,
-            members: BTreeMap::new(),
-            removed: BTreeSet::new(),
-            gone: BTreeSet::new(),
-            suspected: BTreeSet::new(),
+            members: OrderedMap::new(),
+            removed: OrderedSet::new(),
+            gone: OrderedSet::new(),
+            suspected: OrderedSet::new(),
             wire: VecDeque::new(),
             holds: false,
-            cut: BTreeSet::new(),
+            cut: OrderedSet::new(),
             lose: |_| false,
-            room: BTreeMap::new(),
-            refusing: BTreeSet::new(),
+            room: OrderedMap::new(),
+            refusing: OrderedSet::new(),
             lose_one_in: None,
             lottery: 1,
             now,
@@ -376,8 +377,8 @@ impl World {
     }
 
     /// Where each shard runs, one entry per live host.
-    pub(super) fn hosts(&self) -> BTreeMap<ShardId, Vec<usize>> {
-        let mut hosts: BTreeMap<ShardId, Vec<usize>> = BTreeMap::new();
+    pub(super) fn hosts(&self) -> OrderedMap<ShardId, Vec<usize>> {
+        let mut hosts: OrderedMap<ShardId, Vec<usize>> = OrderedMap::new();
         for (at, peer) in self.peers.iter().enumerate().filter(|(_, peer)| peer.alive) {
             let Some(region) = peer.sharding.region(kind()) else {
                 continue;

@@ -1,8 +1,7 @@
 //! Which entities have ended since their shard began here, for watches that come from the shard's earlier home and arrive after that.
 //! Forgets the oldest ends past a bound, and knows of which shards. Decides nothing about watches. Spec: sharding 1.17.
 
-use alloc::collections::BTreeMap;
-
+use crate::ordered::OrderedMap;
 use crate::sharding::protocol::watch::EntityEnd;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 
@@ -14,7 +13,7 @@ pub(super) const ENDS_MAX: usize = 16_384;
 #[derive(Clone, Debug, Default)]
 struct OfShard {
     /// How each entity ended first, and its place among all ends.
-    ended: BTreeMap<EntityId, (u64, EntityEnd)>,
+    ended: OrderedMap<EntityId, (u64, EntityEnd)>,
     /// There were more.
     is_partial: bool,
 }
@@ -33,9 +32,9 @@ pub(super) enum Memory {
 /// The table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends {
-    shards: BTreeMap<(KindId, ShardId), OfShard>,
+    shards: OrderedMap<(KindId, ShardId), OfShard>,
     /// All ends, oldest first.
-    order: BTreeMap<u64, (KindId, ShardId, EntityId)>,
+    order: OrderedMap<u64, (KindId, ShardId, EntityId)>,
     last: u64,
 }
 

@@ -1,10 +1,10 @@
 //! Who watches the entities of this node's shards. Stays when an entity is passivated, ends with the entity, and goes with the shard.
 //! Sends nothing. Spec: sharding 1.17.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::watch::WatchId;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 
@@ -14,13 +14,13 @@ const HELD_MAX: usize = 65_536;
 /// A watch of a node.
 pub(super) type Watcher = (UniqueAddress, WatchId);
 
-type Watched = BTreeMap<EntityId, BTreeSet<Watcher>>;
+type Watched = OrderedMap<EntityId, OrderedSet<Watcher>>;
 
 /// The table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    shards: BTreeMap<(KindId, ShardId), Watched>,
-    watchers: BTreeMap<Watcher, (KindId, ShardId, EntityId)>,
+    shards: OrderedMap<(KindId, ShardId), Watched>,
+    watchers: OrderedMap<Watcher, (KindId, ShardId, EntityId)>,
 }
 
 impl Held {
@@ -104,8 +104,8 @@ impl Held {
 
     /// What must hold between the calls.
     pub(super) fn is_sound(&self) -> bool {
-        let watched = || self.shards.values().flat_map(BTreeMap::values);
-        let count: usize = watched().map(BTreeSet::len).sum();
+        let watched = || self.shards.values().flat_map(OrderedMap::values);
+        let count: usize = watched().map(OrderedSet::len).sum();
         count == self.watchers.len()
             && watched().all(|same| !same.is_empty())
             && self.shards.values().all(|watched| !watched.is_empty())

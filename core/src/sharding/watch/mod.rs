@@ -10,7 +10,6 @@ mod held;
 mod peers;
 mod seeking;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -21,6 +20,7 @@ use self::peers::{Peers, wake_by};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::watch::{
@@ -39,14 +39,14 @@ const APPEARS_WITHIN: Duration = Duration::from_secs(30);
 /// What this node watches, and who watches what is here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watches {
-    own: BTreeMap<WatchId, Own>,
+    own: OrderedMap<WatchId, Own>,
     /// Those of `own` whose entity's home is to be found.
-    seeking: BTreeSet<WatchId>,
+    seeking: OrderedSet<WatchId>,
     held: Held,
     ends: Ends,
     peers: Peers,
     /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of that end.
-    ending: BTreeMap<Slot, EntityEnd>,
+    ending: OrderedMap<Slot, EntityEnd>,
     /// Until when the end of this node waits for others to hear what was said.
     last_words_until: Option<Instant>,
 }

@@ -1,11 +1,12 @@
 //! What is said to other nodes about watches: numbered, repeated until it is heard, heard once and in order. A peer that answers and
 //! then reads nothing past a bound is quarantined. Knows nothing of what is said. Spec: sharding 1.17.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::message::ShardingMsg;
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::watch::{STATEMENTS_MAX, WatchMsg, WatchStatement};
@@ -40,9 +41,9 @@ struct Peer {
 /// All peers with which this node speaks about watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Peers {
-    peers: BTreeMap<UniqueAddress, Peer>,
+    peers: OrderedMap<UniqueAddress, Peer>,
     /// Those to whom something is to be said.
-    due: BTreeSet<UniqueAddress>,
+    due: OrderedSet<UniqueAddress>,
 }
 
 /// At most.

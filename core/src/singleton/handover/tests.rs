@@ -25,7 +25,7 @@ fn stepped(stage: Stage, event: Event, lease: bool) -> (Stage, Vec<Step>) {
         exited: false,
         self_removed: false,
         retries_max: 3,
-        removed: &BTreeSet::new(),
+        removed: &OrderedSet::new(),
     };
     step(stage, event, &facts)
 }
@@ -177,7 +177,7 @@ fn prepared(stage: Stage, event: Event, exited: bool) -> (Stage, Vec<Step>) {
         exited,
         self_removed: false,
         retries_max: 3,
-        removed: &BTreeSet::new(),
+        removed: &OrderedSet::new(),
     };
     step(stage, event, &facts)
 }

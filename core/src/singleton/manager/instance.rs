@@ -6,12 +6,13 @@
 mod delivery;
 mod term;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use core::time::Duration;
 
 pub(in crate::singleton) use self::delivery::{not_here, refuse};
 use crate::ident::UniqueAddress;
 use crate::messaging::protocol::{HostOrder, Instance as Started};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::ids::Slot;
 use crate::singleton::protocol::{Body, Delivery, Event, Timer};
 use crate::singleton::state::SingletonId;
@@ -61,16 +62,16 @@ pub(in crate::singleton) struct Instance {
     told: u64,
     /// Counts the claims; answers to an earlier one are not heard.
     epoch: u64,
-    promised: BTreeSet<UniqueAddress>,
+    promised: OrderedSet<UniqueAddress>,
     /// Members that are led to the term in steps, with what they have promised.
-    behind: BTreeMap<UniqueAddress, u64>,
+    behind: OrderedMap<UniqueAddress, u64>,
     /// Somebody refused the claim with a term that is out of its reach.
     is_outreached: bool,
     /// Claims that were refused since a term was taken.
     refusals: u32,
     failures: u32,
     /// Proxies that asked where it is, with the number of their question.
-    watchers: BTreeMap<UniqueAddress, u64>,
+    watchers: OrderedMap<UniqueAddress, u64>,
     /// What came while this process did not know whether it is still a member.
     /// With the time until which somebody waits, if it is an ask.
     held: VecDeque<(Option<Instant>, Delivery)>,
@@ -91,12 +92,12 @@ impl Instance {
             highest: 0,
             told: 0,
             epoch: 0,
-            promised: BTreeSet::new(),
-            behind: BTreeMap::new(),
+            promised: OrderedSet::new(),
+            behind: OrderedMap::new(),
             is_outreached: false,
             refusals: 0,
             failures: 0,
-            watchers: BTreeMap::new(),
+            watchers: OrderedMap::new(),
             held: VecDeque::new(),
             held_bytes: 0,
         }

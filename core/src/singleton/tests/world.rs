@@ -3,7 +3,7 @@
 
 mod run;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,6 +20,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
 use crate::messaging::Wait;
 use crate::messaging::protocol::{AskReply, AskTicket};
+use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -77,14 +78,14 @@ pub(super) struct Host {
     pub(super) leases_asked: usize,
     pub(super) leases_released: usize,
     running: Option<Slot>,
-    store: BTreeMap<Bytes, Bytes>,
+    store: OrderedMap<Bytes, Bytes>,
 }
 
 struct Peer {
     fixture: Fixture,
     singletons: Singletons,
     host: Host,
-    answers: BTreeMap<u64, Result<Payload, AskFailure>>,
+    answers: OrderedMap<u64, Result<Payload, AskFailure>>,
     registered: Option<Answer>,
     events: Vec<SingletonEvent>,
     heard: Vec<(UniqueAddress, u64, Body)>,
@@ -97,10 +98,10 @@ pub(super) struct World {
     peers: Vec<Peer>,
     config: Config,
     lease: bool,
-    members: BTreeMap<usize, Member>,
-    removed: BTreeSet<UniqueAddress>,
-    gone: BTreeSet<UniqueAddress>,
-    cut: BTreeSet<usize>,
+    members: OrderedMap<usize, Member>,
+    removed: OrderedSet<UniqueAddress>,
+    gone: OrderedSet<UniqueAddress>,
+    cut: OrderedSet<usize>,
     held: bool,
     wire: VecDeque<(usize, usize, Message)>,
     now: Instant,
@@ -143,10 +144,10 @@ impl World {
             peers: Vec::new(),
             config,
             lease,
-            members: BTreeMap::new(),
-            removed: BTreeSet::new(),
-            gone: BTreeSet::new(),
-            cut: BTreeSet::new(),
+            members: OrderedMap::new(),
+            removed: OrderedSet::new(),
+            gone: OrderedSet::new(),
+            cut: OrderedSet::new(),
             held: false,
             wire: VecDeque::new(),
             now: Instant::ZERO,
@@ -170,7 +171,7 @@ impl World {
             fixture: Fixture::with_config(address(at), self.config.clone()),
             singletons: Singletons::default(),
             host,
-            answers: BTreeMap::new(),
+            answers: OrderedMap::new(),
             registered: None,
             events: Vec::new(),
             heard: Vec::new(),

@@ -7,7 +7,6 @@
 )]
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 #[cfg(test)]
 use alloc::format;
 #[cfg(test)]
@@ -22,6 +21,7 @@ use super::named;
 use super::{Form, Shape, Sink, Source};
 use crate::bytes::{WireError, put_address, put_node, put_text};
 use crate::ident::{Address, UniqueAddress};
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// Numbers of fixed width, little endian.
 macro_rules! numbers {
@@ -279,30 +279,30 @@ where
     }
 }
 
-impl<N, T, F, const MAX: usize> Form<BTreeSet<T>> for Rising<List<N, F, MAX>>
+impl<N, T, F, const MAX: usize> Form<OrderedSet<T>> for Rising<List<N, F, MAX>>
 where
     N: Form<N> + TryFrom<usize> + TryInto<usize>,
     T: Rises + Ord,
     F: Form<T>,
 {
-    fn put(value: &BTreeSet<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &OrderedSet<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (0, MAX), what, out)?;
         value.iter().try_for_each(|value| F::put(value, what, out))
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<BTreeSet<T>, WireError> {
-        <Self as Form<Vec<T>>>::read(reader, what).map(BTreeSet::from_iter)
+    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<OrderedSet<T>, WireError> {
+        <Self as Form<Vec<T>>>::read(reader, what).map(OrderedSet::from_iter)
     }
 }
 
-impl<N, T, U, F, G, const MAX: usize> Form<BTreeMap<T, U>> for Rising<List<N, (F, G), MAX>>
+impl<N, T, U, F, G, const MAX: usize> Form<OrderedMap<T, U>> for Rising<List<N, (F, G), MAX>>
 where
     N: Form<N> + TryFrom<usize> + TryInto<usize>,
     T: Rises + Ord,
     F: Form<T>,
     G: Form<U>,
 {
-    fn put(value: &BTreeMap<T, U>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &OrderedMap<T, U>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (0, MAX), what, out)?;
         value.iter().try_for_each(|(key, value)| {
             F::put(key, what, out)?;
@@ -310,7 +310,7 @@ where
         })
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<BTreeMap<T, U>, WireError> {
-        <Self as Form<Vec<(T, U)>>>::read(reader, what).map(BTreeMap::from_iter)
+    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<OrderedMap<T, U>, WireError> {
+        <Self as Form<Vec<(T, U)>>>::read(reader, what).map(OrderedMap::from_iter)
     }
 }

@@ -1,6 +1,5 @@
 //! The tables of `docs/WIRE.md` are the declarations: what a message is made of is said once.
 
-use std::collections::BTreeSet;
 use std::format;
 use std::path::PathBuf;
 use std::string::String;
@@ -16,6 +15,7 @@ use crate::message::{
     GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message, ShardMark, ShardingBody,
     ShardingMessage, Welcome,
 };
+use crate::ordered::OrderedSet;
 use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
 use crate::sharding::protocol::stop::StopMsg;
 use crate::sharding::protocol::survey::{
@@ -157,7 +157,7 @@ fn every_message_is_declared() {
     ];
     let declared = rows.iter().map(Vec::len).sum::<usize>();
     assert_eq!(declared, Message::TAGS.into_iter().flatten().count());
-    let different: BTreeSet<&String> = rows.iter().flatten().collect();
+    let different: OrderedSet<&String> = rows.iter().flatten().collect();
     assert_eq!(different.len(), declared, "each once");
 }
 
@@ -167,7 +167,7 @@ fn the_fuzzers_words_are_those_that_are_declared() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fuzz/declared.dict");
     let kinds = Message::TAGS.into_iter().flatten();
     let kinds = kinds.map(|tag| tag.kind.to_le_bytes().to_vec());
-    let words: BTreeSet<Vec<u8>> = ENUMS
+    let words: OrderedSet<Vec<u8>> = ENUMS
         .iter()
         .flat_map(|(_, tokens)| tokens())
         .chain(kinds)

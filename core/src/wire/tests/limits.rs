@@ -1,7 +1,6 @@
 //! Largest legal states, inflate bombs and the forms of a compressed state. Spec: reliability 3b, B-20 to
 //! B-25.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use std::format;
 use std::vec;
@@ -17,6 +16,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, GossipStatus, Lane, MembershipMsg, Message, ShardingMsg};
+use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::wire::{HEADER_BYTES, META_BYTES_MAX, WireError, encode_message, has_room};
 
@@ -57,7 +57,7 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
         reachability.change(&pair[0], &pair[1], Reach::Unreachable);
     }
     let seen = (0..members.len()).collect();
-    let tombstones: BTreeSet<_> = (0..tombstones)
+    let tombstones: OrderedSet<_> = (0..tombstones)
         .map(|at| node(&long_name("t", at), 1, uid(at)))
         .collect();
     let version = VectorClock::from_entries(clock).unwrap();

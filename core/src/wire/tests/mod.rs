@@ -10,7 +10,6 @@ mod random;
 mod states;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -33,6 +32,7 @@ use crate::message::{
     InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, MembershipMsg, Message, ShardMark,
     ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
 };
+use crate::ordered::OrderedSet;
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::protocol::Part;
@@ -96,7 +96,7 @@ pub(crate) fn sample_gossip() -> Gossip {
     reachability.change(&at(3), &at(5), Reach::Unreachable);
     reachability.change(&at(3), &at(5), Reach::Reachable);
     let version = VectorClock::from_entries(vec![(at(0), 7), (at(4), COUNTER_MAX), (at(6), 1)]).unwrap();
-    let tombstones = BTreeSet::from([node("beta.example", 9, -1), node("zeta", 1, 5)]);
+    let tombstones = OrderedSet::from([node("beta.example", 9, -1), node("zeta", 1, 5)]);
     let seen = [0, 3, 7].into_iter().collect();
     Gossip::from_parts(GossipParts {
         members,
@@ -1027,7 +1027,7 @@ fn where_entities_are_remembered_and_homes_are_kept_and_leases_are_read_as_they_
         StoreMode::Other { code: 3 },
         StoreMode::Other { code: 0xff },
     ];
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = crate::ordered::OrderedSet::new();
     for (remember_entities, lease) in cases {
         for store in modes {
             let fields = KindFields {

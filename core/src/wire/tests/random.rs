@@ -1,6 +1,5 @@
 //! Random states and random bytes: what is written is read back the same; whatever is read has one form.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use std::format;
 use std::vec::Vec;
@@ -17,6 +16,7 @@ use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reach, Reachability};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, Lane, MembershipMsg, Message};
+use crate::ordered::OrderedSet;
 use crate::wire::{COUNTER_MAX, HEADER_BYTES, decode_frame, decode_message, kind};
 
 const ROLES: [&str; 4] = ["a", "io", "worker", "zone-1"];
@@ -71,7 +71,7 @@ fn any_gossip() -> impl Strategy<Value = Gossip> {
                 .filter(|(_, seed)| seed.6)
                 .map(|(at, _)| at)
                 .collect();
-            let tombstones: BTreeSet<_> = removed
+            let tombstones: OrderedSet<_> = removed
                 .into_iter()
                 .filter(|node| !seeds.contains_key(node))
                 .collect();

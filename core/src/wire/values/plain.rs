@@ -1,6 +1,5 @@
 //! Counters, grow-only sets, registers and users' types as bytes. Spec: `docs/WIRE.md` 4.5.
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -11,6 +10,7 @@ use crate::ddata::crdt::{
     CustomType, CustomTypes, Element, Flag, GCounter, GSet, LwwRegister, PnCounter, Tallies, Tally, Written,
 };
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// A node takes at least this many bytes: a host of one byte.
 const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
@@ -178,7 +178,9 @@ pub(super) fn read_gset(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<
         }
         elements.push(element);
     }
-    Ok(GSet::from_elements(elements.into_iter().collect::<BTreeSet<_>>()))
+    Ok(GSet::from_elements(
+        elements.into_iter().collect::<OrderedSet<_>>(),
+    ))
 }
 
 pub(super) fn read_flag(reader: &mut Reader<'_>) -> Result<Flag, WireError> {

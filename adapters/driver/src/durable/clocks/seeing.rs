@@ -2,11 +2,11 @@
 //! gone, because nobody would send a message to those that ran there. One that has nobody to wake leaves memory again. Spec: issue
 //! "reminders"; `docs/adr/0016`.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_core::ident::{Role, UniqueAddress};
+use quorate_core::ordered::OrderedSet;
 use quorate_core::view::View;
 use quorate_core::wakeups;
 
@@ -25,9 +25,9 @@ pub(in crate::durable) struct Seeing {
     region: Region<Order, Said>,
     role: Option<Role>,
     /// Clocks that have been looked at and have not answered.
-    open: Arc<Mutex<BTreeSet<u32>>>,
+    open: Arc<Mutex<OrderedSet<u32>>>,
     /// Who hosted clocks when all were looked at last; nobody before.
-    seen: BTreeSet<UniqueAddress>,
+    seen: OrderedSet<UniqueAddress>,
 }
 
 impl Seeing {
@@ -38,7 +38,7 @@ impl Seeing {
             region: region.clone(),
             role,
             open: Arc::default(),
-            seen: BTreeSet::new(),
+            seen: OrderedSet::new(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Seeing {
             self.seen.clear();
             return false;
         }
-        let now: BTreeSet<UniqueAddress> = hosts.iter().map(|host| host.node.clone()).collect();
+        let now: OrderedSet<UniqueAddress> = hosts.iter().map(|host| host.node.clone()).collect();
         let before = std::mem::replace(&mut self.seen, now);
         before.is_empty() || !before.is_subset(&self.seen)
     }

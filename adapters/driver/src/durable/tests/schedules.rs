@@ -1,8 +1,7 @@
 //! Random lives of one entity on two nodes: incarnations that nobody has told to stop, stores that fail with and without having done
 //! it, kills. Whatever happens, the log has what was acknowledged, once, in order, and nothing that was said not to be done.
 
-use std::collections::BTreeMap;
-
+use quorate_core::ordered::OrderedMap;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -50,9 +49,9 @@ struct World {
     chance: ChaCha8Rng,
     nodes: [(DurableHost, Arc<Plan>); 2],
     lives: Vec<DurableEntity<u64, Vec<u64>>>,
-    told: BTreeMap<u64, Result<Vec<u64>, AskError>>,
+    told: OrderedMap<u64, Result<Vec<u64>, AskError>>,
     /// What has happened, by kind.
-    seen: BTreeMap<&'static str, u64>,
+    seen: OrderedMap<&'static str, u64>,
 }
 
 impl World {
@@ -62,8 +61,8 @@ impl World {
             chance: ChaCha8Rng::seed_from_u64(seed),
             nodes: [node(&stores), node(&stores)],
             lives: Vec::new(),
-            told: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            told: OrderedMap::new(),
+            seen: OrderedMap::new(),
         }
     }
 
@@ -125,7 +124,7 @@ impl World {
         }
     }
 
-    fn verify(mut self, seed: u64) -> BTreeMap<&'static str, u64> {
+    fn verify(mut self, seed: u64) -> OrderedMap<&'static str, u64> {
         for (_, plan) in &self.nodes {
             lock(&plan.faults).clear();
         }
@@ -151,7 +150,7 @@ impl World {
 
 #[test]
 fn i_80_whatever_happens_to_its_incarnations_an_entity_has_what_was_acknowledged_once() {
-    let mut seen = BTreeMap::<&str, u64>::new();
+    let mut seen = OrderedMap::<&str, u64>::new();
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
         (1..=STEPS).for_each(|number| world.step(number));

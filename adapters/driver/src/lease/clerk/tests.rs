@@ -1,11 +1,11 @@
 //! The thread that asks the keeper, with a keeper that fails and loses on demand. Real time, in fractions of a second.
 //! Spec: reliability I-26.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use quorate_core::ident::Address;
+use quorate_core::ordered::OrderedSet;
 
 use super::*;
 use crate::lease::MemoryLeases;
@@ -214,7 +214,7 @@ fn i_26_of_several_leases_the_first_that_ends_is_looked_at() {
 fn as_many_leases_as_there_may_be_singletons_are_asked_for_at_once_and_each_is_answered() {
     let keeper = Arc::new(Moody::default());
     let mut leases = start(&keeper);
-    let names: BTreeSet<LeaseName> = (0..300).map(|name| LeaseName::from(name.to_string())).collect();
+    let names: OrderedSet<LeaseName> = (0..300).map(|name| LeaseName::from(name.to_string())).collect();
     for name in &names {
         let order = LeaseOrder::Acquire {
             name: LeaseName::clone(name),
@@ -228,5 +228,5 @@ fn as_many_leases_as_there_may_be_singletons_are_asked_for_at_once_and_each_is_a
         assert!(matches!(report.outcome, LeaseOutcome::Granted { .. }));
         report.name
     };
-    assert_eq!(names.iter().map(granted).collect::<BTreeSet<_>>(), names);
+    assert_eq!(names.iter().map(granted).collect::<OrderedSet<_>>(), names);
 }

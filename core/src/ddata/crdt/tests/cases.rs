@@ -1,8 +1,7 @@
 //! The cases of the specification, type by type. Spec: sharding 1.13, 10.6, 10.21.
 
 use super::*;
-
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::ordered::{OrderedMap, OrderedSet};
 
 const ORSET: DataType = DataType::OrSet;
 const SETS: DataType = DataType::OrMap(ValueType::GSet);
@@ -42,7 +41,7 @@ fn dots(elements: &[(&str, &[(&str, u64)])], seen: &[(&str, u64)]) -> OrSet {
     set
 }
 
-fn shown(set: &OrSet) -> BTreeMap<&str, Vec<(&str, u64)>> {
+fn shown(set: &OrSet) -> OrderedMap<&str, Vec<(&str, u64)>> {
     let dots = |dots: &Few<Dot>| -> Vec<(&str, u64)> {
         let mut shown: Vec<(&str, u64)> = dots
             .iter()
@@ -135,7 +134,7 @@ fn s_177_merging_elements_that_both_have_keeps_the_dots_that_count() {
         &[("a", 3), ("b", 6), ("c", 2), ("d", 8)],
     );
     this.0.merge(&that.0).expect("few nodes");
-    let expected = BTreeMap::from([
+    let expected = OrderedMap::from([
         ("1", Vec::from([("a", 3)])),
         ("2", Vec::from([("b", 6), ("c", 2)])),
     ]);
@@ -155,14 +154,14 @@ fn s_178_elements_that_one_side_has_keep_what_the_other_has_not_seen() {
     );
     let delta = DottedDelta {
         part: that.0,
-        removed: alloc::collections::BTreeSet::new(),
+        removed: crate::ordered::OrderedSet::new(),
         whole: false,
     };
     this.0.merge_delta(&delta).expect("few nodes");
     let one = |name, version| Vec::from([(name, version)]);
     assert_eq!(
         shown(&this),
-        BTreeMap::from([("1", one("a", 3)), ("3", one("a", 4)), ("4", one("d", 8))])
+        OrderedMap::from([("1", one("a", 3)), ("3", one("a", 4)), ("4", one("d", 8))])
     );
 }
 
@@ -353,7 +352,7 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
         (values(&a, "a"), values(&a, "c")),
         (Vec::from(["A"]), Vec::from(["C"]))
     );
-    let set = GSet::from_elements(BTreeSet::from([element("B2")]));
+    let set = GSet::from_elements(OrderedSet::from([element("B2")]));
     let (mut a, b) = removed_beside(Op::OrMap(OrMapOp::Put {
         key: element("b"),
         value: alloc::boxed::Box::new(Data::GSet(set)),

@@ -8,7 +8,6 @@
     clippy::panic
 )]
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -22,6 +21,7 @@ use crate::membership::state::gossip::{Gossip, SharedParts};
 use crate::membership::state::member::{Member, UpNumber};
 use crate::membership::state::reachability::{Reachability, Record};
 use crate::membership::state::vector_clock::VectorClock;
+use crate::ordered::OrderedSet;
 
 pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
     let same_members = same_members(state, base.members());
@@ -80,8 +80,8 @@ fn gone(
     state: &Sections<'_>,
     base: &Gossip,
     members: &[Member],
-    tombstones: &BTreeSet<UniqueAddress>,
-) -> Arc<BTreeSet<UniqueAddress>> {
+    tombstones: &OrderedSet<UniqueAddress>,
+) -> Arc<OrderedSet<UniqueAddress>> {
     if state.counts.gone == 0 && base.gone().is_empty() {
         return Arc::clone(base.gone_arc());
     }
@@ -170,7 +170,7 @@ fn texts<'a, T, E>(
 }
 
 /// Through a list of the right size: collecting into a set by itself would grow one step by step.
-fn tombstones(state: &Sections<'_>, hosts: &[Address]) -> BTreeSet<UniqueAddress> {
+fn tombstones(state: &Sections<'_>, hosts: &[Address]) -> OrderedSet<UniqueAddress> {
     let mut nodes = Vec::with_capacity(state.counts.tombstones);
     nodes.extend(state.tombstones.rows().filter_map(|row| row.resolve(hosts).ok()));
     nodes.into_iter().collect()

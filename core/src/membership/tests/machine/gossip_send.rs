@@ -8,7 +8,7 @@ use core::time::Duration;
 
 /// What `rounds` gossip ticks send, without repetitions.
 fn rounds(mut rig: Rig, count: usize) -> String {
-    let mut words = alloc::collections::BTreeSet::new();
+    let mut words = crate::ordered::OrderedSet::new();
     for _ in 0..count {
         rig.gossip_tick();
         words.insert(rig.did());

@@ -3,18 +3,18 @@
 mod limits;
 mod models;
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use super::*;
+use crate::ordered::OrderedMap;
 
 /// One shard, whose entities are numbers.
 struct Shard {
     passivation: Passivation<u64>,
-    places: BTreeMap<u64, Place>,
+    places: OrderedMap<u64, Place>,
     now: Instant,
 }
 
@@ -22,7 +22,7 @@ impl Shard {
     fn new(settings: &PassivationSettings) -> Self {
         Self {
             passivation: Passivation::new(settings),
-            places: BTreeMap::new(),
+            places: OrderedMap::new(),
             now: Instant::from_millis(1_000),
         }
     }

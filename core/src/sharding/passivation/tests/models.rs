@@ -1,11 +1,11 @@
 //! Random sequences against models that are slow and plain: every entity in a list, searched from one end to the other.
 
-use alloc::collections::BTreeSet;
 use alloc::vec;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::ordered::OrderedSet;
 
 /// One step of a random sequence.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +173,7 @@ fn check(replacement: &Replacement, steps: &[Step], moves_limits: bool) {
             }
         };
         assert_eq!(found, expected, "{replacement:?}, {step:?}");
-        let active: BTreeSet<u64> = model.known.iter().map(|known| known.id).collect();
+        let active: OrderedSet<u64> = model.known.iter().map(|known| known.id).collect();
         assert_eq!(shard.active(), active.into_iter().collect::<Vec<_>>());
     }
 }
@@ -229,7 +229,7 @@ proptest! {
         });
         let mut shard = Shard::new(&settings);
         let (mut per_region, mut shards) = (8, 1);
-        let mut running = BTreeSet::new();
+        let mut running = OrderedSet::new();
         for step in &steps {
             let gone = match *step {
                 Step::Access(id) => {

@@ -1,7 +1,6 @@
 //! Entities that are taken out of memory, and what comes for them meanwhile. Spec: sharding 1.4, 1.6.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use core::num::NonZeroUsize;
 
 use proptest::prelude::*;
@@ -9,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cx::OfSharding;
 use crate::effect::Instance;
+use crate::ordered::OrderedMap;
 use crate::owner::Owner;
 use crate::sharding::passivation::{LimitSettings, Replacement};
 use crate::sharding::state::chain::AskChain;
@@ -427,9 +427,9 @@ struct Run {
     told: u32,
     /// Entities that were told to stop and have not been reported.
     stopping: Vec<Slot>,
-    running: BTreeMap<Slot, EntityId>,
+    running: OrderedMap<Slot, EntityId>,
     /// Numbers by sender and entity, in the order of delivery.
-    delivered: BTreeMap<(u8, EntityId), Vec<u32>>,
+    delivered: OrderedMap<(u8, EntityId), Vec<u32>>,
     handed_back: usize,
 }
 
@@ -439,8 +439,8 @@ impl Run {
             rig: hosting(passivation),
             told: 0,
             stopping: Vec::new(),
-            running: BTreeMap::new(),
-            delivered: BTreeMap::new(),
+            running: OrderedMap::new(),
+            delivered: OrderedMap::new(),
             handed_back: 0,
         }
     }

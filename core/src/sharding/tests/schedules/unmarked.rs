@@ -1,12 +1,12 @@
 //! Who has not marked in a hand-off, as one sees it who reads what coordinators say and hear: what an event of a hand-off that took too
 //! long has to name. Spec: sharding 10.14 g.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::{ShardId, ShardingBody, ShardingEvent, ShardingMessage, ShardingMsg, address};
 use crate::ident::UniqueAddress;
 use crate::message::Message;
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// Hand-offs of one shard that are kept: the present one, and such of which an event may not have been looked at.
 const KEPT: usize = 4;
@@ -16,14 +16,14 @@ const KEPT: usize = 4;
 struct Told {
     number: u64,
     /// Who was told to forget the home and has not said that he did.
-    silent: BTreeSet<UniqueAddress>,
+    silent: OrderedSet<UniqueAddress>,
     /// Who was unreachable or dead at any time since it began: nobody waits for such.
-    excused: BTreeSet<UniqueAddress>,
+    excused: OrderedSet<UniqueAddress>,
 }
 
 /// The last hand-offs by coordinator and shard. What a coordinator says to its own node is not seen.
 #[derive(Debug, Default)]
-pub(super) struct Unmarked(BTreeMap<(usize, ShardId), Vec<Told>>);
+pub(super) struct Unmarked(OrderedMap<(usize, ShardId), Vec<Told>>);
 
 impl Unmarked {
     /// Something was said, whether it arrives or not.
@@ -81,7 +81,7 @@ impl Unmarked {
             "{event:?} names nobody"
         );
         let me = address(at);
-        let named: BTreeSet<&UniqueAddress> = unmarked.iter().filter(|node| **node != me).collect();
+        let named: OrderedSet<&UniqueAddress> = unmarked.iter().filter(|node| **node != me).collect();
         let none = Vec::new();
         let told = self.0.get(&(at, *shard)).unwrap_or(&none);
         let fits = |told: &Told| {

@@ -1,12 +1,12 @@
 //! What the strategies choose alone: virtual time, and nothing is handed off. A round is one look at the balance, and all of what it chooses has
 //! moved before the next one.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::Status;
+use quorate_core::ordered::{OrderedMap, OrderedSet};
 use quorate_core::sharding::allocation::{AllocationSettings, DesiredHomes, RegionLoad, RegionRing};
 use quorate_core::sharding::ids::ShardId;
 
@@ -51,7 +51,7 @@ pub(super) fn measure(shards: u32) -> String {
 
 /// Which node has which shards, in the order in which it got them.
 struct Placed {
-    regions: BTreeMap<UniqueAddress, Vec<ShardId>>,
+    regions: OrderedMap<UniqueAddress, Vec<ShardId>>,
     version: AppVersion,
     ring: RegionRing,
 }
@@ -60,7 +60,7 @@ impl Placed {
     /// All shards were allocated when there were `from` nodes; now there are `to`.
     fn new(from: usize, to: usize, shards: u32, strategy: &AllocationSettings) -> Self {
         let mut placed = Self {
-            regions: BTreeMap::new(),
+            regions: OrderedMap::new(),
             version: AppVersion::default(),
             ring: RegionRing::default(),
         };
@@ -110,8 +110,8 @@ impl Placed {
         let (mut rounds, mut moved) = (0, 0);
         while rounds < ROUNDS_MAX {
             let mut ring = std::mem::take(&mut self.ring);
-            let moving: BTreeSet<ShardId> = strategy
-                .rebalance(&mut ring, &self.loads(), &BTreeSet::new(), &DesiredHomes::new())
+            let moving: OrderedSet<ShardId> = strategy
+                .rebalance(&mut ring, &self.loads(), &OrderedSet::new(), &DesiredHomes::new())
                 .into_iter()
                 .collect();
             self.ring = ring;

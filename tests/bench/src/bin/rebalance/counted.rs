@@ -1,11 +1,11 @@
 //! A strategy that counts its rounds: a look at the balance that chooses something begins one, and the last home that a shard of it is given ends
 //! it. Chooses as the strategy does that it wraps.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::allocation::{
     AllocationSettings, AllocationStrategy, CustomAllocation, DesiredHomes, RegionLoad, RegionRing,
 };
@@ -94,7 +94,7 @@ impl AllocationStrategy for Counted {
     }
 
     /// A look while shards move chooses nothing. With the documented interval none would find any.
-    fn rebalance(&self, regions: &[RegionLoad<'_>], in_progress: &BTreeSet<ShardId>) -> Vec<ShardId> {
+    fn rebalance(&self, regions: &[RegionLoad<'_>], in_progress: &OrderedSet<ShardId>) -> Vec<ShardId> {
         if regions.len() < self.regions || !in_progress.is_empty() {
             return Vec::new();
         }
