@@ -46,3 +46,19 @@ fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
     let bytes = |at: usize| report["bytes_per_update"][at]["majority"].as_f64().unwrap();
     assert!(bytes(0) < bytes(1), "{json}");
 }
+
+/// What is counted is what it is said to be: the program ends with an error unless every message and every answer has come.
+#[test]
+fn every_step_of_the_core_alone_sends_what_it_says() {
+    let _alone = alone();
+    for recipient in ["elsewhere", "here", "singleton-elsewhere", "singleton-here"] {
+        for verb in ["ask", "tell"] {
+            let step = format!("{verb}-{recipient}");
+            for at_once in ["1", "100"] {
+                let arguments = ["core-alone", &step, at_once, "250"];
+                let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &arguments).end();
+                assert_eq!(ended.code, Some(0), "{step}: {}", ended.stderr);
+            }
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a bare link of the
-//! same transport with the same payload in the same run. With `--data` updates of replicated data on three nodes instead.
+//! same transport with the same payload in the same run. With `--data` updates of replicated data on three nodes instead, with
+//! `--instructions` what the core alone takes for a message.
 //! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
+mod core_alone;
 mod data;
 mod floor;
 mod measure;
@@ -10,6 +12,7 @@ mod payload;
 mod sharded;
 mod table;
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,6 +43,7 @@ Options:
       --transport NAME  tokio (default), tokio-tls, smol, smol-tls, quinn, or all, one after the other
       --data            replicated data instead
       --store DIR       with --data: make a folder for the stores in this one (default: the system's for such things)
+      --instructions    instead: instructions of the core alone per message, by valgrind's callgrind; no sockets
       --quick           a few seconds each: shows that it works, not how fast it is
       --json            end standard output with one line of JSON
   -h, --help            print this
@@ -47,6 +51,8 @@ Options:
 
 /// The hidden subcommand of the process that answers.
 const SERVER: &str = "server-process";
+/// The hidden subcommand that sends messages from one node to another in this process.
+const CORE_ALONE: &str = "core-alone";
 /// Bytes of the payloads.
 const PAYLOADS: [usize; 2] = [16, 1024];
 /// The longest one transport may take; a measurement that hangs is a failure.
@@ -92,6 +98,7 @@ const STAGES: [Stage; 5] = [
 struct Options {
     transport: String,
     data: bool,
+    instructions: bool,
     store: Option<PathBuf>,
     quick: bool,
     json: bool,
@@ -111,7 +118,11 @@ fn main() -> ExitCode {
             data::Place::read(arguments).and_then(|place| (stage.serve_data)(&place))
         });
     }
+    if first == CORE_ALONE {
+        return end(send_in_core(arguments));
+    }
     match parse() {
+        Ok(Some(options)) if options.instructions => end(core_alone::count(options.json).map_err(Into::into)),
         Ok(Some(options)) if options.data => end(measure_all_data(&options)),
         Ok(Some(options)) => end(measure_all(&options)),
         Ok(None) => {
@@ -125,10 +136,21 @@ fn main() -> ExitCode {
     }
 }
 
+fn send_in_core(arguments: impl Iterator<Item = OsString>) -> Result<(), Failure> {
+    let arguments: Vec<String> = arguments
+        .map(|text| text.to_string_lossy().into_owned())
+        .collect();
+    let [step, at_once, messages] = arguments.as_slice() else {
+        return Err("a step, messages at once, messages".into());
+    };
+    core_alone::send(step, at_once.parse()?, messages.parse()?).map_err(Into::into)
+}
+
 fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         transport: "tokio".to_owned(),
         data: false,
+        instructions: false,
         store: None,
         quick: false,
         json: false,
@@ -139,6 +161,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             Long("transport") => options.transport = parser.value()?.string()?,
             Long("data") => options.data = true,
+            Long("instructions") => options.instructions = true,
             Long("store") => {
                 let folder = parser.value()?;
                 if folder.is_empty() {

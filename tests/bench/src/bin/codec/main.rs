@@ -127,7 +127,7 @@ fn run(options: &Options) {
         }
         print_ratios(&times);
     }
-    if options.instructions && !instructions::is_installed() {
+    if options.instructions && !quorate_bench::is_callgrind_installed() {
         println!("valgrind is not installed: no instructions were counted");
     }
     if options.json {
