@@ -1,14 +1,15 @@
 //! The one timer table: which timer is due when. The host keeps a single deadline. Decides nothing else.
 
-use crate::ordered::{OrderedMap, OrderedSet};
+use alloc::collections::{BTreeMap, BTreeSet};
+
 use crate::time::Instant;
 use crate::timer::Timer;
 
 /// Deadlines by timer and by time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    by_timer: OrderedMap<Timer, Instant>,
-    by_time: OrderedSet<(Instant, Timer)>,
+    by_timer: BTreeMap<Timer, Instant>,
+    by_time: BTreeSet<(Instant, Timer)>,
 }
 
 impl Timers {

@@ -1,6 +1,7 @@
 //! The asks a machine of this node has open: when each must be answered at the latest, and whether its message has left this node's
 //! buffers. Answers each exactly once. Never sends a message. Spec: `README.md`, sharding 1.11, 10.2.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -11,7 +12,6 @@ use crate::cx::Cx;
 use crate::effect::Answer;
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
@@ -65,8 +65,8 @@ pub(crate) struct Expired<P> {
 /// The open asks of one machine, at most as many as its `open_asks_max`; `P` is what their messages wait for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks<P> {
-    open: OrderedMap<u64, Open<P>>,
-    deadlines: OrderedSet<(Instant, u64)>,
+    open: BTreeMap<u64, Open<P>>,
+    deadlines: BTreeSet<(Instant, u64)>,
     last_id: u64,
     armed: Option<Instant>,
 }
@@ -74,8 +74,8 @@ pub(crate) struct Asks<P> {
 impl<P> Default for Asks<P> {
     fn default() -> Self {
         Self {
-            open: OrderedMap::new(),
-            deadlines: OrderedSet::new(),
+            open: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
             last_id: 0,
             armed: None,
         }

@@ -9,6 +9,9 @@
 //! [`OrderedMap::values_mut`] allocate 8 bytes per entry; [`OrderedMap::for_each_mut`] does not. Memory of removed entries is
 //! used again, and given back once three quarters of it are free.
 //!
+//! Three rooms keep those of `alloc`: open asks and timers, which every ask puts into and takes from (a tenth of its
+//! instructions), and replicated values, which travel inside of messages (a map here is 56 bytes, there 24).
+//!
 //! [`BTreeMap`]: alloc::collections::BTreeMap
 //! [`BTreeSet`]: alloc::collections::BTreeSet
 

@@ -37,15 +37,14 @@ impl<V> Table<V> {
     /// Puts a value into a free place and says which.
     pub(super) fn put(&mut self, value: V) -> u32 {
         self.held += 1;
-        let place = self.free;
-        let Some(slot) = self.places.get_mut(place as usize) else {
-            self.places.push(Place::Held(value));
-            return (self.places.len() - 1) as u32;
-        };
-        if let Place::Free(next) = core::mem::replace(slot, Place::Held(value)) {
-            self.free = next;
+        if let Some(slot) = self.places.get_mut(self.free as usize)
+            && let Place::Free(next) = *slot
+        {
+            *slot = Place::Held(value);
+            return core::mem::replace(&mut self.free, next);
         }
-        place
+        self.places.push(Place::Held(value));
+        (self.places.len() - 1) as u32
     }
 
     pub(super) fn get(&self, place: u32) -> Option<&V> {

@@ -2,6 +2,7 @@
 //! of. A dot survives a join if both sides have it, or one has it and the other has not seen it. Never knows what a key
 //! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`, `docs/adr/0012`.
 
+use alloc::collections::BTreeMap;
 use core::fmt::Debug;
 
 use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
@@ -9,7 +10,7 @@ use super::few::Few;
 use super::minting::nobody_with_room;
 use super::{MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
-use crate::ordered::{OrderedMap, OrderedSet};
+use crate::ordered::OrderedSet;
 
 /// What stands under a key while it is alive. The values of a map are joined, those of a set are nothing.
 pub(crate) trait Value: Clone + Debug + PartialEq {
@@ -52,14 +53,14 @@ pub(crate) struct Entry<V> {
 #[derive(Clone, Debug)]
 pub(crate) struct Dotted<K, V> {
     pub(crate) context: Context,
-    pub(crate) entries: OrderedMap<K, Entry<V>>,
+    pub(crate) entries: BTreeMap<K, Entry<V>>,
 }
 
 impl<K, V> Default for Dotted<K, V> {
     fn default() -> Self {
         Self {
             context: Context::default(),
-            entries: OrderedMap::new(),
+            entries: BTreeMap::new(),
         }
     }
 }

@@ -2,13 +2,14 @@
 //! rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding 1.12, 2.3, 10.8; why
 //! nothing is taken over before a marker ends, `docs/adr/0012` says.
 
-use crate::ordered::Entry;
-use crate::ordered::{OrderedMap, OrderedSet};
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::ddata::crdt::{Data, MergeError};
 use crate::ident::UniqueAddress;
+use crate::ordered::OrderedSet;
 
 /// A value as replicas hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +18,12 @@ pub struct Envelope {
     pub data: Option<Arc<Data>>,
     /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under the names of
     /// their nodes, so that late data is merged like any other and nothing can be taken over twice.
-    pub pruning: OrderedMap<UniqueAddress, Pruning>,
+    pub pruning: BTreeMap<UniqueAddress, Pruning>,
     /// Markers that ended by this time, milliseconds since the Unix epoch, are gone, and what they stood for is nobody's (0:
     /// none yet). Two replicas that meet bring each other to the later one before their values are merged.
     pub settled_ms: u64,
     /// The last delta of each node that is in `data`. Not part of the digest.
-    pub deltas: OrderedMap<UniqueAddress, u64>,
+    pub deltas: BTreeMap<UniqueAddress, u64>,
 }
 
 /// How far the pruning of one removed node is.
@@ -60,9 +61,9 @@ impl Envelope {
     pub fn new(data: Data) -> Self {
         Self {
             data: Some(Arc::new(data)),
-            pruning: OrderedMap::new(),
+            pruning: BTreeMap::new(),
             settled_ms: 0,
-            deltas: OrderedMap::new(),
+            deltas: BTreeMap::new(),
         }
     }
 
@@ -71,9 +72,9 @@ impl Envelope {
     pub const fn deleted() -> Self {
         Self {
             data: None,
-            pruning: OrderedMap::new(),
+            pruning: BTreeMap::new(),
             settled_ms: 0,
-            deltas: OrderedMap::new(),
+            deltas: BTreeMap::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability 3c, I-65, I-68.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ use crate::bytes::WireError;
 use crate::fixture::node;
 use crate::ident::UniqueAddress;
 use crate::message::Message;
-use crate::ordered::{OrderedMap, OrderedSet};
+use crate::ordered::OrderedSet;
 use crate::wire;
 
 /// The second node says this to the first.
@@ -155,7 +156,7 @@ fn a_vector_of_nodes_that_never_were_is_refused() {
     let mut envelope = Envelope::new(value(increment(1), 2));
     envelope.deltas = (0..30_000)
         .map(|uid| (node("ghost", uid), 1))
-        .collect::<OrderedMap<_, _>>();
+        .collect::<BTreeMap<_, _>>();
     say(&mut world, gossip("a", envelope));
     assert!(matches!(
         world.rejections(0)[..],
@@ -372,7 +373,7 @@ fn i_100_changes_that_others_say_are_known_are_joined_all_the_same() {
     let mut world = World::new(3, |_| {});
     let third = world.peers[2].fixture.me.clone();
     let mut envelope = Envelope::new(value(increment(1), 2));
-    envelope.deltas = OrderedMap::from([(third.clone(), u64::MAX)]);
+    envelope.deltas = BTreeMap::from([(third.clone(), u64::MAX)]);
     say(&mut world, gossip("a", envelope));
     let (mut data, op) = increment(7);
     let applied = data.apply(&op, &mut Minting::new(third.clone())).unwrap();
@@ -406,7 +407,7 @@ fn i_100_how_many_changes_i_have_logged_nobody_tells_me() {
     let me = world.peers[0].fixture.me.clone();
     world.update(0, "a", increment(1), Local);
     let mut envelope = Envelope::new(value(increment(1), 2));
-    envelope.deltas = OrderedMap::from([(me, u64::MAX)]);
+    envelope.deltas = BTreeMap::from([(me, u64::MAX)]);
     say(&mut world, gossip("a", envelope));
     world.update(0, "a", increment(1), Local);
     world.run(Duration::from_secs(30));
@@ -425,7 +426,7 @@ fn changes_of_a_key_that_came_back_follow_those_that_the_others_have() {
     world.update(0, "b", increment(1), Local);
     // This node has forgotten the key "a", and its first change of it.
     let mut envelope = Envelope::new(value(increment(1), 2));
-    envelope.deltas = OrderedMap::from([(me, 1)]);
+    envelope.deltas = BTreeMap::from([(me, 1)]);
     say(&mut world, gossip("a", envelope));
     world.update(0, "a", increment(1), Local);
     world.run(SECOND);
@@ -446,7 +447,7 @@ fn i_100_ends_of_markers_far_ahead_are_refused() {
     say(&mut world, gossip("a", settled));
     let mut performed = Envelope::new(value(increment(1), 2));
     let obsolete_at_ms = u64::MAX;
-    performed.pruning = OrderedMap::from([(node("gone", 5), Pruning::Performed { obsolete_at_ms })]);
+    performed.pruning = BTreeMap::from([(node("gone", 5), Pruning::Performed { obsolete_at_ms })]);
     say(&mut world, gossip("a", performed));
     assert_eq!(world.rejections(0).len(), 2);
     assert!(
@@ -499,7 +500,7 @@ fn ghosts_in_markers_and_versions_count_towards_the_limit_on_bytes() {
             let seen = ghosts().collect();
             let owner = node("n1", 2);
             let marker = Pruning::Initialized { owner, seen };
-            envelope.pruning = OrderedMap::from([(node("gone", 5), marker)]);
+            envelope.pruning = BTreeMap::from([(node("gone", 5), marker)]);
         }
         say(&mut world, gossip(&alloc::format!("{number}"), envelope));
     }

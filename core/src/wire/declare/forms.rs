@@ -7,6 +7,7 @@
 )]
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 #[cfg(test)]
 use alloc::format;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use super::named;
 use super::{Form, Shape, Sink, Source};
 use crate::bytes::{WireError, put_address, put_node, put_text};
 use crate::ident::{Address, UniqueAddress};
-use crate::ordered::{OrderedMap, OrderedSet};
+use crate::ordered::OrderedSet;
 
 /// Numbers of fixed width, little endian.
 macro_rules! numbers {
@@ -295,14 +296,14 @@ where
     }
 }
 
-impl<N, T, U, F, G, const MAX: usize> Form<OrderedMap<T, U>> for Rising<List<N, (F, G), MAX>>
+impl<N, T, U, F, G, const MAX: usize> Form<BTreeMap<T, U>> for Rising<List<N, (F, G), MAX>>
 where
     N: Form<N> + TryFrom<usize> + TryInto<usize>,
     T: Rises + Ord,
     F: Form<T>,
     G: Form<U>,
 {
-    fn put(value: &OrderedMap<T, U>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &BTreeMap<T, U>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (0, MAX), what, out)?;
         value.iter().try_for_each(|(key, value)| {
             F::put(key, what, out)?;
@@ -310,7 +311,7 @@ where
         })
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<OrderedMap<T, U>, WireError> {
-        <Self as Form<Vec<(T, U)>>>::read(reader, what).map(OrderedMap::from_iter)
+    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<BTreeMap<T, U>, WireError> {
+        <Self as Form<Vec<(T, U)>>>::read(reader, what).map(BTreeMap::from_iter)
     }
 }

@@ -1,6 +1,7 @@
 //! Sets with removal and maps as bytes: the context, then the entries with their dots. A dot names its node by its position in
 //! the context's table. Spec: `docs/WIRE.md` 4.5.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::plain::{
@@ -14,7 +15,7 @@ use crate::ddata::crdt::{
     Binding, Context, Data, Dot, Dotted, DottedDelta, Element, Entry, Few, LwwRegister, NodeIndex, PnCounter,
     Range, Seen, VERSION_MAX, Value, ValueType,
 };
-use crate::ordered::{OrderedMap, OrderedSet};
+use crate::ordered::OrderedSet;
 
 /// A range of the cloud: a node and two versions.
 const RANGE_BYTES: usize = 2 + 8 + 8;
@@ -186,7 +187,7 @@ pub(super) fn read<K: WireKey, V: WireValue>(
         let value = V::read(reader, limits, values)?;
         entries.push((key, Entry { dots, value }));
     }
-    let entries: OrderedMap<K, Entry<V>> = entries.into_iter().collect();
+    let entries: BTreeMap<K, Entry<V>> = entries.into_iter().collect();
     Ok(Dotted { context, entries })
 }
 
