@@ -58,8 +58,8 @@ pub enum Effect {
     },
     /// Send a message on its lane if the queue to its receiver has room. Without room, give it back with
     /// [`DropReason::NoRoom`](crate::input::DropReason::NoRoom), and from then on whatever is sent or offered to entities at that
-    /// address as well, with whatever reason, until [`LinkEvent::Room`](crate::input::LinkEvent::Room) was said: what waits keeps
-    /// its order. A host whose queues have no bound sends it.
+    /// address as well, and every [mark](crate::message::ShardMark), with whatever reason, until
+    /// [`LinkEvent::Room`](crate::input::LinkEvent::Room) was said: what waits keeps its order. A host whose queues have no bound sends it.
     Offer {
         /// Whom to.
         to: Target,

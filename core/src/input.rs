@@ -125,8 +125,7 @@ pub enum DropReason {
     Unreachable,
     /// The message does not fit into a frame.
     TooLarge,
-    /// It was only offered, and the queue to the peer has no room for it at the moment. To be told before any frame of the user lane that
-    /// is read after the offer; [`LinkEvent::Room`] follows.
+    /// It was only offered, and the queue to the peer has no room for it at the moment. [`LinkEvent::Room`] follows.
     NoRoom,
 }
 

@@ -52,13 +52,16 @@ impl LaneQueue {
 pub(crate) struct Queues {
     lanes: [LaneQueue; Lane::ALL.len()],
     /// Something that was offered has found no room, and its sender has not been told since that there is some. Until then no message to
-    /// an entity is taken: those behind would overtake it.
+    /// an entity is taken, which would overtake it, and no mark: one that is taken stands behind all that its sender wants sent.
     refuses: bool,
 }
 
-/// Whether it is a message to an entity.
-const fn is_for_entity(message: &Message) -> bool {
-    matches!(message, Message::Sharding(ShardingMsg::Entity(_)))
+/// Whether it may not overtake a message to an entity.
+const fn keeps_order(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Sharding(ShardingMsg::Entity(_) | ShardingMsg::Mark(_))
+    )
 }
 
 const fn position(lane: Lane) -> usize {
@@ -126,7 +129,7 @@ impl Queues {
 
     /// Whether this message may not be taken, even if there is room.
     pub(crate) const fn bars(&self, message: &Message) -> bool {
-        self.refuses && is_for_entity(message)
+        self.refuses && keeps_order(message)
     }
 
     /// Who was refused may be told that there is room.

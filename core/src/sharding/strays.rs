@@ -59,8 +59,11 @@ impl Sharding {
         machines.region.on_refused(shared!(self, cx), node, pending);
     }
 
-    /// The queue to an address has room again.
+    /// The queue to an address has room again. Marks go before what waits, which may fill it at once.
     pub(crate) fn on_room(&mut self, cx: &mut Cx<'_>, to: &Address) {
+        for machines in self.kinds.values() {
+            machines.region.repeat_marks_at(cx, to);
+        }
         for machines in self.kinds.values_mut() {
             machines.region.on_room(shared!(self, cx), to);
         }

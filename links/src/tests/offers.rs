@@ -54,8 +54,14 @@ fn i_44_a_full_queue_refuses_what_is_offered_and_all_that_would_overtake_it() {
         shard: ShardId(0),
         number: 1,
     };
-    bench.send(&peer(), Message::Sharding(ShardingMsg::Mark(mark)));
-    assert_eq!((bench.heard(), queued(&bench)), (Vec::new(), 8));
+    let mark = Message::Sharding(ShardingMsg::Mark(mark));
+    bench.send(&peer(), mark.clone());
+    assert_eq!(
+        dropped(&bench.heard(), DropReason::QueueFull),
+        1,
+        "it would overtake them"
+    );
+    assert_eq!(queued(&bench), 7);
     assert_eq!(bench.links.stats().offers_refused, 2);
 
     let link = bench.dial();
@@ -65,6 +71,7 @@ fn i_44_a_full_queue_refuses_what_is_offered_and_all_that_would_overtake_it() {
     assert_eq!(room(&heard), 1, "{heard:?}");
     offer(&mut bench, entity(400));
     bench.send(&peer(), entity(1));
+    bench.send(&peer(), mark);
     assert_eq!(bench.heard(), []);
 }
 

@@ -11,7 +11,6 @@ use super::engine::{Happening, Sim};
 use super::history::{ProcessId, Whereabouts};
 use super::names::{Brief, ENTITY, Number, entity_message, name};
 use super::network::{DIAL_BACKOFF, DIAL_QUEUE_MAX, DIAL_TIMEOUT, Fate, LinkState};
-use super::room::{Reading, is_for_entity};
 use super::trace::Show;
 use crate::invariants::Cause;
 
@@ -27,8 +26,6 @@ pub(crate) struct Flight {
     pub(crate) name: &'static str,
     /// The workload's message in it.
     pub(crate) message: Option<usize>,
-    /// It waits, or has waited, until its reader has heard what came back: see [`super::room`].
-    pub(crate) has_waited: bool,
 }
 
 /// What a transport may send without order and without a guarantee that it comes once.
@@ -45,9 +42,7 @@ impl Sim {
         if self.shows_frame(name(&message)) {
             self.say(from, format_args!("-> {to:?} {}", Brief(&message)));
         }
-        if is_for_entity(&message)
-            && let Err(reason) = self.network.takes(from, index, is_offer)
-        {
+        if let Err(reason) = self.network.takes(from, index, &message, is_offer) {
             return self.dropped(from, to, message, reason);
         }
         let now = self.now;
@@ -200,7 +195,6 @@ impl Sim {
                     bytes,
                     name,
                     message: number,
-                    has_waited: false,
                 };
                 if name == ENTITY {
                     self.network.link(from, to).crowd.enters();
@@ -232,17 +226,6 @@ impl Sim {
 
     /// A process gets round to a frame.
     pub(crate) fn read(&mut self, flight: Flight) {
-        if flight.lane != Lane::User {
-            return self.read_now(flight);
-        }
-        match self.network.room.reads(flight) {
-            Reading::Now(flight) => self.read_now(flight),
-            Reading::Next(flight) => self.queue.push(self.now, Happening::Read(Box::new(flight))),
-            Reading::Later => {}
-        }
-    }
-
-    fn read_now(&mut self, flight: Flight) {
         let (here, there) = (
             self.processes[flight.from as usize].index,
             self.processes[flight.to as usize].index,
@@ -277,7 +260,6 @@ impl Sim {
             bytes,
             name,
             message,
-            has_waited: _,
         } = flight;
         if let Some(at) = message {
             self.history.arrives(at, to, self.now);

@@ -1,18 +1,17 @@
 //! Queues of links that hold few messages to entities, in some seeds of the profile `life`, as `links` bounds them. What is offered to a
 //! full one comes back and goes on waiting in its node. From then on nothing to entities is taken before the node has heard that there is
 //! room, and it hears that behind everything that came back. Hosts tell such news late, one after the other, while their nodes do other
-//! things; what peers sent on the lane of messages to entities is read behind it. Users send bursts there, for a single message fills nothing. Decides only that; the invariants judge.
+//! things and read what peers sent. Users send bursts there, for a single message fills nothing. Decides only that; the invariants judge.
 //! Spec: sharding 10.3.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use quorate_core::input::{DropReason, LinkEvent, Target};
 use quorate_core::message::{Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
-use super::engine::{Happening, Sim};
+use super::engine::Sim;
 use super::history::ProcessId;
-use super::links::Flight;
 use super::network::{LinkState, Network};
 
 /// Of a thousand seeds, how many have queues with a bound.
@@ -27,7 +26,7 @@ const BURST_GAP_MAX: u64 = 200;
 const NEWS_GAP_MAX: u64 = 150;
 
 /// Whether a message takes room in a queue that has a bound.
-pub(crate) fn is_for_entity(message: &Message) -> bool {
+fn is_for_entity(message: &Message) -> bool {
     matches!(message, Message::Sharding(ShardingMsg::Entity(_)))
 }
 
@@ -68,29 +67,6 @@ enum News {
     Room,
 }
 
-/// When a frame is read.
-#[derive(Debug)]
-pub(crate) enum Reading {
-    Now(Flight),
-    /// At this moment, behind those that have waited.
-    Next(Flight),
-    /// It is kept until then.
-    Later,
-}
-
-/// The news of one process.
-#[derive(Debug, Default)]
-struct Told {
-    /// When it hears the last piece.
-    last: u64,
-    /// Pieces that it has still to hear.
-    left: u32,
-    /// Frames that wait until it has heard them.
-    behind: VecDeque<Flight>,
-    /// Frames that have waited, and are read next.
-    next: usize,
-}
-
 /// The bound of a run, if it has one.
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -98,8 +74,8 @@ pub(crate) struct Room {
     most: Option<usize>,
     /// Who sends what is left of a burst, to which entity.
     burst: Option<(usize, u64, u64)>,
-    /// What each process has still to hear, and to read behind it.
-    told: BTreeMap<ProcessId, Told>,
+    /// When each process hears the last piece of its news.
+    told: BTreeMap<ProcessId, u64>,
     /// Messages that were offered to a full queue and went on waiting.
     pub(crate) offers_refused: u64,
 }
@@ -134,44 +110,9 @@ impl Room {
             return now;
         }
         let gap = self.chance.below(NEWS_GAP_MAX);
-        let told = self.told.entry(process).or_default();
-        told.last = now.max(told.last) + gap;
-        told.left += 1;
-        told.last
-    }
-
-    /// A process hears a piece of its news. What it reads after that, if it was the last one.
-    fn hears(&mut self, process: ProcessId) -> VecDeque<Flight> {
-        let Some(told) = self.told.get_mut(&process) else {
-            return VecDeque::new();
-        };
-        told.left = told.left.saturating_sub(1);
-        if told.left > 0 {
-            return VecDeque::new();
-        }
-        told.next += told.behind.len();
-        core::mem::take(&mut told.behind)
-    }
-
-    /// When a process reads a frame of the lane of messages to entities that it gets round to: what came back is heard before, and the
-    /// frames keep their order.
-    pub(crate) fn reads(&mut self, mut flight: Flight) -> Reading {
-        let Some(told) = self.told.get_mut(&flight.to) else {
-            return Reading::Now(flight);
-        };
-        if flight.has_waited {
-            told.next = told.next.saturating_sub(1);
-        } else if told.next > 0 {
-            told.next += 1;
-            flight.has_waited = true;
-            return Reading::Next(flight);
-        }
-        if told.left == 0 {
-            return Reading::Now(flight);
-        }
-        flight.has_waited = true;
-        told.behind.push_back(flight);
-        Reading::Later
+        let last = self.told.entry(process).or_default();
+        *last = now.max(*last) + gap;
+        *last
     }
 
     /// Who sends the next message to whom: what was drawn, or the next one of a burst.
@@ -191,12 +132,21 @@ impl Room {
 }
 
 impl Network {
-    /// Takes a message to an entity into the queue of a link, or says why not.
-    pub(crate) fn takes(&mut self, from: ProcessId, to: usize, is_offer: bool) -> Result<(), DropReason> {
-        let Some(most) = self.room.most else { return Ok(()) };
+    /// Takes a message into the queue of a link, or says why not. A mark needs no room, and overtakes nothing that found none.
+    pub(crate) fn takes(
+        &mut self,
+        from: ProcessId,
+        to: usize,
+        message: &Message,
+        is_offer: bool,
+    ) -> Result<(), DropReason> {
+        let is_mark = matches!(message, Message::Sharding(ShardingMsg::Mark(_)));
+        let Some(most) = self.room.most.filter(|_| is_mark || is_for_entity(message)) else {
+            return Ok(());
+        };
         let held = self.held(from, to);
         let crowd = &mut self.link(from, to).crowd;
-        if !crowd.is_refusing && held < most {
+        if !crowd.is_refusing && (is_mark || held < most) {
             return Ok(());
         }
         if !is_offer {
@@ -253,16 +203,12 @@ impl Sim {
 
     /// A node hears what its host knows of a link.
     pub(super) fn is_told(&mut self, process: ProcessId, event: LinkEvent) {
-        let read_then = self.network.room.hears(process);
         if let Some((index, news)) = self.news_of_room(&event)
             && !self.network.hears(process, index, news)
         {
             self.tell_soon(process, event);
         } else {
             self.tell_link(process, event);
-        }
-        for flight in read_then {
-            self.queue.push(self.now, Happening::Read(Box::new(flight)));
         }
     }
 
@@ -293,6 +239,9 @@ impl Sim {
 
 #[cfg(test)]
 mod tests {
+    use quorate_core::message::{EntityEnvelope, ShardMark};
+    use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+
     use super::*;
 
     fn bounded(most: usize) -> Network {
@@ -302,8 +251,24 @@ mod tests {
         network
     }
 
+    fn to_entity() -> Message {
+        Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
+            kind: KindId::of("files"),
+            shard: ShardId(0),
+            entity: EntityId::from("e"),
+            payload: [].into(),
+            ask: None,
+            hops: 0,
+        }))
+    }
+
+    fn mark() -> Message {
+        let (kind, shard, number) = (KindId::of("files"), ShardId(0), 1);
+        Message::Sharding(ShardingMsg::Mark(ShardMark { kind, shard, number }))
+    }
+
     fn send(network: &mut Network, is_offer: bool) -> Result<(), DropReason> {
-        let taken = network.takes(0, 1, is_offer);
+        let taken = network.takes(0, 1, &to_entity(), is_offer);
         if taken.is_ok() {
             network.link(0, 1).crowd.enters();
         }
@@ -318,7 +283,10 @@ mod tests {
         }
         assert_eq!(send(&mut network, false), Err(DropReason::QueueFull));
         assert!(!network.has_room_again(0, 1), "nothing was offered in vain");
+        assert_eq!(network.takes(0, 1, &mark(), false), Ok(()), "it needs no room");
         assert_eq!(send(&mut network, true), Err(DropReason::NoRoom));
+        let overtakes = network.takes(0, 1, &mark(), false);
+        assert_eq!(overtakes, Err(DropReason::QueueFull));
         network.link(0, 1).crowd.leaves();
         let after = [true, false].map(|is_offer| send(&mut network, is_offer));
         assert_eq!(after, [Err(DropReason::NoRoom), Err(DropReason::QueueFull)]);
@@ -345,7 +313,7 @@ mod tests {
         network.link(0, 1).crowd.leave();
         assert!(network.has_room_again(0, 1));
         network.room.most = None;
-        assert_eq!(network.takes(0, 1, false), Ok(()));
+        assert_eq!(network.takes(0, 1, &to_entity(), false), Ok(()));
     }
 
     #[test]

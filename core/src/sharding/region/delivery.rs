@@ -91,7 +91,8 @@ impl Region {
         self.stops_sending_to(cx, shard, from);
     }
 
-    /// The queue to a home has no room for a message that waited here. It goes on waiting, before everything that has not been offered.
+    /// The queue to a home has no room for a message that waited here. It goes on waiting, before everything that has not been offered; but
+    /// if its host says so only after the home is gone, later ones may have been handled.
     pub(crate) fn on_refused(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -106,6 +107,9 @@ impl Region {
             return pending.fail(shared, AskFailure::NodeStoppedUnsent);
         }
         let shard = pending.envelope.shard;
+        if !self.is_in_turn(shard, home) {
+            return pending.fail(shared, AskFailure::HandedOff);
+        }
         let is_first = !self.buffers.has(shard);
         self.buffers.push_refused(pending);
         if self.shards.is_marked(shard) {

@@ -123,6 +123,15 @@ impl Home {
         }
     }
 
+    /// Whether what comes back unhandled from a node comes in its turn: nothing behind it can have been handled elsewhere.
+    pub(super) fn is_in_turn(&self, from: &UniqueAddress) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Marked(mark) => mark.at == *from,
+            Self::Known { node, used } => node == from || !used,
+        }
+    }
+
     /// Where the shard lives.
     pub(super) fn node(&self) -> Option<&UniqueAddress> {
         match self {

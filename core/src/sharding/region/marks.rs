@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::home::{Home, Mark, Report};
 use super::{Region, RegionLifecycle};
-use crate::ident::UniqueAddress;
+use crate::ident::{Address, UniqueAddress};
 use crate::message::{ShardMark, ShardingBody, ShardingMsg};
 use crate::sharding::Cx;
 use crate::sharding::pending_message::Shared;
@@ -73,17 +73,18 @@ impl Region {
     /// A message of this region's came back from a node. Whether it sent messages there that are not acknowledged; if so, it
     /// sends no more of them before they are.
     pub(super) fn stops_sending_to(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress) -> bool {
-        match self.shards.known(shard).map(|entry| &entry.home) {
-            None | Some(Home::Unknown) => true,
-            Some(Home::Marked(mark)) => mark.at == *node,
-            Some(Home::Known { node: home, used }) => {
-                let (was_it, is_free) = (home == node, !used);
-                if was_it {
-                    self.forget_home(cx, shard);
-                }
-                was_it || is_free
-            }
+        let is_in_turn = self.is_in_turn(shard, node);
+        let home = self.shards.known(shard).map(|entry| &entry.home);
+        if matches!(home, Some(Home::Known { node: home, .. }) if home == node) {
+            self.forget_home(cx, shard);
         }
+        is_in_turn
+    }
+
+    /// Whether what comes back from a node is older than all that this region has sent to another one.
+    pub(super) fn is_in_turn(&self, shard: ShardId, from: &UniqueAddress) -> bool {
+        let entry = self.shards.known(shard);
+        entry.is_none_or(|entry| entry.home.is_in_turn(from))
     }
 
     /// This region ends: it stays until nothing that it sent can come back. Whether that is so.
@@ -108,6 +109,16 @@ impl Region {
         }
         self.order.repeat_from = turn.next().map(|(shard, _)| shard);
         self.rearm_marks(cx);
+    }
+
+    /// The queue to an address has room again: it took no mark as long as something that was offered to it was on its way back, so that
+    /// nothing is left to come back of what a mark stands behind.
+    pub(crate) fn repeat_marks_at(&self, cx: &mut Cx<'_>, address: &Address) {
+        let marks = self.shards.marks_from(ShardId(0));
+        let there = marks.filter(|(_, mark)| mark.at.address() == address);
+        for (shard, mark) in there.take(REPEATED_PER_STEP) {
+            send_mark(cx, self.kind.id, shard, mark);
+        }
     }
 
     /// Everything this region sent for a shard has been delivered or has come back: what came back goes first from here on.

@@ -119,6 +119,10 @@ pub(super) struct World {
     pub(super) room: OrderedMap<(usize, usize), usize>,
     /// Queues that had no room for something that was offered.
     refusing: OrderedSet<(usize, usize)>,
+    /// Hosts tell late what found no room: when the test says so, which has to tell all of it before there is room.
+    pub(super) tells_late: bool,
+    /// What they have still to tell, in order: to whom, and for whom it was.
+    pub(super) news: VecDeque<(usize, UniqueAddress, ShardingMsg)>,
     /// One in so many messages between nodes is lost, if any.
     pub(super) lose_one_in: Option<u64>,
     lottery: u64,
@@ -205,6 +209,8 @@ impl World {
             lose: |_| false,
             room: OrderedMap::new(),
             refusing: OrderedSet::new(),
+            tells_late: false,
+            news: VecDeque::new(),
             lose_one_in: None,
             lottery: 1,
             now,
@@ -585,6 +591,10 @@ impl World {
                 let Message::Sharding(msg) = message else {
                     panic!("{message:?}")
                 };
+                if is_offer && self.tells_late {
+                    self.news.push_back((at, to, msg));
+                    continue;
+                }
                 let peer = &mut self.peers[at];
                 let cx = &mut peer.fixture.cx();
                 peer.sharding.on_dropped(cx, &Target::Node(to), msg, reason);
@@ -592,8 +602,12 @@ impl World {
         }
     }
 
-    /// Whether a queue takes a message: like those of links, and only messages to entities need room.
+    /// Whether a queue takes a message: like those of links, and only messages to entities need room. No mark is taken before what found
+    /// none.
     fn takes(&mut self, link: (usize, usize), message: &Message, is_offer: bool) -> bool {
+        if matches!(message, Message::Sharding(ShardingMsg::Mark(_))) {
+            return !self.refusing.contains(&link);
+        }
         if !matches!(message, Message::Sharding(ShardingMsg::Entity(_))) {
             return true;
         }
@@ -610,6 +624,19 @@ impl World {
             self.refusing.insert(link);
         }
         !bars
+    }
+
+    /// A node hears the next thing that its host has still to tell.
+    pub(super) fn tell_news(&mut self, at: usize) {
+        let next = self.news.iter().position(|(of, ..)| *of == at);
+        let (_, to, msg) = self.news.remove(next.unwrap()).unwrap();
+        if self.peers[at].alive {
+            self.with(at, |peer| {
+                let cx = &mut peer.fixture.cx();
+                peer.sharding
+                    .on_dropped(cx, &Target::Node(to), msg, DropReason::NoRoom);
+            });
+        }
     }
 
     /// A queue has room again, without a bound.

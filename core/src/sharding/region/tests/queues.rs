@@ -97,6 +97,47 @@ fn i_44_what_found_no_room_before_its_shard_moves_waits_for_the_next_home() {
     );
 }
 
+/// A queue takes no mark before what found no room has come back.
+#[test]
+fn i_43_marks_go_again_when_there_is_room() {
+    let mut rig = waiting(&["1", "2"]);
+    learns(&mut rig, c());
+    rig.act(|region, shared| region.on_begin_hand_off(shared, &a(), term(), (SHARD, 7)));
+    assert_eq!(refused(&mut rig, "2"), []);
+    let mut again =
+        |home: UniqueAddress| rig.act(|region, shared| region.repeat_marks_at(shared.cx, home.address()));
+    assert_eq!(again(a()), [], "at somebody else's");
+    assert_eq!(again(c()), [sends_mark(c(), 1)]);
+    rig.acknowledged(c(), 1);
+    let effects = rig.act(|region, shared| region.repeat_marks_at(shared.cx, c().address()));
+    assert_eq!(effects, []);
+}
+
+/// Its host tells it only when its home is gone, and another one has had what came later.
+#[test]
+fn i_43_what_found_no_room_and_comes_back_too_late_is_not_sent_to_the_next_home() {
+    let mut rig = waiting(&["1", "2"]);
+    learns(&mut rig, c());
+    rig.view_without(&c());
+    rig.route("3");
+    assert_eq!(learns(&mut rig, a()), [offers(a(), envelope("3", None, 0))]);
+    let effects = refused(&mut rig, "2");
+    let handed_off = |effect: &Effect| {
+        let Effect::Notify(crate::event::Event::Sharding { event, .. }) = effect else {
+            return false;
+        };
+        matches!(
+            event,
+            ShardingEvent::DeadLetter {
+                reason: AskFailure::HandedOff,
+                ..
+            }
+        )
+    };
+    assert!(effects.iter().any(handed_off), "{effects:?}");
+    assert!(rig.region.buffers.is_empty());
+}
+
 #[test]
 fn i_44_what_found_no_room_before_its_home_died_looks_for_another_one() {
     let mut rig = waiting(&["1"]);
