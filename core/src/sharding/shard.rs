@@ -353,8 +353,11 @@ impl Shard {
         if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
             passivation.remove(place);
         }
-        let is_over = self.killed || self.lifecycle == ShardLifecycle::Failed;
-        let (Some(remembered), false) = (&mut self.remembered, is_over) else {
+        let has_failed = self.lifecycle == ShardLifecycle::Failed;
+        if let (Some(remembered), true, EntityState::Active(_)) = (&mut self.remembered, has_failed, state) {
+            remembered.kept.insert(entity.clone());
+        }
+        let (Some(remembered), false) = (&mut self.remembered, self.killed || has_failed) else {
             self.entities.remove(entity);
             return AfterStop::Gone;
         };

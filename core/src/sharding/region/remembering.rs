@@ -166,6 +166,9 @@ impl Region {
         };
         here.on_loaded();
         self.recall(shared, shard, names);
+        if let Some(here) = self.shards.hosted_mut(shard) {
+            here.restore(shared.cx);
+        }
         self.start_waiting(shared, shard);
         if !self.is_set(shared.cx, RegionTimer::Look) {
             self.wake(shared.cx, RegionTimer::Look, LOOK_INTERVAL);

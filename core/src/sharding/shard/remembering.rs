@@ -23,6 +23,8 @@ pub(crate) struct Remembered {
     /// The same, as this node has it; `None` where nobody else writes it, so that there is nothing to look for.
     look: Option<StoredSet>,
     pub(super) batches: Batches,
+    /// Who ran here, or was to run again, when the store failed, until it is known to be stored: an earlier home may have forgotten it.
+    pub(super) kept: OrderedSet<EntityId>,
     /// Everything that is remembered is known here, running or not.
     is_loaded: bool,
 }
@@ -43,6 +45,7 @@ impl Remembered {
             store,
             look,
             batches: Batches::default(),
+            kept: OrderedSet::new(),
             is_loaded: false,
         }
     }
@@ -115,6 +118,18 @@ impl Shard {
         }
     }
 
+    /// Begins anew after its store failed: writes again who ran here and is not remembered any more. Who that is starts once it is written.
+    pub(crate) fn restore(&mut self, cx: &mut Cx<'_>) {
+        let Some(remembered) = &mut self.remembered else {
+            return;
+        };
+        let entities = &self.entities;
+        remembered.kept.retain(|entity| !entities.contains_key(entity));
+        for entity in remembered.kept.clone() {
+            self.remember(cx, entity);
+        }
+    }
+
     /// Another shard remembers this entity by now: it is forgotten here.
     pub(crate) fn has_moved(&mut self, cx: &mut Cx<'_>, entity: EntityId) {
         if let Some(remembered) = &mut self.remembered
@@ -178,9 +193,13 @@ impl Shard {
 
     /// A write is done: what starts now, as far as the shard goes on, and what is forgotten.
     pub(crate) fn on_written(&mut self, cx: &mut Cx<'_>) -> Update {
-        let Some(update) = self.remembered.as_mut().and_then(|it| it.batches.finish()) else {
+        let Some(remembered) = &mut self.remembered else {
             return Update::default();
         };
+        let Some(update) = remembered.batches.finish() else {
+            return Update::default();
+        };
+        remembered.kept.retain(|entity| !update.started.contains(entity));
         for entity in &update.stopped {
             self.leave(cx, entity);
         }
@@ -257,8 +276,12 @@ impl Shard {
     }
 
     pub(super) fn give_up_writing(&mut self, cx: &mut Cx<'_>) {
+        let has_failed = self.lifecycle == ShardLifecycle::Failed;
         if let Some(remembered) = &mut self.remembered {
             remembered.give_up(cx);
+            let waits = |state: &EntityState| has_failed && *state == EntityState::WaitingForRestart;
+            let waiting = self.entities.iter().filter(|(_, state)| waits(state));
+            remembered.kept.extend(waiting.map(|(entity, _)| entity.clone()));
         }
         self.entities.retain(|_, state| state.running().is_some());
     }

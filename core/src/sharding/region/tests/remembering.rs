@@ -826,6 +826,40 @@ fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
     rig.stop(slot);
 }
 
+/// The same, and its store fails before it looks: who ran, or had crashed, is written when the shard begins anew, however often that fails.
+#[test]
+fn who_ran_when_the_store_failed_is_written_again_unless_it_was_forgotten_since() {
+    let mut rig = Rig::recalling(&["forgets", "ran", "waits"]);
+    let effects = rig.wait(Duration::from_millis(1));
+    let [forgets, ran, waits] = ["forgets", "ran", "waits"].map(|entity| slot_of(&effects, entity));
+    rig.stop(waits);
+    for entity in ["new", "other"] {
+        rig.send(entity);
+    }
+    let (asks, asked) = rig.asked();
+    assert_eq!(asked, write(&["new"], &[]));
+    assert_eq!(lives(&rig.refuse(asks[0], false)), ["stop", "stop"]);
+    rig.act(|region, shared| region.on_forgotten(shared.cx, SHARD, &id("forgets"), forgets));
+    rig.stop(forgets);
+    rig.stop(ran);
+    for fails in [true, false] {
+        rig.wait(SHARD_BACKOFF);
+        rig.load(&[]);
+        let (asks, asked) = rig.asked();
+        assert_eq!(asked, write(&["ran", "waits"], &[]));
+        if fails {
+            rig.refuse(asks[0], false);
+            continue;
+        }
+        let effects: Vec<Effect> = asks.into_iter().flat_map(|ask| rig.agree(ask)).collect();
+        assert_eq!(lives(&effects), ["start ran", "start waits"]);
+    }
+    let (asked, _) = rig.confirm();
+    assert_eq!(asked, write(&["new", "other"], &[]));
+    let effects = rig.wait(ENTITY_BACKOFF * 2);
+    assert_eq!(lives(&effects), [""; 0], "each runs once");
+}
+
 /// It crashed, was started by a message, passivated and forgotten; the end of the first pause finds it while it is new again.
 #[test]
 fn the_end_of_an_old_pause_starts_nobody_who_is_being_stored() {
