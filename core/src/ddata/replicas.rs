@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::state::consistency::Electorate;
 use crate::config::DdataConfig;
 use crate::ident::UniqueAddress;
+use crate::membership::state::leader::oldest_first;
 use crate::membership::state::member::{Member, Status};
 use crate::view::{Phase, View};
 
@@ -82,7 +83,7 @@ impl<'a> Replicas<'a> {
             .filter(|member| !(without_exiting && member.status == Status::Exiting))
             .collect();
         if self.config.prefer_oldest {
-            members.sort_by_key(|member| (member.up_number, &member.node));
+            oldest_first(&mut members);
         }
         members.into_iter().map(|member| member.node.clone()).collect()
     }

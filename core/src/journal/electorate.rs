@@ -13,6 +13,7 @@ use super::layout;
 use super::protocol::{Event, Msg, Rejection, Timer, VoterBody, VoterMsg};
 use super::state::{StoreId, Voters};
 use crate::ident::UniqueAddress;
+use crate::membership::state::leader::oldest_first;
 use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
@@ -262,7 +263,7 @@ impl Electorate {
             return;
         };
         let view = Arc::clone(cx.view());
-        let up: Vec<&Member> = oldest_first(&view);
+        let up: Vec<&Member> = up_by_age(&view);
         if self.settled().is_some() || up.first().is_none_or(|oldest| oldest.node != *cx.me()) {
             return;
         }
@@ -410,9 +411,9 @@ pub(super) const fn takes_part(status: Status) -> bool {
 }
 
 /// Members that are Up, of all data centers, the oldest first.
-fn oldest_first(view: &View) -> Vec<&Member> {
+fn up_by_age(view: &View) -> Vec<&Member> {
     let mut up: Vec<&Member> = view.members_in(Status::Up).collect();
-    up.sort_by_key(|member| (member.up_number, &member.node));
+    oldest_first(&mut up);
     up
 }
 

@@ -123,8 +123,13 @@ pub fn age_sorted<'a>(members: impl IntoIterator<Item = &'a Member>, role: Optio
     let was_up = |member: &&Member| member.up_number.is_assigned() && member.status >= Status::Up;
     let has_role = |member: &&Member| role.is_none_or(|role| member.roles.contains(role));
     let mut sorted: Vec<&Member> = members.into_iter().filter(was_up).filter(has_role).collect();
-    sorted.sort_by(|left, right| (left.up_number, &left.node).cmp(&(right.up_number, &right.node)));
+    oldest_first(&mut sorted);
     sorted
+}
+
+/// Sorts members by age: smaller up number, then lower address.
+pub(crate) fn oldest_first(members: &mut [&Member]) {
+    members.sort_by(|left, right| (left.up_number, &left.node).cmp(&(right.up_number, &right.node)));
 }
 
 /// Whether somebody knows that the whole cluster is to shut down.

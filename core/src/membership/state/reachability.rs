@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use super::vector_clock::sort_by_node;
 use crate::ident::UniqueAddress;
 
 /// What one node says about another.
@@ -53,9 +54,8 @@ impl Reachability {
     #[must_use]
     pub fn from_parts(mut records: Vec<Record>, mut versions: Vec<(UniqueAddress, u64)>) -> Option<Self> {
         records.sort_by(|left, right| key(left).cmp(&key(right)));
-        versions.sort_by(|left, right| left.0.cmp(&right.0));
-        let unique = records.windows(2).all(|pair| key(&pair[0]) != key(&pair[1]))
-            && versions.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        let once = sort_by_node(&mut versions);
+        let unique = once && records.windows(2).all(|pair| key(&pair[0]) != key(&pair[1]));
         let table = Self { records, versions };
         let dated = table.records.iter().all(|record| {
             table

@@ -27,6 +27,12 @@ pub struct VectorClock {
     entries: Arc<Vec<(UniqueAddress, u64)>>,
 }
 
+/// Sorts numbers of nodes by node; says whether each node is there once.
+pub(super) fn sort_by_node(numbers: &mut [(UniqueAddress, u64)]) -> bool {
+    numbers.sort_by(|left, right| left.0.cmp(&right.0));
+    numbers.windows(2).all(|pair| pair[0].0 != pair[1].0)
+}
+
 impl VectorClock {
     /// The clock of a state nobody has changed.
     #[must_use]
@@ -37,9 +43,7 @@ impl VectorClock {
     /// A clock of these entries in any order; `None` if an incarnation appears twice.
     #[must_use]
     pub fn from_entries(mut entries: Vec<(UniqueAddress, u64)>) -> Option<Self> {
-        entries.sort_by(|left, right| left.0.cmp(&right.0));
-        let unique = entries.windows(2).all(|pair| pair[0].0 != pair[1].0);
-        unique.then(|| Self {
+        sort_by_node(&mut entries).then(|| Self {
             entries: Arc::new(entries),
         })
     }
