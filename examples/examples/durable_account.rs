@@ -91,7 +91,7 @@ async fn main() -> Result<(), Failed> {
     let builder = quorate_tokio::builder("bank").bind("127.0.0.1:0").fast_profile();
     let builder = with_store(builder, &place)?.security(Security::insecure_plaintext());
     let cluster = builder.start().await?;
-    cluster.join([cluster.address().address()]).await?;
+    cluster.form().await?;
     cluster.up().await?;
 
     // A file is this node's alone: the kind has to say that it lives on one host.

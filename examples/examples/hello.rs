@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .fast_profile() // the timings for one machine; leave it out on a network
         .start()
         .await?;
-    cluster.join([cluster.address().address()]).await?; // my own address alone: a cluster of one
+    cluster.form().await?; // a cluster of one
     cluster.up().await?;
     println!("{} is up", cluster.address());
 

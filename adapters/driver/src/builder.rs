@@ -12,6 +12,7 @@ use quorate_core::config::{Config, DowningStrategy, ValidConfig};
 use quorate_core::ddata::crdt::CustomType;
 use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
 use quorate_core::input::{Command, MembershipCommand};
+use quorate_core::membership::app_version::AppVersion;
 use quorate_links::{LinkLimits, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -53,6 +54,7 @@ pub struct ClusterBuilder<S = SecurityNotChosen> {
     bind: String,
     advertise: Option<String>,
     roles: Vec<String>,
+    app_version: Option<String>,
     seeds: Vec<String>,
     fast: bool,
     changes: Vec<Change<Config>>,
@@ -81,6 +83,7 @@ impl ClusterBuilder {
             bind: BIND_DEFAULT.to_owned(),
             advertise: None,
             roles: Vec::new(),
+            app_version: None,
             seeds: Vec::new(),
             fast: false,
             changes: Vec::new(),
@@ -115,9 +118,16 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
+    /// The version of the application, which the other members see and a rolling restart goes by (default `0.0.0`):
+    /// `major[.minor[.patch]]` with a suffix behind `-` or `+`, at most 64 bytes; `env!("CARGO_PKG_VERSION")` is one.
+    pub fn app_version(mut self, version: impl Into<String>) -> Self {
+        self.app_version = Some(version.into());
+        self
+    }
+
     /// Nodes to join through, `host:port` each; the same list, in the same order, on every node. The node joins when it is
     /// started; the first of the list forms a new cluster if no other answers. Without seeds the node waits for
-    /// [`Cluster::join`].
+    /// [`Cluster::join`] or [`Cluster::form`].
     pub fn seeds(mut self, seeds: impl IntoIterator<Item = impl ToString>) -> Self {
         self.seeds.extend(seeds.into_iter().map(|seed| seed.to_string()));
         self
@@ -219,6 +229,7 @@ impl<S> ClusterBuilder<S> {
             bind: self.bind,
             advertise: self.advertise,
             roles: self.roles,
+            app_version: self.app_version,
             seeds: self.seeds,
             fast: self.fast,
             changes: self.changes,
@@ -381,6 +392,12 @@ impl ClusterBuilder<Security> {
                     value: role.clone(),
                     error,
                 })?);
+        }
+        if let Some(version) = self.app_version.take() {
+            config.app_version = AppVersion::new(&version).map_err(|error| StartError::AppVersion {
+                value: version,
+                error,
+            })?;
         }
         for change in self.changes.drain(..) {
             change(&mut config);

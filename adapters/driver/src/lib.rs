@@ -162,7 +162,7 @@ pub mod core {
         SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
     };
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
-    pub use quorate_core::membership::app_version::AppVersion;
+    pub use quorate_core::membership::app_version::{AppVersion, AppVersionError};
     pub use quorate_core::membership::events::MembershipChange;
     pub use quorate_core::membership::member::{Member, Status};
     pub use quorate_core::sharding::allocation::{

@@ -31,7 +31,7 @@
 //!     .fast_profile() // the timings for one machine; leave it out on a network
 //!     .start()
 //!     .await?;
-//! cluster.join([cluster.address().address()]).await?;
+//! cluster.form().await?;
 //! cluster.up().await?;
 //!
 //! let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;

@@ -225,6 +225,17 @@ async fn dropping_the_last_handle_stops_the_node() {
 }
 
 #[tokio::test]
+async fn a_node_forms_a_cluster_of_its_own_once_and_shows_its_version() {
+    let node = node().app_version("2.1").start().await.expect("it starts");
+    node.form().await.expect("it has not joined");
+    within(node.up()).await.expect("alone it is up");
+    let members = node.members();
+    assert_eq!(members.len(), 1);
+    assert_eq!(members[0].app_version.as_str(), "2.1");
+    assert!(matches!(node.form().await, Err(ClusterError::Refused(_))), "once");
+}
+
+#[tokio::test]
 async fn a_port_in_use_and_bad_names_are_typed_errors() {
     let taken = cluster(1).await.remove(0);
     let second = node().bind(taken.address().address()).start().await;
@@ -232,6 +243,10 @@ async fn a_port_in_use_and_bad_names_are_typed_errors() {
     assert!(matches!(
         node().role("dc-x").start().await,
         Err(StartError::Name { what: "role", .. })
+    ));
+    assert!(matches!(
+        node().app_version("1.x").start().await,
+        Err(StartError::AppVersion { .. })
     ));
     assert!(matches!(
         node().seeds(["nowhere"]).start().await,

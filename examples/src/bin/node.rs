@@ -111,7 +111,7 @@ async fn run(options: Options) -> ExitCode {
         View::idle(cluster.address().clone()),
     ));
     let joined = if options.seeds.is_empty() {
-        cluster.join([cluster.address().address()]).await
+        cluster.form().await
     } else {
         cluster.join(&options.seeds).await
     };

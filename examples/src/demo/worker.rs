@@ -61,7 +61,7 @@ async fn host<H: Host>(options: NodeOptions, security: Security) -> Result<(), S
     cluster.register(kind::files(), make).await?;
     match options.seed {
         Some(seed) => cluster.join([seed]).await?,
-        None => cluster.join([cluster.address().address()]).await?,
+        None => cluster.form().await?,
     }
     announce(&cluster).map_err(|_| ClusterError::Stopped)?;
     cluster.terminated().await;

@@ -52,7 +52,7 @@ pub(crate) async fn start<H: Host>(
     say(format_args!("listens {}", cluster.address().address()));
     match &options.seed {
         Some(seed) => cluster.join([seed]).await?,
-        None => cluster.join([cluster.address().address()]).await?,
+        None => cluster.form().await?,
     }
     cluster.up().await.map_err(|_| ClusterError::Stopped)?;
     let runtime = <H::Adapter as Adapter>::runtime().map_err(environment("runtime"))?;

@@ -105,8 +105,24 @@ impl Cluster {
         self.shared().hub.subscribe()
     }
 
+    /// Forms a new cluster with this node as its first member, at once. Other nodes join through it. Two nodes that form
+    /// clusters are two clusters for good: where several nodes start at the same time, give all of them the same
+    /// [seeds](crate::ClusterBuilder::seeds) instead.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] if the node has joined already, [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not form the cluster.
+    pub async fn form(&self) -> Result<(), ClusterError> {
+        let me = self.address().address().clone();
+        self.shared()
+            .core(Command::Membership(MembershipCommand::Join(me)))
+            .await
+    }
+
     /// Begins to join a cluster through these nodes, `host:port` each; the first of them forms a new cluster if it is this
-    /// node and no other answers. This node's own address alone forms a cluster of one at once.
+    /// node and no other answers. This node's own address alone forms a cluster of one at once, as [`Self::form`] does.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if the node has joined already or the list is empty, [`ClusterError::Name`] for an address

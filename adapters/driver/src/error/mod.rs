@@ -15,6 +15,7 @@ use quorate_core::delivery::BadSetting;
 use quorate_core::effect::{CommandError, HaltReason};
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
+use quorate_core::membership::app_version::AppVersionError;
 use quorate_core::sharding::errors::AskFailure;
 
 use crate::extract::Unopened;
@@ -36,6 +37,14 @@ pub enum StartError {
         value: String,
         /// What is wrong.
         error: NameError,
+    },
+    /// The version of the application is not one.
+    #[error("application version `{value}`: {error}")]
+    AppVersion {
+        /// What was given.
+        value: String,
+        /// What is wrong.
+        error: AppVersionError,
     },
     /// A setting is outside its range.
     #[error(transparent)]

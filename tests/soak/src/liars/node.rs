@@ -124,7 +124,7 @@ async fn node<A: Adapter>(
     }
     match &options.seed {
         Some(seed) => cluster.join([seed]).await?,
-        None => cluster.join([cluster.address().address()]).await?,
+        None => cluster.form().await?,
     }
     cluster.up().await.map_err(|_| ClusterError::Stopped)?;
     let clerk = cluster.singleton(SINGLETON).start(|_| Sum(0)).await?;

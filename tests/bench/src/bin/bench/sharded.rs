@@ -54,7 +54,7 @@ async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster, St
 pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster, Failure> {
     let cluster = node::<A>(SERVER, security).await?;
     cluster.register(kind(), |_| Echo { received: 0 }).await?;
-    cluster.join([cluster.address().address()]).await?;
+    cluster.form().await?;
     Ok(cluster)
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn events_per_s(store: impl Store, at_once: usize, time: Durati
         .store(store)
         .start()
         .await?;
-    cluster.join([cluster.address().address()]).await?;
+    cluster.form().await?;
     cluster.up().await?;
     let kind = Kind::new("Counter").single_host();
     let counters = cluster.register_event_sourced(kind, |_| Counter).await?;
