@@ -208,6 +208,39 @@ fn i_40_to_i_54_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everythin
     assert!(totals.safe_runs >= 5 && totals.hand_offs > 200);
 }
 
+#[test]
+fn i_55_to_i_57_hold_in_twenty_mixed_seeds_of_durable_entities_whose_database_fails() {
+    let mut plan = Plan::of(Profile::Durable, 5, &Profile::Durable.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..20, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    let totals = report.totals;
+    for (branch, least) in [
+        ("durable entities recovered", 1_500),
+        ("durable events kept", 5_000),
+        ("durable events not done", 200),
+        ("durable entities fenced", 15),
+        ("durable entities given up", 15),
+        ("durable entities made anew", 100),
+        ("durable commands turned away", 50),
+        ("durable reads that were judged", 300),
+        ("snapshots of durable entities", 500),
+        ("snapshots that made room", 200),
+        ("reminders handled", 1_000),
+        ("logs compared at rest", 300),
+        ("orders of which nobody knew", 200),
+        ("orders done late", 100),
+    ] {
+        let count = totals.branches.0[branch];
+        assert!(count >= least, "{branch}: {count}");
+    }
+    assert!(
+        totals.safe_runs >= 5 && totals.asks.0 > 4_000,
+        "{:?}",
+        totals.asks
+    );
+}
+
 /// Seeds with a shard that two nodes claim: about two seconds each in debug.
 const CONFLICTS: u64 = 4;
 

@@ -391,7 +391,7 @@ fn print_report(report: &Report, options: &Options) {
         totals.seeds,
         if options.mix {
             match options.profile {
-                Profile::Data => "2 to 6",
+                Profile::Data | Profile::Durable => "2 to 6",
                 Profile::Singleton => "2 to 7",
                 Profile::Sharding
                 | Profile::Membership

@@ -237,7 +237,7 @@ impl Branches {
             ("halted as JoinAborted", halted("JoinAborted")),
             ("halted as JoinRefused", halted("JoinRefused")),
         ];
-        Self(counts.into_iter().collect())
+        Self(counts.into_iter().chain(sim.durables.branches()).collect())
     }
 
     fn absorb(&mut self, other: &Self) {

@@ -39,6 +39,10 @@ pub enum Purpose {
     Queues,
     /// Who lies, when, to whom and about what.
     Lies,
+    /// What durable entities are like, and what they are asked for.
+    Durables,
+    /// How long their database takes, and what is wrong with it.
+    Database,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -62,6 +66,8 @@ impl Purpose {
             Self::ShardLeases => 14,
             Self::Queues => 15,
             Self::Lies => 16,
+            Self::Durables => 17,
+            Self::Database => 18,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

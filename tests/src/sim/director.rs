@@ -134,6 +134,7 @@ impl Director<'_> {
         self.sim.repair_stores(self.plan.nodes);
         self.sim.lease_keeper = LeaseKeeper::default();
         self.sim.lives.leases.repair();
+        self.sim.durables.repair();
         self.sim.singletons.calm_down();
         if self.sim.is_shutting_down() {
             self.sim.blackout(self.plan.nodes);
@@ -181,6 +182,9 @@ impl Director<'_> {
             }
             if self.sim.violation.is_none() {
                 self.sim.rest_of_watches();
+            }
+            if self.sim.violation.is_none() {
+                self.sim.rest_of_durables(self.plan.nodes);
             }
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
@@ -318,6 +322,7 @@ impl Director<'_> {
                         3_600_000 * 1_000
                     }
                     Profile::Data | Profile::Remember | Profile::Life => 1_000,
+                    Profile::Durable => 20,
                 };
                 self.sim.jump_wall_clock(index, strength * unit);
             }
@@ -325,7 +330,11 @@ impl Director<'_> {
                 // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
                 let longest = match self.plan.profile {
                     Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
-                    Profile::Membership | Profile::Data | Profile::Remember | Profile::Life => 3 * SECOND,
+                    Profile::Membership
+                    | Profile::Data
+                    | Profile::Remember
+                    | Profile::Life
+                    | Profile::Durable => 3 * SECOND,
                 };
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
             }

@@ -246,9 +246,13 @@ impl Sim {
         };
         match (open, answer) {
             (Open::Ask(at), Answer::Asked(result)) => {
+                let answer = result.clone();
                 let result = self.checks.i44.on_answer(&mut self.history, at, result);
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
+                }
+                if let Ok(payload) = answer {
+                    self.on_durable_answer(process, at, &payload);
                 }
             }
             (
@@ -314,6 +318,8 @@ impl Sim {
         host.leases.clear();
         host.entities.clear();
         host.open.clear();
+        self.durables.died(process);
+        let host = &self.processes[process as usize];
         let handlers_run_on = host.is_stuck && life != Life::Crashed;
         let end = self.now + handlers_end_after(host);
         self.bury_instances(process, life);

@@ -7,19 +7,18 @@ use quorate_core::config::{Config, ValidConfig};
 use quorate_core::effect::Output;
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{Command, HostReport, Input, LinkEvent, Token};
-use quorate_core::lease::protocol::LeaseName;
-use quorate_core::sharding::ids::Slot;
+use quorate_core::input::{Command, Input, LinkEvent, Token};
 use quorate_core::view::View;
 
 use super::chance::{Chance, Purpose};
 use super::data::Books;
+use super::durable::Durables;
 use super::faults::FaultCounts;
+pub(crate) use super::happening::Happening;
 use super::history::{History, Life, ProcessId, Whereabouts};
-use super::leases::{LeaseAnswer, LeaseKeeper};
+use super::leases::LeaseKeeper;
 use super::liars::Liars;
 use super::life::Lives;
-use super::links::Flight;
 use super::names::{LinkName, dropped_message};
 use super::network::Network;
 use super::passivation::Passivations;
@@ -27,8 +26,8 @@ use super::process::{Clock, Open, Process};
 use super::queue::Queue;
 use super::remembered::Remembered;
 use super::safety::Assumptions;
-use super::singletons::{InstanceHappening, Singletons};
-use super::store::{Stores, Storing};
+use super::singletons::Singletons;
+use super::store::Stores;
 use super::trace::{Show, Trace};
 use super::violation::Violation;
 use super::watches::Watches;
@@ -46,52 +45,6 @@ const STEPS_BASE: u64 = 500_000;
 /// A node's own rules are looked at after each input that changed its picture, after every fourth other one, and at rest:
 /// what is broken stays so, and looking each time took half of a campaign.
 const LOOK_EVERY: u64 = 4;
-
-/// Something that will happen.
-#[derive(Debug)]
-pub(crate) enum Happening {
-    /// A process's deadline.
-    Wake(ProcessId),
-    /// A frame arrives.
-    Frame(Box<Flight>),
-    /// A slow process gets round to a frame that arrived before.
-    Read(Box<Flight>),
-    /// A dial comes to its end.
-    Dialled { from: ProcessId, to: usize },
-    /// A host notices that an established link is dead.
-    Noticed { from: ProcessId, to: usize, epoch: u32 },
-    /// A host tells its node something about a link.
-    Told { to: ProcessId, event: Box<LinkEvent> },
-    /// The margin after a removal is nearly over.
-    Margin(ProcessId),
-    /// The handlers of a process whose node has ended end at last.
-    HandlersEnded(ProcessId),
-    /// An entity has time for its next message.
-    Turn { process: ProcessId, slot: Slot },
-    /// A process's entities report something to its node.
-    Reported {
-        process: ProcessId,
-        report: Box<HostReport>,
-    },
-    /// The keeper of a lease answers a process.
-    LeaseAnswered {
-        process: ProcessId,
-        answer: Box<LeaseAnswer>,
-    },
-    /// A process renews a lease.
-    LeaseRenewal {
-        process: ProcessId,
-        name: LeaseName,
-        number: u64,
-    },
-    /// Something happens to an instance of a singleton.
-    Instance(Box<InstanceHappening>),
-    /// A disk has come to a process's request.
-    Stored {
-        process: ProcessId,
-        storing: Box<Storing>,
-    },
-}
 
 /// A simulated cluster.
 #[derive(Debug)]
@@ -121,6 +74,7 @@ pub struct Sim {
     pub(crate) passivations: Passivations,
     pub(crate) remembered: Remembered,
     pub(crate) lives: Lives,
+    pub(crate) durables: Durables,
     pub(crate) watches: Watches,
     pub(crate) liars: Liars,
     /// Frames of these kinds to lose: kind, from address, to address.
@@ -175,6 +129,7 @@ impl Sim {
             passivations: Passivations::new(seed),
             remembered: Remembered::new(seed),
             lives: Lives::new(seed),
+            durables: Durables::new(seed),
             watches: Watches::new(seed),
             liars: Liars::default(),
             doomed: Vec::new(),
@@ -243,6 +198,7 @@ impl Sim {
             } => self.on_lease_renewal(process, &name, number),
             Happening::Instance(happening) => self.on_instance(*happening),
             Happening::Stored { process, storing } => self.on_stored(process, *storing),
+            Happening::Durable(happening) => self.on_durable(*happening),
         }
     }
 
@@ -269,6 +225,7 @@ impl Sim {
             | Happening::LeaseRenewal { process, .. }
             | Happening::Stored { process, .. } => *process,
             Happening::Instance(happening) => happening.waits_for()?,
+            Happening::Durable(happening) => happening.waits_for()?,
             Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
             Happening::Told { to, .. } => *to,
             Happening::Margin(_) | Happening::HandlersEnded(_) => return None,
@@ -285,7 +242,9 @@ impl Sim {
             started: self.now,
             origin: self.process_chance.below(1 << 45),
             skew_ms: self.process_chance.below(1 << 40)
-                % if self.has_data || self.remembered.store().is_some() || self.lives.enabled {
+                % if self.durables.enabled {
+                    2_000
+                } else if self.has_data || self.remembered.store().is_some() || self.lives.enabled {
                     100_000
                 } else {
                     1 << 40

@@ -26,6 +26,13 @@ pub(crate) struct Entity {
     busy: bool,
 }
 
+impl Entity {
+    /// Whether something is in its mailbox.
+    pub(crate) fn has_letters(&self) -> bool {
+        !self.mailbox.is_empty()
+    }
+}
+
 /// A message in a mailbox.
 #[derive(Debug)]
 pub(crate) struct Letter {

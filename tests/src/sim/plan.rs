@@ -31,11 +31,14 @@ pub enum Profile {
     /// are moved, watched and, in a quarter of the seeds each, remembered, and of shards with leases; in a fifth the queues of links hold few
     /// messages to them. The first 40 seconds with faults.
     Life,
+    /// Durable entities that keep what they did in a database that is slow, full, away or unsure of what it did, want to be reminded, panic
+    /// and are passivated; the first 30 seconds with faults. At rest each answers, and each log has what was acknowledged.
+    Durable,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Sharding,
         Self::Membership,
         Self::Data,
@@ -43,6 +46,7 @@ impl Profile {
         Self::Singleton,
         Self::Remember,
         Self::Life,
+        Self::Durable,
     ];
 
     /// Its name on the command line.
@@ -56,6 +60,7 @@ impl Profile {
             Self::Singleton => "singleton",
             Self::Remember => "remember",
             Self::Life => "life",
+            Self::Durable => "durable",
         }
     }
 
@@ -65,7 +70,7 @@ impl Profile {
         match self {
             Self::Sharding | Self::Life => FaultKind::ALL.to_vec(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
-            Self::Data | Self::Stored | Self::Remember => {
+            Self::Data | Self::Stored | Self::Remember | Self::Durable => {
                 FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect()
             }
             Self::Singleton => {
@@ -110,6 +115,7 @@ impl Plan {
             Profile::Data => (20, 26),
             Profile::Stored | Profile::Life => (40, 60),
             Profile::Singleton | Profile::Remember => (40, 50),
+            Profile::Durable => (30, 40),
         };
         Self {
             profile,
@@ -139,7 +145,7 @@ impl Plan {
         let nodes = match (self.mixed, self.profile) {
             (false, _) => self.nodes,
             // Two to six: majorities of every kind.
-            (true, Profile::Data) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
+            (true, Profile::Data | Profile::Durable) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
             (
@@ -210,7 +216,7 @@ impl Mix {
         // Drawn last, so that the seeds of the other profiles stay what they are.
         let (shorter, special): (u64, &[FaultKind]) = match plan.profile {
             Profile::Data => (4, &FaultKind::STORES),
-            Profile::Stored => (2, &FaultKind::STORES),
+            Profile::Stored | Profile::Durable => (2, &FaultKind::STORES),
             Profile::Remember => (1, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
             Profile::Life => (2, &[]),

@@ -45,6 +45,10 @@ impl Sim {
         if plan.profile == Profile::Life {
             self.configure_life(plan);
         }
+        if plan.profile == Profile::Durable {
+            self.durables.configure(&mut self.config, plan.nodes);
+            self.passivations.configure(&mut self.config.sharding);
+        }
         if plan.profile == Profile::Singleton {
             self.has_workload = false;
             self.singletons.enable(plan.nodes, mix.orderly);

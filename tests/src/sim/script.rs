@@ -382,7 +382,7 @@ impl Sim {
 
     /// Nothing is on its way, and every ask of a living node has its answer.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.unanswered() == 0 && self.open_data() == 0
+        self.unanswered() == 0 && self.open_data() == 0 && self.durables.is_quiet()
     }
 
     /// Virtual time since the beginning.

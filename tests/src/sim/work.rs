@@ -127,7 +127,9 @@ impl Sim {
         let timeout = self.workload.between(500, 5_000);
         let entity = format!("e{entity}");
         if ask {
-            self.ask(index, &entity, Duration::from_millis(timeout));
+            let ask = self.ask(index, &entity, Duration::from_millis(timeout));
+            self.asks_durable(ask);
+            self.usurps_at_random();
         } else {
             self.tell(index, &entity);
         }
@@ -184,15 +186,17 @@ impl Sim {
             // Its handler runs on all the same, and nobody hears that it has ended.
             return self.processes[process as usize].entities.runs_on(order.slot());
         }
+        let slot = order.slot();
+        let mut begins = None;
         if let HostOrder::Start {
-            slot,
-            instance: Instance::Entity { entity, .. },
+            instance: Instance::Entity { entity, token, .. },
+            ..
         } = &order
         {
             self.starts_remembered(process, entity);
-            self.watches.started(self.now, process, *slot, entity);
+            self.watches.started(self.now, process, slot, entity);
+            begins = Some((entity.clone(), token.stored()));
         }
-        let slot = order.slot();
         let number = match &order {
             HostOrder::Deliver { payload, .. } => message_number(payload),
             HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Kill { .. } => None,
@@ -205,7 +209,11 @@ impl Sim {
             HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Deliver { .. } => None,
         };
         match self.processes[process as usize].entities.obey(order) {
-            Obeyed::Started => {}
+            Obeyed::Started => {
+                if let Some((entity, placement)) = begins {
+                    self.starts_durable((process, slot), &entity, placement);
+                }
+            }
             Obeyed::Queued(schedule) => {
                 if let Some(at) = number {
                     self.history.messages[at].whereabouts = Whereabouts::Mailbox(process);
@@ -218,6 +226,7 @@ impl Sim {
             Obeyed::Stopping(schedule) => self.schedule_turn(process, slot, schedule),
             Obeyed::Refused(report) => self.report_soon(process, report),
             Obeyed::Killed(letters) => {
+                self.durables.ended(process, slot);
                 if let Some(name) = killed {
                     self.history.stopped(process, slot, &name);
                     let end = self.lives.escalates.then_some(End::Failed);
@@ -269,7 +278,7 @@ impl Sim {
     /// An entity has time.
     pub(crate) fn on_turn(&mut self, process: ProcessId, slot: Slot) {
         const LOOK_AGAIN: u64 = 20_000;
-        let host = &mut self.processes[process as usize];
+        let host = &self.processes[process as usize];
         if !host.runs() {
             return;
         }
@@ -277,13 +286,17 @@ impl Sim {
             let later = Happening::Turn { process, slot };
             return self.queue.push(self.now + LOOK_AGAIN, later);
         }
-        match host.entities.turn(slot) {
+        if self.holds_back(process, slot) {
+            return;
+        }
+        match self.processes[process as usize].entities.turn(slot) {
             Turn::Nothing => {}
             Turn::Handles(letter, again) => {
                 self.handle(process, slot, letter);
                 self.schedule_turn(process, slot, again);
             }
             Turn::Stopped(entity) => {
+                self.durables.ended(process, slot);
                 self.history
                     .stopped(process, slot, &(entity.kind, entity.id.clone()));
                 self.watches.stopped(process, slot, &entity.id, None);
@@ -335,6 +348,9 @@ impl Sim {
         }
         if let Some(name) = &name {
             self.note_remembered(process, slot, name);
+        }
+        if self.durables.enabled {
+            return self.handle_durable((process, slot), letter, at);
         }
         let fate = self.lives.fate();
         if let Some(ask) = letter.reply_to {

@@ -1,0 +1,395 @@
+//! One durable entity as a host drives it: the core's value, what its log amounts to, and what it is doing. Knows nothing of the database
+//! and of messages. Spec: sharding 10.7.
+
+use quorate_core::durable::{
+    DurableEntity, DurableFailure, Keeps, Note, Noted, Retention, Step, in_front, split,
+};
+use quorate_core::log::{Found, Request, Unreadable};
+use quorate_core::sharding::ids::{AskRef, EntityId};
+use quorate_core::store::{Bytes, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
+use quorate_core::supervision::Restarts;
+use quorate_core::token::Token;
+
+use super::truth::{Amounts, Owner, Pending};
+
+/// The first byte of an event, and of a state.
+const FORM: u8 = 1;
+/// The bit of the events that reminders are.
+const REMINDER: u64 = 1 << 62;
+/// The bit of the events of those who only take a log over.
+const USURPER: u64 = 1 << 61;
+/// A log is taken over with the token that is held plus one, so often at once: more waits.
+const OPENINGS_MAX: u32 = 16;
+/// The first token of a log whose entity was placed with none.
+const FIRST: Token = Token::new(0, 1);
+
+/// What an entity keeps: that a message was handled, or a reminder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) number: u64,
+    /// What the wall clock showed when a reminder was handled.
+    pub(crate) at_ms: u64,
+}
+
+impl Event {
+    pub(crate) const fn of_message(at: usize) -> Self {
+        Self {
+            number: at as u64,
+            at_ms: 0,
+        }
+    }
+
+    pub(crate) const fn of_reminder(serial: u64, at_ms: u64) -> Self {
+        Self {
+            number: REMINDER | serial,
+            at_ms,
+        }
+    }
+
+    /// What somebody wrote who has taken a log over.
+    pub(super) const fn of_usurper(life: u64) -> Self {
+        Self {
+            number: USURPER | life,
+            at_ms: 0,
+        }
+    }
+
+    pub(crate) const fn is_reminder(&self) -> bool {
+        self.number & REMINDER != 0
+    }
+
+    pub(crate) const fn serial(&self) -> u64 {
+        self.number & !REMINDER
+    }
+}
+
+/// Events as bytes.
+fn bytes_of(events: &[Event]) -> Vec<u8> {
+    let mut bytes = vec![FORM];
+    for event in events {
+        bytes.extend(event.number.to_le_bytes());
+        bytes.extend(event.at_ms.to_le_bytes());
+    }
+    bytes
+}
+
+/// The events that bytes are.
+pub(super) fn events_of(bytes: &[u8]) -> Option<Vec<Event>> {
+    let rest = bytes.strip_prefix(&[FORM])?;
+    let (numbers, rest) = rest.as_chunks::<8>();
+    let (pairs, odd) = numbers.as_chunks::<2>();
+    let event = |[number, at_ms]: &[[u8; 8]; 2]| Event {
+        number: u64::from_le_bytes(*number),
+        at_ms: u64::from_le_bytes(*at_ms),
+    };
+    (rest.is_empty() && odd.is_empty()).then(|| pairs.iter().map(event).collect())
+}
+
+/// What a log amounts to, as its entity has it.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) events: Vec<Event>,
+    pub(crate) noted: Noted,
+}
+
+impl Kept {
+    /// The same, as the truth has it.
+    pub(crate) fn amounts(&self) -> Amounts {
+        let reminders = self.noted.reminders.iter().map(|(name, reminder)| {
+            let serial = serial_of(&reminder.message);
+            let pending = Pending {
+                at_ms: reminder.at_ms,
+                every_ms: reminder.every_ms,
+                serial,
+            };
+            (name.to_owned(), pending)
+        });
+        Amounts {
+            events: self.events.clone(),
+            reminders: reminders.collect(),
+        }
+    }
+
+    /// The state, with what the library keeps in front.
+    fn state(&self) -> Option<Bytes> {
+        let notes: Vec<Note> = self.noted.reminders.notes().collect();
+        whole(&notes, &self.events)
+    }
+
+    /// A part of the log is read.
+    pub(super) fn replay(&mut self, keeps: Keeps, found: Found<'_>) -> Result<(), Unreadable> {
+        match found {
+            Found::Beginning => *self = Self::default(),
+            Found::Snapshot(snapshot) => self.be(&snapshot.state)?,
+            Found::Record(record) if keeps == Keeps::Last => {
+                *self = Self::default();
+                self.be(&record.bytes)?;
+            }
+            Found::Record(record) => match Note::read(&record.bytes).map_err(|_| Unreadable)? {
+                Some(note) => self.noted.learn(note),
+                None => self.events.extend(events_of(&record.bytes).ok_or(Unreadable)?),
+            },
+        }
+        Ok(())
+    }
+
+    fn be(&mut self, whole: &Bytes) -> Result<(), Unreadable> {
+        let (notes, state) = split(whole).map_err(|_| Unreadable)?;
+        self.events = events_of(state).ok_or(Unreadable)?;
+        notes.into_iter().for_each(|note| self.noted.learn(note));
+        Ok(())
+    }
+}
+
+/// What a reminder is for.
+pub(super) fn serial_of(message: &[u8]) -> u64 {
+    message
+        .first_chunk::<8>()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn whole(notes: &[Note], events: &[Event]) -> Option<Bytes> {
+    let state = bytes_of(events);
+    if notes.is_empty() {
+        Some(state.into())
+    } else {
+        in_front(notes, &state)
+    }
+}
+
+/// Over what something is written.
+#[derive(Clone, Debug)]
+pub(super) enum Cause {
+    Message { at: usize, ask: Option<AskRef> },
+    Reminder(Note),
+}
+
+/// What is being written.
+#[derive(Clone, Debug)]
+pub(super) struct Doing {
+    pub(super) cause: Cause,
+    pub(super) event: Event,
+    pub(super) notes: Vec<Note>,
+    pub(super) records: Vec<Bytes>,
+}
+
+/// What is drawn for an entity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    pub(super) retention: Retention,
+    pub(super) has_an_end: bool,
+    /// Of records that are read at once.
+    pub(super) page_bytes: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// No other incarnation has the number, on no node.
+    pub(super) life: u64,
+    pub(super) id: EntityId,
+    pub(super) log: LogName,
+    pub(super) manner: Manner,
+    pub(super) entity: DurableEntity,
+    token: Token,
+    placement: Option<Token>,
+    openings: u32,
+    /// What its store was asked last is to take the log over.
+    is_claiming: bool,
+    pub(super) kept: Kept,
+    pub(super) doing: Option<Doing>,
+    /// It waits, and whoever sends something meanwhile is told this.
+    pub(super) told: Option<DurableFailure>,
+    /// It has read its log.
+    pub(super) has_recovered: bool,
+    /// A turn waits until it has time.
+    pub(super) has_turn: bool,
+    /// When somebody looks at its reminders.
+    pub(super) looks_at: Option<u64>,
+    pub(super) restarts: Restarts,
+}
+
+impl Account {
+    pub(super) fn new(life: u64, id: &EntityId, placement: Option<Token>, manner: Manner) -> Self {
+        Self {
+            life,
+            id: id.clone(),
+            log: LogName::from(format!("account/{id}")),
+            entity: DurableEntity::new(manner.retention, manner.has_an_end),
+            manner,
+            token: placement.map_or(FIRST, Token::opened),
+            placement,
+            openings: 0,
+            is_claiming: false,
+            kept: Kept::default(),
+            doing: None,
+            told: None,
+            has_recovered: false,
+            has_turn: false,
+            looks_at: None,
+            restarts: Restarts::default(),
+        }
+    }
+
+    /// The next incarnation at the same place: what this one had in memory is gone.
+    pub(super) fn made_anew(&self, life: u64) -> Self {
+        Self {
+            has_turn: self.has_turn,
+            restarts: self.restarts.clone(),
+            ..Self::new(life, &self.id, self.placement, self.manner)
+        }
+    }
+
+    /// Who it is to the database.
+    pub(super) const fn owner(&self) -> Owner {
+        Owner {
+            life: self.life,
+            token: self.token,
+        }
+    }
+
+    /// What its store is asked.
+    pub(super) fn order(&mut self, request: Request) -> Option<StoreOrder> {
+        self.is_claiming = request == Request::Claim;
+        let (log, token) = (self.log.clone(), self.token);
+        Some(match request {
+            Request::Claim => StoreOrder::Open {
+                log,
+                token,
+                opener: self.life,
+            },
+            Request::ReadSnapshot => StoreOrder::ReadSnapshot { log },
+            Request::Read { from } => StoreOrder::ReadLog {
+                log,
+                from,
+                bytes_max: self.manner.page_bytes,
+            },
+            Request::Append {
+                expected, records, ..
+            } => StoreOrder::Append {
+                log,
+                token,
+                expected,
+                records,
+            },
+            Request::Keep { covers, state } => StoreOrder::Snapshot {
+                log,
+                token,
+                through: covers,
+                state,
+            },
+            Request::Forget { through } => StoreOrder::DeleteRange { log, token, through },
+            Request::Close => return None,
+        })
+    }
+
+    /// Its store has answered.
+    pub(super) fn hear(&mut self, outcome: &Outcome) -> Heard {
+        if let Err(StoreError::Fenced { held }) = *outcome
+            && self.is_claiming
+            && let Some(token) = self.above(held)
+            && self.openings < OPENINGS_MAX
+        {
+            self.openings += 1;
+            self.token = token;
+            return Heard::OpenAgain;
+        }
+        let keeps = self.manner.retention.keeps;
+        let Self { entity, kept, .. } = self;
+        let mut replay = |found: Found<'_>| kept.replay(keeps, found);
+        Heard::Step(match outcome {
+            Ok(StoreAnswer::Opened(found)) => entity.on_claimed(*found, &mut replay),
+            Ok(StoreAnswer::Snapshot(snapshot)) => entity.on_snapshot(snapshot.as_ref(), &mut replay),
+            Ok(StoreAnswer::Records { records, .. }) => entity.on_records(records, &mut replay),
+            Ok(StoreAnswer::Appended { .. }) => entity.on_appended(),
+            Ok(StoreAnswer::Kept | StoreAnswer::Deleted) => entity.on_kept(),
+            Ok(
+                StoreAnswer::Identity(_)
+                | StoreAnswer::Value(_)
+                | StoreAnswer::Items { .. }
+                | StoreAnswer::Written,
+            ) => entity.on_failed(StoreError::Corrupt),
+            Err(error) => entity.on_failed(*error),
+        })
+    }
+
+    /// The event of somebody who takes the log over with this token, and the record that it is; none where a record is a whole state.
+    pub(super) fn usurped(&self, life: u64, held: Token) -> Option<(Owner, Option<Bytes>)> {
+        let token = self.above(held)?;
+        let record = Bytes::from(bytes_of(&[Event::of_usurper(life)]));
+        let writes = self.manner.retention.keeps != Keeps::Last && life.is_multiple_of(2);
+        Some((Owner { life, token }, writes.then_some(record)))
+    }
+
+    /// The token above one that is held; `None` if that is of a later placement.
+    fn above(&self, held: Token) -> Option<Token> {
+        match self.placement {
+            Some(placement) => placement.reopened(held),
+            None => Some(held.next()),
+        }
+    }
+
+    /// Begins to write what came of a message or a reminder.
+    pub(super) fn write(&mut self, cause: Cause, event: Event, notes: Vec<Note>) -> Step {
+        let records = match self.manner.retention.keeps {
+            Keeps::Everything | Keeps::BehindSnapshot => {
+                let event = Bytes::from(bytes_of(&[event]));
+                let notes = notes.iter().map(Note::record);
+                core::iter::once(event).chain(notes).collect()
+            }
+            Keeps::Last => {
+                let mut reminders = self.kept.noted.reminders.clone();
+                for note in &notes {
+                    reminders.learn(note);
+                }
+                let mut events = self.kept.events.clone();
+                events.push(event);
+                let all: Vec<Note> = reminders.notes().collect();
+                whole(&all, &events).into_iter().collect::<Vec<Bytes>>()
+            }
+        };
+        self.doing = Some(Doing {
+            cause,
+            event,
+            notes,
+            records: records.clone(),
+        });
+        self.openings = 0;
+        self.entity.write(records)
+    }
+
+    /// What was written is durable, and applies from now on.
+    pub(super) fn apply(&mut self) -> Option<Doing> {
+        let doing = self.doing.take()?;
+        self.kept.events.push(doing.event);
+        for note in &doing.notes {
+            self.kept.noted.learn(note.clone());
+        }
+        Some(doing)
+    }
+
+    pub(super) fn retain(&mut self) -> Step {
+        let state = self.kept.state();
+        self.entity.retain(|| state)
+    }
+
+    /// Whether it handles something now.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.entity.is_running() && self.doing.is_none()
+    }
+
+    /// The pause is over.
+    pub(super) fn waited(&mut self) -> Step {
+        self.told = None;
+        self.openings = 0;
+        self.entity.on_waited()
+    }
+}
+
+/// What an answer of the store leads to.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Somebody holds the log with a higher token, and a higher one still is this entity's to take.
+    OpenAgain,
+    Step(Step),
+}
