@@ -209,7 +209,7 @@ fn i_40_to_i_54_hold_in_thirty_mixed_seeds_of_entities_that_go_through_everythin
 }
 
 #[test]
-fn i_55_to_i_57_hold_in_twenty_mixed_seeds_of_durable_entities_whose_database_fails() {
+fn i_55_to_i_59_hold_in_twenty_mixed_seeds_of_durable_entities_whose_database_fails() {
     let mut plan = Plan::of(Profile::Durable, 5, &Profile::Durable.faults());
     plan.mixed = true;
     let report = campaign::run(0..20, &plan, 2, true, &|_: &Outcome| {});
@@ -230,6 +230,9 @@ fn i_55_to_i_57_hold_in_twenty_mixed_seeds_of_durable_entities_whose_database_fa
         ("logs compared at rest", 300),
         ("orders of which nobody knew", 200),
         ("orders done late", 100),
+        ("messages handed out by a consumer", 300),
+        ("daemons begun", 50),
+        ("daemons that might not begin", 10),
     ] {
         let count = totals.branches.0[branch];
         assert!(count >= least, "{branch}: {count}");

@@ -43,6 +43,8 @@ pub enum Purpose {
     Durables,
     /// How long their database takes, and what is wrong with it.
     Database,
+    /// What a producer is given, and when somebody sees to daemons.
+    Deliveries,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -68,6 +70,7 @@ impl Purpose {
             Self::Lies => 16,
             Self::Durables => 17,
             Self::Database => 18,
+            Self::Deliveries => 19,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -251,9 +251,10 @@ impl Sim {
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
                 }
-                if let Ok(payload) = answer {
-                    self.on_durable_answer(process, at, &payload);
+                if let Ok(payload) = &answer {
+                    self.on_durable_answer(process, at, payload);
                 }
+                self.on_delivery_answer(at, answer.as_deref().ok());
             }
             (
                 Open::Ask(at),

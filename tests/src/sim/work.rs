@@ -86,7 +86,22 @@ impl Sim {
     /// Asks an entity from the node at an address; `None` if nothing runs there. The answer is in the history under the
     /// number returned.
     pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
-        let (process, at, payload) = self.compose(index, entity, true)?;
+        self.ask_saying(index, entity, timeout, &[])
+    }
+
+    /// The same, with something to say behind the message's number.
+    pub(crate) fn ask_saying(
+        &mut self,
+        index: usize,
+        entity: &str,
+        timeout: Duration,
+        says: &[u8],
+    ) -> Option<usize> {
+        let (process, at, mut payload) = self.compose(index, entity, true)?;
+        if !says.is_empty() {
+            payload.truncate(8);
+            payload.extend(says);
+        }
         self.history.messages[at].timeout = Some(u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2));
         let command = Command::Message(MessageCommand::Ask {
             to: Recipient::Entity(KindId::of(KIND), EntityId::from(entity)),
@@ -130,6 +145,7 @@ impl Sim {
             let ask = self.ask(index, &entity, Duration::from_millis(timeout));
             self.asks_durable(ask);
             self.usurps_at_random();
+            self.deliver_at_random(nodes);
         } else {
             self.tell(index, &entity);
         }

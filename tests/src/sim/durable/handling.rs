@@ -15,6 +15,7 @@ use super::super::history::ProcessId;
 use super::super::life::Fate;
 use super::Turn;
 use super::account::{Cause, Event, serial_of};
+use super::deliveries::is_account;
 use super::truth::{Broken, Told};
 
 /// Of a thousand messages so many have their entity panic, only read, or have it want to be reminded.
@@ -75,6 +76,9 @@ impl Sim {
 
     /// A durable entity handles a message.
     pub(crate) fn handle_durable(&mut self, at: (ProcessId, Slot), letter: Letter, message: usize) {
+        if !is_account(&self.history.messages[message].entity) {
+            return self.handle_other(at, &letter, message);
+        }
         let wanted = match self.durables.chance.below(1_000) {
             0..PANICS_PER_MILLE => Wanted::Panic,
             number if number < PANICS_PER_MILLE + READS_PER_MILLE => Wanted::Read,
@@ -342,7 +346,7 @@ impl Sim {
         }
     }
 
-    fn may_passivate(&mut self, (process, slot): (ProcessId, Slot)) {
+    pub(super) fn may_passivate(&mut self, (process, slot): (ProcessId, Slot)) {
         if self.passivations.asks() {
             self.report_now(process, HostReport::Passivate { slot });
         }
@@ -361,7 +365,7 @@ impl Sim {
 
     /// Who asked is answered.
     pub(crate) fn on_durable_answer(&mut self, process: ProcessId, message: usize, payload: &[u8]) {
-        if !self.durables.enabled {
+        if !self.durables.enabled || !is_account(&self.history.messages[message].entity) {
             return;
         }
         let Some((&[what], count)) = payload.get(8..).and_then(<[u8]>::split_first_chunk::<1>) else {

@@ -5,6 +5,7 @@
 
 mod account;
 mod database;
+mod deliveries;
 mod handling;
 mod rest;
 mod truth;
@@ -22,6 +23,7 @@ use quorate_core::token::Token;
 
 use self::account::{Account, Heard, Manner};
 use self::database::{Asked, Database};
+use self::deliveries::{Delivered, Deliveries, is_account};
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
 use super::history::ProcessId;
@@ -48,6 +50,10 @@ enum Turn {
     Looks { life: u64 },
     /// It begins, after it panicked.
     MadeAnew { life: u64 },
+    /// A daemon ends that is none any more.
+    MayNotBegin,
+    /// The producer hears what became of one of its asks.
+    Delivered(Delivered),
 }
 
 impl DurableHappening {
@@ -55,9 +61,12 @@ impl DurableHappening {
     pub(super) const fn waits_for(&self) -> Option<ProcessId> {
         match self.turn {
             Turn::Reaches(_) => None,
-            Turn::Answers { .. } | Turn::Waited { .. } | Turn::Looks { .. } | Turn::MadeAnew { .. } => {
-                Some(self.process)
-            }
+            Turn::Answers { .. }
+            | Turn::Waited { .. }
+            | Turn::Looks { .. }
+            | Turn::MadeAnew { .. }
+            | Turn::MayNotBegin
+            | Turn::Delivered(_) => Some(self.process),
         }
     }
 }
@@ -86,6 +95,7 @@ pub(crate) struct Durables {
     chance: Chance,
     accounts: BTreeMap<(ProcessId, Slot), Account>,
     database: Database,
+    deliveries: Deliveries,
     retention: Retention,
     page_bytes: usize,
     restarts: RestartSettings,
@@ -103,6 +113,7 @@ impl Durables {
             chance: Chance::new(seed, Purpose::Durables),
             accounts: BTreeMap::new(),
             database: Database::new(Chance::new(seed, Purpose::Database)),
+            deliveries: Deliveries::new(Chance::new(seed, Purpose::Deliveries)),
             retention: Retention::default(),
             page_bytes: RECOVERY_PAGE_BYTES,
             restarts: RestartSettings::default(),
@@ -144,10 +155,12 @@ impl Durables {
     /// What its entities had in memory died with a process.
     pub(super) fn died(&mut self, process: ProcessId) {
         self.accounts.retain(|(host, _), _| *host != process);
+        self.deliveries.died(process);
     }
 
     pub(super) fn ended(&mut self, process: ProcessId, slot: Slot) {
         self.accounts.remove(&(process, slot));
+        self.deliveries.ended(process, slot);
     }
 
     fn account(&mut self, at: (ProcessId, Slot)) -> Option<&mut Account> {
@@ -182,7 +195,7 @@ impl Durables {
     }
 
     /// How often what happened, by name.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 18] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 23] {
         let (counts, of) = (self.counts, self.database.counts);
         [
             ("durable entities recovered", counts.recovered),
@@ -202,6 +215,11 @@ impl Durables {
             ("orders done late", of.late),
             ("orders without room", of.full),
             ("logs taken over by a stranger", of.usurped),
+            ("messages given to a producer", self.deliveries.given),
+            ("messages handed out by a consumer", self.deliveries.delivered),
+            ("messages handed out again", self.deliveries.repeated),
+            ("daemons begun", self.deliveries.daemons_begun),
+            ("daemons that might not begin", self.deliveries.daemons_refused),
             ("orders turned away by the database", of.away),
         ]
     }
@@ -217,6 +235,9 @@ impl Sim {
     ) {
         if !self.durables.enabled {
             return;
+        }
+        if !is_account(entity) {
+            return self.starts_other((process, slot), entity);
         }
         let (life, manner) = (self.durables.next_life(), self.durables.manner(entity));
         let account = Account::new(life, entity, placement, manner);
@@ -270,6 +291,8 @@ impl Sim {
                     self.look_at_reminders(at);
                 }
             }
+            Turn::MayNotBegin => self.may_not_begin(at),
+            Turn::Delivered(delivered) => self.hears_of_delivery(delivered),
             Turn::MadeAnew { life } => {
                 if self.durables.alive(at, life).is_some() {
                     self.begin_durable(at);

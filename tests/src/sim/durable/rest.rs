@@ -25,6 +25,9 @@ impl Sim {
         if !self.durables.enabled {
             return;
         }
+        if let Some(index) = (0..nodes).find(|index| self.running_at(*index).is_some()) {
+            self.rest_of_deliveries(index);
+        }
         let limit = self.now + REST_MAX;
         let mut wanted: Vec<u64> = (0..ENTITIES).collect();
         let mut round = 0;
