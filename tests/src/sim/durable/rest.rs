@@ -22,9 +22,6 @@ const LATE_MS: u64 = 500;
 impl Sim {
     /// Everything is at rest.
     pub(crate) fn rest_of_durables(&mut self, nodes: usize) {
-        if !self.durables.enabled {
-            return;
-        }
         if let Some(index) = (0..nodes).find(|index| self.running_at(*index).is_some()) {
             self.rest_of_deliveries(index);
         }
