@@ -208,7 +208,7 @@ impl Links {
             Effect::Send { to, message } => self.send(view, to, message),
             Effect::Offer { to, message } => self.offer(view, to, message),
             Effect::Quarantine(node) => self.cut_off(node),
-            Effect::Notify(event) => return Some(Effect::Notify(self.heed(event))),
+            Effect::Notify(event) => return Some(Effect::Notify(self.on_event(event))),
             other @ (Effect::Host(..)
             | Effect::Reply { .. }
             | Effect::Lease(..)
@@ -220,7 +220,7 @@ impl Links {
     }
 
     /// What users hear concerns links too; what links know of it goes with it.
-    fn heed(&mut self, event: Event) -> Event {
+    fn on_event(&mut self, event: Event) -> Event {
         if let Event::Membership(MembershipEvent::Changed {
             change: MembershipChange::Downed(member) | MembershipChange::Removed { member, .. },
             ..

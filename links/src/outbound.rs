@@ -35,7 +35,7 @@ use crate::timers::Due;
 use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
-pub(crate) use offers::Parcel;
+pub(crate) use offers::UnsentFrame;
 use quorate_core::wire::handshake::LinkKind;
 
 /// The links to one address.
@@ -99,17 +99,17 @@ impl Outbound {
         if is_heartbeat(&message) && self.send_beside(base, &to, &message) {
             return;
         }
-        self.take(base, view, Parcel::of(to, message, false));
+        self.take(base, view, UnsentFrame::of(to, message, false));
     }
 
     /// Takes a message for a lane.
-    pub(crate) fn take(&mut self, base: &mut Base, view: &View, parcel: Parcel) {
-        let Parcel {
+    pub(crate) fn take(&mut self, base: &mut Base, view: &View, frame: UnsentFrame) {
+        let UnsentFrame {
             lane,
             to,
             message,
             is_offer,
-        } = parcel;
+        } = frame;
         let kind = LinkKind::of(lane);
         if !self.peers.contains_key(to.address()) {
             self.peers.insert(to.address().clone(), Box::default());

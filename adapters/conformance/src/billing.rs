@@ -105,9 +105,9 @@ impl Entity for Counter {
             Order::Wait => std::future::pending().await,
             Order::Panic => panic!("as it was told to"),
             Order::AskYourself => {
-                let myself = context.singleton::<Order, Receipt>("billing");
-                let myself = myself.expect("it is registered where it runs");
-                let answer = myself.ask(&Order::Count).await;
+                let billing = context.singleton::<Order, Receipt>("billing");
+                let billing = billing.expect("it is registered where it runs");
+                let answer = billing.ask(&Order::Count).await;
                 return Err(answer == Err(AskError::OwnEntity));
             }
         }

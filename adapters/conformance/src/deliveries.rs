@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_driver::delivery::{
-    Consumer, ConsumerSettings, Delivery, Parcel, Receipt, SendError, ToEntitiesSettings,
+    Consumer, ConsumerSettings, Delivery, DeliveryMessage, Receipt, SendError, ToEntitiesSettings,
 };
 use quorate_driver::spi::Adapter;
 use quorate_driver::{EntityContext, Kind, Security};
@@ -64,7 +64,7 @@ pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(secu
         all_up::<A>(node, 2).await;
     }
     let kind = || {
-        Kind::<Parcel<String>, Receipt>::new("reader")
+        Kind::<DeliveryMessage<String>, Receipt>::new("reader")
             .shards(4)
             .role("readers")
     };

@@ -45,6 +45,6 @@ pub(crate) fn chain(node: &Arc<Shared>, recipient: &Recipient) -> Result<AskChai
     CURRENT.with_borrow(|current| match current {
         None => Ok(AskChain::default()),
         Some(current) if current.is(node, recipient) => Err(AskError::OwnEntity),
-        Some(current) => current.chain_to(recipient).ok_or(AskError::Circle),
+        Some(current) => current.chain_to(recipient).ok_or(AskError::Cycle),
     })
 }

@@ -28,7 +28,7 @@ use crate::pump::{Parts, Pump};
 use crate::run::{self, Network, Runtimes};
 use crate::runtime::Runtime;
 use crate::security::{Method, Security};
-use crate::shared::{Beside, Shared};
+use crate::shared::{Shared, SharedParts};
 use crate::shutdown::Life;
 use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
@@ -325,13 +325,13 @@ impl ClusterBuilder<Security> {
             None => Stores::default(),
         };
         let executor = users.clone();
-        let beside = Beside {
+        let parts = SharedParts {
             wake,
             background: Background::new(users.clone()),
             store: stores.access(),
             life: Life::new(config.shutdown.clone(), move |work| executor.spawn(work)),
         };
-        let (shared, commands) = Shared::new(me.clone(), &config, beside);
+        let (shared, commands) = Shared::new(me.clone(), &config, parts);
         let rng = ChaCha8Rng::from_seed(seed);
         let leases = match self.leases.take() {
             Some(keeper) => {

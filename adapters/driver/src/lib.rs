@@ -185,7 +185,7 @@ pub mod core {
     pub use quorate_core::sharding::protocol::watch::Termination;
     pub use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
     pub use quorate_core::sharding::remember::{EntityRecovery, RememberStore};
-    pub use quorate_core::sharding::wish::{Obstacle, Wish};
+    pub use quorate_core::sharding::wish::{Wish, WishObstacle};
     pub use quorate_core::sharding::{CoordinatorPhase, CoordinatorState, RegionState};
     pub use quorate_core::singleton::state::{Phase as SingletonPhase, SingletonId, SingletonState};
     pub use quorate_core::stats::Stats;

@@ -114,7 +114,7 @@ pub(crate) struct Shared {
 }
 
 /// What handles reach beside the loop's queues.
-pub(crate) struct Beside {
+pub(crate) struct SharedParts {
     pub(crate) wake: Arc<Notify>,
     pub(crate) store: Option<StoreAccess>,
     pub(crate) life: Life,
@@ -125,12 +125,12 @@ impl Shared {
     pub(crate) fn new(
         me: UniqueAddress,
         config: &Config,
-        Beside {
+        SharedParts {
             wake,
             store,
             life,
             background,
-        }: Beside,
+        }: SharedParts,
     ) -> (Arc<Self>, Commands) {
         let (user_in, user_out) = async_channel::bounded(USER_COMMANDS_MAX);
         let (control_in, control_out) = async_channel::bounded(CONTROL_COMMANDS_MAX);

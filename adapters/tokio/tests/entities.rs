@@ -69,17 +69,17 @@ impl Entity for Notebook {
         match order {
             Order::Note(note) => self.notes.push(note),
             Order::NoteLater(note) => {
-                let myself = context.myself::<Self>().unwrap();
-                myself.tell(&Order::Note(note)).await.unwrap();
+                let itself = context.self_ref::<Self>().unwrap();
+                itself.tell(&Order::Note(note)).await.unwrap();
             }
             Order::AskYourself => {
-                let answer = context.myself::<Self>().unwrap().ask(&Order::Read).await;
+                let answer = context.self_ref::<Self>().unwrap().ask(&Order::Read).await;
                 self.notes.push(format!("{:?}", answer.unwrap_err()));
             }
             Order::HaveYourselfAsked => {
-                let (myself, said) = (context.myself::<Self>().unwrap(), Arc::clone(&self.said));
+                let (itself, said) = (context.self_ref::<Self>().unwrap(), Arc::clone(&self.said));
                 tokio::spawn(async move {
-                    let answer = myself.ask(&Order::Read).await;
+                    let answer = itself.ask(&Order::Read).await;
                     said.lock().unwrap().push(format!("{answer:?}"));
                 });
             }

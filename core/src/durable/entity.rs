@@ -47,14 +47,14 @@ pub struct Wait {
     /// What whoever has a command here, or sends one meanwhile, is told; nothing while it is short.
     pub told: Option<DurableFailure>,
     /// What is in the way.
-    pub why: Obstacle,
+    pub why: RecoveryError,
     /// What is being written may be durable all the same. Nothing is, while it recovers.
     pub is_unknown: bool,
 }
 
 /// What keeps an entity from its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
+pub enum RecoveryError {
     /// What the store says.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -72,7 +72,7 @@ pub enum Obstacle {
     Host(DurableFailure),
 }
 
-impl Obstacle {
+impl RecoveryError {
     /// What is said to who asks.
     #[must_use]
     pub const fn failure(self) -> DurableFailure {
@@ -166,7 +166,7 @@ impl DurableEntity {
     /// Something of the host's keeps it from its log: tried again later, from the beginning.
     pub fn hinder(&mut self, failure: DurableFailure) -> Step {
         match self.stage {
-            Stage::Recovering => self.wait(Obstacle::Host(failure)),
+            Stage::Recovering => self.wait(RecoveryError::Host(failure)),
             Stage::Running
             | Stage::Writing { .. }
             | Stage::MakingRoom { .. }
@@ -213,9 +213,9 @@ impl DurableEntity {
                 self.trouble = Trouble::default();
                 Step::Recovered
             }
-            Progress::Again { .. } | Progress::Lost { .. } => self.wait(Obstacle::Overtaken),
-            Progress::Damaged if is_readable => self.wait(Obstacle::Missing),
-            Progress::Damaged => self.wait(Obstacle::Unreadable),
+            Progress::Again { .. } | Progress::Lost { .. } => self.wait(RecoveryError::Overtaken),
+            Progress::Damaged if is_readable => self.wait(RecoveryError::Missing),
+            Progress::Damaged => self.wait(RecoveryError::Unreadable),
             Progress::Passed
             | Progress::Appended(_)
             | Progress::Trimmed
@@ -278,7 +278,7 @@ impl DurableEntity {
                 | Progress::NotDone(..)
                 | Progress::Again { .. }
                 | Progress::Damaged
-                | Progress::Lost { .. } => self.wait(Obstacle::Store(error)),
+                | Progress::Lost { .. } => self.wait(RecoveryError::Store(error)),
             },
             Stage::Writing { has_made_room } => self.not_written(progress, error, has_made_room),
             Stage::Keeping { .. } | Stage::Forgetting { .. } => match progress {
@@ -318,7 +318,7 @@ impl DurableEntity {
                 Step::Wait(Wait {
                     pause: self.trouble.pause(),
                     told,
-                    why: Obstacle::Store(error),
+                    why: RecoveryError::Store(error),
                     is_unknown,
                 })
             }
@@ -348,7 +348,7 @@ impl DurableEntity {
     }
 
     /// What is in the way, and for how long it waits until it begins anew.
-    fn wait(&mut self, why: Obstacle) -> Step {
+    fn wait(&mut self, why: RecoveryError) -> Step {
         let is_said = self.trouble.is_long() || !why.may_pass();
         Step::Wait(Wait {
             pause: self.trouble.pause(),

@@ -31,7 +31,7 @@ mod retention;
 mod tests;
 mod trouble;
 
-pub use entity::{DurableEntity, Obstacle, Step, Wait};
+pub use entity::{DurableEntity, RecoveryError, Step, Wait};
 pub use failure::DurableFailure;
 pub use letter::{Letter, Recipient};
 pub use note::{Note, Unknown, in_front, split};

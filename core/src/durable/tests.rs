@@ -197,7 +197,7 @@ fn what_waiting_cannot_help_is_said_at_once_and_tried_again() {
     let Step::Wait(wait) = step else {
         panic!("it waits")
     };
-    assert_eq!(wait.why, Obstacle::Missing);
+    assert_eq!(wait.why, RecoveryError::Missing);
 }
 
 #[test]

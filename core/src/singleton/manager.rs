@@ -232,7 +232,7 @@ impl Manager {
             Body::HandOverDone { term } if answers_me => {
                 self.instance.note_told(term);
                 // Otherwise it is asked again, and says so again: it speaks of itself alone.
-                if self.are_older_ones_over(cx) {
+                if self.predecessors_gone(cx) {
                     self.tell(cx, Happened::HandOverDone(from.clone()));
                 }
             }

@@ -7,7 +7,7 @@ use crate::sharding::protocol::survey::{
     DECISIONS_MAX, Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
 };
 use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
-use crate::sharding::state::wish::{Obstacle, Wish};
+use crate::sharding::state::wish::{Wish, WishObstacle};
 
 choice! {
     SurveyMsg as "survey" {
@@ -62,13 +62,13 @@ choice! {
         4 Freed { home: UniqueAddress },
         5 Stays { home: UniqueAddress },
         6 Wished(wish: Boxed<Wish>),
-        7 NotFollowed { wanted: Address, why: Obstacle },
+        7 NotFollowed { wanted: Address, why: WishObstacle },
         8 Unanswered,
     }
 }
 
 codes! {
-    Obstacle as "obstacle" {
+    WishObstacle as "obstacle" {
         1 NotAMember,
         2 Unreachable,
         3 NoRegion,

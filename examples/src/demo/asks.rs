@@ -216,7 +216,7 @@ const fn may_pass(error: AskError) -> bool {
         | AskError::Undecodable
         | AskError::Decode
         | AskError::OwnEntity
-        | AskError::Circle
+        | AskError::Cycle
         | AskError::Stopped => false,
         AskError::Failed(failure) => !matches!(
             failure,

@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::settings::LinkLimits;
 
 /// A message, with what decides its way.
-pub(crate) struct Parcel {
+pub(crate) struct UnsentFrame {
     pub(crate) lane: Lane,
     pub(crate) to: Target,
     pub(crate) message: Message,
@@ -18,7 +18,7 @@ pub(crate) struct Parcel {
     pub(crate) is_offer: bool,
 }
 
-impl Parcel {
+impl UnsentFrame {
     /// A message on its own lane.
     pub(super) fn of(to: Target, message: Message, is_offer: bool) -> Self {
         let lane = message.lane();
@@ -34,7 +34,7 @@ impl Parcel {
 impl Outbound {
     /// Takes a message if there is room for it.
     pub(crate) fn offer(&mut self, base: &mut Base, view: &View, to: Target, message: Message) {
-        self.take(base, view, Parcel::of(to, message, true));
+        self.take(base, view, UnsentFrame::of(to, message, true));
     }
 
     /// Where there is room again for what was offered, if somewhere.

@@ -10,20 +10,20 @@ use quorate_core::wire::handshake::{FEATURE_BULK, HandshakeDecoded, LinkKind, de
 
 use super::{Bench, Heard, aborts, dropped, entity, frame, heartbeat, peer};
 use crate::order::{LinkId, LinkInput, Order};
-use crate::outbound::Parcel;
+use crate::outbound::UnsentFrame;
 use crate::recipient::Recipient;
 
 /// Sends a message over the bulk lane, whatever its own lane is.
 fn send_bulk(bench: &mut Bench, message: Message) {
     let (links, to) = (&mut bench.links, Target::Node(peer()));
     let view = bench.node.view();
-    let parcel = Parcel {
+    let frame = UnsentFrame {
         lane: Lane::Bulk,
         to,
         message,
         is_offer: false,
     };
-    links.outbound.take(&mut links.base, view, parcel);
+    links.outbound.take(&mut links.base, view, frame);
     bench.drive_node();
 }
 

@@ -1,4 +1,4 @@
-//! Handlers that ask on: a circle is refused where it would close, on whichever nodes its entities live, and whoever is asked knows
+//! Handlers that ask on: a cycle is refused where it would close, on whichever nodes its entities live, and whoever is asked knows
 //! how long somebody waits.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{cluster, within};
 
-/// Longer than anything here takes: a circle that waits for it is noticed.
+/// Longer than anything here takes: a cycle that waits for it is noticed.
 const LONG: Duration = Duration::from_secs(20);
 
 /// Whom to ask on, one after the other, and what comes of it.
@@ -59,8 +59,8 @@ async fn askers(node: &Cluster) -> Region<Order, Found> {
     node.register(kind, |_| Asker).await.expect("it is registered")
 }
 
-/// Asks of entities in a circle are refused at the one that would close it; the others, long chains among them, are not.
-pub async fn a_circle_of_asks_is_refused_where_it_would_close<A: Adapter>(security: &Security) {
+/// Asks of entities in a cycle are refused at the one that would close it; the others, long chains among them, are not.
+pub async fn a_cycle_of_asks_is_refused_where_it_would_close<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let region = askers(&nodes[0]).await;
     askers(&nodes[1]).await;
@@ -72,7 +72,7 @@ pub async fn a_circle_of_asks_is_refused_where_it_would_close<A: Adapter>(securi
         let asked = region.entity(first).ask(&order(through)).timeout(LONG);
         within::<A, _>("an answer, not the end of its time", asked.into_future()).await
     };
-    let refused = |at: &str| Ok(Found::Refused(at.to_owned(), "Circle".to_owned()));
+    let refused = |at: &str| Ok(Found::Refused(at.to_owned(), "Cycle".to_owned()));
     // Eight shards on two nodes: some of these pairs share a node, and some do not.
     for (a, b) in [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")] {
         assert!(matches!(ask(a, &[b]).await, Ok(Found::End(Some(1..)))));
@@ -85,7 +85,7 @@ pub async fn a_circle_of_asks_is_refused_where_it_would_close<A: Adapter>(securi
     let long: Vec<String> = (0..40).map(|at| format!("long-{at}")).collect();
     let long: Vec<&str> = long.iter().map(String::as_str).collect();
     assert!(matches!(ask("a", &long).await, Ok(Found::End(Some(1..)))));
-    assert!(!AskError::Circle.may_have_been_handled());
+    assert!(!AskError::Cycle.may_have_been_handled());
 }
 
 /// Who is asked sees how long whoever asked still waits, which shrinks on the way.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_driver::delivery::{
-    Consumer, ConsumerSettings, Delivery, Parcel, Producer, Receipt, ToEntitiesSettings,
+    Consumer, ConsumerSettings, Delivery, DeliveryMessage, Producer, Receipt, ToEntitiesSettings,
 };
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
@@ -19,7 +19,7 @@ use quorate_conformance::support::{
     cluster_with, eventually, first, joined, joined_as, node, runtime, within,
 };
 
-type Parcels<M> = Region<Parcel<M>, Receipt>;
+type Clerks<M> = Region<DeliveryMessage<M>, Receipt>;
 
 /// What entities saw, by entity and producer, in order.
 #[derive(Clone, Default)]
@@ -56,7 +56,7 @@ impl Consumer for Clerk {
     }
 }
 
-async fn clerks(node: &Cluster, seen: &Seen) -> Parcels<u64> {
+async fn clerks(node: &Cluster, seen: &Seen) -> Clerks<u64> {
     let seen = seen.clone();
     let make = move |_: EntityContext| Clerk { seen: seen.clone() };
     let kind = Kind::new("clerk").shards(16);
@@ -223,7 +223,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     let hosting = first::<A>(builder().role("clerks")).await;
     let seed = hosting.address().address().clone();
     let kind = || {
-        Kind::<Parcel<u64>, Receipt>::new("hesitant")
+        Kind::<DeliveryMessage<u64>, Receipt>::new("hesitant")
             .shards(4)
             .role("clerks")
     };
@@ -266,7 +266,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     assert_eq!(seen.of("e", "ledger"), (0..60).collect::<Vec<_>>());
     // A second one of the name takes the queue over: the first can keep nothing more.
     let region = sender
-        .region::<Parcel<u64>, Receipt>("hesitant")
+        .region::<DeliveryMessage<u64>, Receipt>("hesitant")
         .expect("it is registered");
     let second = region
         .producer("ledger")

@@ -12,7 +12,9 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
-use quorate_driver::core::{Address, CommandError, Obstacle, Placement, ShardDecision, ShardingCommandError};
+use quorate_driver::core::{
+    Address, CommandError, Placement, ShardDecision, ShardingCommandError, WishObstacle,
+};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
     AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind, PlaceError,
@@ -264,8 +266,8 @@ pub async fn an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there
     // A proxy hosts nothing, and nobody is where nobody listens.
     let stranger: Address = "127.0.0.1:1".parse().expect("an address");
     for (wanted, why) in [
-        (nowhere.address(), Obstacle::NoRegion),
-        (&stranger, Obstacle::NotAMember),
+        (nowhere.address(), WishObstacle::NoRegion),
+        (&stranger, WishObstacle::NotAMember),
     ] {
         places.place(shard, wanted).await.expect("a majority knows");
         let (wanted, not_followed) = (

@@ -31,7 +31,7 @@ macro_rules! over_tokio {
 
 over_tokio! {
     asking {
-        a_circle_of_asks_is_refused_where_it_would_close,
+        a_cycle_of_asks_is_refused_where_it_would_close,
         an_entity_sees_how_long_somebody_waits,
     }
     daemons {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Cluster;
-use crate::delivery::{Consumer, Parcel, Receipt, Receiving};
+use crate::delivery::{Consumer, DeliveryMessage, Receipt, Receiving};
 use crate::durable::{self, DurableState, EventSourced};
 use crate::entity::{Entity, EntityContext, TypedStarter};
 use crate::error::ClusterError;
@@ -166,7 +166,7 @@ impl Cluster {
 
     /// Hosts entities of a kind that are delivered to reliably, with the default settings, and reaches all of them: producers are made
     /// with [`Region::producer`](crate::Region::producer). Do it on every node with the kind's role; elsewhere
-    /// [`Cluster::register_proxy`] reaches them. The kind's messages are [`Parcel`]s: `Kind::<Parcel<Order>, Receipt>::new("orders")`.
+    /// [`Cluster::register_proxy`] reaches them. The kind's messages are [`DeliveryMessage`]s: `Kind::<DeliveryMessage<Order>, Receipt>::new("orders")`.
     ///
     /// # Errors
     /// Those of [`Cluster::register`].
@@ -175,9 +175,9 @@ impl Cluster {
     /// Dropping it may or may not register.
     pub async fn register_consumer<C, F>(
         &self,
-        kind: Kind<Parcel<C::Message>, Receipt>,
+        kind: Kind<DeliveryMessage<C::Message>, Receipt>,
         make: F,
-    ) -> Result<Region<Parcel<C::Message>, Receipt>, ClusterError>
+    ) -> Result<Region<DeliveryMessage<C::Message>, Receipt>, ClusterError>
     where
         C: Consumer,
         F: Fn(EntityContext) -> C + Send + Sync + 'static,
@@ -195,10 +195,10 @@ impl Cluster {
     /// Dropping it may or may not register.
     pub async fn register_consumer_with<C, F>(
         &self,
-        kind: Kind<Parcel<C::Message>, Receipt>,
+        kind: Kind<DeliveryMessage<C::Message>, Receipt>,
         settings: ConsumerSettings,
         make: F,
-    ) -> Result<Region<Parcel<C::Message>, Receipt>, ClusterError>
+    ) -> Result<Region<DeliveryMessage<C::Message>, Receipt>, ClusterError>
     where
         C: Consumer,
         F: Fn(EntityContext) -> C + Send + Sync + 'static,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 
-use super::parcel::Origin;
+use super::message::Origin;
 use crate::entity::EntityContext;
 use crate::sync::lock;
 

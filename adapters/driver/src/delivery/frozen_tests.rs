@@ -3,7 +3,7 @@
 
 use quorate_core::sharding::ids::Payload;
 
-use super::parcel::{Inside, Origin, Parcel, Receipt, Wanted};
+use super::message::{DeliveryMessage, Inside, Origin, Receipt, Wanted};
 use super::queue::Entry;
 use crate::codec::Bytes;
 use crate::codec::{decode, encode};
@@ -37,10 +37,10 @@ fn the_bytes_of_parcels_and_receipts_never_change() {
         (Inside::Look, &[3]),
     ];
     for (inside, bytes) in said {
-        let parcel = Parcel::<u64>::new(inside);
-        assert_eq!(&*encode(&parcel).unwrap(), bytes, "{parcel:?}");
-        let back: Parcel<u64> = decode(bytes).unwrap();
-        assert_eq!(encode(&back), encode(&parcel));
+        let message = DeliveryMessage::<u64>::new(inside);
+        assert_eq!(&*encode(&message).unwrap(), bytes, "{message:?}");
+        let back: DeliveryMessage<u64> = decode(bytes).unwrap();
+        assert_eq!(encode(&back), encode(&message));
     }
     let receipt = Receipt {
         ack: Some(3),

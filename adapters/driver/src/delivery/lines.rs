@@ -12,8 +12,8 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::EntityId;
 use quorate_core::time::Instant;
 
+use super::message::{DeliveryMessage, Inside, Receipt};
 use super::orders::Said;
-use super::parcel::{Inside, Parcel, Receipt};
 use super::sending::{Ended, Output, Task};
 use crate::codec;
 use crate::error::AskError;
@@ -115,7 +115,7 @@ impl Task {
 
     pub(super) fn ask(&self, entity: &EntityId, inside: Inside) -> Ask<Receipt> {
         let to = Recipient::Entity(self.kind, entity.clone());
-        let payload = codec::encode(&Parcel::<()>::new(inside));
+        let payload = codec::encode(&DeliveryMessage::<()>::new(inside));
         let share = self.rules.settings().resend_idle / LINE_SHARE;
         let timeout = share.clamp(LINE_TIMEOUT_MIN, LINE_TIMEOUT_MAX);
         Ask::new(Arc::clone(&self.shared), to, payload).timeout(timeout)

@@ -22,8 +22,8 @@ mod consumer;
 mod frozen_tests;
 mod length;
 mod lines;
+mod message;
 mod orders;
-mod parcel;
 mod parked;
 mod producer;
 mod queue;
@@ -35,7 +35,7 @@ mod sending;
 mod sending_tests;
 
 pub use consumer::{Confirm, Consumer, Delivery};
-pub use parcel::{Parcel, Receipt};
+pub use message::{DeliveryMessage, Receipt};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
 pub(crate) use queue::{Entry, Queue};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};

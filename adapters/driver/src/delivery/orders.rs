@@ -7,7 +7,7 @@ use quorate_core::sharding::ids::{EntityId, Payload};
 
 use super::SendError;
 use super::length::bytes_of;
-use super::parcel::Receipt;
+use super::message::Receipt;
 use crate::error::AskError;
 use crate::sync::{self, Notify, lock};
 

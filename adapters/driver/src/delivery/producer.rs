@@ -12,8 +12,8 @@ use quorate_core::delivery::{BadSetting, ToEntitiesSettings};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use serde::Serialize;
 
+use super::message::{DeliveryMessage, Origin, Receipt};
 use super::orders::{Offer, Order};
-use super::parcel::{Origin, Parcel, Receipt};
 use super::queue::Queue;
 use super::sending::{self, ORDERS_MAX, Task};
 use crate::codec;
@@ -89,14 +89,14 @@ pub struct ProducerBuilder<M> {
     types: PhantomData<fn(M)>,
 }
 
-impl<M> Region<Parcel<M>, Receipt> {
+impl<M> Region<DeliveryMessage<M>, Receipt> {
     /// Reliable delivery to the entities of this kind: a producer by name, 1 to 255 bytes. The name is what consumers see, and
     /// that of a durable one's queue: of two durable ones with one name the later has it.
     ///
     /// ```no_run
     /// # use quorate_driver::Region;
-    /// # use quorate_driver::delivery::{Parcel, Receipt};
-    /// # async fn example(baskets: Region<Parcel<u64>, Receipt>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorate_driver::delivery::{DeliveryMessage, Receipt};
+    /// # async fn example(baskets: Region<DeliveryMessage<u64>, Receipt>) -> Result<(), Box<dyn std::error::Error>> {
     /// let shop = baskets.producer("shop").start().await?;
     /// let sent = shop.send("customer-7", &42).await?; // waits while there is no room
     /// sent.await?; // the entity has confirmed it

@@ -11,7 +11,7 @@ use quorate_core::sharding::ids::Payload;
 use quorate_core::time::Instant;
 
 use super::consumer::{Confirm, Consumer, Delivery, Desk, Outcome};
-use super::parcel::{Inside, Origin, Parcel, Receipt};
+use super::message::{DeliveryMessage, Inside, Origin, Receipt};
 use crate::codec;
 use crate::entity::{Entity, EntityContext, ReplyTo};
 
@@ -294,20 +294,20 @@ impl<C: Consumer> Receiving<C> {
 
 /// Has the entity look after a time. From any thread.
 fn look<C: Consumer>(context: &EntityContext, timer: &'static str, after: Duration) {
-    let started = context.start_timer::<Receiving<C>>(timer, after, Parcel::new(Inside::Look));
+    let started = context.start_timer::<Receiving<C>>(timer, after, DeliveryMessage::new(Inside::Look));
     debug_assert!(started.is_ok(), "an entity of such a kind has two timers");
 }
 
 impl<C: Consumer> Entity for Receiving<C> {
-    type Message = Parcel<C::Message>;
+    type Message = DeliveryMessage<C::Message>;
     type Reply = Receipt;
 
     async fn on_start(&mut self, context: &EntityContext) {
         self.consumer.on_start(context).await;
     }
 
-    async fn handle(&mut self, context: &EntityContext, parcel: Parcel<C::Message>) -> Receipt {
-        match parcel.inside {
+    async fn handle(&mut self, context: &EntityContext, message: DeliveryMessage<C::Message>) -> Receipt {
+        match message.inside {
             Inside::Message {
                 from,
                 seq,

@@ -12,8 +12,8 @@ use quorate_core::time::Instant;
 
 use super::SendError;
 use super::length::bytes_of;
+use super::message::{DeliveryMessage, Inside, Origin};
 use super::orders::{Inbox, Offer, Order, Said};
-use super::parcel::{Inside, Origin, Parcel};
 use super::parked::Parked;
 use super::queue::{Entry, Queue};
 use crate::codec;
@@ -454,7 +454,7 @@ impl Task {
     }
 
     async fn tell(&self, entity: EntityId, inside: Inside) -> Result<(), Ended> {
-        let Some(payload) = codec::encode(&Parcel::<()>::new(inside)) else {
+        let Some(payload) = codec::encode(&DeliveryMessage::<()>::new(inside)) else {
             return Ok(());
         };
         let to = Recipient::Entity(self.kind, entity);

@@ -11,8 +11,8 @@ use quorate_core::delivery::ToEntitiesSettings;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Instant;
 
+use super::message::{Origin, Receipt};
 use super::orders::{Inbox, Offer, Order, Said};
-use super::parcel::{Origin, Receipt};
 use super::queue::Queue;
 use super::sending::{PARKED_MAX, PER_ENTITY_MAX, TICK, Task};
 use crate::background::Background;

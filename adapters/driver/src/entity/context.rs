@@ -130,14 +130,14 @@ impl EntityContext {
         Singleton::known(&self.inside.shared, name)
     }
 
-    /// The way to itself, to tell itself something or to be passed on: `context.myself::<Self>()?.tell(&message).await`. It
+    /// The way to itself, to tell itself something or to be passed on: `context.self_ref::<Self>()?.tell(&message).await`. It
     /// leads to whoever has this id, so to its successor after the entity has moved. To *ask* itself is refused
     /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks [`Self::singleton`] for its own name.
     ///
     /// # Errors
     /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind, [`RegionError::NotRegistered`] if this is a
     /// singleton's instance.
-    pub fn myself<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
+    pub fn self_ref<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
         if self.inside.who.is_singleton() {
             let kind = self.kind().to_owned();
             return Err(RegionError::NotRegistered { kind });
@@ -301,7 +301,7 @@ impl EntityContext {
     where
         E::Message: Serialize,
     {
-        self.myself::<E>()?;
+        self.self_ref::<E>()?;
         let payload = codec::encode(message).ok_or(PassivateError::Encode)?;
         self.ask_to_be_passivated(Some(payload));
         Ok(())

@@ -309,7 +309,7 @@ pub enum AskError {
     /// over. Not handled; one of them may tell instead. Asks that are made outside of handlers, in tasks for instance, are never
     /// refused so.
     #[error("the entity waits for the answer for which it is asked; the message was not handled")]
-    Circle,
+    Cycle,
     /// This node has stopped: it may have been handled.
     #[error("this node has stopped; the message may have been handled")]
     Stopped,
@@ -326,7 +326,7 @@ impl AskError {
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {
-            Self::Encode | Self::Undecodable | Self::OwnEntity | Self::Circle => false,
+            Self::Encode | Self::Undecodable | Self::OwnEntity | Self::Cycle => false,
             Self::Decode | Self::Stopped => true,
             Self::NotDurable(failure) => failure.may_have_been_handled(),
             Self::Failed(failure) => failure.may_have_been_handled(),

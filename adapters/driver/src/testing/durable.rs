@@ -26,7 +26,7 @@ use crate::durable::{DurableStarter, EventSourced};
 use crate::entity::EntityContext;
 use crate::error::AskError;
 use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
-use crate::shared::{Beside, Commands, Shared};
+use crate::shared::{Commands, Shared, SharedParts};
 use crate::shutdown::Life;
 use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
@@ -67,14 +67,14 @@ impl DurableHost {
         let me = UniqueAddress::new(address, 1);
         let name = ClusterName::new("durable").map_err(io::Error::other)?;
         let config = Config::fast(name);
-        let beside = Beside {
+        let parts = SharedParts {
             wake,
             store: stores.access(),
             // Nothing is registered for the end of a node that is not there.
             life: Life::new(config.shutdown.clone(), drop),
             background: Background::none(),
         };
-        let (shared, commands) = Shared::new(me, &config, beside);
+        let (shared, commands) = Shared::new(me, &config, parts);
         Ok(Self {
             stores,
             shared,

@@ -20,7 +20,7 @@ use crate::store::{Store, Stores};
 #[cfg(test)]
 use {
     crate::background::Background,
-    crate::shared::{Beside, Commands, Shared},
+    crate::shared::{Commands, Shared, SharedParts},
     crate::shutdown::Life,
     quorate_core::config::Config,
     quorate_core::ident::{Address, ClusterName, UniqueAddress},
@@ -41,13 +41,13 @@ pub(crate) fn node_beside(
     let me = UniqueAddress::new(Address::new("127.0.0.1", 2551).unwrap(), 1);
     let mut config = Config::fast(ClusterName::new("idle").unwrap());
     change(&mut config);
-    let beside = Beside {
+    let parts = SharedParts {
         wake: Arc::default(),
         store: None,
         life: Life::new(config.shutdown.clone(), drop),
         background,
     };
-    Shared::new(me, &config, beside)
+    Shared::new(me, &config, parts)
 }
 
 /// The thread of a node's store, without the node.

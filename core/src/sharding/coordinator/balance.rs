@@ -6,7 +6,7 @@ use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::allocation::{AllocationSettings, is_good_time, neighbours};
 use crate::sharding::state::ids::ShardId;
-use crate::sharding::state::wish::Obstacle;
+use crate::sharding::state::wish::WishObstacle;
 use crate::timer::CoordinatorTimer;
 
 impl Coordinator {
@@ -38,29 +38,29 @@ impl Coordinator {
     }
 
     /// Why nothing may be moved for balance now, if so.
-    pub(super) fn not_now(&self, cx: &Cx<'_>) -> Option<Obstacle> {
+    pub(super) fn not_now(&self, cx: &Cx<'_>) -> Option<WishObstacle> {
         if self.paused {
-            return Some(Obstacle::Paused);
+            return Some(WishObstacle::Paused);
         }
         if !self.unheard.is_empty() {
-            return Some(Obstacle::Unheard);
+            return Some(WishObstacle::Unheard);
         }
         if cx.view().is_shutting_down() {
-            return Some(Obstacle::ShuttingDown);
+            return Some(WishObstacle::ShuttingDown);
         }
         let loads = self.loads(cx);
         if is_good_time(&loads, neighbours(cx.view())) {
             return None;
         }
         if neighbours(cx.view()).any(|member| !member.is_reachable) {
-            return Some(Obstacle::OtherUnreachable);
+            return Some(WishObstacle::OtherUnreachable);
         }
         let mut versions = loads.iter().map(|load| &load.app_version);
         let first = versions.next();
         Some(if versions.any(|version| Some(version) != first) {
-            Obstacle::MixedVersions
+            WishObstacle::MixedVersions
         } else {
-            Obstacle::Unsettled
+            WishObstacle::Unsettled
         })
     }
 

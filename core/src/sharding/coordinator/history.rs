@@ -9,7 +9,7 @@ use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::protocol::survey::{DECISIONS_MAX, Decided, Placement, ShardDecision};
 use crate::sharding::state::ids::ShardId;
-use crate::sharding::state::wish::Obstacle;
+use crate::sharding::state::wish::WishObstacle;
 
 /// The last decisions of each shard, oldest first.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,13 @@ impl Coordinator {
 
     /// A wish is not followed. Of several reasons in a row the last one is kept, with when it was found first: they come and go, and what was
     /// decided must not be lost for them.
-    pub(super) fn note_not_followed(&mut self, cx: &Cx<'_>, shard: ShardId, wanted: Address, why: Obstacle) {
+    pub(super) fn note_not_followed(
+        &mut self,
+        cx: &Cx<'_>,
+        shard: ShardId,
+        wanted: Address,
+        why: WishObstacle,
+    ) {
         let decided = self.history.shards.entry(shard).or_default();
         if let Some(Decided {
             decision:

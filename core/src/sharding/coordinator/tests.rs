@@ -22,7 +22,7 @@ use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::coordinator::record::Placement;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
-use crate::sharding::state::wish::Obstacle;
+use crate::sharding::state::wish::WishObstacle;
 use crate::timer::Timer;
 use crate::token::Token;
 

@@ -12,7 +12,7 @@ use crate::sharding::Cx;
 use crate::sharding::allocation::AllocationSettings;
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::ShardId;
-use crate::sharding::state::wish::{Obstacle, Wish};
+use crate::sharding::state::wish::{Wish, WishObstacle};
 
 impl Coordinator {
     /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that have a home is seen
@@ -63,7 +63,7 @@ impl Coordinator {
         for (shard, Wish { at, .. }) in &self.desired {
             let why = match (self.places.home(*shard), self.places.is_chosen(*shard)) {
                 // Nothing is late before it has been looked at once.
-                (None, true) => (self.late > 0).then_some(Obstacle::StoreSilent),
+                (None, true) => (self.late > 0).then_some(WishObstacle::StoreSilent),
                 // Nobody has asked for it, or for a region to be found.
                 (None, false) => None,
                 (Some(home), _) if home.address() == at || self.is_busy(cx, *shard) => None,
@@ -80,25 +80,25 @@ impl Coordinator {
     }
 
     /// Why a member cannot be given shards, if it cannot.
-    fn obstacle_at(&self, cx: &Cx<'_>, member: Option<&Member>) -> Option<Obstacle> {
+    fn obstacle_at(&self, cx: &Cx<'_>, member: Option<&Member>) -> Option<WishObstacle> {
         let is_there = |member: &&Member| !matches!(member.status, Status::Down | Status::Removed);
         let Some(member) = member.filter(is_there) else {
-            return Some(Obstacle::NotAMember);
+            return Some(WishObstacle::NotAMember);
         };
         if !cx.view().is_reachable(&member.node) {
-            return Some(Obstacle::Unreachable);
+            return Some(WishObstacle::Unreachable);
         }
         match self.regions.get(&member.node) {
-            None => Some(Obstacle::NoRegion),
-            Some(region) if region.proxy => Some(Obstacle::NoRegion),
-            Some(_) => (!self.may_host(cx, &member.node)).then_some(Obstacle::TakesNone),
+            None => Some(WishObstacle::NoRegion),
+            Some(region) if region.proxy => Some(WishObstacle::NoRegion),
+            Some(_) => (!self.may_host(cx, &member.node)).then_some(WishObstacle::TakesNone),
         }
     }
 
     /// Whether no wish is heeded here.
-    fn foreign(&self) -> Option<Obstacle> {
+    fn foreign(&self) -> Option<WishObstacle> {
         let is_external = self.strategy() == AllocationSettings::External;
-        (!is_external).then_some(Obstacle::NotExternal)
+        (!is_external).then_some(WishObstacle::NotExternal)
     }
 
     /// Whether a shard is being moved, or rests because that was cancelled a while ago.

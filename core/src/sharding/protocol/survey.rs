@@ -8,7 +8,7 @@ use crate::bytes::{address_bytes, node_bytes};
 use crate::ident::{Address, UniqueAddress};
 use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
-use crate::sharding::state::wish::{Obstacle, Wish};
+use crate::sharding::state::wish::{Wish, WishObstacle};
 
 /// Between who wants to know and who may host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +237,7 @@ pub enum ShardDecision {
         /// Where it is wanted.
         wanted: Address,
         /// Why, with when this was found first. Of several reasons in a row the last one.
-        why: Obstacle,
+        why: WishObstacle,
     },
     /// The application's strategy was asked for a home, and failed or took too long: the shard goes to who asked for it.
     Unanswered,

@@ -37,7 +37,7 @@ pub(in crate::sharding) enum Standing {
 }
 
 #[derive(Clone, Debug)]
-struct Own {
+struct LocalKind {
     fields: Fields,
     standing: Standing,
     /// The caller who waits for the decision.
@@ -54,7 +54,7 @@ pub(in crate::sharding) struct Decided {
 /// This node's kinds and singletons, as far as the rest of the cluster is concerned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcer {
-    registered: OrderedMap<RegistrationId, Own>,
+    registered: OrderedMap<RegistrationId, LocalKind>,
     round: u32,
     /// Who decided last; an older one is not believed any more.
     heard: Option<Term>,
@@ -64,7 +64,7 @@ pub(super) struct Announcer {
 impl Announcer {
     /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before is replaced.
     pub(super) fn add(&mut self, fields: Fields, waits: Option<Token>) {
-        let own = Own {
+        let own = LocalKind {
             fields,
             standing: Standing::Pending,
             waits,
@@ -214,7 +214,7 @@ impl Announcer {
     }
 
     fn has_unaccepted(&self) -> bool {
-        let open = |own: &Own| match own.standing {
+        let open = |own: &LocalKind| match own.standing {
             Standing::Pending | Standing::Refused => true,
             Standing::Accepted { .. } => false,
         };
@@ -256,7 +256,7 @@ impl Announcer {
     }
 }
 
-impl Own {
+impl LocalKind {
     /// Takes a verdict; says what it changes, `None` if nothing.
     fn hear(&mut self, verdict: Verdict) -> Option<Judgement> {
         let (standing, judgement) = match verdict {

@@ -43,7 +43,7 @@ impl Wish {
 /// Why a shard is not where it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Obstacle {
+pub enum WishObstacle {
     /// No member has the address, or the one that has it is down.
     NotAMember,
     /// The member there is unreachable.
@@ -70,7 +70,7 @@ pub enum Obstacle {
     NotExternal,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for WishObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotAMember => "no member has this address",

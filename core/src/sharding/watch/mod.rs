@@ -39,7 +39,7 @@ const APPEARS_WITHIN: Duration = Duration::from_secs(30);
 /// What this node watches, and who watches what is here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watches {
-    own: OrderedMap<WatchId, Own>,
+    own: OrderedMap<WatchId, LocalWatch>,
     /// Those of `own` whose entity's home is to be found.
     seeking: OrderedSet<WatchId>,
     held: Held,
@@ -52,7 +52,7 @@ pub(crate) struct Watches {
 }
 
 #[derive(Clone, Debug)]
-struct Own {
+struct LocalWatch {
     token: Token,
     target: Target,
 }
@@ -146,7 +146,8 @@ impl Watches {
 
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), String> {
-        let seeks = |own: &Own| matches!(&own.target, Target::Entity(of) if of.stage == Stage::Seeking);
+        let seeks =
+            |own: &LocalWatch| matches!(&own.target, Target::Entity(of) if of.stage == Stage::Seeking);
         let seeking = self.own.iter().filter(|(_, own)| seeks(own));
         if !seeking.map(|(id, _)| id).eq(&self.seeking) {
             return Err(String::from("watch: who seeks is not who is noted"));
@@ -169,7 +170,7 @@ impl Sharding {
         if matches!(target, Target::Entity(_)) {
             self.watches.seeking.insert(id);
         }
-        self.watches.own.insert(id, Own { token, target });
+        self.watches.own.insert(id, LocalWatch { token, target });
         let view = alloc::sync::Arc::clone(cx.view());
         self.look_at_node(cx, &view, id);
         self.pursue_watches(cx);
@@ -417,7 +418,7 @@ impl Sharding {
     }
 
     fn look_at_node(&mut self, cx: &mut Cx<'_>, view: &View, id: WatchId) {
-        let Some(Own {
+        let Some(LocalWatch {
             target: Target::Node { node, appears_until },
             ..
         }) = self.watches.own.get_mut(&id)
@@ -438,7 +439,7 @@ impl Sharding {
     /// A home that is no member any more says nothing more. One that left in good order had handed its shards over, and said what had
     /// ended before.
     fn look_at_home(&mut self, cx: &mut Cx<'_>, view: &View, id: WatchId) {
-        let Some(Own {
+        let Some(LocalWatch {
             target: Target::Entity(of),
             ..
         }) = self.watches.own.get_mut(&id)

@@ -1,7 +1,7 @@
 //! Looks for the homes of what this node watches. Never asks itself about a shard that does not run here. Spec: sharding 1.17.
 
 use super::peers::wake_by;
-use super::{Own, Stage, Target};
+use super::{LocalWatch, Stage, Target};
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::watch::{Termination, WatchId, WatchStatement};
@@ -17,7 +17,7 @@ impl Sharding {
     }
 
     fn seek(&mut self, cx: &mut Cx<'_>, id: WatchId) {
-        let Some(Own {
+        let Some(LocalWatch {
             target: Target::Entity(of),
             ..
         }) = self.watches.own.get_mut(&id)

@@ -12,7 +12,7 @@ impl Manager {
     /// for this one may have waited for them itself when it went.
     pub(super) fn is_free(&self, cx: &Cx<'_>, node: &UniqueAddress) -> bool {
         let is_over = cx.succession().departures().safe_at_of(node) <= cx.mono();
-        cx.view().is_removed(node) && is_over && self.are_older_ones_over(cx)
+        cx.view().is_removed(node) && is_over && self.predecessors_gone(cx)
     }
 
     /// Whether this node, which stays, has handed over to one that is removed, and whose margin is over. Any member may ask for a
@@ -38,7 +38,7 @@ impl Manager {
     /// Whether nothing can be running any more on members of the role that are older than this node and were removed. One that hands
     /// over, or has gone in good order, may never have been responsible, or may have handed over to somebody else before: an older one
     /// that was removed a moment ago, and does not know it yet.
-    pub(super) fn are_older_ones_over(&self, cx: &Cx<'_>) -> bool {
+    pub(super) fn predecessors_gone(&self, cx: &Cx<'_>) -> bool {
         let me = cx.view().self_member();
         let is_older = |gone: &Departure| me.is_none_or(|me| gone.up_number <= me.up_number);
         let safe_at = cx

@@ -47,7 +47,7 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
 use crate::sharding::state::remember::RememberStore;
-use crate::sharding::state::wish::{Obstacle, Wish};
+use crate::sharding::state::wish::{Wish, WishObstacle};
 use crate::singleton::protocol::{Body, Delivery, Statement};
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::{Hosting, SingletonFields};
@@ -560,7 +560,7 @@ fn wished_placement() -> Placement {
         ShardDecision::Wished(Box::new(wish(None))),
         ShardDecision::NotFollowed {
             wanted: new.address().clone(),
-            why: Obstacle::NotExternal,
+            why: WishObstacle::NotExternal,
         },
         ShardDecision::Moves { from: old.clone() },
         ShardDecision::Stays { home: old.clone() },

@@ -11,7 +11,9 @@ use async_channel::Receiver;
 use futures_lite::future;
 use quorate_demo::hosts::Host;
 use quorate_driver::core::Config;
-use quorate_driver::delivery::{Consumer, Delivery, Parcel, Producer, Receipt, Sent, ToEntitiesSettings};
+use quorate_driver::delivery::{
+    Consumer, Delivery, DeliveryMessage, Producer, Receipt, Sent, ToEntitiesSettings,
+};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{EntityContext, Kind, Region, Security, StartError, WorkQueue};
 use serde::{Deserialize, Serialize};
@@ -79,7 +81,7 @@ async fn node<H: Host>(
         ..Node::default()
     });
     let host = Arc::clone(&node);
-    let kind = Kind::<Parcel<Job>, Receipt>::new("Inbox").shards(SHARDS);
+    let kind = Kind::<DeliveryMessage<Job>, Receipt>::new("Inbox").shards(SHARDS);
     let inboxes = cluster
         .register_consumer(kind, move |_| Inbox(Arc::clone(&host)))
         .await?;
@@ -120,7 +122,7 @@ impl Node {
     }
 
     /// Sends messages through a producer, which goes on with what an earlier process has left.
-    async fn send(&self, inboxes: &Region<Parcel<Job>, Receipt>, name: &str, clock: &impl Runtime) {
+    async fn send(&self, inboxes: &Region<DeliveryMessage<Job>, Receipt>, name: &str, clock: &impl Runtime) {
         let settings = ToEntitiesSettings {
             resend_idle: Duration::from_secs(1),
             ..ToEntitiesSettings::default()

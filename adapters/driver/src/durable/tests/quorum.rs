@@ -17,7 +17,7 @@ use crate::background::Background;
 use crate::background::Sleep;
 use crate::commands::{DataCommand, LogCommand};
 use crate::journal::{Journal, Purpose, QuorumJournal};
-use crate::shared::{Beside, Commands, Shared};
+use crate::shared::{Commands, Shared, SharedParts};
 use crate::shutdown::Life;
 use crate::sync::{self, Notify};
 
@@ -25,13 +25,13 @@ use crate::sync::{self, Notify};
 fn node() -> (Arc<Shared>, Commands) {
     let config = Config::fast(ClusterName::new("durable").unwrap());
     let me = UniqueAddress::new(Address::new("127.0.0.1", 2551).unwrap(), 1);
-    let beside = Beside {
+    let parts = SharedParts {
         wake: Arc::new(Notify::default()),
         store: None,
         life: Life::new(config.shutdown.clone(), drop),
         background: Background::none(),
     };
-    Shared::new(me, &config, beside)
+    Shared::new(me, &config, parts)
 }
 
 fn journal(shared: &Arc<Shared>, is_late: bool) -> QuorumJournal {

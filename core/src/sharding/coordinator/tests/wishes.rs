@@ -28,7 +28,7 @@ fn wish(at: &UniqueAddress, since_ms: u64) -> Wish {
     }
 }
 
-fn not_followed(at: &UniqueAddress, why: Obstacle) -> ShardDecision {
+fn not_followed(at: &UniqueAddress, why: WishObstacle) -> ShardDecision {
     let wanted: Address = at.address().clone();
     ShardDecision::NotFollowed { wanted, why }
 }
@@ -101,28 +101,28 @@ fn s_050_a_shard_that_is_placed_from_outside_says_who_wanted_it_there_and_how_it
 fn a_wish_that_is_not_followed_says_why() {
     let stranger = node("d", 4);
     type Hinders = fn(&mut Rig);
-    let cases: [(Obstacle, UniqueAddress, Hinders); 11] = [
-        (Obstacle::NotAMember, stranger, |_| ()),
-        (Obstacle::NotAMember, c(), |rig| {
+    let cases: [(WishObstacle, UniqueAddress, Hinders); 11] = [
+        (WishObstacle::NotAMember, stranger, |_| ()),
+        (WishObstacle::NotAMember, c(), |rig| {
             rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Down)]);
         }),
-        (Obstacle::Unreachable, c(), |rig| {
+        (WishObstacle::Unreachable, c(), |rig| {
             rig.view_with(&UP(), &[c()]);
         }),
-        (Obstacle::NoRegion, c(), |rig| {
+        (WishObstacle::NoRegion, c(), |rig| {
             rig.coordinator.regions.get_mut(&c()).unwrap().proxy = true;
         }),
-        (Obstacle::TakesNone, c(), |rig| {
+        (WishObstacle::TakesNone, c(), |rig| {
             rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Leaving)]);
         }),
-        (Obstacle::OtherUnreachable, b(), |rig| {
+        (WishObstacle::OtherUnreachable, b(), |rig| {
             rig.view_with(&UP(), &[c()]);
         }),
-        (Obstacle::Unsettled, b(), |rig| {
+        (WishObstacle::Unsettled, b(), |rig| {
             let newcomer = (node("d", 4), Status::Joining);
             rig.view(&[&UP()[..], &[newcomer]].concat());
         }),
-        (Obstacle::MixedVersions, b(), |rig| {
+        (WishObstacle::MixedVersions, b(), |rig| {
             let mut gossip = Gossip::new();
             for (node, status) in UP() {
                 let mut member = member(&node, status);
@@ -133,11 +133,11 @@ fn a_wish_that_is_not_followed_says_why() {
             }
             rig.fixture.see(picture_of(&a(), gossip));
         }),
-        (Obstacle::Unheard, b(), |rig| {
+        (WishObstacle::Unheard, b(), |rig| {
             rig.coordinator.unheard.insert(c());
         }),
-        (Obstacle::Paused, b(), |rig| rig.coordinator.on_paused()),
-        (Obstacle::NotExternal, b(), |rig| {
+        (WishObstacle::Paused, b(), |rig| rig.coordinator.on_paused()),
+        (WishObstacle::NotExternal, b(), |rig| {
             rig.coordinator.kind.settings.allocation = None;
         }),
     ];
@@ -163,7 +163,7 @@ fn a_cluster_that_prepares_to_shut_down_and_a_silent_store_are_reasons_too() {
     rig.looks();
     assert_eq!(
         rig.decided().last(),
-        Some(&not_followed(&b(), Obstacle::ShuttingDown))
+        Some(&not_followed(&b(), WishObstacle::ShuttingDown))
     );
 
     let mut rig = placed_from_outside();
@@ -175,7 +175,7 @@ fn a_cluster_that_prepares_to_shut_down_and_a_silent_store_are_reasons_too() {
     assert!(why(&rig).is_some_and(|said| said.decision == ShardDecision::Wished(Box::new(wish(&b(), 5)))));
     rig.coordinator.late = 1;
     rig.looks();
-    let silent = not_followed(&b(), Obstacle::StoreSilent);
+    let silent = not_followed(&b(), WishObstacle::StoreSilent);
     assert!(why(&rig).is_some_and(|said| said.decision == silent));
 }
 
@@ -189,7 +189,7 @@ fn a_shard_that_begins_elsewhere_than_it_is_wanted_says_why() {
     rig.asks_home(&a(), S);
     let begun = [
         ShardDecision::Wished(Box::new(wish(&c(), 5))),
-        not_followed(&c(), Obstacle::Unreachable),
+        not_followed(&c(), WishObstacle::Unreachable),
         at(a(), false),
     ];
     assert_eq!(rig.decided(), begun);
@@ -222,13 +222,13 @@ fn reasons_that_come_and_go_leave_what_was_decided_in_the_history() {
     let last = rig.placement().decided.pop().unwrap();
     assert_eq!(last.at_ms, rig.fixture.now.unix_ms);
     let wished = ShardDecision::Wished(Box::new(wish(&c(), 5)));
-    let last = not_followed(&c(), Obstacle::Unreachable);
+    let last = not_followed(&c(), WishObstacle::Unreachable);
     assert_eq!(rig.decided(), [at(a(), false), wished, last.clone()]);
     // Another wish is another matter.
     let stranger = node("d", 4);
     rig.wants(&[(S, wish(&stranger, 6))]);
     rig.looks();
-    let not_there = not_followed(&stranger, Obstacle::NotAMember);
+    let not_there = not_followed(&stranger, WishObstacle::NotAMember);
     assert_eq!(
         rig.decided()[2..],
         [

@@ -12,22 +12,22 @@ use crate::codec::Bytes;
 /// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Made by producers alone.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "", transparent)]
-pub struct Parcel<M> {
+pub struct DeliveryMessage<M> {
     pub(super) inside: Inside,
     #[serde(skip)]
     types: PhantomData<fn(M)>,
 }
 
-impl<M> Parcel<M> {
+impl<M> DeliveryMessage<M> {
     pub(super) const fn new(inside: Inside) -> Self {
         let types = PhantomData;
         Self { inside, types }
     }
 }
 
-impl<M> fmt::Debug for Parcel<M> {
+impl<M> fmt::Debug for DeliveryMessage<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Parcel").field(&self.inside).finish()
+        f.debug_tuple("DeliveryMessage").field(&self.inside).finish()
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_parcel_shows_what_is_inside() {
-        let parcel = Parcel::<u64>::new(Inside::Look);
-        assert_eq!(format!("{parcel:?}"), "Parcel(Look)");
+        let message = DeliveryMessage::<u64>::new(Inside::Look);
+        assert_eq!(format!("{message:?}"), "DeliveryMessage(Look)");
     }
 }
