@@ -1,4 +1,4 @@
-//! Who may ask what of this node, and who is heard at all. Pure: what the sender is to this node, what its link has proved and what
+//! Which senders this node accepts, and who may ask what of it. Pure: what the sender is to this node, what its link has proved and what
 //! it asks come in, an answer comes out. Nothing here changes a state, keeps one, or decodes a message. Spec: membership 2.1,
 //! reliability 3a (join policy, admin), 3b.
 

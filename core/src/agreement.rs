@@ -54,13 +54,13 @@ pub const STRATEGY: &str = "downing.strategy";
 #[non_exhaustive]
 pub enum SettingError {
     /// A key that is empty, too long, or has a byte outside `[A-Za-z0-9._:-]`.
-    #[error("the key `{}` is not 1 to {KEY_BYTES_MAX} bytes of A-Z a-z 0-9 . _ : -", .key.escape_debug())]
+    #[error("the key `{}` must be 1 to {KEY_BYTES_MAX} bytes of A-Z a-z 0-9 . _ : -", .key.escape_debug())]
     BadKey {
         /// The key.
         key: String,
     },
     /// A key of the application in a section that this crate keeps for itself.
-    #[error("the key `{key}` is in the section `{section}`, which is Quorate's own")]
+    #[error("the key `{key}` is in the section `{section}`, which is reserved for Quorate")]
     Reserved {
         /// The key.
         key: String,
@@ -68,7 +68,7 @@ pub enum SettingError {
         section: &'static str,
     },
     /// Two settings of the same key.
-    #[error("the key `{key}` is there twice")]
+    #[error("the key `{key}` is given twice")]
     Duplicate {
         /// The key.
         key: String,

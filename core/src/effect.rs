@@ -158,7 +158,7 @@ impl core::fmt::Display for HaltReason {
             Self::IncompatibleConfig => "seeds refused its configuration",
             Self::JoinAborted => "it could not join in time",
             Self::JoinRefused => "a member refused this incarnation for good",
-            Self::Removed => "the others removed it without its knowledge",
+            Self::Removed => "other members removed it without its knowledge",
         })
     }
 }

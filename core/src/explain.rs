@@ -1,4 +1,4 @@
-//! Why the cluster is not further: who keeps the leader from acting, who observes whom unreachable, what each member on
+//! Why the cluster has not converged: who keeps the leader from acting, who observes whom unreachable, what each member on
 //! its way in or out waits for, in words an operator can act on. Reads one node's picture; changes nothing, decides nothing.
 //! Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03, U-04).
 
@@ -16,7 +16,7 @@ use crate::membership::state::reachability::Reach;
 use crate::ordered::OrderedSet;
 use crate::view::{Phase, View};
 
-/// Everything that can be said about why the cluster is not further, as one node sees it. Shown as one line per finding.
+/// Why the cluster has not converged, as one node sees it. Shown as one line per finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// Whose picture it is.
@@ -288,13 +288,13 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAMember { phase } => f.write_str(match phase {
-                Phase::Idle => "I have not been asked to join a cluster.",
-                Phase::Joining => "I am joining: no seed has answered, or the Welcome has not come. Are the seeds up and reachable?",
-                Phase::Halted => "I have ended and am in no cluster; start a new process or node to join again.",
-                Phase::Member => "I am a member.",
+                Phase::Idle => "This node has not been asked to join a cluster.",
+                Phase::Joining => "This node is joining: no seed has answered, or no Welcome has come. Are the seeds up and reachable?",
+                Phase::Halted => "This node has ended and is in no cluster; start a new one to join again.",
+                Phase::Member => "This node is a member.",
             }),
-            Self::Leader { leader: None, .. } => f.write_str("Nobody can lead: no member is reachable and not Down."),
-            Self::Leader { is_me: true, .. } => f.write_str("I am the leader."),
+            Self::Leader { leader: None, .. } => f.write_str("There is no leader: no member is both reachable and not Down."),
+            Self::Leader { is_me: true, .. } => f.write_str("This node is the leader."),
             Self::Leader {
                 leader: Some(leader), ..
             } => write!(f, "The leader is {leader}."),
@@ -319,9 +319,9 @@ impl fmt::Display for Finding {
             }
             Self::TooFewMembers { role, present, wanted } => {
                 let of = role.as_ref().map_or("members", |role| role.as_str());
-                write!(f, "Nobody becomes Up: {present} of {wanted} {of} are present.")
+                write!(f, "No member becomes Up: {present} of {wanted} {of} are present.")
             }
-            Self::ShuttingDown => f.write_str("The cluster prepares to shut down: nobody joins or becomes Up."),
+            Self::ShuttingDown => f.write_str("The cluster is preparing to shut down: no member joins or becomes Up."),
             Self::Waits {
                 node,
                 status,
@@ -329,7 +329,7 @@ impl fmt::Display for Finding {
             } => write!(f, "{node} is {status} and waits for {waits_for}."),
             Self::Downing(event) => write!(f, "{event}"),
             Self::NoDowningStrategy => {
-                f.write_str("No downing strategy is set: an operator has to down what does not come back.")
+                f.write_str("No downing strategy is set; an operator has to down members that do not come back.")
             }
             Self::MayRunTwice {
                 strategy,
@@ -359,8 +359,8 @@ impl fmt::Display for WaitsFor {
             Self::Convergence => "the leader to be able to act",
             Self::MoreMembers => "more members",
             Self::Shutdown => "nothing: the cluster shuts down",
-            Self::HandOver => "its work to be handed over and its good-bye, or for being unreachable",
-            Self::ProofOfStop => "the proof that it stopped: somebody has to find it unreachable",
+            Self::HandOver => "its work to be handed over, or for it to become unreachable",
+            Self::ProofOfStop => "proof that it stopped: another member has to observe it as unreachable",
         })
     }
 }
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn a_node_outside_of_a_cluster_says_where_it_is() {
         let idle = View::idle(node("a", 1));
-        assert!(said(&idle, |_| ()).ends_with("I have not been asked to join a cluster."));
+        assert!(said(&idle, |_| ()).ends_with("This node has not been asked to join a cluster."));
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
             ),
             |_| (),
         );
-        assert!(text.contains("- I am the leader.\n- The leader cannot act: b:7355#0000000000000002 (Up) is not known to have seen"), "{text}");
+        assert!(text.contains("- This node is the leader.\n- The leader cannot act: b:7355#0000000000000002 (Up) is not known to have seen"), "{text}");
         assert!(
             text.contains("- c:7355#0000000000000003 is Joining and waits for the leader to be able to act."),
             "{text}"
@@ -444,11 +444,13 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("d:7355#0000000000000004 is Down and waits for the proof that it stopped"),
+            text.contains("d:7355#0000000000000004 is Down and waits for proof that it stopped"),
             "{text}"
         );
         assert!(
-            text.ends_with("No downing strategy is set: an operator has to down what does not come back."),
+            text.ends_with(
+                "No downing strategy is set; an operator has to down members that do not come back."
+            ),
             "{text}"
         );
     }
@@ -463,11 +465,11 @@ mod tests {
                 .insert(Role::new("backend").unwrap(), 1);
         });
         assert!(
-            text.contains("Nobody becomes Up: 2 of 3 members are present."),
+            text.contains("No member becomes Up: 2 of 3 members are present."),
             "{text}"
         );
         assert!(
-            text.contains("Nobody becomes Up: 0 of 1 backend are present."),
+            text.contains("No member becomes Up: 0 of 1 backend are present."),
             "{text}"
         );
         assert!(
@@ -484,7 +486,7 @@ mod tests {
             ("c", Status::Exiting),
         ];
         let text = said(&view(&members, &[]), |_| ());
-        assert!(text.contains("The cluster prepares to shut down"), "{text}");
+        assert!(text.contains("The cluster is preparing to shut down"), "{text}");
         assert!(
             text.contains(
                 "b:7355#0000000000000002 is Joining and waits for nothing: the cluster shuts down."

@@ -42,9 +42,9 @@
 //! |---|---|
 //! | [`node`] | the facade: one input in, effects out |
 //! | [`input`], [`effect`] | what a host says, what it has to do |
-//! | [`event`], [`view`], [`explain`], [`stats`] | what users hear, the picture of the cluster, why it is not further, counters by name |
+//! | [`event`], [`view`], [`explain`], [`stats`] | what users hear, the picture of the cluster, why it has not converged, counters by name |
 //! | [`config`] | every setting with unit, range and default |
-//! | [`admission`] | who is heard, and who may change who is a member: a policy |
+//! | [`admission`] | which senders are accepted, and who may join, remove or down members: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |

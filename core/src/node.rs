@@ -260,7 +260,7 @@ impl<R: Rng> Node<R> {
             .explain(&base.config, base.now.mono, &base.view)
     }
 
-    /// Why the cluster is not further, as this node sees it: who keeps the leader from acting, who observes whom
+    /// Why the cluster has not converged, as this node sees it: who keeps the leader from acting, who observes whom
     /// unreachable, what each member on its way in or out waits for, and what the resolver would decide. For people; show
     /// it as text. Linear in the state.
     #[must_use]

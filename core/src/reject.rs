@@ -14,10 +14,10 @@ use crate::wire::WireError;
 #[non_exhaustive]
 pub enum Rejection {
     /// The body could not be decoded.
-    #[error("undecodable: {0}")]
+    #[error("cannot decode the message: {0}")]
     Wire(WireError),
     /// The message is for another incarnation of this address (B-40, B-49).
-    #[error("meant for {to}, another incarnation")]
+    #[error("the message is for {to}, another incarnation")]
     WrongReceiver {
         /// Whom it was for.
         to: UniqueAddress,

@@ -1,6 +1,6 @@
 //! The phases of a node's end, with the application's work and the node's own in their places: which comes when, and what a limit
 //! that has passed means. Decides the order and nothing else; who hosts a node runs the tasks, tells it what has ended, and
-//! says what time it is. Knows no machine. Spec: membership 2.9, shutdown of the reference.
+//! says what time it is. Knows no machine. Spec: membership 2.9, shutdown of Akka.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +9,7 @@ use crate::config::ShutdownConfig;
 use crate::ordered::OrderedSet;
 use crate::time::Instant;
 
-/// A phase. They follow each other in this order, which is the reference's; none begins before the one before it is over.
+/// A phase. They follow each other in this order, which is Akka's; none begins before the one before it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The application gets ready to take nothing new: it says so to its load balancer, for instance.
@@ -32,9 +32,9 @@ pub enum Phase {
     ClusterExitingDone,
     /// Its links are closed, its port is free; what waited for its removal is called.
     ClusterShutdown,
-    /// The node has ended; the process still runs. The reference's `before-actor-system-terminate`.
+    /// The node has ended; the process still runs. Akka's `before-actor-system-terminate`.
     BeforeProcessEnd,
-    /// The last: whoever waits for the end hears of it after this. The reference's `actor-system-terminate`.
+    /// The last: whoever waits for the end hears of it after this. Akka's `actor-system-terminate`.
     ProcessEnd,
 }
 
@@ -55,7 +55,7 @@ impl Phase {
         Self::ProcessEnd,
     ];
 
-    /// Its name, in the reference's form.
+    /// Its name, in Akka's form.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

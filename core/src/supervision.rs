@@ -1,19 +1,22 @@
-//! What becomes of an entity that fails: made anew after a pause, ended, and its shard with it. Values without a machine: a host has one
-//! [`Restarts`] for each entity that failed. Never reads a clock: it is told the time. Spec: sharding 1.3 (entity supervision).
+//! What becomes of an entity that fails: restarted after a pause, ended, and its shard with it. Values
+//! without a machine: a host has one [`Restarts`] for each entity that failed. Never reads a clock: it is
+//! told the time. Spec: sharding 1.3 (entity supervision).
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
-/// What becomes of an entity that failed over a message. Whoever asked hears
-/// [`EntityStopped`](crate::sharding::errors::AskFailure::EntityStopped) in every case: the message may have been handled in part.
+/// What becomes of an entity that failed over a message. The asker gets
+/// [`EntityStopped`](crate::sharding::errors::AskFailure::EntityStopped) in every case: the message may have
+/// been handled in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Directive {
-    /// It goes on with the next message and keeps its state. After a panic, or an error while it starts, its state cannot be
-    /// trusted: it is made anew then ([`Self::Restart`]).
+    /// It goes on with the next message and keeps its state. After a panic, or an error while it starts, its
+    /// state cannot be trusted: it is restarted then ([`Self::Restart`]).
     Resume,
-    /// It is made anew, after a pause if it failed before; its timers are gone, and what waits for it is handled by the new one, in order.
+    /// It is restarted, after a pause if it failed before; its timers are gone, and what waits for it is
+    /// handled by the new one, in order.
     Restart,
     /// It ends. What waits for it is not handled: those asks fail with
     /// [`EntityStoppedUnhandled`](crate::sharding::errors::AskFailure::EntityStoppedUnhandled). The next message makes a new one.
@@ -23,12 +26,12 @@ pub enum Directive {
     Escalate,
 }
 
-/// How often an entity is made anew, and after which pauses. Mirrors `BackoffSupervisor` of the reference.
+/// How often an entity is restarted, and after which pauses. Mirrors `BackoffSupervisor` of Akka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartSettings {
     /// One that fails once more within [`Self::within`] ends: 10 by default; 0: it ends at its first failure.
     pub restarts_max: u32,
-    /// After so long without a failure counting begins anew: a minute by default.
+    /// After so long without a failure counting starts again: a minute by default.
     pub within: Duration,
     /// The pause before the second restart in a row, doubled by each further one: 200 ms by default. The first is at once.
     pub backoff_min: Duration,
@@ -52,7 +55,7 @@ impl Default for RestartSettings {
 pub enum Verdict {
     /// It goes on as it is.
     GoOn,
-    /// It is made anew after so long. Messages wait meanwhile.
+    /// It is restarted after so long. Messages wait meanwhile.
     Restart {
         /// The pause.
         after: Duration,
@@ -65,7 +68,7 @@ pub enum Verdict {
     Escalate,
 }
 
-/// How often an entity was made anew lately.
+/// How often an entity was restarted lately.
 #[derive(Clone, Debug, Default)]
 pub struct Restarts {
     count: u32,

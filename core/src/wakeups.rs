@@ -104,7 +104,7 @@ pub struct Change {
 
 /// A clock keeps as much as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a clock keeps no more than {BYTES_MAX} bytes")]
+#[error("the wake-up clock is full: it keeps at most {BYTES_MAX} bytes")]
 pub struct Full;
 
 /// What a clock keeps.

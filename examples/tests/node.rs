@@ -91,7 +91,7 @@ fn sigusr1_makes_a_node_say_why_the_cluster_is_not_further() {
     node.line("who says it", |found| {
         found.starts_with(&address) && found.ends_with("says:")
     });
-    node.line("the leader", |found| found == "- I am the leader.");
+    node.line("the leader", |found| found == "- This node is the leader.");
     node.line("convergence", |found| {
         found.starts_with("- All 1 members that count have seen this state")
     });

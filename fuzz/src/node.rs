@@ -101,7 +101,7 @@ enum Act {
     Stopped(u8),
     Answered(u8),
     Refused(u8),
-    /// Answers the keeper of leases and the store, whoever was asked.
+    /// Answers the lease keeper and the store, whoever was asked.
     Lease(u8),
 }
 

@@ -36,7 +36,7 @@ pub enum Refusal {
     #[error("{0}")]
     Rejected(RejectReason),
     /// The handshake was not complete in time (B-11, B-12).
-    #[error("the handshake was not complete in time")]
+    #[error("the handshake did not complete in time")]
     Timeout,
     /// The link ended in the middle of its handshake (B-02).
     #[error("the link ended before its handshake was complete")]
@@ -48,10 +48,10 @@ pub enum Refusal {
     #[error("{0}")]
     TurnedAway(String),
     /// Too many links in their handshake: this one was chosen to go (B-52).
-    #[error("too many links are in their handshake")]
+    #[error("too many links are in the handshake")]
     TooManyPending,
     /// Strangers from this source have broken the protocol too often.
-    #[error("strangers from there break the protocol")]
+    #[error("too many protocol violations from this source")]
     Unruly,
     /// Bytes came behind the handshake before it was answered.
     #[error("bytes came before the handshake was answered")]

@@ -203,7 +203,7 @@ fn every_setting_that_is_compared_on_join_is_documented_with_a_reason() {
     assert_eq!(documented, compared);
 }
 
-/// Every key of the reference for sharding (sharding 4.1), in its order.
+/// Every key of Akka for sharding (sharding 4.1), in its order.
 const KEYS_OF_SHARDING: &[&str] = &[
     "guardian-name",
     "role",

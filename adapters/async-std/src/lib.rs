@@ -47,8 +47,9 @@
 //! A handler that blocks its thread (files, long computations) belongs into `async_std::task::spawn_blocking`. Nodes on other
 //! runtimes that speak TCP (`quorate-tokio`, `quorate-smol`) are members of the same cluster.
 //!
-//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
-//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
+//! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`
+//! (`docs/shutdown.md`).
 //!
 //! | feature | adds |
 //! |---|---|
@@ -71,7 +72,8 @@ pub use tcp::{AsyncStdReadHalf, AsyncStdSockets, AsyncStdWriteHalf};
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncStd;
 
-/// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+/// Builds a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every
+/// node.
 pub fn builder(name: impl Into<String>) -> ClusterBuilder {
     ClusterBuilder::started_by(start, name.into())
 }

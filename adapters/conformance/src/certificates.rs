@@ -55,7 +55,7 @@ fn strangers(ours: &DevCa) -> Vec<Stranger> {
             changed(&|params| params.not_before = date_time_ymd(3000, 1, 1)),
         ),
         stranger(
-            "another cluster's name",
+            "the peer is in another cluster",
             trusting(ours.issue_for("billing.internal").expect("it is signed")),
         ),
         Stranger {

@@ -1,7 +1,7 @@
-//! The macros for what stands beside adapters: keepers of leases, stores. What they run is in `leases`, `stores`, `shared_stores`,
+//! The macros for what stands beside adapters: lease keepers, stores. What they run is in `leases`, `stores`, `shared_stores`,
 //! `store_faults` and `durable_faults`.
 
-/// Makes a `#[test]` of every test for a keeper of leases. `$keeper` is an expression evaluated per test: the keeper, and a
+/// Makes a `#[test]` of every test for a lease keeper. `$keeper` is an expression evaluated per test: the keeper, and a
 /// function that lets so much of the keeper's time pass (`std::thread::sleep` if it goes by real time).
 ///
 /// ```ignore

@@ -1,4 +1,4 @@
-//! What a keeper of leases has to show: [`crate::lease_conformance`]. Spec: membership 3.6, reliability I-26.
+//! What a lease keeper has to show: [`crate::lease_conformance`]. Spec: membership 3.6, reliability I-26.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -6,14 +6,14 @@
 //!
 //! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the security
 //! (evaluated per test), and a function that runs a future to its end. They panic when the adapter fails. What needs more is called by hand:
-//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. What no runtime, transport, store or keeper of leases can
+//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. What no runtime, transport, store or lease keeper can
 //! break is not here: `tests/driver` shows that over one adapter. [`support`] and [`billing`] are what both share. Spec: reliability 3c.
 //! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
 //! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
 //! `conformance_of_data!` (a large state of replicated data),
 //! `conformance_of_deliveries!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
 //! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
-//! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for keepers of leases,
+//! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for lease keepers,
 //! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
 #![forbid(unsafe_code)]
 

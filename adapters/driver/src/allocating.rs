@@ -17,12 +17,12 @@ use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided, Home
 
 use crate::sync::{Either, Task, race};
 
-/// Why a strategy could not say it.
+/// Why an allocation strategy failed.
 pub type AllocationFailure = Box<dyn Error + Send + Sync>;
 
-/// Where the application wants its shards, if it cannot say so at once: because it asks another service, for instance. Given to a kind
-/// with [`Kind::allocation_by`](crate::Kind::allocation_by). One that can answer at once is an
-/// [`AllocationStrategy`](crate::core::AllocationStrategy), which costs less.
+/// An allocation strategy of the application that answers asynchronously, for example by asking another
+/// service. Given to a kind with [`Kind::allocation_by`](crate::Kind::allocation_by). One that can answer at
+/// once is an [`AllocationStrategy`](crate::core::AllocationStrategy), which costs less.
 ///
 /// The oldest member of the kind's role asks, on the application's executor: at most one question of each sort at a time. While one is
 /// open messages for the shards in it wait, and everything else goes on. An answer is looked at anew: a region that has
@@ -65,7 +65,7 @@ pub type AllocationFailure = Box<dyn Error + Send + Sync>;
 /// }
 /// ```
 pub trait AsyncAllocationStrategy: Send + Sync + 'static {
-    /// What an operator reads.
+    /// The strategy's name, for operators.
     fn name(&self) -> &str;
 
     /// Homes for shards that have none, at most 256 in one question. What is left out goes to the most suitable region. `regions` are
@@ -158,7 +158,7 @@ impl Decider {
                 Either::Left(Err(error)) => {
                     tracing::warn!(
                         target: "cluster::sharding", event = "allocation_failed", ?kind, %error,
-                        "the kind's own strategy could not say where shards should be"
+                        "the kind's allocation strategy failed"
                     );
                     AllocationDecided::Failed
                 }

@@ -34,19 +34,20 @@ use crate::store::{Store, Stores};
 use crate::sync::{self, Notify};
 use crate::transport::{Listener, Transport};
 
-/// Where a node listens unless [`ClusterBuilder::bind`] says otherwise: loopback, so that nobody opens a port to the world
-/// by accident, and the port that tutorials of the field use.
+/// The address a node listens on unless [`ClusterBuilder::bind`] sets one: loopback, so that no port is
+/// opened to the network by accident, with the port that Akka's tutorials use.
 pub const BIND_DEFAULT: &str = "127.0.0.1:2551";
 
-/// The type of a builder that was not told yet how links are protected: it has no `start`.
+/// The state of a builder before [`ClusterBuilder::security`] was called: it has no `start`.
 #[derive(Clone, Copy, Debug)]
 pub struct SecurityNotChosen;
 
 /// What a caller wants of the configuration, or of the limits of links.
 type Change<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// Describes a node. Made by an adapter's `builder`, `quorate_tokio::builder("orders")` for instance; every method takes and returns it by value. Names and addresses are checked
-/// by [`ClusterBuilder::start`], which exists only once [`ClusterBuilder::security`] was called.
+/// Builds a node. Made by an adapter's `builder`, `quorate_tokio::builder("orders")` for instance; every
+/// method takes and returns it by value. Names and addresses are checked by [`ClusterBuilder::start`], which
+/// exists only once [`ClusterBuilder::security`] was called.
 #[must_use = "a builder does nothing until it is started"]
 pub struct ClusterBuilder<S = SecurityNotChosen> {
     entry: Entry,
@@ -99,35 +100,37 @@ impl ClusterBuilder {
 }
 
 impl<S> ClusterBuilder<S> {
-    /// Where to listen, `host:port` (default [`BIND_DEFAULT`]). With port 0 the system chooses, and the port it chose is the
-    /// node's.
+    /// Sets the address to listen on, `host:port` (default [`BIND_DEFAULT`]). With port 0 the system chooses,
+    /// and the port it chose is the node's.
     pub fn bind(mut self, address: impl ToString) -> Self {
         self.bind = address.to_string();
         self
     }
 
-    /// Where peers reach this node, `host:port` (default: where it listens). Port 0 stands for the port it listens at.
+    /// Sets the address that peers dial, `host:port` (default: where it listens). Port 0 stands for the port
+    /// it listens at.
     pub fn advertise(mut self, address: impl ToString) -> Self {
         self.advertise = Some(address.to_string());
         self
     }
 
-    /// Gives this node a role, besides those it has.
+    /// Adds a role to this node.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// The version of the application, which the other members see and a rolling restart goes by (default `0.0.0`):
-    /// `major[.minor[.patch]]` with a suffix behind `-` or `+`, at most 64 bytes; `env!("CARGO_PKG_VERSION")` is one.
+    /// Sets the version of the application, which the other members see and a rolling restart goes by (default
+    /// `0.0.0`): `major[.minor[.patch]]` with a suffix behind `-` or `+`, at most 64 bytes, `env!("CARGO_PKG_VERSION")`
+    /// for instance.
     pub fn app_version(mut self, version: impl Into<String>) -> Self {
         self.app_version = Some(version.into());
         self
     }
 
-    /// Nodes to join through, `host:port` each; the same list, in the same order, on every node. The node joins when it is
-    /// started; the first of the list forms a new cluster if no other answers. Without seeds the node waits for
-    /// [`Cluster::join`] or [`Cluster::form`].
+    /// Sets the seeds to join through, `host:port` each; the same list, in the same order, on every node. The
+    /// node joins when it is started; the first of the list forms a new cluster if no other answers. Without
+    /// seeds the node waits for [`Cluster::join`] or [`Cluster::form`].
     pub fn seeds(mut self, seeds: impl IntoIterator<Item = impl ToString>) -> Self {
         self.seeds.extend(seeds.into_iter().map(|seed| seed.to_string()));
         self
@@ -152,31 +155,33 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Who keeps the leases, for lease-majority (default: nobody). [`crate::FileLeases`] serves the processes of one
-    /// machine.
+    /// Sets the lease keeper, for lease-majority and for kinds and singletons with a lease (default: none).
+    /// [`crate::FileLeases`] serves the processes of one machine.
     pub fn leases(mut self, keeper: Arc<dyn LeaseKeeper>) -> Self {
         self.leases = Some(keeper);
         self
     }
 
-    /// What keeps things that must outlive the process (default: nothing does). A thread of the node's own asks it, so a
-    /// disk that stalls holds up no heartbeat; it is closed when the node has ended. [`crate::MemoryStore`] is for tests,
-    /// `quorate-store-redb` keeps a file, `quorate-store-postgres` serves several machines.
+    /// Sets the store that keeps what must survive the process (default: none). It runs on a thread of its
+    /// own, so a stalled disk delays no heartbeat; it is closed when the node has ended.
+    /// [`crate::MemoryStore`] is for tests, `quorate-store-redb` keeps a file, `quorate-store-postgres`
+    /// serves several machines.
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Box::new(store));
         self
     }
 
-    /// Makes a replicated type of your own known ([`crate::data::OwnType`]). The same types on every node: a node with others is
-    /// not taken in.
+    /// Registers a replicated type of your own ([`crate::data::OwnType`]). All nodes need the same types: a
+    /// node with others is not admitted.
     pub fn data_type(mut self, kind: impl CustomType + 'static) -> Self {
         self.data_types.push(Arc::new(kind));
         self
     }
 
-    /// Asks before a node is taken in (default: every node that gets a link and fits the configuration is). An error keeps it
-    /// out, stands in the audit line, and the joiner hears that it was not admitted. Every node asks its own policy about those
-    /// who join through it, so give all nodes the same one. Called on the node's loop: it must answer at once.
+    /// Sets the policy that decides which nodes may join (default: every node that gets a link and whose
+    /// settings agree). An error refuses the node; it appears in the audit line, and the joiner is told that
+    /// it was not admitted. Every node asks its own policy about those who join through it, so give all nodes
+    /// the same one. Called on the node's loop: it must answer at once.
     pub fn join_policy(
         mut self,
         admits: impl Fn(&Joiner<'_>) -> Result<(), String> + Send + Sync + 'static,
@@ -185,9 +190,10 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Asks before a peer has somebody leave or downed through this node (default: every member may). An error drops the
-    /// request and stands in the audit line. What this node's own program asks for, and what the split-brain resolver decides,
-    /// is not asked about. Called on the node's loop: it must answer at once.
+    /// Sets the policy that decides whether a peer may make a member leave or down it through this node
+    /// (default: every member may). An error drops the request and appears in the audit line. What this
+    /// node's own program asks for, and what the split-brain resolver decides, is not asked about. Called on
+    /// the node's loop: it must answer at once.
     pub fn management_policy(
         mut self,
         allows: impl Fn(&Manager<'_>) -> Result<(), String> + Send + Sync + 'static,
@@ -196,11 +202,11 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Adds a setting of the application that every node of the cluster has to have, with this value: 1 to 64 bytes of
-    /// `A-Z a-z 0-9 . _ : -` as key, none of Quorate's own sections in front, and at most 128 bytes of value; at most 32 of
-    /// them. A node that differs is not taken in, and both sides name the key and both values, in an event, in the log and in
-    /// [`Cluster::up`]'s error. For secrets, optional settings and comparisons of one's own see
-    /// [`ClusterBuilder::join_checker`].
+    /// Adds a setting of the application that every node of the cluster has to have, with this value: 1 to 64
+    /// bytes of `A-Z a-z 0-9 . _ : -` as key, none of Quorate's own sections in front, and at most 128 bytes
+    /// of value; at most 32 of them. A node that differs is not admitted, and both sides name the key and
+    /// both values, in an event, in the log and in [`Cluster::up`]'s error. For secrets, optional settings
+    /// and comparisons of your own see [`ClusterBuilder::join_checker`].
     ///
     /// ```no_run
     /// # fn of(builder: quorate_driver::ClusterBuilder) -> quorate_driver::ClusterBuilder {
@@ -221,7 +227,7 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// How links are protected. Has no default: the choice has to be visible in the program.
+    /// Sets how links are protected. There is no default: the choice has to be visible in the program.
     pub fn security(self, security: Security) -> ClusterBuilder<Security> {
         ClusterBuilder {
             entry: self.entry,
@@ -305,7 +311,7 @@ impl ClusterBuilder<Security> {
         match security.method() {
             Method::InsecurePlaintext => tracing::warn!(
                 target: "cluster::transport", event = "insecure_plaintext", node = %me,
-                "links are neither authenticated nor encrypted: whoever reaches this port can control the cluster"
+                "links are neither authenticated nor encrypted; anyone who reaches this port can control the cluster"
             ),
             Method::Psk | Method::Mtls => {}
         }
@@ -416,7 +422,7 @@ impl ClusterBuilder<Security> {
             tracing::warn!(
                 target: "cluster::sbr", event = "sbr_stable_after_too_short",
                 stable_after = ?config.stable_after(1), ?least,
-                "a side may decide before all of it has noticed who is silent: two sides may stay"
+                "`downing.stable_after` is too short for the failure detector; both sides of a split may stay"
             );
         }
         Ok(config)

@@ -130,7 +130,7 @@ impl Registration {
         }
     }
 
-    /// Why it is refused on a node that has no keeper of leases.
+    /// Why it is refused on a node that has no lease keeper.
     pub(crate) const fn without_keeper(&self) -> CommandError {
         match self {
             Self::Kind(_) => CommandError::Sharding(ShardingCommandError::NoLeaseKeeper),

@@ -17,8 +17,8 @@ use crate::error::Termination;
 use crate::shutdown::ShutdownEvent;
 use crate::sync::lock;
 
-/// Events that wait for one slow reader: a rolling restart of a hundred nodes. Beyond it they are replaced by one
-/// [`ClusterEvent::Resync`].
+/// The most events that wait for one slow reader, enough for a rolling restart of a hundred nodes. Past it
+/// they are replaced by one [`ClusterEvent::Resync`].
 pub const EVENTS_WAITING_MAX: usize = 1_024;
 
 /// One item of [`crate::Cluster::events`]. Its `Display` is one line for people.
@@ -47,7 +47,7 @@ impl fmt::Display for ClusterEvent {
         match self {
             Self::Snapshot(view) => picture(f, view),
             Self::Resync(view) => {
-                f.write_str("events were left out; ")?;
+                f.write_str("events were skipped; ")?;
                 picture(f, view)
             }
             Self::Event(event) => event.fmt(f),
@@ -300,11 +300,11 @@ mod tests {
             ),
             (
                 ClusterEvent::Resync(view),
-                "events were left out; 0 members, this node is Removed",
+                "events were skipped; 0 members, this node is Removed",
             ),
             (
                 paused(1_000),
-                "this process stood still for 1ms longer than was due",
+                "this process was paused for 1ms longer than expected",
             ),
             (
                 ClusterEvent::Terminated(Termination::Stopped),

@@ -23,7 +23,8 @@ use crate::error::ClusterError;
 use crate::extract::Extract;
 use crate::supervision::Supervision;
 
-/// Shards of a kind unless [`Kind::shards`] says otherwise: ten or more per node up to a dozen nodes.
+/// The number of shards of a kind unless [`Kind::shards`] sets another: ten or more per node up to a dozen
+/// nodes.
 pub const SHARDS_DEFAULT: u32 = 128;
 
 /// What an entity of a kind is to handle last.
@@ -78,9 +79,9 @@ impl<M, R> Kind<M, R> {
         }
     }
 
-    /// How many shards the kind has: 1 to 65,536 (default [`SHARDS_DEFAULT`]). A shard is what moves between nodes: ten
-    /// times the largest number of nodes is a good choice. It cannot be changed while the cluster runs. Mirrors
-    /// `number-of-shards`.
+    /// Sets the number of shards, 1 to 65,536 (default [`SHARDS_DEFAULT`]). A shard is what moves between
+    /// nodes: ten times the largest number of nodes is a good choice. It cannot be changed while the cluster
+    /// runs. Mirrors `number-of-shards`.
     #[must_use]
     pub const fn shards(mut self, shards: u32) -> Self {
         self.shards = shards;
@@ -94,28 +95,30 @@ impl<M, R> Kind<M, R> {
         self
     }
 
-    /// How an entity finds its shard (default: a hash of its id; [`ShardExtractor::Kafka`] places it where Kafka's default
-    /// partitioner places its key, [`ShardExtractor::custom`] where a function of one's own says). The same on every node, and it cannot be changed while the cluster runs. Mirrors the
-    /// message extractors of the reference.
+    /// Sets how an entity is assigned to a shard (default: a hash of its id; [`ShardExtractor::Kafka`] places
+    /// it where Kafka's default partitioner places its key, [`ShardExtractor::custom`] where a function of
+    /// your own says). The same on every node, and it cannot be changed while the cluster runs. Mirrors the
+    /// message extractors of Akka.
     #[must_use]
     pub fn extractor(mut self, extractor: ShardExtractor) -> Self {
         self.extractor = extractor;
         self
     }
 
-    /// When this node takes entities of the kind out of memory (default: `sharding.passivation` of the configuration, which is
-    /// after two minutes without a message). May differ from node to node. Mirrors `passivation.strategy`.
+    /// Sets when this node passivates entities of the kind (default: `sharding.passivation` of the
+    /// configuration, which is after two minutes without a message). May differ from node to node. Mirrors
+    /// `passivation.strategy`.
     #[must_use]
     pub fn passivation(mut self, settings: PassivationSettings) -> Self {
         self.passivation = Some(settings);
         self
     }
 
-    /// Has the cluster remember which entities there are (default: it does not). Once started, an entity runs until it stops or
-    /// passivates itself: when its shard moves, its node is lost, or all nodes were stopped, it is started again without a
-    /// message, and one that crashed for good is after `sharding.entity_restart_backoff`. A new one handles nothing before its id
-    /// is stored, which costs its first message a write to a majority. Nobody is passivated for being idle, or because there are
-    /// many.
+    /// Remembers which entities there are (default: not remembered). Once started, an entity runs until it
+    /// stops or passivates itself: when its shard moves, its node is lost, or all nodes were stopped, it is
+    /// started again without a message, and one that crashed for good is after
+    /// `sharding.entity_restart_backoff`. A new one handles nothing before its id is stored, which costs its
+    /// first message a write to a majority. Nobody is passivated for being idle, or because there are many.
     ///
     /// [`RememberStore::Data`] keeps that in replicated data, [`RememberStore::Events`] in a log per shard on a majority of the nodes' own
     /// stores (`journal.voters`), which an earlier home of the shard cannot write any more. The same on every node that hosts the kind, whose name then has at most 230 bytes. Mirrors `remember-entities` and
@@ -134,8 +137,9 @@ impl<M, R> Kind<M, R> {
         self
     }
 
-    /// How the kind's shards are spread over the nodes (default: `sharding.rebalance_…` of the configuration). Only the oldest
-    /// member of the kind's role uses it: say the same on every node. Mirrors the `ShardAllocationStrategy` of the reference.
+    /// Sets how the kind's shards are spread over the nodes (default: `sharding.rebalance_…` of the
+    /// configuration). Only the oldest member of the kind's role uses it: say the same on every node. Mirrors
+    /// the `ShardAllocationStrategy` of Akka.
     #[must_use]
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
@@ -143,8 +147,8 @@ impl<M, R> Kind<M, R> {
         self
     }
 
-    /// Has a strategy of the application say where the kind's shards go that may take its time, in the place of
-    /// [`Self::allocation`]. Only the oldest member of the kind's role asks it: say the same on every node.
+    /// Uses an asynchronous allocation strategy of the application instead of [`Self::allocation`]. Only the
+    /// oldest member of the kind's role calls it; set the same on every node.
     #[must_use]
     pub fn allocation_by(mut self, strategy: impl AsyncAllocationStrategy) -> Self {
         self.allocation = Some(AllocationSettings::Asked(Arc::from(strategy.name())));
@@ -156,9 +160,10 @@ impl<M, R> Kind<M, R> {
         self.asked.clone()
     }
 
-    /// Where the coordinator keeps which shard lives where (default: `sharding.state_store_mode` of the configuration, which is in
-    /// memory). [`StoreMode::DistributedData`] and [`StoreMode::Events`] need stores and `journal.voters`: then shards find their homes
-    /// again after all nodes were killed. The same on every node. Mirrors `state-store-mode`.
+    /// Sets where the coordinator keeps the homes of shards (default: `sharding.state_store_mode` of the
+    /// configuration, which is in memory). [`StoreMode::DistributedData`] and [`StoreMode::Events`] need
+    /// stores and `journal.voters`: then shards find their homes again after all nodes were killed. The same
+    /// on every node. Mirrors `state-store-mode`.
     #[must_use]
     pub const fn store_mode(mut self, mode: StoreMode) -> Self {
         self.store_mode = Some(mode);
@@ -176,10 +181,10 @@ impl<M, R> Kind<M, R> {
         self
     }
 
-    /// Takes the id of the entity and its message out of an envelope, so that whoever sends need not know the id:
-    /// [`Region::tell`](crate::Region::tell) and [`Region::ask`](crate::Region::ask) take such envelopes then. `None`: the envelope is
-    /// for no entity. Only this node's own senders use it; with other types of envelopes, register the kind where they are sent.
-    /// Mirrors the message extractors of the reference.
+    /// Extracts the entity's id and its message from an envelope, so that the sender need not know the id:
+    /// [`Region::tell`](crate::Region::tell) and [`Region::ask`](crate::Region::ask) take such envelopes
+    /// then. `None`: the envelope is for no entity. Only this node's own senders use it; with other types of
+    /// envelopes, register the kind where they are sent. Mirrors the message extractors of Akka.
     ///
     /// ```
     /// # use quorate_driver::Kind;
@@ -203,8 +208,8 @@ impl<M, R> Kind<M, R> {
         self.extract.clone()
     }
 
-    /// What becomes of its entities when they fail (default: [`Supervision::default`], they are made anew). May differ from node to
-    /// node. Durable entities recover instead, and pass this over.
+    /// Sets what happens to entities that fail (default: [`Supervision::default`], which restarts them). May
+    /// differ from node to node. Durable entities recover instead and ignore it.
     #[must_use]
     pub fn supervision(mut self, supervision: Supervision) -> Self {
         self.supervision = Some(supervision);
@@ -215,11 +220,12 @@ impl<M, R> Kind<M, R> {
         self.supervision.clone().unwrap_or_default()
     }
 
-    /// What each entity of the kind handles last when it is told to stop: its shard moves, its node leaves, the region is shut down, or it is
-    /// taken out of memory (default: nothing). After it [`Entity::on_stop`](crate::Entity::on_stop) runs; its answer is dropped. One that
-    /// asks to be [passivated with a message](crate::EntityContext::passivate_with) gets that one instead. Not when it stops itself, after a
-    /// failure that ends it, nor when its node or its shard stops at once. May differ from node to node. Mirrors `handOffStopMessage` and
-    /// `withStopMessage`.
+    /// Sets the message that each entity handles last when it is told to stop: its shard moves, its node
+    /// leaves, the region is shut down, or it is taken out of memory (default: nothing). After it
+    /// [`Entity::on_stop`](crate::Entity::on_stop) runs; its answer is dropped. One that asks to be
+    /// [passivated with a message](crate::EntityContext::passivate_with) gets that one instead. Not when it
+    /// stops itself, after a failure that ends it, nor when its node or its shard stops at once. May differ
+    /// from node to node. Mirrors `handOffStopMessage` and `withStopMessage`.
     ///
     /// ```
     /// # use quorate_driver::Kind;
@@ -248,11 +254,13 @@ impl<M, R> Kind<M, R> {
         }
     }
 
-    /// Says that exactly one member hosts this kind, the same one for ever: so that durable entities may keep their logs in a store
-    /// that only this node reads, a file for instance ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a
-    /// kind is refused, because its logs would stay behind whenever a shard moves. While another member has the kind's role its
-    /// entities answer nothing but [`DurableFailure::SeveralHosts`](crate::error::DurableFailure::SeveralHosts). Says nothing for
-    /// kinds whose entities are in memory only.
+    /// Declares that exactly one member hosts this kind, always the same one, so that durable entities may
+    /// keep their logs in a store that only this node reads, a file for instance
+    /// ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a kind is refused, because
+    /// its logs would stay behind whenever a shard moves. While another member has the kind's role its
+    /// entities answer nothing but
+    /// [`DurableFailure::SeveralHosts`](crate::error::DurableFailure::SeveralHosts). Says nothing for kinds
+    /// whose entities are in memory only.
     #[must_use]
     pub const fn single_host(mut self) -> Self {
         self.single_host = true;
@@ -311,7 +319,7 @@ fn surviving(extractor: ShardExtractor, kind: &Arc<str>) -> ShardExtractor {
             if !is_said.swap(true, Ordering::Relaxed) {
                 tracing::error!(
                     target: "cluster::sharding", event = "extractor_panicked", kind = %kind.escape_debug(), %id,
-                    "the kind's extractor has panicked: the first shard counts; said once"
+                    "the kind's extractor panicked; its entities go to the first shard (logged once)"
                 );
             }
             0

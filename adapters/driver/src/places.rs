@@ -22,7 +22,7 @@ use crate::shared::Shared;
 /// The wishes of one kind in replicated data: the number of a shard, and `host:port`.
 type Wishes = RegisterMap<u32, String>;
 
-/// Why a shard was not placed. [`Self::is_applied`] says whether the wish counts all the same.
+/// Why placing a shard failed. [`Self::is_applied`] says whether the wish may count all the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
@@ -37,7 +37,7 @@ pub enum PlaceError {
 }
 
 impl PlaceError {
-    /// Whether the wish counts, or may. `false`: nothing changed.
+    /// Whether the wish may count. `false`: nothing changed.
     #[must_use]
     pub const fn is_applied(&self) -> bool {
         match self {
@@ -47,11 +47,11 @@ impl PlaceError {
     }
 }
 
-/// Says where shards of one kind should be, from any node. Get it with [`crate::Cluster::shard_places`]. Heeded by kinds that were
-/// registered with [`AllocationSettings::External`](crate::core::AllocationSettings::External), at their next look at the balance
-/// (`sharding.rebalance_interval`); a wish for a node that is not there waits for it, and one through a node
-/// that does not have the kind for the kind. Of two wishes for one shard the later one
-/// counts, by the clocks of the nodes. Cheap to clone; does not keep the node alive.
+/// Places shards of one kind, from any node. Get it with [`crate::Cluster::shard_places`]. Applies to kinds
+/// that were registered with [`AllocationSettings::External`](crate::core::AllocationSettings::External), at
+/// their next look at the balance (`sharding.rebalance_interval`); a wish for a node that is not there waits
+/// for it, and one through a node that does not have the kind for the kind. Of two wishes for one shard the
+/// later one counts, by the clocks of the nodes. Cheap to clone; does not keep the node alive.
 #[derive(Clone)]
 pub struct ShardPlaces {
     kind: Arc<str>,
@@ -74,15 +74,15 @@ impl ShardPlaces {
         })
     }
 
-    /// The same, with another time for each call. [`DATA_TIMEOUT_DEFAULT`](crate::data::DATA_TIMEOUT_DEFAULT) otherwise. Mirrors
-    /// `external-shard-allocation-strategy.client-timeout`.
+    /// Sets another time limit for each call. [`DATA_TIMEOUT_DEFAULT`](crate::data::DATA_TIMEOUT_DEFAULT)
+    /// otherwise. Mirrors `external-shard-allocation-strategy.client-timeout`.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         let wishes = self.wishes.with_timeout(timeout);
         Self { wishes, ..self }
     }
 
-    /// Wants a shard at a node. Completes when a majority of the members knows.
+    /// Places a shard on a node. Completes when a majority of the members has confirmed the wish.
     ///
     /// # Errors
     /// [`PlaceError`]: a shard that the kind does not have, and a kind that is not placed from outside, are refused by a node that has
@@ -95,7 +95,8 @@ impl ShardPlaces {
         self.write(shard, node).await
     }
 
-    /// Wants many shards at nodes: looks at all of them first, and then keeps one after the other; the first error ends it.
+    /// Places many shards: checks all of them first, then writes one after the other; the first error ends
+    /// it.
     ///
     /// # Errors
     /// As [`Self::place`].
@@ -116,7 +117,8 @@ impl ShardPlaces {
         Ok(())
     }
 
-    /// A shard may be anywhere: it stays where it is. Forgets wishes for shards that the kind does not have (any more), too.
+    /// Removes the wish for a shard, which stays where it is. Also removes wishes for shards that the kind
+    /// does not have.
     ///
     /// # Errors
     /// [`PlaceError::Write`].
@@ -227,7 +229,7 @@ pub(crate) async fn follow(shared: Arc<Shared>, kind: Arc<str>) {
             Err(error) => {
                 tracing::warn!(
                     target: "cluster::sharding", event = "shard_places_unreadable", kind = &*kind, %error,
-                    "where shards are wanted cannot be read: they stay where they are"
+                    "cannot read where shards are wanted; they stay where they are"
                 );
                 continue;
             }

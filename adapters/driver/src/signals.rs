@@ -12,7 +12,7 @@ use crate::sync::lock;
 /// Signals that wait for one listener: after the second nobody counts.
 const WAITING_MAX: usize = 4;
 
-/// A request of the system, or of whoever sits at the keyboard, to end this process.
+/// A signal that asks this process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShutdownSignal {
     /// SIGTERM: what service managers and container platforms send.
@@ -22,7 +22,7 @@ pub enum ShutdownSignal {
 }
 
 impl ShutdownSignal {
-    /// Its number, as it is everywhere.
+    /// The signal's number.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {

@@ -22,8 +22,9 @@ use crate::shared::Shared;
 use crate::sync;
 use quorate_core::input::Recipient;
 
-/// A singleton on this node, which hosts it or only reaches it: the way to its instance, wherever that runs. Get it with
-/// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and dropping it stops nothing.
+/// A handle to a singleton's instance, wherever it runs; this node may host it or only reach it. Get it with
+/// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and
+/// dropping it stops nothing.
 pub struct Singleton<M, R> {
     shared: Arc<Shared>,
     name: Arc<str>,
@@ -91,7 +92,7 @@ impl<M, R> Singleton<M, R> {
         self.id
     }
 
-    /// What this node knows of it now: what runs here, where messages go, how many wait.
+    /// What this node knows of the singleton now: what runs here, where messages go, how many wait.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -103,8 +104,8 @@ impl<M, R> Singleton<M, R> {
         state.ok_or(ClusterError::Stopped)
     }
 
-    /// The token of the instance that runs on this node, or stops here; `None` if there is none. A picture of the moment: what
-    /// must not be done by two, the token has to guard.
+    /// The token of the instance that runs on this node, or stops here; `None` if there is none. It may
+    /// change at once, so what must not be done by two instances has to be guarded by the token.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -115,7 +116,7 @@ impl<M, R> Singleton<M, R> {
         Ok(self.state().await?.running)
     }
 
-    /// Whether its instance runs on this node, or stops here. A picture of the moment.
+    /// Whether its instance runs on this node, or stops here, as of now.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -126,11 +127,12 @@ impl<M, R> Singleton<M, R> {
         Ok(self.token().await?.is_some())
     }
 
-    /// What this node's instance writes to has refused its token, because it holds this one, or has seen it: the instance ends at
-    /// once, with the handler that waits for this, and the next one has a higher term. An instance whose token is higher goes on.
+    /// Reports that what this node's instance writes to refused its token because it holds this one: the
+    /// instance ends at once, with the handler that waits for this, and the next one has a higher term. An
+    /// instance whose token is higher goes on.
     ///
-    /// One that is stale need say nothing: it is ended when its node hears of its successor. This is for tokens that are too low for
-    /// another reason, as after a restart of all nodes without a store.
+    /// One that is stale need say nothing: it is ended when its node learns of its successor. This is for
+    /// tokens that are too low for another reason, as after a restart of all nodes without a store.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node does not host it
@@ -143,9 +145,10 @@ impl<M, R> Singleton<M, R> {
         self.shared.token_refused(self.id, held).await
     }
 
-    /// Has this node, which stays, host it no more. An instance that runs here handles what is in its mailbox, runs
-    /// [`Entity::on_stop`](crate::Entity::on_stop), and is killed once `deadline` has passed (1 ms to 24 h, clamped). Completes when
-    /// it has ended; at the latest a second after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.
+    /// Stops hosting the singleton on this node, which stays a member. An instance that runs here handles
+    /// what is in its mailbox, runs [`Entity::on_stop`](crate::Entity::on_stop), and is killed once
+    /// `deadline` has passed (1 ms to 24 h, clamped). Completes when it has ended; at the latest a second
+    /// after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.
     ///
     /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until it leaves. Messages
     /// wait in proxies, asks end with [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
@@ -173,9 +176,9 @@ impl<M: Serialize, R> Singleton<M, R> {
         })
     }
 
-    /// Sends a message at most once and does not learn what became of it. While nobody knows where the instance is it waits on this
-    /// node; past `singleton.buffer_messages_max` the oldest that wait are dropped, each with an event. Waits only while the
-    /// node's command queue is full.
+    /// Sends a message, at most once and without a reply. While the instance's node is unknown the message
+    /// waits on this node; past `singleton.buffer_messages_max` the oldest that wait are dropped, each with
+    /// an event. Waits only while the node's command queue is full.
     ///
     /// # Errors
     /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::Stopped`].

@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::supervision::{Directive, Supervision};
 
-/// A singleton by name, before this node hosts it or reaches it. See [`Cluster::singleton`](crate::Cluster::singleton).
+/// Builds a singleton or a proxy to it. See [`Cluster::singleton`](crate::Cluster::singleton).
 #[must_use = "nothing happens before it is started or a proxy is made"]
 #[derive(Clone)]
 pub struct SingletonBuilder {
@@ -56,9 +56,10 @@ impl SingletonBuilder {
         self
     }
 
-    /// Hosts it on this node: here its instance runs while this node is the oldest member that may host it. `make` is called on the
-    /// caller's runtime for each instance, with its fencing token, which is above that of every earlier one. Completes when the
-    /// cluster has accepted it, on a node that has not begun to join at once; whether an instance runs here, [`Singleton::is_running_here`] says.
+    /// Hosts the singleton on this node: its instance runs here while this node is the oldest member that may
+    /// host it. `make` is called on the caller's runtime for each instance, with its fencing token, which is
+    /// above that of every earlier one. Completes when the cluster has accepted it, on a node that has not
+    /// begun to join at once; whether an instance runs here, [`Singleton::is_running_here`] says.
     ///
     /// Do it on every node with the role, early: while the oldest one has not, nobody runs it. Calling it again as it is changes
     /// nothing, but that later instances are made by the newer `make`.
@@ -89,7 +90,8 @@ impl SingletonBuilder {
         Singleton::register(&self.shared, settings, Some(starter)).await
     }
 
-    /// Reaches it from this node without hosting it. A node that hosts it needs none: its handle is a proxy too.
+    /// Reaches the singleton from this node without hosting it. A node that hosts it needs no proxy: its
+    /// handle is one.
     ///
     /// # Errors
     /// Those of [`Self::start`], but that this node may lack the role.
@@ -101,8 +103,8 @@ impl SingletonBuilder {
         Singleton::register(&self.shared, settings, None).await
     }
 
-    /// The way to it, if this node has started it or made a proxy before; role and lease say nothing here. Costs one lock and a
-    /// look-up.
+    /// A handle to the singleton, if this node has started it or made a proxy before; role and lease are
+    /// ignored. Costs one lock and a look-up.
     ///
     /// # Errors
     /// [`SingletonError`] if it is not registered here, or with other types.

@@ -7,7 +7,7 @@ use quorate_core::stats::Stats;
 
 pub use quorate_links::{LinkState, LinkStats};
 
-/// What a node counts. A copy of the moment.
+/// A node's counters, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStats {
@@ -46,7 +46,7 @@ pub struct HostStats {
     pub deliveries_undecodable: u64,
     /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up with.
     pub entities_failed: u64,
-    /// How often one was made anew after that.
+    /// How often one was restarted after that.
     pub entities_restarted: u64,
     /// Durable entities that were recovered, with a log or without.
     pub entities_recovered: u64,
@@ -74,7 +74,7 @@ pub struct HostStats {
     pub singletons: u64,
 }
 
-/// One entity kind as this node knows it. A copy of the moment.
+/// One entity kind as this node knows it now.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KindState {
@@ -84,6 +84,6 @@ pub struct KindState {
     pub name: String,
     /// This node's region: what it hosts, what it knows, what waits.
     pub region: RegionState,
-    /// This node's coordinator, if the node is the one whose turn it is.
+    /// This node's coordinator, if it runs here.
     pub coordinator: Option<CoordinatorState>,
 }

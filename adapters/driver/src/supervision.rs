@@ -30,9 +30,10 @@ impl fmt::Display for EntityFailure<'_> {
 
 type Decide = dyn Fn(&EntityFailure<'_>) -> Directive + Send + Sync;
 
-/// What becomes of the entities of a kind when they fail ([`Kind::supervision`](crate::Kind::supervision)). By default they are made
-/// anew: at once after the first failure, then after a pause of 200 ms, doubled by each further one up to 10 s, and one that
-/// fails the eleventh time within a minute ends. Mirrors `SupervisorStrategy` and `BackoffSupervisor` of the reference.
+/// What happens to entities of a kind that fail ([`Kind::supervision`](crate::Kind::supervision)). By default
+/// they are restarted: at once after the first failure, then after a pause of 200 ms, doubled by each further
+/// one up to 10 s, and one that fails the eleventh time within a minute ends. Mirrors `SupervisorStrategy`
+/// and `BackoffSupervisor` of Akka.
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,7 +60,7 @@ impl Default for Supervision {
 }
 
 impl Supervision {
-    /// The same for every failure.
+    /// Decides the same for every failure.
     #[must_use]
     pub fn always(directive: Directive) -> Self {
         Self {
@@ -78,8 +79,8 @@ impl Supervision {
         self
     }
 
-    /// How often an entity is made anew: one that fails once more within this time ends (default 10 within 60 s; zero: it ends at
-    /// its first failure). After so long without a failure counting begins anew.
+    /// How often an entity is restarted: one that fails once more within this time ends (default 10 within 60
+    /// s; zero: it ends at its first failure). After so long without a failure counting starts again.
     #[must_use]
     pub const fn restarts(mut self, max: u32, within: Duration) -> Self {
         self.restarts.restarts_max = max;

@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::subscriptions::Place;
 use crate::sync;
 
-/// What was watched is no more.
+/// What was watched has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terminated {
@@ -24,8 +24,9 @@ pub struct Terminated {
     pub why: Termination,
 }
 
-/// The end of an entity ([`EntityRef::watch`](crate::EntityRef::watch)) or of a node ([`Cluster::watch`](crate::Cluster::watch)), as a
-/// future that completes once. It watches from the call on, whether it is polled or not.
+/// A future that completes once, when an entity ([`EntityRef::watch`](crate::EntityRef::watch)) or a node
+/// ([`Cluster::watch`](crate::Cluster::watch)) has ended. It watches from the call on, whether it is polled
+/// or not.
 ///
 /// # Errors
 /// [`ClusterError::Refused`] with `TooManyWatches` if as many of this node are open as `sharding.watches_max` says, with `TooManyWatchers`

@@ -24,7 +24,7 @@ pub enum EtcdError {
         reason: String,
     },
     /// A member answers in another way than etcd's JSON gateway: another program, a version before 3.4, or a gateway that is disabled.
-    #[error("{endpoint} answers {status}, not as etcd's JSON gateway does")]
+    #[error("{endpoint} answered {status}, which is not etcd's JSON gateway")]
     NotEtcd {
         /// Who answered so.
         endpoint: String,
@@ -32,7 +32,7 @@ pub enum EtcdError {
         status: u16,
     },
     /// etcd refuses.
-    #[error("etcd refuses ({code}): {message}")]
+    #[error("etcd refused the request ({code}): {message}")]
     Refused {
         /// gRPC's number for it.
         code: u32,

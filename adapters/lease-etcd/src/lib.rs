@@ -22,7 +22,7 @@
 //! member leads. What breaks this is a server that is restored from a backup, or emptied: it has forgotten who holds what, and its
 //! revisions go back. Whoever held a lease then loses it with its next renewal, a quarter of the time to live later.
 //!
-//! A keeper of leases blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
+//! A lease keeper blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -18,7 +18,7 @@
 //! gives a lease up by its own monotonic clock, counted from before it asked, and so before the server does; setting the server's clock
 //! forward by more than it takes breaks that, as does a failover to a standby that lacks the last commits.
 //!
-//! A keeper of leases blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
+//! A lease keeper blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
 #![forbid(unsafe_code)]
 
 use std::fmt;

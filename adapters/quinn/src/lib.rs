@@ -51,8 +51,9 @@
 //! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel as QUIC datagrams, or on
 //! the control link's stream to a peer that takes none. 0-RTT and resumption are off: every connection proves its certificates anew. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
 //!
-//! A program runs until `cluster.run_until_signal().await`; what it has to do when its node ends it adds to the phases of that end:
-//! `cluster.on_shutdown(Phase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
+//! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
+//! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`
+//! (`docs/shutdown.md`).
 //!
 //! | feature | adds |
 //! |---|---|
@@ -85,7 +86,8 @@ pub use smol_adapter::{QuinnSmol, smol_builder};
 #[derive(Clone, Copy, Debug)]
 pub struct Quinn;
 
-/// Describes a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every node.
+/// Builds a node of the cluster with this name: 1 to 64 bytes of `A-Z a-z 0-9 . _ : -`, the same on every
+/// node.
 pub fn builder(name: impl Into<String>) -> ClusterBuilder {
     ClusterBuilder::started_by(start, name.into())
 }

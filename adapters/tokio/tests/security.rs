@@ -168,10 +168,7 @@ async fn a_joiner_that_is_not_admitted_hears_so(log: &Log) {
                 reason: JoinFailure::Refused { reason },
             }))) = events.next().await
             {
-                break assert_eq!(
-                    reason.to_string(),
-                    "the receiver's join policy does not admit this node"
-                );
+                break assert_eq!(reason.to_string(), "the join policy does not admit this node");
             }
         }
     })

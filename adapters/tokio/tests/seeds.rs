@@ -105,7 +105,7 @@ async fn a_node_that_finds_no_way_in_says_why_for_each_seed() {
         "WARN",
         "join_failed",
         &seeds[0],
-        "nobody listens there",
+        "connection refused",
         "another cluster",
     ])
     .await;

@@ -1,5 +1,5 @@
 //! What the user's policy of admission is asked with and answers, and the policy itself as a value of the configuration. Types only;
-//! what a message asks and who is heard is decided in `admission`. Spec: membership 2.1, reliability 3a (join policy, admin).
+//! what a message asks and which senders are accepted is decided in `admission`. Spec: membership 2.1, reliability 3a (join policy, admin).
 
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where two nodes do not agree, in words for those who have to mend it. Decides nothing. Spec: M-184 to M-186.
+//! Where two nodes do not agree, in words for those who have to fix it. Decides nothing. Spec: M-184 to M-186.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -68,7 +68,7 @@ impl Differences {
 impl Display for Differences {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
-            return f.write_str("its version does not say which");
+            return f.write_str("the peer's version does not say which");
         }
         for (number, difference) in self.iter().enumerate() {
             let before = if number == 0 { "" } else { "; " };

@@ -17,26 +17,26 @@ pub struct DowningConfig {
     /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another one is
     /// refused. Mirrors `split-brain-resolver.active-strategy`.
     pub strategy: DowningStrategy,
-    /// Which complaints tell that a split is not clean (default cascade-safe; the reference has the classic one only). The
+    /// Which complaints tell that a split is not clean (default cascade-safe; Akka has the classic one only). The
     /// same on all nodes.
     pub rule: IndirectRule,
     /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of members, 7 s up to 5,
     /// 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter than the failure detector
     /// needs). It must be longer than the time in which all nodes of one side learn what one of them has noticed. Mirrors
-    /// `.stable-after`, whose default is 20 s whatever the size; the table is what the reference recommends.
+    /// `.stable-after`, whose default is 20 s whatever the size; the table is what Akka recommends.
     pub stable_after: Option<Duration>,
     /// What is done if the picture does not come to rest (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
     /// If those on broken links, and whoever goes with them, are at least this share of the members, everybody goes
     /// (default 0.5, > 0 to 1; `None` never does). Mirrors `.down-all-when-indirectly-connected` of later versions of
-    /// the reference.
+    /// Akka.
     pub down_all_when_indirectly_connected: Option<f64>,
     /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is at the time, or zero
     /// without a strategy). Mirrors `down-removal-margin`.
     pub down_removal_margin: Option<Duration>,
 }
 
-/// What is done if members become unreachable and reachable for so long that the picture is never stable.
+/// What happens if members become unreachable and reachable for so long that the picture is never stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DownAllWhenUnstable {
     /// Everybody goes once this has lasted for `stable_after` and three quarters of it more, at least 4 s more.
@@ -220,7 +220,7 @@ impl LeaseMajorityConfig {
 }
 
 impl DowningStrategy {
-    /// Its name, as the reference writes it.
+    /// Its name, as Akka writes it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -254,7 +254,7 @@ impl DowningStrategy {
 impl FromStr for DowningStrategy {
     type Err = ConfigError;
 
-    /// The strategy of that name, as [`DowningStrategy::name`] writes it, with the reference's defaults and no role; for
+    /// The strategy of that name, as [`DowningStrategy::name`] writes it, with Akka's defaults and no role; for
     /// settings that are texts. `static-quorum` takes its quorum after a colon, because it has no default:
     /// `static-quorum:3`.
     ///

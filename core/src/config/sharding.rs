@@ -45,7 +45,7 @@ pub struct ShardingConfig {
     /// `least-shard-allocation-strategy.max-simultaneous-rebalance`.
     pub rebalance_max_simultaneous: usize,
     /// How long a strategy of the application that is asked (`AllocationSettings::Asked`) may take to say where shards go, or which
-    /// should move (default 5 s, > 0). After it shards go to who asked for them, and nothing moves. The reference waits for ever.
+    /// should move (default 5 s, > 0). After it shards go to who asked for them, and nothing moves. Akka waits for ever.
     pub allocation_timeout: Duration,
     /// When entities are taken out of memory (default after 120 s without a message, looked at every 60 s; no limit). A kind may
     /// have settings of its own. Mirrors `passivation.strategy`, and with `LimitSettings::default()`
@@ -102,7 +102,7 @@ pub struct ShardingConfig {
     /// Watches that one entity of this node may have, those of all nodes together (default 1,024, >= 1): its end is told to each.
     pub watchers_per_entity_max: usize,
     /// How often what was said about watches is said again until it has been heard (default 1 s, > 0). Mirrors
-    /// `resend-interval` of the reference's system messages.
+    /// `resend-interval` of Akka's system messages.
     pub watch_resend_interval: Duration,
 }
 

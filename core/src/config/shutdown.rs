@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::ConfigError;
 use super::ranges::positive;
 
-/// What most phases may take, as in the reference (`default-phase-timeout`).
+/// What most phases may take, as in Akka (`default-phase-timeout`).
 const PHASE: Duration = Duration::from_secs(5);
 
 /// Time limits of the phases of a shutdown, each > 0. A phase that takes longer is given up and the next one begins: none of

@@ -46,7 +46,8 @@ impl ValidConfig {
         self.downing.stable_after.unwrap_or_else(by_size)
     }
 
-    /// How much longer than [`Self::stable_after`] unrest among so many members is borne; `None` for ever.
+    /// How much longer than [`Self::stable_after`] an unstable picture of so many members is tolerated;
+    /// `None` for ever.
     #[must_use]
     pub fn unstable_after(&self, members: usize) -> Option<Duration> {
         self.downing.unstable_after(self.stable_after(members))
@@ -90,7 +91,7 @@ impl ValidConfig {
         &self.shared
     }
 
-    /// Where this node and one with these settings do not agree.
+    /// The settings in which this node and one with these settings differ.
     #[must_use]
     pub fn differences(&self, other: &Settings) -> Differences {
         self.shared.differences(other, &self.membership.join_checkers)

@@ -315,7 +315,7 @@ pub enum ReadError {
         required: usize,
     },
     /// There are not as many replicas as the consistency asks for.
-    #[error("{required} replicas are needed, there are {present}")]
+    #[error("{required} replicas are needed, but there are only {present}")]
     NotEnoughReplicas {
         /// There are.
         present: usize,
@@ -330,7 +330,7 @@ pub enum ReadError {
     #[error("the value was found, but this node's store failed to keep it")]
     StoreFailed,
     /// As many operations wait as may (`ddata.open_operations_max`).
-    #[error("too many operations are open")]
+    #[error("too many reads and writes are in progress; try again later")]
     TooManyOperations,
 }
 
@@ -347,7 +347,7 @@ pub enum WriteError {
         required: usize,
     },
     /// There are not as many replicas as the consistency asks for. It is not undone: this node has it and it spreads.
-    #[error("{required} replicas are needed, there are {present}; the write stays and spreads")]
+    #[error("{required} replicas are needed, but there are only {present}; the write stays and spreads")]
     NotEnoughReplicas {
         /// There are.
         present: usize,
@@ -383,7 +383,7 @@ pub enum WriteError {
     #[error("the replicator is full; nothing changed")]
     Full,
     /// As many operations wait as may (`ddata.open_operations_max`). Nothing changed.
-    #[error("too many operations are open; nothing changed")]
+    #[error("too many reads and writes are in progress; nothing changed, try again later")]
     TooManyOperations,
     /// This node takes no part, or had not read its store in the time given, or had not heard that it is still a member after it
     /// was away for long. Nothing changed.
@@ -415,11 +415,11 @@ impl WriteError {
 #[non_exhaustive]
 pub enum SubscribeError {
     /// There are as many as may be (`ddata.subscribers_max`).
-    #[error("there are too many subscribers")]
+    #[error("there are too many subscribers; drop some or raise `ddata.subscribers_max`")]
     TooMany,
 }
 
-/// What subscribers and operators hear.
+/// Events for subscribers and operators.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {

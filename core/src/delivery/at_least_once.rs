@@ -14,7 +14,7 @@ use crate::time::Instant;
 pub struct AtLeastOnceSettings {
     /// When what nobody has confirmed is sent for the second time (default 5 s, > 0). Mirrors `redeliver-interval`.
     pub redeliver_interval: Duration,
-    /// Each further wait is so many times the one before (default 1.5, at least 1). The reference always waits as long: 1.
+    /// Each further wait is so many times the one before (default 1.5, at least 1). Akka always waits as long: 1.
     pub interval_factor: f64,
     /// Longest wait (default 60 s, at least the first one).
     pub interval_max: Duration,
@@ -73,7 +73,7 @@ impl AtLeastOnceSettings {
 
 /// There are as many unconfirmed messages as there may be. The message was not taken, and no number was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are as many unconfirmed messages as there may be")]
+#[error("too many messages are unconfirmed; try again later")]
 pub struct TooManyUnconfirmed;
 
 /// A message nobody has confirmed.

@@ -9,7 +9,7 @@ use super::{BadSetting, ensure, grown};
 use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
 
-/// How much longer each wait for a repeated request is. As in the reference.
+/// How much longer each wait for a repeated request is. As in Akka.
 const RETRY_FACTOR: f64 = 1.5;
 
 /// Settings of a consumer.

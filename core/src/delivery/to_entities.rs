@@ -87,7 +87,7 @@ pub enum ToEntitiesOutput<P, K> {
 
 /// As many messages wait as may. This one was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("as many messages wait for their entities as may")]
+#[error("too many messages wait for their entities")]
 pub struct TooManyWaiting;
 
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::sharding::state::ids::Payload;
 
 /// As many jobs wait for a worker as may. This one was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("as many jobs wait for a worker as may")]
+#[error("too many jobs wait for a worker")]
 pub struct TooManyJobs;
 
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Work<W> {
 }
 
 impl<W: Copy + Ord> Work<W> {
-    /// Nothing to do. `waiting_max`: jobs that may wait for a worker, at least 1; of the reference's `buffer-size` the default is 1,000.
+    /// Nothing to do. `waiting_max`: jobs that may wait for a worker, at least 1; of Akka's `buffer-size` the default is 1,000.
     /// `first`: the number of the first job, above all that were given before.
     #[must_use]
     pub const fn new(waiting_max: usize, first: u64) -> Self {

@@ -73,9 +73,9 @@ impl core::fmt::Display for DowningReport {
         let (strategy, down) = (self.strategy, names(&self.down));
         write!(f, "By {strategy}, {} would be downed: {}.", down, self.reason)?;
         match self.waits_for {
-            None => f.write_str(" It is decided at the resolver's next tick."),
-            Some(DowningWait::Stable { .. }) => f.write_str(" It waits for the picture to stay as it is."),
-            Some(DowningWait::Leader) => f.write_str(" The leader decides, and I am not the leader."),
+            None => f.write_str(" The decision comes at the resolver's next tick."),
+            Some(DowningWait::Stable { .. }) => f.write_str(" The resolver waits for a stable picture."),
+            Some(DowningWait::Leader) => f.write_str(" The leader decides, and this node is not the leader."),
             Some(DowningWait::OtherSide { .. }) => {
                 f.write_str(" The larger side may ask for the lease first.")
             }

@@ -241,7 +241,7 @@ impl Resolver {
 
     /// Follows who complains about whom. If some of the rows may tell of a broken link, a new set of them must prove
     /// itself: who has heard of them is not known yet, so it may look cleaner than it is. Rows alone cannot put a
-    /// decision off for ever, as the reference does not let them put it off at all: by half the stable period at most.
+    /// decision off for ever, as Akka does not let them put it off at all: by half the stable period at most.
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
         let rows = watch::observations(after);
         if rows != self.rows {

@@ -1,4 +1,4 @@
-//! The members and splits of the reference's scenarios, for tests of strategies. Compiled for tests only.
+//! The members and splits of Akka's scenarios, for tests of strategies. Compiled for tests only.
 //! Spec: membership 6 M.
 
 use alloc::string::String;

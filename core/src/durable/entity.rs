@@ -52,20 +52,20 @@ pub struct Wait {
     pub is_unknown: bool,
 }
 
-/// What keeps an entity from its log.
+/// Why an entity cannot be recovered now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecoveryError {
     /// What the store says.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// What it says cannot be read.
-    #[error("the log holds what cannot be read")]
+    #[error("the log holds a record that cannot be read")]
     Unreadable,
     /// The log has a gap, also when it was read once more.
-    #[error("a record or a snapshot is missing")]
+    #[error("the log lacks a record or a snapshot")]
     Missing,
     /// It was read while somebody else wrote it.
-    #[error("somebody else has taken the log over meanwhile")]
+    #[error("another incarnation took the log over while it was read")]
     Overtaken,
     /// The host's own: [`DurableEntity::hinder`].
     #[error("{0}")]

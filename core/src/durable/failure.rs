@@ -2,19 +2,21 @@
 
 use crate::store::StoreError;
 
-/// Why what a command asked for was not made durable. Nothing of it is applied: the entity's state is as it was before.
+/// Why a command of a durable entity was not made durable. Nothing of it is applied: the entity's state is
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableFailure {
-    /// The store cannot be asked at present: ask again later. Said after two seconds at the earliest; until then commands wait.
-    #[error("the store cannot be asked at present; nothing was done")]
+    /// The store is unavailable: ask again later. Returned after two seconds at the earliest; until then
+    /// commands wait.
+    #[error("the store is unavailable; nothing was done")]
     Unavailable,
     /// The store has no room: ask again once there is some. The entity goes on answering what changes nothing.
     #[error("the store is full; nothing was done")]
     Full,
-    /// An event, all events of the command, or the state is beyond its limit (`durable::limits` of the driver), or cannot be encoded: mend the
+    /// An event, all events of the command, or the state is beyond its limit (`durable::limits` of the driver), or cannot be encoded: fix the
     /// program.
-    #[error("what is to be kept is too large or cannot be encoded; nothing was done")]
+    #[error("the events or the state are too large or cannot be encoded; nothing was done")]
     TooLarge,
     /// The entity's id has no log, because the kind's name and the id together are longer than the name of a log may be.
     #[error("the kind's name and the entity's id are too long for a log; nothing was done")]
@@ -23,26 +25,26 @@ pub enum DurableFailure {
     #[error("a later incarnation owns the log; nothing was done")]
     Fenced,
     /// The same, but the command's events had been on their way already: the later incarnation has them or not.
-    #[error("a later incarnation owns the log; this may have been done")]
+    #[error("a later incarnation owns the log; the command may have been done")]
     FencedUnknown,
     /// What the log holds is damaged, or a record is missing: the entity cannot be recovered from this store.
     #[error("the log is damaged; nothing was done")]
     Damaged,
-    /// The log holds a version of an event or a state that this program cannot read: roll on, or mend it (`Versioned` of the driver).
-    #[error("the log holds what this program cannot read; nothing was done")]
+    /// The log holds a version of an event or a state that this program cannot read: roll on, or fix it (`Versioned` of the driver).
+    #[error("the log holds a version that this program cannot read; nothing was done")]
     Unreadable,
     /// The kind was registered as one of a single host (`Kind::single_host`), and another member may host it.
-    #[error("the store belongs to one node, and more than one may host the kind; nothing was done")]
+    #[error("only one node can read the store, and several may host the kind; nothing was done")]
     SeveralHosts,
     /// As many of the entity's messages are unconfirmed as may be
     /// ([`unconfirmed_max`](crate::delivery::AtLeastOnceSettings::unconfirmed_max)): ask again when some are.
-    #[error("too many of the entity's messages are not confirmed; nothing was done")]
+    #[error("too many of the entity's messages are unconfirmed; nothing was done")]
     TooManyUnconfirmed,
-    /// What the entity says about redelivery is out of its range: mend the program.
+    /// What the entity says about redelivery is out of its range: fix the program.
     #[error("a setting of the entity is out of its range; nothing was done")]
     BadSetting,
     /// The entity would have more reminders than there may be (`durable::limits::REMINDERS_MAX`).
-    #[error("the entity has as many reminders as there may be; nothing was done")]
+    #[error("the entity has too many reminders; nothing was done")]
     TooManyReminders,
 }
 

@@ -8,7 +8,7 @@ const EVENTS_DEFAULT: u64 = 100;
 /// After so many states the older ones are deleted: each costs an order of its own.
 const STATES_KEPT_MAX: u64 = 16;
 
-/// What an entity keeps beside its events. Mirrors `RetentionCriteria` of the reference.
+/// What an entity keeps beside its events. Mirrors `RetentionCriteria` of Akka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Records after which a snapshot is due, at least 1.

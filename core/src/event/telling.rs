@@ -284,12 +284,12 @@ impl Tell for DetectorEvent {
             Self::Paused { excess } => to.hear(
                 marks.warn("heartbeat_starvation"),
                 &[],
-                format_args!("this process stood still for {excess:?} longer than was due"),
+                format_args!("this process was paused for {excess:?} longer than expected"),
             ),
             Self::StillMember => to.hear(
                 marks.info("still_member"),
                 &[],
-                format_args!("this node still is a member, after a pause of this process"),
+                format_args!("membership was confirmed after the last process pause"),
             ),
         }
     }
@@ -304,14 +304,14 @@ impl Tell for DowningEvent {
                 marks.warn("sbr_too_many_members"),
                 &[],
                 format_args!(
-                    "{members} members are more than the downing strategy can decide about, \
-{members_max}"
+                    "{members} members are more than {members_max}, the most that the downing strategy can \
+                     decide about"
                 ),
             ),
             Self::NobodyHasDowningRole { role } => to.hear(
                 marks.warn("sbr_role_without_members"),
                 &[(Field::Role, role)],
-                format_args!("no member has the role {role}, by which the downing strategy counts"),
+                format_args!("no member has the role {role} that the downing strategy counts"),
             ),
         }
     }
@@ -371,17 +371,17 @@ impl Tell for JournalEvent {
             Self::Conflict { node } => to.hear(
                 marks.warn("voters_differ"),
                 &[(Field::Node, node)],
-                format_args!("{node} holds other voters than this node: its logs are not these"),
+                format_args!("{node} has other voters than this node, so they share no logs"),
             ),
             Self::OtherNumber { held, configured } => to.hear(
                 marks.warn("voters_are_settled"),
                 &[],
-                format_args!("{held} stores vote for good; the setting of {configured} changes nothing"),
+                format_args!("{held} stores vote for good; `journal.voters` = {configured} is ignored"),
             ),
             Self::Damaged => to.hear(
                 marks.error("log_damaged"),
                 &[],
-                format_args!("what the store holds of logs is damaged; this node does not vote about it"),
+                format_args!("the stored logs are damaged; this node does not vote on what is damaged"),
             ),
             Self::NearlyFull {
                 log,
@@ -390,12 +390,12 @@ impl Tell for JournalEvent {
             } => to.hear(
                 marks.warn("log_nearly_full"),
                 &[],
-                format_args!("{log} has {bytes} of {bytes_max} bytes, and no appends beyond them"),
+                format_args!("{log} has {bytes} of {bytes_max} bytes; appends beyond them are refused"),
             ),
             Self::Fenced { log, held } => to.hear(
                 marks.debug("log_fenced"),
                 &[(Field::Token, held)],
-                format_args!("token {held} owns {log}; this node does not"),
+                format_args!("{log} is owned with token {held}; this node does not own it"),
             ),
         }
     }
@@ -422,19 +422,19 @@ impl Tell for DdataEvent {
                 marks.debug("pruned"),
                 &[(Field::Node, node)],
                 format_args!(
-                    "what {node} gave to {} is nobody's now",
+                    "the share of {node} in {} was pruned",
                     key.as_str().escape_debug()
                 ),
             ),
             Self::StoreAwaited { error } => to.hear(
                 marks.warn("store_awaited"),
                 &[],
-                format_args!("the store of replicated data is waited for: {error}"),
+                format_args!("waiting for the store of replicated data: {error}"),
             ),
             Self::StoreRead => to.hear(
                 marks.info("store_read"),
                 &[],
-                format_args!("the store of replicated data is read now; this node takes part"),
+                format_args!("the store of replicated data was read; this node takes part"),
             ),
             Self::StoreLost => to.hear(
                 marks.error("store_lost"),
@@ -444,22 +444,21 @@ impl Tell for DdataEvent {
             Self::StoreOutdated { away } => to.hear(
                 marks.error("store_outdated"),
                 &[],
-                format_args!("the store of replicated data is {away:?} old; this node takes no part"),
+                format_args!("the store of replicated data is {away:?} out of date; this node takes no part"),
             ),
             Self::AwayForLong { away } => to.hear(
                 marks.warn("away_for_long"),
                 &[],
                 format_args!(
-                    "this node stood still for {away:?}: its replicated data waits for the others \
-to say that it is still a member"
+                    "this node was paused for {away:?}; its replicated data is withheld until others confirm its \
+                     membership"
                 ),
             ),
             Self::StillReplica => to.hear(
                 marks.info("still_replica"),
                 &[],
                 format_args!(
-                    "the others say that this node is still a member: its replicated data is served \
-again"
+                    "other members confirmed this node's membership; its replicated data is served again"
                 ),
             ),
         }

@@ -165,13 +165,13 @@ pub enum Answer {
 #[non_exhaustive]
 pub enum CommandError {
     /// `journal.voters` is 0 on this node.
-    #[error("this node keeps no logs on several stores: journal.voters is 0")]
+    #[error("the nodes' stores keep no logs together; set `journal.voters` above 0")]
     NotConfigured,
     /// The name is empty or too long.
     #[error("a log's name must have 1 to 960 bytes")]
     BadName,
     /// This node owns as many logs as it may.
-    #[error("this node owns as many logs as it may")]
+    #[error("this node owns too many logs")]
     TooMany,
     /// It is not open here for this owner. Nothing was done.
     #[error("the log is not open here")]
@@ -247,15 +247,15 @@ pub enum Event {
 #[non_exhaustive]
 pub enum Rejection {
     /// A name, number, count or size that no owner can have sent.
-    #[error("a request to a log out of bounds")]
+    #[error("a request to a log is out of range")]
     OutOfBounds,
     /// The store that is meant is not the receiver's, or the one that speaks is not the sender's.
-    #[error("about a log in another store")]
+    #[error("the message is about a log in another store")]
     OtherStore,
     /// A replica says what cannot follow what it said before.
-    #[error("an answer about a log that makes no sense")]
+    #[error("an answer about a log contradicts itself")]
     Nonsense,
     /// Voters that this node's settings do not want.
-    #[error("voters of another number, or without this store")]
+    #[error("the voters have another number, or do not include this store")]
     BadVoters,
 }

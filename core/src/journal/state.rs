@@ -156,13 +156,13 @@ impl Voters {
 #[non_exhaustive]
 pub enum WriterEnd {
     /// Somebody else has the log.
-    #[error("refused: token {held} owns the log")]
+    #[error("refused: the log is owned with token {held}")]
     Fenced {
         /// The token that owns it.
         held: Token,
     },
     /// What a majority holds cannot have been written by owners of one log.
-    #[error("what a majority holds is no log")]
+    #[error("the records that a majority holds are no log")]
     Damaged,
 }
 
@@ -226,7 +226,7 @@ pub enum WriterError {
     #[error("the log is not open")]
     NotOpen,
     /// What was told before is not acknowledged yet.
-    #[error("an earlier one is not acknowledged yet")]
+    #[error("an earlier append is not acknowledged yet")]
     InFlight,
     /// The log does not end there.
     #[error("the log ends at {last}")]
@@ -235,9 +235,9 @@ pub enum WriterError {
         last: Sequence,
     },
     /// Nothing to append, too many records, or too many bytes.
-    #[error("the append or the snapshot is beyond a limit, or without a record")]
+    #[error("the append or snapshot exceeds a limit, or has no record")]
     TooLarge,
     /// The log is as large as it may be: a snapshot has to be kept first.
-    #[error("the log is as large as it may be; a snapshot has to be kept first")]
+    #[error("the log has reached its size limit; keep a snapshot first")]
     Full,
 }

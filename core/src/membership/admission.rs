@@ -1,5 +1,5 @@
 //! The machine's part of admission: what a sender is to this node, what becomes of what is not heard, and of a request that the
-//! user's policy refuses. Who is heard and who may ask is decided in `admission`, purely. Spec: membership 2.1, reliability 3a,
+//! user's policy refuses. Which senders are accepted and who may ask is decided in `admission`, purely. Spec: membership 2.1, reliability 3a,
 //! 3b.
 
 use crate::admission::{Ask, Proof, Request, Standing, is_welcome};

@@ -26,7 +26,7 @@ const CONFIRMED_TO: usize = 2;
 /// Downed members that hear it at once, each by a whole state: one side of most partitions. The others hear it by gossip, and
 /// where they are not reached by their own resolver.
 const DOWN_HINTS: usize = 64;
-/// Leader ticks a downed node waits for the other downed nodes to learn of it (a constant of the reference).
+/// Leader ticks a downed node waits for the other downed nodes to learn of it (a constant of Akka).
 const SELF_DOWN_TICKS: u32 = 4;
 
 impl Membership {

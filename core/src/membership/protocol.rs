@@ -175,28 +175,28 @@ pub enum JoinRefusal {
     #[error("the cluster is shutting down")]
     ShuttingDown,
     /// The receiver is on its way out.
-    #[error("the receiver is Down or Exiting")]
+    #[error("the member that was asked is Down or Exiting")]
     ReceiverLeaving,
     /// The joiner has my own address (B-43).
-    #[error("the joiner has the receiver's address")]
+    #[error("the joining node has the address of the member it asked")]
     AddressConflict,
     /// This incarnation was removed before (B-44).
     #[error("this incarnation was removed before")]
     UidRemoved,
     /// The cluster is full.
-    #[error("the cluster has as many members as it may have")]
+    #[error("the cluster has reached its member limit")]
     TooManyMembers,
     /// The tombstone table is full.
     #[error("too many members were removed recently")]
     TooManyTombstones,
     /// The receiver's policy does not admit the joiner.
-    #[error("the receiver's join policy does not admit this node")]
+    #[error("the join policy does not admit this node")]
     NotAdmitted,
     /// With one more member the state might not fit a gossip frame.
     #[error("the cluster's state would become too large to be sent")]
     StateTooLarge,
     /// A reason this version does not know.
-    #[error("reason {code} of a later version")]
+    #[error("unknown reason {code}, of a later version")]
     Other {
         /// Its number on the wire.
         code: u8,
@@ -233,9 +233,9 @@ pub enum Command {
     LeaveMember(Address),
     /// Move a member to Down.
     Down(DownTarget),
-    /// Remove a member at once, without convergence and without waiting for proof that it stopped. The last resort of an
-    /// operator: if it still runs, it hears that it was removed and stops, but until then it may do what others now do
-    /// too.
+    /// Remove a member at once, without convergence and without waiting for proof that it stopped. The last
+    /// resort of an operator: if it still runs, it stops when it learns of its removal, but until then it may
+    /// do what others now do too.
     Remove(DownTarget),
     /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
     PrepareForShutdown,
@@ -273,7 +273,7 @@ pub enum CommandError {
     #[error("this node is not a member of a cluster")]
     NotAMember,
     /// A node cannot remove itself while there are others; it leaves.
-    #[error("a node does not remove itself while there are other members; it leaves")]
+    #[error("a node cannot remove itself while there are other members; let it leave instead")]
     NotMyself,
     /// No member is Up: there is nothing yet whose shutdown could be prepared.
     #[error("no member of the cluster is Up yet")]
@@ -309,7 +309,7 @@ pub enum Timer {
     Quarantine(UniqueAddress),
 }
 
-/// What users hear of membership.
+/// Events of membership, for users.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -460,13 +460,13 @@ pub enum Rejection {
     #[error("the sender is not a member")]
     NotMember,
     /// I marked the sender unreachable myself and do not listen to it until it answers heartbeats again.
-    #[error("the sender is unreachable from here")]
+    #[error("this node observes the sender as unreachable")]
     SenderUnreachable,
     /// The state does not contain the receiver (B-42).
     #[error("the state does not contain the receiver")]
     NotInGossip,
     /// The state claims more of my own changes than I made (B-37).
-    #[error("the state's clock has {claimed} changes of mine, I made {own}")]
+    #[error("the state has {claimed} changes of this node, which made {own}")]
     ForgedClock {
         /// Claimed.
         claimed: u64,
@@ -474,7 +474,7 @@ pub enum Rejection {
         own: u64,
     },
     /// The state's clock has far more changes of another member than are known here (B-37). Said of one member, counted for each.
-    #[error("the state's clock has {claimed} changes of {node}, here {known} are known")]
+    #[error("the state has {claimed} changes of {node}, of which {known} are known here")]
     ClockAhead {
         /// Whose changes.
         node: UniqueAddress,
@@ -487,6 +487,6 @@ pub enum Rejection {
     #[error("join refused: {0}")]
     JoinRefused(JoinRefusal),
     /// A joiner was told that its settings differ (B-47). Said once a minute of an incarnation, counted every time.
-    #[error("it wants to join and its settings differ: {0}")]
+    #[error("the settings of the joining node differ: {0}")]
     SettingsDiffer(Differences),
 }

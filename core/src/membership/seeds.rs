@@ -24,7 +24,7 @@ use crate::timer::MembershipTimer;
 /// the node that was at this address before, and one that was in no cluster a moment ago may be in one now.
 const SEED_RETRY_MAX: Duration = Duration::from_millis(500);
 /// A joiner that one seed refused for its settings waits so long for what the others say, and no longer than its seed timeout:
-/// it halts in any case, and those who mend it should hear of all at once.
+/// it halts in any case, and those who fix it should hear of all at once.
 const REFUSALS_HEARD_MAX: Duration = Duration::from_secs(1);
 
 impl Membership {

@@ -18,7 +18,7 @@ use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
 use crate::timer::MembershipTimer;
 
-/// How many members hear at once that this node goes (a constant of the reference).
+/// How many members hear at once that this node goes (a constant of Akka).
 pub(super) const FAREWELL_TARGETS: usize = 5;
 
 impl Membership {

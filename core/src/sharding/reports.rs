@@ -31,7 +31,7 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// The keeper of leases speaks.
+    /// The lease keeper speaks.
     pub(crate) fn on_lease(&mut self, cx: &mut Cx<'_>, report: &LeaseReport) {
         let Some((name, shard)) = leased(cx, &report.name) else {
             return;

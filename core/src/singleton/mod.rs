@@ -349,7 +349,7 @@ impl Singletons {
             .filter_map(|entry| entry.manager.as_mut())
     }
 
-    /// The keeper of leases speaks.
+    /// The lease keeper speaks.
     pub(crate) fn on_lease(&mut self, cx: &mut Cx<'_>, report: &LeaseReport) {
         let owner = self
             .managers()

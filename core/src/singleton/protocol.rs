@@ -192,13 +192,13 @@ pub enum CommandError {
     #[error("the singleton is being registered by another call")]
     RegistrationPending,
     /// This node or the cluster has as many as it may have.
-    #[error("there are as many singletons as there may be")]
+    #[error("too many singletons are registered")]
     TooMany,
     /// A node without the role cannot host; it may reach the singleton.
     #[error("this node lacks the role that hosts the singleton")]
     RoleMissing,
     /// This node is on its way out.
-    #[error("this node leaves and hosts nothing new")]
+    #[error("this node is leaving and hosts nothing new")]
     Leaving,
     /// This node does not host it.
     #[error("this node does not host the singleton")]
@@ -209,8 +209,8 @@ pub enum CommandError {
     /// A token that no instance can have had.
     #[error("no instance of a singleton can have had this token")]
     TokenOutOfRange,
-    /// It runs under a lease, and this node has no keeper of leases. Said by the host.
-    #[error("the singleton runs under a lease, and this node has no keeper of leases")]
+    /// It runs under a lease, and this node has no lease keeper. Said by the host.
+    #[error("the singleton needs a lease, and this node has no lease keeper; set one with `leases`")]
     NoLeaseKeeper,
     /// A message that was not accepted: it was not handled.
     #[error(transparent)]
@@ -330,9 +330,9 @@ pub enum Event {
 #[non_exhaustive]
 pub enum Rejection {
     /// The answer to a question that is not open.
-    #[error("an answer of an earlier epoch")]
+    #[error("the answer is of an earlier epoch")]
     StaleEpoch,
     /// A term that no node can have taken.
-    #[error("a term out of range")]
+    #[error("the term is out of range")]
     TermOutOfRange,
 }

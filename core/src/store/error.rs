@@ -12,22 +12,22 @@ pub enum StoreError {
     #[error("this node has no store")]
     NoStore,
     /// Too much is waiting for the store already. Not done; ask later.
-    #[error("too much is waiting for the store; this was not done")]
+    #[error("too many requests wait for the store; the request was not done")]
     Busy,
     /// There is no room. Not done; what is there can be read, and writing goes on once there is room again.
-    #[error("the store is full; this was not done")]
+    #[error("the store is full; the request was not done")]
     Full,
     /// The store is being opened again, or cannot be reached. Not done; ask later.
-    #[error("the store cannot be asked at present; this was not done")]
+    #[error("the store is unavailable; the request was not done")]
     Unavailable,
     /// It failed while it was being made durable: all of it is there or nothing. Read it back, or repeat exactly the same.
-    #[error("the store failed; this may be there or not")]
+    #[error("the store failed; the request may have been done")]
     OutcomeUnknown,
     /// A key, value, name, record or batch is beyond its limit, or a batch without records. Not done.
-    #[error("the order is beyond a limit of the store; it was not done")]
+    #[error("the request exceeds a limit of the store; it was not done")]
     TooLarge,
     /// Somebody with a higher token owns it now, or a token was not opened with. Not done: the owner stops.
-    #[error("refused: token {held} owns it")]
+    #[error("refused: it is owned with token {held}")]
     Fenced {
         /// The token that owns it.
         held: Token,
@@ -39,7 +39,7 @@ pub enum StoreError {
         last: Sequence,
     },
     /// What is there fails its checksum, and is not given out. What else is there can be read.
-    #[error("what is stored here is damaged")]
+    #[error("the stored data is damaged")]
     Corrupt,
 }
 

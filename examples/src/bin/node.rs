@@ -29,7 +29,7 @@ Options:
       --fast            timings for one machine: a lost node is noticed within seconds
   -h, --help            print this
 
-SIGUSR1 makes the node say on standard output why the cluster is not further: who keeps the leader
+SIGUSR1 makes the node say on standard output why the cluster has not converged: who keeps the leader
 from acting, who finds whom unreachable, what each member waits for.
 Ctrl-C or SIGTERM makes the node leave, a second one ends it at once. Links are neither
 authenticated nor encrypted: use it on loopback or on a network you trust. RUST_LOG=debug says

@@ -38,7 +38,7 @@ enum Goal {
     Formed,
     /// Every shard has a home and every node is one.
     Placed,
-    /// Every file is counted, and the loss is mended.
+    /// Every file is counted, and the loss is fixed.
     Counted,
     /// Every shard was heard from once more.
     Settled,

@@ -1,10 +1,7 @@
 //! What a host keeps for its node (step 9): a store, here one that forgets everything with the process and therefore answers at once, and
-//! the way to a keeper of leases, here a table that all hosts of the process share. A real store is a thread of its own, a real keeper
+//! the way to a lease keeper, here a table that all hosts of the process share. A real store is a thread of its own, a real keeper
 //! a service; what the node asks and hears is the same.
-#![allow(
-    clippy::disallowed_types,
-    reason = "a keeper of leases has a clock of its own"
-)]
+#![allow(clippy::disallowed_types, reason = "a lease keeper has a clock of its own")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -39,7 +39,7 @@ Runs the deterministic cluster simulator.
   --threads T      threads (default 2)
   --keep-going     run all seeds even after a violation
   --scenario S     join, crash or cold-start of --nodes N (up to 10000) with the documented timings: virtual
-                   seconds, messages and bytes per node, beside those of the reference's algorithm
+                   seconds, messages and bytes per node, beside those of Akka's algorithm
   --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
                    of all frames are lost (with --faults none, none): they have to form exactly one cluster
   --json           the last line of the output is one JSON object
@@ -269,7 +269,7 @@ fn parse_scenario(text: &str) -> Result<Scenario, String> {
     found.ok_or_else(|| "there are the scenarios join, crash and cold-start".to_owned())
 }
 
-/// Measures a scenario and prints it beside the reference's figures.
+/// Measures a scenario and prints it beside Akka's figures.
 fn measure(scenario: Scenario, options: &Options) -> ExitCode {
     let (begun, nodes) = (std::time::Instant::now(), options.nodes);
     let found = figures::measure(scenario, nodes, options.seeds.start);
@@ -291,13 +291,13 @@ fn measure(scenario: Scenario, options: &Options) -> ExitCode {
         Scenario::Join | Scenario::ColdStart => (found.known, "from the beginning"),
     };
     println!(
-        "  known everywhere {} ({compared}); the reference's algorithm {}",
+        "  known everywhere {} ({compared}); Akka's algorithm {}",
         figures::seconds(known),
         of(reference.and_then(|found| found.0))
     );
     if scenario != Scenario::Crash {
         println!(
-            "  Up everywhere    {}; the reference's algorithm {}",
+            "  Up everywhere    {}; Akka's algorithm {}",
             figures::seconds(found.up),
             of(reference.and_then(|found| found.1))
         );

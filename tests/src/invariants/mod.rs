@@ -133,7 +133,7 @@ pub struct Moment<'a> {
     pub margin: u64,
     /// Its picture.
     pub view: &'a View,
-    /// The keeper of leases.
+    /// The lease keeper.
     pub leases: &'a MemoryLeases,
 }
 

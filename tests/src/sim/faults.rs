@@ -58,7 +58,7 @@ pub enum FaultKind {
     LeaveTwo,
     /// The whole cluster is prepared for a shutdown, loses a member meanwhile, and ends (sharding 10.12).
     Prepare,
-    /// F-32: the keeper of leases is away, slow, or out of reach of some.
+    /// F-32: the lease keeper is away, slow, or out of reach of some.
     LeaseKeeper,
     /// A user has a node that stays host a singleton no more, and later again.
     Retire,

@@ -49,7 +49,7 @@ impl Scenario {
         }
     }
 
-    /// What a bare simulation of the reference's algorithm takes (performance B1), in seconds: until known everywhere and
+    /// What a bare simulation of Akka's algorithm takes (performance B1), in seconds: until known everywhere and
     /// until Up everywhere; of a crash, from the first report on.
     #[must_use]
     pub const fn reference(self, nodes: usize) -> Option<(Option<f64>, Option<f64>)> {
@@ -140,7 +140,7 @@ pub fn measure(scenario: Scenario, nodes: usize, seed: u64) -> Figures {
             )
         }
         Scenario::ColdStart => {
-            // As in the reference's figures, the first node is there already; the seed process is not what is measured.
+            // As in Akka's figures, the first node is there already; the seed process is not what is measured.
             sim.start_with_seeds(0, &[0]);
             sim.advance(sim.now + 1_000_000);
             let begin = Begin::now(&sim);

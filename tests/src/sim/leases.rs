@@ -21,7 +21,7 @@ const ANSWER_AFTER: u64 = 1_000;
 const RENEWALS: u64 = 4;
 const RETRIES: u64 = 16;
 
-/// How the keeper of leases is (F-32).
+/// How the lease keeper is (F-32).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseKeeper {
     /// It answers nobody.

@@ -40,7 +40,7 @@ pub enum Event {
     Leave(usize),
     /// F-14, F-15, F-16, F-17: from now on frames are late, lost, out of order or doubled.
     Weather(Weather),
-    /// F-32: the keeper of leases answers nobody.
+    /// F-32: the lease keeper answers nobody.
     LeaseDown,
     /// F-32: the keeper answers so many microseconds later.
     LeaseSlow(u64),

@@ -105,7 +105,7 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
     ),
     row(
         "B-39",
-        "another cluster's name",
+        "the peer is in another cluster",
         (
             Speaker::Nobody,
             Reaction::Refused(RejectReason::WrongCluster),

@@ -16,7 +16,7 @@ use crate::region::Region;
 use crate::singleton_builder::SingletonBuilder;
 use crate::work::NAME_BYTES;
 
-/// Daemons by name, before this node hosts or reaches them. See [`Cluster::daemons`].
+/// Builds daemons of a name. See [`Cluster::daemons`].
 #[must_use = "nothing happens before they are started or a proxy is made"]
 pub struct DaemonsBuilder {
     cluster: Cluster,
@@ -26,8 +26,8 @@ pub struct DaemonsBuilder {
 }
 
 impl Cluster {
-    /// Daemons: a number of tasks, each of which runs exactly once in the cluster, spread over the members with a role, and begins
-    /// elsewhere when its node is gone. The name has 1 to 200 bytes.
+    /// Daemons: a fixed number of tasks, each of which runs exactly once in the cluster. They are spread over
+    /// the members with a role, and start elsewhere when their node is gone. The name has 1 to 200 bytes.
     ///
     /// ```no_run
     /// # use quorate_driver::{Cluster, Daemon, DaemonContext};
@@ -60,16 +60,17 @@ impl DaemonsBuilder {
         self
     }
 
-    /// How they are spread over the nodes: each has a shard of its own (default: `sharding.rebalance_…` of the configuration). Mirrors
-    /// the shard allocation strategy of the reference.
+    /// Sets how daemons are spread over the nodes; each has a shard of its own (default:
+    /// `sharding.rebalance_…` of the configuration). Mirrors the shard allocation strategy of Akka.
     pub fn allocation(mut self, settings: AllocationSettings) -> Self {
         self.allocation = Some(settings);
         self
     }
 
-    /// Runs them on this node too, `make` makes one by its number. Do it on every node with the role. `count`, 1 to
-    /// [`DAEMONS_MAX`], is how many there are at first: once anybody has begun, [`Daemons::rescale`] changes it, and what the cluster has
-    /// agreed on counts for as long as one of its members lives.
+    /// Runs daemons on this node; `make` makes one by its number. Call it on every node with the role.
+    /// `count`, 1 to [`DAEMONS_MAX`], is how many there are at first: once anybody has begun,
+    /// [`Daemons::rescale`] changes it, and what the cluster has agreed on counts for as long as one of its
+    /// members lives.
     ///
     /// # Errors
     /// [`ClusterError::Daemons`] for a number out of range, and those of [`Cluster::register`] and
@@ -102,7 +103,7 @@ impl DaemonsBuilder {
         Ok(Daemons::new(manager, patience))
     }
 
-    /// Reaches them from this node without running any.
+    /// Reaches the daemons from this node without running any.
     ///
     /// # Errors
     /// Those of [`SingletonBuilder::proxy`](crate::SingletonBuilder::proxy).
@@ -122,7 +123,7 @@ impl DaemonsBuilder {
         is_legal.then_some(()).ok_or(ClusterError::Refused(error))
     }
 
-    /// As the reference calls it.
+    /// Akka's name for it.
     fn internal_name(&self) -> String {
         format!("sharded-daemon-process-{}", self.name)
     }

@@ -12,10 +12,11 @@ use crate::signals;
 use crate::sync::{Either, race};
 
 impl Cluster {
-    /// Ends this node in good order: runs the phases of its end with the application's tasks ([`Cluster::on_shutdown`]), in which it hands
-    /// over its shards and singletons, leaves the cluster and closes its links. Completes when all of that is over; a node that has
-    /// not joined just ends. Calling it again, even from elsewhere, waits for the same end. Every phase has a time limit, so it
-    /// always completes.
+    /// Shuts this node down gracefully: runs the shutdown phases with the application's tasks
+    /// ([`Cluster::on_shutdown`]), in which it hands over its shards and singletons, leaves the cluster and
+    /// closes its links. Completes when all of that is over; a node that has not joined just ends. Calling it
+    /// again, even from elsewhere, waits for the same end. Every phase has a time limit, so it always
+    /// completes.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on.
@@ -68,8 +69,8 @@ impl Cluster {
         }
     }
 
-    /// Stops the node at once, without leaving and without the tasks of its phases: the others find out by its silence. A shutdown that
-    /// is under way is cut short. Completes when it has ended.
+    /// Stops the node at once, without leaving and without shutdown tasks; other members will see it as
+    /// unreachable. A shutdown in progress is cut short. Completes when it has ended.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; the node ends anyway.

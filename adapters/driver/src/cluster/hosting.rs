@@ -45,8 +45,9 @@ impl Cluster {
         SingletonBuilder::new(Arc::clone(self.shared()), Arc::from(name.as_ref()))
     }
 
-    /// A queue of jobs in the cluster, from which workers on any node pull: each takes a job when it is ready for one, and what a worker
-    /// that is gone has not confirmed goes to others. Who holds the queue is a singleton. The name has 1 to 200 bytes.
+    /// A work queue, from which workers on any node pull jobs: each takes a job when it is ready for one, and
+    /// what a lost worker has not confirmed goes to others. A singleton holds the queue. The name has 1 to
+    /// 200 bytes.
     ///
     /// ```no_run
     /// # use quorate_driver::{Cluster, WorkQueue};
@@ -164,9 +165,10 @@ impl Cluster {
         durable::host_durable_state(self.shared(), kind, self.shared().background.sleeper(), make).await
     }
 
-    /// Hosts entities of a kind that are delivered to reliably, with the default settings, and reaches all of them: producers are made
-    /// with [`Region::producer`](crate::Region::producer). Do it on every node with the kind's role; elsewhere
-    /// [`Cluster::register_proxy`] reaches them. The kind's messages are [`DeliveryMessage`]s: `Kind::<DeliveryMessage<Order>, Receipt>::new("orders")`.
+    /// Hosts entities that consume reliable delivery, with the default settings, and reaches all of them:
+    /// producers are made with [`Region::producer`](crate::Region::producer). Do it on every node with the
+    /// kind's role; elsewhere [`Cluster::register_proxy`] reaches them. The kind's messages are
+    /// [`DeliveryMessage`]s: `Kind::<DeliveryMessage<Order>, Receipt>::new("orders")`.
     ///
     /// # Errors
     /// Those of [`Cluster::register`].
@@ -186,7 +188,7 @@ impl Cluster {
             .await
     }
 
-    /// The same with other settings of the consumer's side.
+    /// Like [`Self::register_consumer`], with other settings for the consumer.
     ///
     /// # Errors
     /// Those of [`Cluster::register`]; [`ClusterError::Setting`] for one out of range.

@@ -41,7 +41,7 @@ impl Drop for Alive {
         if self.0.hub.termination().is_none() && !self.0.life.has_begun() {
             tracing::warn!(
                 target: "cluster::membership", event = "dropped_without_leave", node = %self.0.me,
-                "the last handle was dropped without leaving: the others will take this node for dead"
+                "the last handle was dropped without leaving; the other members will see this node as unreachable"
             );
             self.0.stop();
         }
@@ -72,22 +72,22 @@ impl Cluster {
         &self.shared().me
     }
 
-    /// The newest picture of the cluster. Costs one lock and one reference count.
+    /// The newest view of the cluster. Costs one lock and one reference count.
     #[must_use]
     pub fn view(&self) -> Arc<View> {
         self.shared().hub.view()
     }
 
-    /// Whether this node takes work and can do it: it is Up or WeaklyUp, the executor that runs its
-    /// handlers makes progress, and it does not doubt, after a pause of the process, that it still is a member. What a load
-    /// balancer's probe should ask, best from a thread of its own: it answers even if the executor stands still. Costs one
+    /// Whether this node can do work: it is Up or WeaklyUp, the executor that runs its handlers makes
+    /// progress, and its membership was confirmed after the last process pause. Use it for a load balancer's
+    /// probe, best from a thread of its own: it answers even if the executor makes no progress. Costs one
     /// lock.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.shared().hub.is_ready()
     }
 
-    /// All members, sorted by node. A copy of the moment.
+    /// All members, sorted by node, as of now.
     #[must_use]
     pub fn members(&self) -> Vec<Member> {
         self.view().members().to_vec()
@@ -99,8 +99,8 @@ impl Cluster {
         Data::new(Arc::clone(self.shared()))
     }
 
-    /// What happens in the cluster from now on: a stream that starts with a snapshot. A reader that falls behind by more than
-    /// [`crate::EVENTS_WAITING_MAX`] events gets one [`crate::ClusterEvent::Resync`] in their place.
+    /// Subscribes to cluster events: a stream that starts with a snapshot. A reader that falls behind by more
+    /// than [`crate::EVENTS_WAITING_MAX`] events gets one [`crate::ClusterEvent::Resync`] in their place.
     pub fn events(&self) -> Events {
         self.shared().hub.subscribe()
     }
@@ -210,10 +210,11 @@ impl Cluster {
             .await
     }
 
-    /// Removes a member at once, as `host:port` or `host:port#uid`: without waiting for convergence, and without proof that it
-    /// stopped. The last resort when a cluster cannot get rid of a member otherwise; prefer [`Self::down`]. If the member
-    /// still runs it hears of it and stops, but until then it may do what others now do too; its work moves after the removal margin.
-    /// Two members that remove each other at the same time may both go on, as two clusters. Repeating it is harmless.
+    /// Removes a member at once, as `host:port` or `host:port#uid`: without waiting for convergence, and
+    /// without proof that it stopped. The last resort when a member cannot be removed otherwise; prefer
+    /// [`Self::down`]. If the member still runs, it stops when it learns of its removal; until then it may
+    /// run what others now run too. Its work moves after the removal margin. Two members that remove each
+    /// other at the same time may both go on, as two clusters. Repeating it is harmless.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if there is no such member, or it is this node and not the only one.
@@ -227,8 +228,8 @@ impl Cluster {
             .await
     }
 
-    /// Where the shards of a kind with external allocation are wanted: read and changed from any node, whether it has the kind or
-    /// not.
+    /// Reads and changes where the shards of a kind with external allocation should be, from any node,
+    /// whether it has the kind or not.
     ///
     /// # Errors
     /// [`PlaceError::Refused`] if no kind with external allocation can have this name: it is empty, or longer than 237 bytes.
@@ -236,7 +237,7 @@ impl Cluster {
         ShardPlaces::new(Arc::clone(self.shared()), kind)
     }
 
-    /// Reaches entities of a kind without hosting any.
+    /// Registers a kind as a proxy: this node reaches its entities and hosts none.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
@@ -251,7 +252,7 @@ impl Cluster {
         Region::register(self.shared(), &kind, kind.settings(false)?, None).await
     }
 
-    /// The way to all entities of a kind that this node has registered, to host it or as a proxy, by its name:
+    /// A handle to all entities of a kind that this node has registered, as a host or a proxy, by its name:
     /// `cluster.region::<Message, Reply>("greeter")?`. Costs one lock and a look-up.
     ///
     /// # Errors
@@ -260,10 +261,10 @@ impl Cluster {
         Region::known(self.shared(), kind)
     }
 
-    /// Watches an incarnation of a node from now on: completes once it has been removed from the cluster
-    /// ([`Termination::NodeRemoved`](crate::core::Termination::NodeRemoved)), at once if it was removed before. One that is unreachable
-    /// or Down is waited for: it may run until its removal. A node that restarts at the same address is another one, and the end of
-    /// this one.
+    /// Watches an incarnation of a node: completes once it has been removed from the cluster
+    /// ([`Termination::NodeRemoved`](crate::core::Termination::NodeRemoved)), at once if it was removed
+    /// before. One that is unreachable or Down is waited for: it may run until its removal. A node that
+    /// restarts at the same address is another one, and the end of this one.
     ///
     /// A node that is no member is waited for for half a minute, because pictures lag; if it does not appear the watch completes with
     /// [`NeverSeen`](crate::core::Termination::NeverSeen): it never was a member, or its removal has been forgotten
@@ -272,7 +273,7 @@ impl Cluster {
         Watch::new(self.shared(), WatchTarget::Node(node.clone()))
     }
 
-    /// Counters of the moment.
+    /// The node's counters, as of now.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -306,7 +307,7 @@ impl Cluster {
         self.shared().kinds().await
     }
 
-    /// Why the cluster is not further, as this node sees it, in words an operator can act on: who keeps the leader from
+    /// Why the cluster has not converged, as this node sees it, in words an operator can act on: who keeps the leader from
     /// acting, who observes whom unreachable, what each member on its way in or out waits for, what the split-brain resolver
     /// would decide. Print it. Costs time linear in the members.
     ///

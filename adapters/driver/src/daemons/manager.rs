@@ -19,7 +19,7 @@ use crate::sync::{Either, race};
 /// Orders that wait: people and programs that change the number are few. Past it they hear that a change is in progress.
 const ORDERS_MAX: usize = 64;
 
-/// Between two daemons that are seen to, if there are few: so that they do not all begin at once. As in the reference.
+/// Between two daemons that are seen to, if there are few: so that they do not all begin at once. As in Akka.
 const BREATH_MAX: Duration = Duration::from_millis(100);
 
 /// Daemons that are told to end at a time.

@@ -27,7 +27,8 @@ use crate::entity::EntityContext;
 use crate::error::{DaemonsError, DataReadError};
 use crate::singleton::Singleton;
 
-/// One of several tasks that are always somewhere in the cluster. Started with [`Cluster::daemons`](crate::Cluster::daemons).
+/// One of a fixed number of tasks that always run somewhere in the cluster. Started with
+/// [`Cluster::daemons`](crate::Cluster::daemons).
 ///
 /// ```
 /// use quorate_driver::{Daemon, DaemonContext};
@@ -56,7 +57,7 @@ pub trait Daemon: Send + 'static {
     fn run(&mut self, daemon: &DaemonContext) -> impl Future<Output = ()> + Send;
 }
 
-/// What a daemon knows of itself. Cheap to clone.
+/// A daemon's identity and its access to the cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct DaemonContext {
     index: u32,
@@ -67,13 +68,13 @@ pub struct DaemonContext {
 }
 
 impl DaemonContext {
-    /// Which of them this is: 0 to `count` - 1.
+    /// This daemon's number, 0 to `count` - 1.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// How many there are.
+    /// How many daemons there are.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
@@ -85,19 +86,19 @@ impl DaemonContext {
         self.revision
     }
 
-    /// The way to entities and singletons, and the node.
+    /// The access to entities, singletons and the node.
     #[must_use]
     pub const fn entity(&self) -> &EntityContext {
         &self.entity
     }
 
-    /// Whether it is to end.
+    /// Whether this daemon has to stop.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_closed()
     }
 
-    /// Completes when it is to end.
+    /// Completes when this daemon has to stop.
     ///
     /// # Cancel safety
     /// Safe.
@@ -123,7 +124,7 @@ pub struct DaemonsState {
     pub count: u32,
     /// How often the number was changed, from 1 on.
     pub revision: u64,
-    /// Whether a change is under way: earlier daemons end, and none of these runs yet.
+    /// Whether a change is in progress: earlier daemons are stopping, and none of these runs yet.
     pub is_rescaling: bool,
 }
 
@@ -177,7 +178,8 @@ const fn kept(scale: Scale) -> Kept {
     (scale.revision, scale.count, scale.is_settled)
 }
 
-/// The way to the daemons of a name, from a node that hosts some or only reaches them. Cheap to clone; dropping it stops nothing.
+/// A handle to the daemons of a name, on a node that runs some or only reaches them. Cheap to clone; dropping
+/// it stops nothing.
 #[derive(Clone)]
 pub struct Daemons {
     manager: Singleton<Order, Said>,
@@ -190,7 +192,7 @@ impl Daemons {
         Self { manager, patience }
     }
 
-    /// How many there are, and whether that is being changed. Mirrors `GetNumberOfProcesses`.
+    /// How many daemons there are, and whether that is being changed. Mirrors `GetNumberOfProcesses`.
     ///
     /// # Errors
     /// [`DaemonsError::Failed`].
@@ -201,9 +203,9 @@ impl Daemons {
         answer(self.manager.ask(&Order::State).await?)
     }
 
-    /// Changes how many there are, from any node. All that run end first, then those of the new number begin; completes in between, when
-    /// the last has ended. Whatever happens to nodes meanwhile, a change that was begun is completed. Mirrors
-    /// `ChangeNumberOfProcesses`.
+    /// Changes the number of daemons, from any node. All that run are stopped first, then those of the new
+    /// number start; completes in between, when the last has ended. Whatever happens to nodes meanwhile, a
+    /// change that was begun is completed. Mirrors `ChangeNumberOfProcesses`.
     ///
     /// # Errors
     /// [`DaemonsError`]; with [`DaemonsError::Failed`] and [`DaemonsError::NoMajority`] the change may take place, and

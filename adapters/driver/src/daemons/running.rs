@@ -118,7 +118,7 @@ async fn begins(life: &mut Life, id: DaemonId, scales: &Scales) -> bool {
                     Some(Err(error)) => {
                         tracing::debug!(
                             target: "cluster::sharding", event = "daemon_waits", entity = ?life.context(), %error,
-                            "whether a daemon may begin is not known: it is looked at again with the next order"
+                            "cannot tell whether a daemon may start; checked again with the next order"
                         );
                     }
                     None => return false,

@@ -17,7 +17,7 @@ use crate::error::DataReadError;
 use crate::shared::Shared;
 use crate::subscriptions::Inbox;
 
-/// What became of a value.
+/// A change of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueChange<V> {
     /// It is this now.
@@ -28,7 +28,7 @@ pub enum ValueChange<V> {
     Expired,
 }
 
-/// What became of one of many values.
+/// A change of one of several values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyChange<V> {
     /// Its name.
@@ -86,7 +86,8 @@ impl Drop for Subscription {
 /// A key and what became of it; or why nothing comes.
 type Next<V> = Result<(Key, Result<ValueChange<V>, DataReadError>), DataReadError>;
 
-/// What becomes of a value: see [`super::Replicated::changes`]. Ends with the node. Dropping it ends the subscription.
+/// A stream of changes of one value: see [`super::Replicated::changes`]. Ends with the node. Dropping it ends
+/// the subscription.
 #[must_use = "changes are only seen by who asks for them"]
 pub struct Changes<T> {
     subscription: Subscription,
@@ -107,7 +108,7 @@ impl<T: DataKind> Changes<T> {
         }
     }
 
-    /// The next change; `None` once the node has ended. A stream that was refused says why, once, and ends.
+    /// The next change; `None` once the node has ended. A refused stream yields its error once and ends.
     ///
     /// # Errors
     /// Inside: [`DataReadError::WrongType`], [`DataReadError::Decode`]; [`DataReadError::BadKey`] and
@@ -125,8 +126,8 @@ impl<T: DataKind> Changes<T> {
     }
 }
 
-/// What becomes of all values whose names begin alike: see [`super::Data::changes_below`]. Ends with the node. Dropping it ends the
-/// subscription.
+/// A stream of changes of all values whose names begin alike: see [`super::Data::changes_below`]. Ends with
+/// the node. Dropping it ends the subscription.
 #[must_use = "changes are only seen by who asks for them"]
 pub struct PrefixChanges<T> {
     subscription: Subscription,
@@ -148,7 +149,8 @@ impl<T: DataKind> PrefixChanges<T> {
         }
     }
 
-    /// The next change of any of them; `None` once the node has ended. A stream that was refused says why, once, and ends.
+    /// The next change of any of them; `None` once the node has ended. A refused stream yields its error once
+    /// and ends.
     ///
     /// # Errors
     /// [`DataReadError::BadKey`] (the prefix has more than 255 bytes) and [`DataReadError::TooManySubscribers`]

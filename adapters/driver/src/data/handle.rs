@@ -55,7 +55,7 @@ impl<T> Replicated<T> {
         }
     }
 
-    /// The same value with another time limit for its operations (default 5 s, 1 ms to 1 h, clamped).
+    /// Sets another time limit for operations on the value (default 5 s, 1 ms to 1 h, clamped).
     #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -64,7 +64,7 @@ impl<T> Replicated<T> {
 }
 
 impl<T: DataKind> Replicated<T> {
-    /// The value, merged from as many replicas as asked.
+    /// Reads the value, merged from the replicas that the level asks.
     ///
     /// # Errors
     /// [`DataReadError`]; a value that nobody has written yet is `NotFound`.
@@ -86,8 +86,8 @@ impl<T: DataKind> Replicated<T> {
         }
     }
 
-    /// Ends the key for good, everywhere: it can never be used again, and its tombstone stays. What only shall be empty is
-    /// emptied instead.
+    /// Deletes the key for good, everywhere: it can never be used again, and its tombstone stays. To only
+    /// empty a value, remove what is in it.
     ///
     /// # Errors
     /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether it took place.
@@ -104,14 +104,14 @@ impl<T: DataKind> Replicated<T> {
         written(self.shared.data(command).await)
     }
 
-    /// What becomes of the value from now on, beginning with what it is if there is one. A reader that is slow gets the
-    /// newest value and not those between. If it cannot be had, the stream says why and ends.
+    /// Subscribes to changes of the value, beginning with its present one. A slow reader gets the newest
+    /// value and skips those between. A refused stream yields its error and ends.
     pub fn changes(&self) -> Changes<T> {
         let pattern = self.key.clone().map(Pattern::Key);
         Changes::new(Arc::clone(&self.shared), pattern)
     }
 
-    /// Applies an operation of the core's own vocabulary: what the typed methods do.
+    /// Applies an operation of the core; the typed methods use it.
     ///
     /// # Errors
     /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether it took place.

@@ -8,7 +8,7 @@ use quorate_core::ddata::state::consistency::Consistency;
 /// How long reads and writes wait for other replicas unless [`super::Replicated::with_timeout`] says otherwise.
 pub const DATA_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// How many replicas have to have a write before it is confirmed. It spreads to all in any case.
+/// How many replicas must store a write before it is confirmed. It spreads to all in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// This node; the others get it within a second or so. Lost if this node dies before that.
@@ -23,7 +23,7 @@ pub enum Write {
     All,
 }
 
-/// How many replicas are asked for what they hold; what they say is merged.
+/// How many replicas a read asks; their values are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// This node: no message, no waiting.

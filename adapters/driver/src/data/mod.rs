@@ -1,5 +1,5 @@
-//! Replicated data as users hold it: a handle by name, changes with a consistency, values read with one, and a stream of
-//! what becomes of them. Holds no value itself: the node does. Spec: sharding 1.12, 1.13; `README.md`.
+//! Replicated data: handles by name that read and change values with a consistency level, and streams of
+//! their changes. Holds no value itself: the node does. Spec: sharding 1.12, 1.13; `README.md`.
 
 mod changes;
 mod handle;
@@ -30,9 +30,9 @@ use quorate_core::ddata::protocol::{Answer, Command};
 use crate::error::ClusterError;
 use crate::shared::Shared;
 
-/// The way to replicated data: every name is a value of one type that each node of the cluster holds and changes on its
-/// own, and that becomes equal everywhere. Get it with [`crate::Cluster::data`]. Cheap to clone; does not keep the node
-/// alive.
+/// Access to replicated data: every name is a value of one type that each node holds and changes on its own,
+/// and that becomes equal everywhere. Get it with [`crate::Cluster::data`]. Cheap to clone; does not keep the
+/// node alive.
 ///
 /// ```no_run
 /// # async fn example(cluster: quorate_driver::Cluster) -> Result<(), Box<dyn std::error::Error>> {
@@ -134,10 +134,12 @@ impl Data {
         Replicated::new(Arc::clone(&self.shared), key.as_ref())
     }
 
-    /// What becomes of every value whose name begins so, from now on, and of those that there are: `changes_below::<CounterKind>("stock/")`.
-    /// An empty prefix means every value. A name that nobody has used yet is heard of with its first write. What there is comes in the order of
-    /// the names, up to 500 of them every `ddata.notify_subscribers_interval`; a reader that is slow gets the newest change of each
-    /// name and not those between. It takes one of the node's `ddata.subscribers_max` places, and keeps at most one change per name.
+    /// Subscribes to changes of every value whose name begins so, beginning with those that exist:
+    /// `changes_below::<CounterKind>("stock/")`. An empty prefix means every value. A new name is reported
+    /// with its first write. What there is comes in the order of the names, up to 500 of them every
+    /// `ddata.notify_subscribers_interval`; a reader that is slow gets the newest change of each name and not
+    /// those between. It takes one of the node's `ddata.subscribers_max` places, and keeps at most one change
+    /// per name.
     pub fn changes_below<T: DataKind>(&self, prefix: impl AsRef<str>) -> PrefixChanges<T> {
         PrefixChanges::new(Arc::clone(&self.shared), prefix.as_ref())
     }

@@ -12,8 +12,8 @@ use super::message::Origin;
 use crate::entity::EntityContext;
 use crate::sync::lock;
 
-/// An entity that is delivered to reliably: its messages come from [`Producer`](super::Producer)s, those of one producer in order and
-/// one at a time, the next when the one before is confirmed. Registered with
+/// An entity that consumes reliable delivery: its messages come from [`Producer`](super::Producer)s, those of
+/// one producer in order and one at a time, the next when the one before is confirmed. Registered with
 /// [`Cluster::register_consumer`](crate::Cluster::register_consumer).
 ///
 /// A message is confirmed when what it asks for is done, not before: what an incarnation has not confirmed when it ends (its node dies,
@@ -38,7 +38,7 @@ use crate::sync::lock;
 /// }
 /// ```
 pub trait Consumer: Send + 'static {
-    /// What it is sent.
+    /// The messages that it receives.
     type Message: DeserializeOwned + Send + 'static;
 
     /// Runs once, before the first message. Nothing by default.
@@ -99,12 +99,12 @@ impl<M> Delivery<M> {
         self.confirm.seq
     }
 
-    /// What it asks for is done: the producer need not send it again. Returns at once.
+    /// Confirms the message: the producer does not send it again. Returns at once.
     pub fn confirm(self) {
         self.confirm.confirm();
     }
 
-    /// The message, and apart from it the right to confirm it.
+    /// Splits the delivery into its message and the right to confirm it.
     pub fn into_parts(self) -> (M, Confirm) {
         (self.message, self.confirm)
     }

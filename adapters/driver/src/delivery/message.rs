@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::Bytes;
 
 /// What a producer sends to a consumer of messages `M`: the message type of a kind that is registered with
-/// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Made by producers alone.
+/// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Only producers make it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "", transparent)]
 pub struct DeliveryMessage<M> {
@@ -69,7 +69,7 @@ impl Inside {
     }
 }
 
-/// What a consumer says to its producer: the answer type of such a kind. Made by consumers alone.
+/// What a consumer answers its producer: the answer type of such a kind. Only consumers make it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// Everything up to here is confirmed.

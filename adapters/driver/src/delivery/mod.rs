@@ -1,6 +1,7 @@
-//! Reliable delivery: messages that are numbered, sent again until they are confirmed, and never sent faster than they are handled.
-//! A [`Producer`] sends to entities whose kind is registered with [`Cluster::register_consumer`](crate::Cluster::register_consumer);
-//! each gets its messages in the order in which they were sent, none is left out, and none comes twice to the same incarnation. Page:
+//! Reliable delivery: messages are numbered, resent until they are confirmed, and never sent faster than they
+//! are handled. A [`Producer`] sends to entities whose kind is registered with
+//! [`Cluster::register_consumer`](crate::Cluster::register_consumer); each gets its messages in the order in
+//! which they were sent, none is left out, and none comes twice to the same incarnation. Page:
 //! `docs/delivery.md`. Spec: sharding 1.14, 2.4, 4.4.
 //!
 //! | part | decides |
@@ -13,9 +14,9 @@
 //! | `queue` | how a durable producer keeps what nobody has confirmed |
 //! | `length` | how much of that there may be, and when its log is made shorter |
 //!
-//! A producer asks its entity each message, and the entity answers when it is confirmed: with how far it is, and how far the producer may
-//! go. So a producer needs no address, no confirmation waits for a later one, and whoever sends hears at once when the entity has stopped or
-//! moved.
+//! A producer asks its entity each message, and the entity answers when it is confirmed: with how far it is,
+//! and how far the producer may go. So a producer needs no address, no confirmation waits for a later one,
+//! and the sender learns at once when the entity has stopped or moved.
 
 mod consumer;
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::sync;
 /// Longest name of a producer: as a kind's.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Why a producer did not begin.
+/// Why a producer did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProducerError {
@@ -33,7 +33,7 @@ pub enum ProducerError {
     #[error(transparent)]
     Setting(#[from] BadSetting),
     /// The name is empty or longer than 255 bytes.
-    #[error("a producer's name has 1 to 255 bytes")]
+    #[error("a producer's name must have 1 to 255 bytes")]
     Name,
     /// A part of a message, with what is written around it, does not fit into a frame.
     #[error("a part of {bytes} bytes does not fit into a frame")]
@@ -55,7 +55,7 @@ pub enum ProducerError {
     Stopped,
 }
 
-/// Why a message was not taken, or is not known to be confirmed.
+/// Why a message was refused, or is not known to be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -69,17 +69,17 @@ pub enum SendError {
     #[error("the entity id is empty or too long")]
     BadEntityId,
     /// Only from [`Producer::try_send`]: there is no room, for this entity or for all: not taken.
-    #[error("there is no room for a message to this entity")]
+    #[error("the producer has no room for another message to this entity; wait or try again later")]
     Full,
     /// A durable producer's store did not keep a message in time, or somebody else has taken the queue over: the producer has ended.
-    #[error("the producer's store did not keep a message; the producer has ended")]
+    #[error("the producer's store failed to keep a message; the producer has ended")]
     Store,
     /// The producer has ended, with its node or because its store failed: a message that was taken may have been handled.
     #[error("the producer has ended")]
     Stopped,
 }
 
-/// A producer before it begins. See [`Region::producer`](crate::Region::producer).
+/// Builds a producer. See [`Region::producer`](crate::Region::producer).
 #[must_use = "nothing happens before it is started"]
 pub struct ProducerBuilder<M> {
     shared: Arc<Shared>,
@@ -115,7 +115,7 @@ impl<M> Region<DeliveryMessage<M>, Receipt> {
 }
 
 impl<M: Serialize + 'static> ProducerBuilder<M> {
-    /// Other settings than [`ToEntitiesSettings::default`]. Each says which of the reference's it mirrors.
+    /// Sets other settings than [`ToEntitiesSettings::default`].
     pub fn settings(mut self, settings: ToEntitiesSettings) -> Self {
         self.settings = settings;
         self
@@ -137,8 +137,8 @@ impl<M: Serialize + 'static> ProducerBuilder<M> {
         self
     }
 
-    /// Begins; a durable one reads first what it has kept. It runs on the node's executor until its last handle is gone and everything
-    /// that it took is confirmed, or the node has ended.
+    /// Starts the producer; a durable one first reads what it has stored. It runs on the node's executor
+    /// until its last handle is gone and everything that it took is confirmed, or the node has ended.
     ///
     /// # Errors
     /// [`ProducerError`].
@@ -209,8 +209,8 @@ struct Limits {
     bytes_max: usize,
 }
 
-/// Reliable delivery from here to the entities of a kind. Cheap to clone; its messages to one entity arrive in the order in which
-/// [`Self::send`] completed. It does not keep the node alive.
+/// Sends messages reliably to the entities of a kind. Cheap to clone; its messages to one entity arrive in
+/// the order in which [`Self::send`] completed. It does not keep the node alive.
 pub struct Producer<M> {
     shared: Arc<Shared>,
     orders: async_channel::Sender<Order>,
@@ -297,7 +297,7 @@ impl<M> Producer<M> {
         self.asked(Order::Unconfirmed).await
     }
 
-    /// Completes when everything is confirmed that was taken before, and a durable producer has noted that.
+    /// Completes when all messages taken before are confirmed, and a durable producer has stored that.
     ///
     /// # Errors
     /// [`SendError::Stopped`].
@@ -348,7 +348,7 @@ impl Ways {
     }
 }
 
-/// A message that was taken. Completes when the entity has confirmed it.
+/// A future that completes when the entity has confirmed the message.
 ///
 /// # Cancel safety
 /// Dropping it stops waiting. The message is delivered all the same.

@@ -201,7 +201,7 @@ impl Queue {
             if let Err(error) = written {
                 tracing::error!(
                     target: "cluster::delivery", event = "delivery_store_failed", %error,
-                    "a durable producer ends because its store does not keep its messages"
+                    "a durable producer ended because its store failed to keep its messages"
                 );
                 return inbox.put(Said::StoreFailed);
             }

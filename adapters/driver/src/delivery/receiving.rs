@@ -272,7 +272,7 @@ impl<C: Consumer> Receiving<C> {
             context.shared().deliveries.undecodable();
             tracing::warn!(
                 target: "cluster::delivery", event = "delivery_undecodable", entity = ?context, producer = from.name, seq,
-                "this node cannot read a message; it waits for one that can"
+                "this node cannot decode a message; it waits for a node that can"
             );
         }
         self.settle(context);

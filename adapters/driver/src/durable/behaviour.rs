@@ -57,17 +57,17 @@ use crate::entity::EntityContext;
 /// }
 /// ```
 pub trait EventSourced: Send + Sized + 'static {
-    /// What it is told and asked.
+    /// The messages that it handles.
     type Command: DeserializeOwned + Send + 'static;
-    /// What it answers. The answer to a command that was told is dropped.
+    /// Its answers. The answer to a command that was told is dropped.
     type Reply: Serialize + Send + 'static;
-    /// What has happened, in the past tense: kept for ever, so its versions matter ([`Versioned`]).
+    /// Its events, named in the past tense. They are kept for ever, so their versions matter ([`Versioned`]).
     type Event: Versioned;
     /// What all events so far amount to; `Default` is the state of an entity that has no events yet. Kept in snapshots.
     type State: Versioned + Default + Sync;
 
-    /// Decides on one command: what has happened by it, and what is answered once that is durable. Nothing is kept of a handler
-    /// that panics.
+    /// Decides on one command: which events to store, and what to answer once they are durable. A handler
+    /// that panics stores nothing.
     ///
     /// Whoever asks again after an unknown outcome sends the same command twice: put a number into commands that must not count
     /// twice, and keep the newest number of each sender in the state.
@@ -83,7 +83,7 @@ pub trait EventSourced: Send + Sized + 'static {
     ) -> impl Future<Output = Decision<Self>> + Send;
 
     /// What an event makes of the state: after it became durable, and again in every recovery, so it must not do, ask or read anything
-    /// else and must not fail. If it panics the entity cannot recover until the program is mended.
+    /// else and must not fail. If it panics the entity cannot recover until the program is fixed.
     fn apply(state: &mut Self::State, event: Self::Event);
 
     /// When a snapshot of the state is kept, and what becomes of the events that it covers (default: every 100 events or 256 KiB of
@@ -120,7 +120,7 @@ pub trait EventSourced: Send + Sized + 'static {
         let _ = (context, state, messages);
     }
 
-    /// Hears how far a recovery is, after each part of the log that was read. Nothing by default.
+    /// Called after each part of the log that a recovery has read. Nothing by default.
     fn on_recovering(&mut self, context: &EntityContext, so_far: &Recovery) {
         let _ = (context, so_far);
     }
@@ -150,9 +150,9 @@ pub trait EventSourced: Send + Sized + 'static {
     }
 }
 
-/// An entity whose newest state is kept, and no history. Registered with
-/// [`Cluster::register_durable_state`](crate::Cluster::register_durable_state). Choose it where nobody asks how it came to that; each
-/// change writes the whole state.
+/// An entity that stores its newest state and no history. Registered with
+/// [`Cluster::register_durable_state`](crate::Cluster::register_durable_state). Choose it where nobody asks
+/// how it came to that; each change writes the whole state.
 ///
 /// ```
 /// use quorate_driver::EntityContext;
@@ -177,11 +177,11 @@ pub trait EventSourced: Send + Sized + 'static {
 /// }
 /// ```
 pub trait DurableState: Send + Sized + 'static {
-    /// What it is told and asked.
+    /// The messages that it handles.
     type Command: DeserializeOwned + Send + 'static;
-    /// What it answers. The answer to a command that was told is dropped.
+    /// Its answers. The answer to a command that was told is dropped.
     type Reply: Serialize + Send + 'static;
-    /// What is kept; `Default` is the state of an entity that was never changed, or was deleted.
+    /// Its stored state; `Default` is the state of an entity that was never changed, or was deleted.
     type State: Versioned + Default + Sync;
 
     /// Decides on one command: the new state, if there is one, and what is answered once it is durable.

@@ -21,18 +21,17 @@ pub struct Change<D: DurableState> {
 }
 
 impl<D: DurableState> Change<D> {
-    /// This is the state from now on. Say next what is answered: [`ChangeTo::reply`].
+    /// Replaces the state. Add the answer next: [`ChangeTo::reply`].
     pub const fn to(state: D::State) -> ChangeTo<D> {
         ChangeTo::of(Some(Some(state)))
     }
 
-    /// The state is forgotten: the entity is as if it had never been changed, but for its reminders and messages. Say next what is
-    /// answered.
+    /// Deletes the state; the entity's reminders and messages stay. Add the answer next.
     pub const fn delete() -> ChangeTo<D> {
         ChangeTo::of(Some(None))
     }
 
-    /// The state stays as it is: for what is sent, and reminders. Say next what is answered.
+    /// Keeps the state, for messages and reminders alone. Add the answer next.
     pub const fn nothing() -> ChangeTo<D> {
         ChangeTo::of(None)
     }

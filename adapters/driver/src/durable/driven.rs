@@ -182,7 +182,7 @@ fn repeated(life: &Life, wait: &Wait) {
     } else if let Some(left_out) = life.counters().take_line() {
         tracing::warn!(
             target: "cluster::store", event = "append_repeated", ?entity, %error, is_unknown, left_out,
-            "the store has not said for seconds what became of an entity's events: they are sent again as they were"
+            "the store has not confirmed an entity's events for seconds; they are sent again"
         );
     }
 }
@@ -204,7 +204,7 @@ fn fenced(life: &mut Life, failure: DurableFailure) {
     if let Some(left_out) = life.counters().take_line() {
         tracing::warn!(
             target: "cluster::store", event = "entity_fenced", entity = ?life.context(), left_out,
-            "a later incarnation owns its log: this one stops"
+            "a later incarnation owns the entity's log; this one stops"
         );
     }
     life.counters().fenced();

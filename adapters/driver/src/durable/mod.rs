@@ -1,6 +1,7 @@
-//! Entities that keep what they did: event sourcing with snapshots ([`EventSourced`]) and the newest state alone
-//! ([`DurableState`]), in the node's store. An entity answers **after** what it decided is durable, recovers before its first
-//! command, and an owner that was replaced is refused. Page: `docs/durable.md`. Spec: sharding 10.7, 10.10, 10.15.
+//! Durable entities, in the node's store: event sourcing with snapshots ([`EventSourced`]) and the newest
+//! state alone ([`DurableState`]). An entity answers **after** its decision is durable and recovers before
+//! its first command; an owner that was replaced is refused. Page: `docs/durable.md`. Spec: sharding 10.7,
+//! 10.10, 10.15.
 //!
 //! | part | decides |
 //! |---|---|

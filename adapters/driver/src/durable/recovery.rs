@@ -46,15 +46,15 @@ pub(super) struct Recovered<E: EventSourced> {
 /// What keeps an entity from its log beside its store, told exactly.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Detail {
-    #[error("the snapshot through {through}: {error}")]
+    #[error("cannot read the snapshot through event {through}: {error}")]
     Snapshot { through: u64, error: SchemaError },
-    #[error("event {sequence}: {error}")]
+    #[error("cannot read event {sequence}: {error}")]
     Event { sequence: u64, error: SchemaError },
-    #[error("the record {sequence} is none of the library's that this version knows")]
+    #[error("record {sequence} is of a kind that this version does not know")]
     Note { sequence: u64 },
-    #[error("the store belongs to this node, and {others} more may host the kind")]
+    #[error("the store is read by this node alone, and {others} other members may host the kind")]
     SeveralHosts { others: usize },
-    #[error("redelivery: {0}")]
+    #[error("invalid `redelivery`: {0}")]
     Setting(#[from] BadSetting),
 }
 

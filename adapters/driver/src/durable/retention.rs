@@ -2,7 +2,7 @@
 
 use quorate_core::durable::{self, Keeps};
 
-/// What an [`EventSourced`](super::EventSourced) entity keeps beside its events. Mirrors `RetentionCriteria` of the reference.
+/// What an [`EventSourced`](super::EventSourced) entity keeps beside its events. Mirrors `RetentionCriteria` of Akka.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention(durable::Retention);
 

@@ -72,7 +72,7 @@ pub enum SchemaError {
         version: u32,
     },
     /// It was written by a later version of the program.
-    #[error("version {version} is later than {known}, which this program writes")]
+    #[error("version {version} is newer than {known}, the newest that this program knows")]
     LaterVersion {
         /// The version.
         version: u32,
@@ -83,7 +83,7 @@ pub enum SchemaError {
     #[error("the bytes are not a value of this type")]
     Malformed,
     /// The bytes begin with none of the forms that this library has written.
-    #[error("the bytes have no version in front")]
+    #[error("the bytes do not begin with a version")]
     UnknownForm,
 }
 

@@ -28,7 +28,8 @@ use crate::singleton::Singleton;
 use crate::sync::{Rarely, lock};
 use quorate_core::input::Recipient;
 
-/// Who an entity is, and the way from it to others. Cheap to clone; a clone may be moved to a task and outlive the entity.
+/// An entity's identity and its access to others. Cheap to clone; a clone may be moved to a task and outlive
+/// the entity.
 #[derive(Clone)]
 pub struct EntityContext {
     inside: Arc<Inside>,
@@ -114,7 +115,8 @@ impl EntityContext {
         &self.inside.shared.me
     }
 
-    /// The way to all entities of a kind that this node has registered, to host it or as a proxy. Costs one lock and a look-up.
+    /// A handle to all entities of a kind that this node has registered, as a host or a proxy. Costs one lock
+    /// and a look-up.
     ///
     /// # Errors
     /// [`RegionError`] if the kind is not registered here, or with other types.
@@ -122,7 +124,8 @@ impl EntityContext {
         Region::known(&self.inside.shared, kind)
     }
 
-    /// The way to a singleton that this node has registered, to host or only to reach it. Costs one lock and a look-up.
+    /// A handle to a singleton that this node has registered, as a host or a proxy. Costs one lock and a
+    /// look-up.
     ///
     /// # Errors
     /// [`SingletonError`] if the singleton is not registered here, or with other types.
@@ -130,9 +133,11 @@ impl EntityContext {
         Singleton::known(&self.inside.shared, name)
     }
 
-    /// The way to itself, to tell itself something or to be passed on: `context.self_ref::<Self>()?.tell(&message).await`. It
-    /// leads to whoever has this id, so to its successor after the entity has moved. To *ask* itself is refused
-    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks [`Self::singleton`] for its own name.
+    /// A reference to this entity, to tell itself something or to pass on:
+    /// `context.self_ref::<Self>()?.tell(&message).await`. It leads to whoever has this id, so to its
+    /// successor after the entity has moved. To *ask* itself is refused
+    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks [`Self::singleton`]
+    /// for its own name.
     ///
     /// # Errors
     /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind, [`RegionError::NotRegistered`] if this is a
@@ -146,18 +151,19 @@ impl EntityContext {
         Ok(region.entity(self.id().as_bytes()))
     }
 
-    /// How long whoever asked still waits for the answer to the message that is being handled: after that nobody does, and what
-    /// the handler does is for nothing. `None` if the message was told, or before the first one. Zero once the time is over. It
-    /// does not count the way back; for asks from other nodes it is exact to a millisecond and the time that the message was under way.
+    /// How long the asker still waits for the answer to the message being handled; after that the answer is
+    /// dropped. `None` if the message was told, or before the first one. Zero once the time is over. It does
+    /// not count the way back; for asks from other nodes it is exact to a millisecond and the time that the
+    /// message was under way.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         let deadline = lock(&self.inside.occasion).as_ref()?.deadline?;
         Some(deadline.since(self.inside.reports.gate.now()))
     }
 
-    /// Takes the answer to the ask that is being handled out of the handler's hands: what the handler returns is dropped, and the ask is
-    /// answered with [`ReplyTo::send`], by another handler, a timer or a task, also after the entity has ended. The entity handles its next
-    /// messages meanwhile: `context.reply_later::<Self>()?`.
+    /// Defers the answer to the ask being handled: what the handler returns is dropped, and the ask is
+    /// answered with [`ReplyTo::send`], by another handler, a timer or a task, also after the entity has
+    /// ended. The entity handles its next messages meanwhile: `context.reply_later::<Self>()?`.
     ///
     /// # Errors
     /// [`ReplyLaterError::NotAsked`] if the message was told or its answer has been taken before, or outside of a handler;
@@ -174,9 +180,10 @@ impl EntityContext {
         ))
     }
 
-    /// Has the entity handle a message of its own after `delay`, after those that are due before; its answer is dropped. A timer with
-    /// this key that runs already is replaced. Timers end with the entity: when it stops, is passivated, moves or is made anew after
-    /// a failure; and they do not keep it in memory. `context.start_timer::<Self>("retry", delay, Order::Retry)?`.
+    /// Sends the entity a message after `delay`; its answer is dropped. A running timer with this key is
+    /// replaced. Timers end with the entity: when it stops, is passivated, moves or is restarted after a
+    /// failure; and they do not keep it in memory.
+    /// `context.start_timer::<Self>("retry", delay, Order::Retry)?`.
     ///
     /// # Errors
     /// [`TimerError::OtherTypes`] if `E` is not this entity's type, [`TimerError::TooMany`] with [`TIMERS_MAX`](crate::TIMERS_MAX).
@@ -190,8 +197,8 @@ impl EntityContext {
         self.arm(key.into(), delay, Source::Once(Box::new(message)))
     }
 
-    /// As [`Self::start_timer`], again and again: first after `interval`, then each time an interval after the last one was due to be
-    /// handled. What a busy or paused entity missed is not made up for.
+    /// Like [`Self::start_timer`], repeatedly: first after `interval`, then each time an interval after the
+    /// last one was due to be handled. What a busy or paused entity missed is not made up for.
     ///
     /// # Errors
     /// Those of `start_timer`; [`TimerError::TooShort`] below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
@@ -212,12 +219,13 @@ impl EntityContext {
         self.arm(key.into(), interval, Source::Each(interval, make))
     }
 
-    /// Ends a timer; says whether it ran. What was due is not handled any more, unless its handler has begun.
+    /// Cancels a timer; returns whether it was active. A message that was due is no longer handled, unless
+    /// its handler has begun.
     pub fn cancel_timer(&self, key: &str) -> bool {
         self.inside.timers.cancel(key)
     }
 
-    /// Whether a timer with this key runs.
+    /// Whether a timer with this key is active.
     #[must_use]
     pub fn is_timer_active(&self, key: &str) -> bool {
         self.inside.timers.is_active(key)
@@ -234,10 +242,11 @@ impl EntityContext {
         self.inside.mailbox.nudge();
     }
 
-    /// Gives up: the entity has failed over the message that it handles, and its kind decides what becomes of it
-    /// ([`Kind::supervision`](crate::Kind::supervision)); whoever asked hears
-    /// [`EntityStopped`](crate::core::AskFailure::EntityStopped). Never completes, so that it stands wherever a value is needed; the
-    /// handler is dropped where it awaits it. In a task of the entity it fails what the entity does then.
+    /// Fails the entity at the message being handled; its kind's supervision decides what happens next
+    /// ([`Kind::supervision`](crate::Kind::supervision)); the asker gets
+    /// [`EntityStopped`](crate::core::AskFailure::EntityStopped). Never completes, so that it stands wherever
+    /// a value is needed; the handler is dropped where it awaits it. In a task of the entity it fails what
+    /// the entity does then.
     ///
     /// ```
     /// # use quorate_driver::EntityContext;

@@ -1,5 +1,6 @@
-//! What an entity does from being made until it ends or fails, and again if it is made anew: messages, timers, hooks, each in its turn,
-//! and a failure of any of them goes to its kind. Spec: sharding 1.3 (entity supervision), 1.4.
+//! What an entity does from being made until it ends or fails, and again if it is restarted: messages,
+//! timers, hooks, each in its turn, and a failure of any of them goes to its kind. Spec: sharding 1.3 (entity
+//! supervision), 1.4.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -164,7 +165,7 @@ fn survived<T>(life: &Life, supervision: &Supervision, done: Result<T, End>) -> 
     Ok(None)
 }
 
-/// Does what was decided; whether the entity is to be made anew now.
+/// Does what was decided; whether the entity is to be restarted now.
 async fn goes_on(life: &mut Life, verdict: Verdict, now: Instant) -> bool {
     let reports = Arc::clone(life.reports());
     let pause = match verdict {

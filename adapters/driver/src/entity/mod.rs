@@ -25,12 +25,14 @@ pub use upcoming::Upcoming;
 /// a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a singleton
 /// ([`Cluster::singleton`](crate::Cluster::singleton)).
 ///
-/// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes. It should not
-/// block the thread: other entities wait then. Reading a file or computing for milliseconds belongs on the runtime's blocking
-/// threads (tokio: `spawn_blocking`). A handler that holds a thread for a second is named in a warning (`thread_held`); the
-/// node itself runs on a thread of its own and goes on. If a handler panics, or gives up with [`EntityContext::fail`], the ask that it
-/// handles fails with [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped) and the kind decides what becomes of
-/// the entity ([`Kind::supervision`](crate::Kind::supervision)): by default it is made anew, and what waits for it is handled by the new one.
+/// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes.
+/// It should not block the thread: other entities wait then. Reading a file or computing for milliseconds
+/// belongs on the runtime's blocking threads (tokio: `spawn_blocking`). A handler that holds a thread for a
+/// second is named in a warning (`thread_held`); the node itself runs on a thread of its own and goes on. If
+/// a handler panics, or gives up with [`EntityContext::fail`], the ask that it handles fails with
+/// [`EntityStopped`](quorate_core::sharding::errors::AskFailure::EntityStopped) and the kind decides what
+/// becomes of the entity ([`Kind::supervision`](crate::Kind::supervision)): by default it is restarted, and
+/// what waits for it is handled by the new one.
 ///
 /// State is in memory only: it is lost when the entity's shard moves to another node or its node dies. For entities that keep what
 /// they did see [`durable`](crate::durable).

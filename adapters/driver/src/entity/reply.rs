@@ -13,9 +13,10 @@ use serde::Serialize;
 use crate::codec;
 use crate::mailbox::Reports;
 
-/// The right to answer one ask, once. Made by [`EntityContext::reply_later`](crate::EntityContext::reply_later); may be moved to
-/// a task, and outlives the entity. If it is dropped, whoever asked hears
-/// [`EntityStopped`](crate::core::AskFailure::EntityStopped) instead of waiting for the end of its time.
+/// The obligation to answer one ask, once. Made by
+/// [`EntityContext::reply_later`](crate::EntityContext::reply_later); may be moved to a task, and outlives
+/// the entity. If it is dropped, the asker gets [`EntityStopped`](crate::core::AskFailure::EntityStopped)
+/// instead of waiting for the end of its time.
 #[must_use = "dropping it tells whoever asked that there is no answer"]
 pub struct ReplyTo<R> {
     reports: Arc<Reports>,
@@ -34,7 +35,7 @@ impl<R> ReplyTo<R> {
         }
     }
 
-    /// How long whoever asked still waits; zero once the time is over.
+    /// How long the asker still waits; zero once the time is over.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         let until = |deadline: Instant| deadline.since(self.reports.gate.now());
@@ -43,7 +44,7 @@ impl<R> ReplyTo<R> {
 }
 
 impl<R: Serialize> ReplyTo<R> {
-    /// Answers. Nothing happens if nobody waits any more.
+    /// Sends the answer. It is dropped if nobody waits for it any more.
     pub fn send(mut self, reply: &R) {
         if let Some(ask) = self.ask.take() {
             self.reports.answered(ask, Ok(codec::encode_answer(reply)));

@@ -1,5 +1,5 @@
 //! The timers of one entity: messages to itself after a time, and the time without a message. Kept here, looked at by the entity's task;
-//! they go with their incarnation. Never waits. Spec: sharding 1.4; conventions: timers of the reference.
+//! they go with their incarnation. Never waits. Spec: sharding 1.4; conventions: timers of Akka.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,10 +12,11 @@ use quorate_core::time::Instant;
 
 use crate::sync::lock;
 
-/// Timers of one entity: what it waits for itself. They are looked through one by one; who needs thousands needs entities.
+/// The most timers that one entity may have. They are looked through one by one; who needs thousands needs
+/// entities.
 pub const TIMERS_MAX: usize = 64;
 
-/// The shortest time of a timer that comes again and again: below, the entity would do little else.
+/// The shortest interval of a repeating timer.
 pub const TIMER_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// A message of the entity's own type.

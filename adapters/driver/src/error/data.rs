@@ -2,7 +2,7 @@
 
 use quorate_core::ddata::protocol::{ReadError, WriteError};
 
-/// Why there is no value.
+/// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataReadError {
@@ -13,13 +13,13 @@ pub enum DataReadError {
     #[error("the key holds a value of another type")]
     WrongType,
     /// An element cannot be read as the handle's type: somebody wrote another one under this key.
-    #[error("an element of the value cannot be read as this type")]
+    #[error("an element of the value cannot be decoded as this type")]
     Decode,
     /// The key has not 1 to 255 bytes.
     #[error("a key has 1 to 255 bytes")]
     BadKey,
     /// This node has as many streams of changes as it may (`ddata.subscribers_max`).
-    #[error("there are too many streams of changes")]
+    #[error("this node has too many change streams; raise `ddata.subscribers_max` or drop some")]
     TooManySubscribers,
     /// The node has stopped.
     #[error("this node has stopped")]
@@ -46,7 +46,8 @@ pub enum DataWriteError {
 }
 
 impl DataWriteError {
-    /// Whether the write took place and spreads, or may have; trying again would then count twice. `false`: nothing changed.
+    /// Whether the write took place, or may have, and spreads; a retry would then count twice. `false`:
+    /// nothing changed.
     #[must_use]
     pub const fn is_applied(&self) -> bool {
         match self {

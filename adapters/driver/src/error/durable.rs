@@ -2,20 +2,20 @@
 
 pub use quorate_core::durable::DurableFailure;
 
-/// Why a kind of durable entities is not registered.
+/// Why a kind of durable entities was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurabilityError {
     /// The node has no store.
-    #[error("durable entities need a store: name one with `ClusterBuilder::store`")]
+    #[error("durable entities need a store; set one with `ClusterBuilder::store`")]
     NoStore,
-    /// The node's store is its own ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)): an entity's log would stay behind when its
-    /// shard moves, and the entity would begin anew without a word. Let the nodes' stores vote about logs
-    /// (`journal.voters`), take a store that all nodes share, or say with [`Kind::single_host`](crate::Kind::single_host) that one member
-    /// alone hosts the kind.
+    /// The node's store is its own ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)): an entity's log
+    /// would stay behind when its shard moves, and the entity would silently start empty. Let the nodes'
+    /// stores vote about logs (`journal.voters`), take a store that all nodes share, or say with
+    /// [`Kind::single_host`](crate::Kind::single_host) that one member alone hosts the kind.
     #[error(
-        "the store of this node is read by no other, so entities would lose their logs when their shards move: set \
-         `journal.voters`, take a store that all nodes share, or say `Kind::single_host`"
+        "only this node can read its store, so entities would lose their logs when their shards move; set \
+         `journal.voters`, use a store that all nodes share, or set `Kind::single_host`"
     )]
     NodeLocalStore,
 }

@@ -64,13 +64,13 @@ pub enum StartError {
         error: io::Error,
     },
     /// The node listens at every address of the machine, so that peers would not know which to dial.
-    #[error("{address} stands for every address: say with `advertise` where peers reach this node")]
+    #[error("cannot advertise wildcard address {address}; set `advertise`")]
     UnspecifiedAddress {
         /// The address.
         address: String,
     },
     /// Lease-majority without a keeper: every split would end both sides.
-    #[error("lease-majority needs a keeper of leases: name one with `leases`")]
+    #[error("the strategy lease-majority needs a lease keeper; set one with `leases`")]
     NoLeaseKeeper,
     /// The runtime, the transport or the system's entropy cannot be had.
     #[error("{what}: {error}")]
@@ -134,7 +134,7 @@ pub enum ClusterError {
     Signals(String),
 }
 
-/// Why there is no way to a kind's entities. Cannot pass by itself: the kind has to be registered, or the types mended.
+/// Why a kind's entities cannot be reached. A retry does not help: register the kind, or correct the types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegionError {
@@ -170,7 +170,7 @@ impl RegionError {
     }
 }
 
-/// Why there is no way to a singleton. Cannot pass by itself: it has to be started or a proxy made, or the types mended.
+/// Why a singleton cannot be reached. A retry does not help: start it or make a proxy, or correct the types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SingletonError {
@@ -215,7 +215,7 @@ impl From<Unopened> for TellError {
     }
 }
 
-/// Why an entity's last message was not taken.
+/// Why [`EntityContext::passivate_with`](crate::EntityContext::passivate_with) was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassivateError {
@@ -227,9 +227,9 @@ pub enum PassivateError {
     Encode,
 }
 
-/// What an entity says of itself does not fit it.
+/// The message and reply types that were named are not the entity's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this entity's messages and answers are not {wanted}")]
+#[error("the entity's message and reply types are not {wanted}")]
 pub struct OtherTypes {
     /// The types of messages and answers that were named.
     pub wanted: &'static str,
@@ -243,14 +243,14 @@ pub enum TimerError {
     #[error(transparent)]
     OtherTypes(#[from] OtherTypes),
     /// It has [`TIMERS_MAX`](crate::TIMERS_MAX) already.
-    #[error("the entity has as many timers as it may")]
+    #[error("the entity already has {} timers, the most allowed", crate::TIMERS_MAX)]
     TooMany,
     /// The interval is below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
-    #[error("the timer's interval is too short")]
+    #[error("the timer's interval is shorter than {:?}", crate::TIMER_INTERVAL_MIN)]
     TooShort,
 }
 
-/// Why an answer cannot be put off.
+/// Why a reply cannot be deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyLaterError {
@@ -258,11 +258,11 @@ pub enum ReplyLaterError {
     #[error(transparent)]
     OtherTypes(#[from] OtherTypes),
     /// Nobody waits for an answer, or it has been put off before.
-    #[error("nobody waits for an answer to this message, or somebody else answers it")]
+    #[error("nobody waits for a reply to this message, or the reply was already deferred")]
     NotAsked,
 }
 
-/// Why a message without an answer was not taken.
+/// Why a `tell` failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TellError {
@@ -276,20 +276,20 @@ pub enum TellError {
     #[error("the entity id is empty or too long")]
     BadEntityId,
     /// The kind, as it is registered on this node, takes no envelopes of this type ([`Kind::extract`](crate::Kind::extract)).
-    #[error("the kind takes no envelopes of this type")]
+    #[error("the kind has no `extract` function for envelopes of this type")]
     NoEnvelope,
     /// The envelope is for no entity.
-    #[error("the envelope is for no entity")]
+    #[error("the envelope names no entity")]
     NoMatch,
     /// The queue into the node or the kind's buffer is full (only from `try_tell`; `tell` waits), or too many wait for room in the buffer.
-    #[error("the node's command queue or the kind's buffer is full")]
+    #[error("the node's command queue or the kind's buffer is full; try again later")]
     Full,
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,
 }
 
-/// Why an ask has no answer.
+/// Why an ask failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
@@ -302,13 +302,13 @@ pub enum AskError {
     /// The answer could not be decoded, or could not be encoded there: handled.
     #[error("the answer cannot be decoded; the message was handled")]
     Decode,
-    /// An entity asked itself: nobody else could answer it, and it would wait for itself. Not handled; it may tell itself.
+    /// An entity asked itself, and would wait for itself. Not handled; it may tell itself.
     #[error("an entity cannot ask itself; the message was not handled")]
     OwnEntity,
-    /// The entity asked waits, itself or over others, for the very answer for which this ask is made: both would wait until their time is
-    /// over. Not handled; one of them may tell instead. Asks that are made outside of handlers, in tasks for instance, are never
-    /// refused so.
-    #[error("the entity waits for the answer for which it is asked; the message was not handled")]
+    /// The ask would close a cycle: the entity asked waits, directly or through others, for the handler that
+    /// asks. Not handled; let one of them tell instead. Asks made outside of handlers, in tasks for instance,
+    /// are never refused for this.
+    #[error("ask cycle detected; the message was not handled")]
     Cycle,
     /// This node has stopped: it may have been handled.
     #[error("this node has stopped; the message may have been handled")]
@@ -322,7 +322,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Whether the entity may have handled the message. `false` means that asking again cannot do it twice.
+    /// Whether the entity may have handled the message. `false`: a retry cannot make it handled twice.
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {
@@ -334,21 +334,21 @@ impl AskError {
     }
 }
 
-/// Why the number of daemons was not changed, or is not known.
+/// Why a command to daemons failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonsError {
     /// A change is under way already: ask again later.
-    #[error("the number of daemons is being changed already")]
+    #[error("the number of daemons is already being changed; try again later")]
     InProgress,
     /// The number is not 1 to [`DAEMONS_MAX`].
-    #[error("there are 1 to {DAEMONS_MAX} daemons")]
+    #[error("the number of daemons must be 1 to {DAEMONS_MAX}")]
     Count,
     /// No majority of the members was told in time: the change may take place all the same.
-    #[error("no majority of the members was told in time; the change may take place")]
+    #[error("no majority of the members confirmed the change in time; it may still take effect")]
     NoMajority,
     /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
-    #[error("whoever sees to the daemons has not answered: {0}")]
+    #[error("the daemon manager did not answer: {0}")]
     Failed(#[from] AskError),
 }
 
@@ -385,9 +385,10 @@ impl Termination {
         }
     }
 
-    /// What a program whose node has ended like this says to the system: 0 if the node has left, whoever asked for it; 1 if it could
-    /// not join, or was stopped without leaving; 255 if it was downed or removed (the reference's -1); 128 and the signal's number
-    /// after a second signal, as shells have it (130 for SIGINT, 143 for SIGTERM).
+    /// The exit code for a program whose node has ended like this: 0 if the node has left, whoever asked for
+    /// it; 1 if it could not join, or was stopped without leaving; 255 if it was downed or removed (Akka's
+    /// -1); 128 and the signal's number after a second signal, as shells have it (130 for SIGINT, 143 for
+    /// SIGTERM).
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {

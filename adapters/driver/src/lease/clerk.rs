@@ -1,4 +1,4 @@
-//! The thread that asks the keeper of leases, so that the loop never waits for one: takes orders, renews what is held, and
+//! The thread that asks the lease keeper, so that the loop never waits for one: takes orders, renews what is held, and
 //! reports what was lost. What could not be renewed in time is lost by the loop's own look, however long the keeper takes to answer.
 //! Decides nothing else. Spec: membership 3.6, reliability I-26.
 

@@ -23,9 +23,9 @@ const LOOKS_MAX: usize = 16;
 /// What stands for nobody in a file.
 const NOBODY: &str = "-";
 
-/// A keeper in a directory that all processes share. The directory is on a local file system of one machine, and the
-/// machine's clock is not set forward by more than a time to live while leases are held; setting it back makes a lease
-/// last longer. Several keepers, in any processes, may use the same directory.
+/// A lease keeper in a directory that all processes share. The directory is on a local file system of one
+/// machine, and the machine's clock is not set forward by more than a time to live while leases are held;
+/// setting it back makes a lease last longer. Several keepers, in any processes, may use the same directory.
 pub struct FileLeases {
     directory: PathBuf,
     now: Box<dyn Fn() -> Duration + Send + Sync>,
@@ -53,7 +53,7 @@ impl FileLeases {
         Self::with_clock(directory, now)
     }
 
-    /// The same, by another clock that all processes share.
+    /// Like [`Self::new`], with another clock that all processes share.
     ///
     /// # Errors
     /// The directory cannot be created.

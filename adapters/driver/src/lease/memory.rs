@@ -11,7 +11,7 @@ use quorate_core::ordered::OrderedMap;
 use super::LeaseKeeper;
 use crate::sync::lock;
 
-/// A keeper in memory. Share one between the nodes with an `Arc`.
+/// A lease keeper in memory. Share one between the nodes with an `Arc`.
 pub struct MemoryLeases {
     now: Box<dyn Fn() -> Duration + Send + Sync>,
     leases: Mutex<OrderedMap<String, Held>>,
@@ -26,14 +26,14 @@ struct Held {
 }
 
 impl MemoryLeases {
-    /// No lease is held; time is the process's own.
+    /// A keeper without leases, on the process's clock.
     #[must_use]
     pub fn new() -> Self {
         let start = Instant::now();
         Self::with_clock(move || start.elapsed())
     }
 
-    /// The same, by a clock that counts from any moment and never goes back.
+    /// Like [`Self::new`], with a clock that counts from any moment and never goes back.
     #[must_use]
     pub fn with_clock(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self {

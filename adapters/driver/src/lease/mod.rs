@@ -16,7 +16,8 @@ pub use memory::MemoryLeases;
 
 use quorate_core::ident::UniqueAddress;
 
-/// Keeps leases: exclusive, named, outside the cluster. Given to a node with [`crate::ClusterBuilder::leases`].
+/// Grants leases: exclusive, named, outside the cluster. Given to a node with
+/// [`crate::ClusterBuilder::leases`].
 ///
 /// A keeper may block: a thread of the node's own asks it. It is also asked to renew each lease that is held, four times in
 /// its time to live; the node gives a lease up by itself once it could not be renewed for that long, so a keeper must not

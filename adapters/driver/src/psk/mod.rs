@@ -18,20 +18,21 @@ pub(crate) use stream::{NoiseReader, NoiseWriter, accept, connect};
 use crate::proved::PeerKey;
 use crate::sync::lock;
 
-/// Shortest key, in bytes. Who records one handshake can try keys at home, as many as there are: 128 bits are too many.
+/// The shortest key, in bytes: whoever records a handshake can try keys offline, and 128 bits are too many to
+/// try.
 pub const PSK_BYTES_MIN: usize = 16;
 
-/// Longest key, in bytes: a file that somebody took for a key has more.
+/// The longest key, in bytes.
 pub const PSK_BYTES_MAX: usize = 1_024;
 
-/// Most keys at a time: the old one, the new one, and two that somebody forgot.
+/// The most keys at a time: the old one, the new one, and two spare.
 pub const PSK_KEYS_MAX: usize = 4;
 
 /// What keys are derived with, so that a secret which also serves another program gives it nothing.
 const SALT: &[u8] = b"quorate psk 1";
 
-/// A pre-shared key, or several while one takes the place of another. Clones share them, so that [`Psk::replace`] on one
-/// reaches the running node.
+/// A pre-shared key, or several while one replaces another. Clones share them, so that [`Psk::replace`] on
+/// one reaches the running node.
 ///
 /// Every link is a session of its own, encrypted and authenticated with fresh keys (Noise, `NNpsk0`): who has no key reads nothing and
 /// changes nothing, and who steals one later reads nothing of what was recorded before. A key does not tell nodes apart, though:
@@ -78,17 +79,17 @@ fn digest(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 #[non_exhaustive]
 pub enum PskError {
     /// No key at all.
-    #[error("there is no key")]
+    #[error("no pre-shared key was given")]
     NoKey,
     /// More keys than [`PSK_KEYS_MAX`].
-    #[error("{count} keys are too many: at most {PSK_KEYS_MAX}")]
+    #[error("{count} pre-shared keys were given, at most {PSK_KEYS_MAX} are allowed")]
     TooManyKeys {
         /// How many there were.
         count: usize,
     },
     /// A key is empty, too short to be a secret, or longer than any key.
     #[error(
-        "key {number} has {bytes} bytes: a key has {PSK_BYTES_MIN} to {PSK_BYTES_MAX}, from a generator of random numbers"
+        "key {number} has {bytes} bytes: a key must have {PSK_BYTES_MIN} to {PSK_BYTES_MAX} random bytes"
     )]
     Length {
         /// Which one, from 1.

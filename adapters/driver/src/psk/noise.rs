@@ -55,7 +55,9 @@ impl Dialer {
     /// With this node's first key; what to say.
     pub(super) fn new(psk: &Psk) -> io::Result<(Self, Vec<u8>)> {
         let keys = psk.keys();
-        let key = keys.first().ok_or_else(|| Unproved::error("there is no key"))?;
+        let key = keys
+            .first()
+            .ok_or_else(|| Unproved::error("no pre-shared key was given"))?;
         Self::with(key, builder(key).map_err(broken)?)
     }
 

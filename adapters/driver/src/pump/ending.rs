@@ -17,7 +17,8 @@ impl<M: Machine> Pump<M> {
         self
     }
 
-    /// Ends everything without a word to other nodes: for a host that goes away. Whoever asked hears how far that has come.
+    /// Ends everything without a word to other nodes: for a host that goes away. The asker gets how far that
+    /// has come.
     pub(crate) fn stop(&mut self) {
         if self.halted.is_none() {
             self.linked.node.stop(self.base.now);

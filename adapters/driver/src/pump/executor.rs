@@ -109,7 +109,7 @@ impl<M: Machine> Pump<M> {
             let entity = entity.as_deref().unwrap_or("one that is gone");
             tracing::warn!(
                 target: "cluster::sharding", event = "thread_held", me = %self.base.me, entity,
-                "a handler has held a thread of the executor for a second: computing and blocking belong elsewhere"
+                "a handler has blocked a thread of the executor for a second; move blocking work to another thread"
             );
         }
         let (found, task) = self.executor.look(self.base.config.executor.stall_timeout);
@@ -123,7 +123,7 @@ impl<M: Machine> Pump<M> {
                 self.base.stats.executor_stalls += 1;
                 tracing::warn!(
                     target: "cluster::membership", event = "executor_stalled", me = %self.base.me, ?waited,
-                    "the application's executor makes no progress: this node is not ready"
+                    "the application's executor makes no progress; this node is not ready"
                 );
             }
             Found::GoesOn => {
@@ -142,7 +142,7 @@ impl<M: Machine> Pump<M> {
         }
         tracing::error!(
             target: "cluster::membership", event = "leaving_stalled", me = %self.base.me, ?waited,
-            "the application's executor has made no progress for `executor.stall_timeout`: this node leaves"
+            "the application's executor made no progress for `executor.stall_timeout`; this node leaves"
         );
         self.executor.gave_up = true;
         let token = self.replies.insert(Waiting::Nobody);
@@ -155,7 +155,7 @@ impl<M: Machine> Pump<M> {
         self.executor.gave_up
     }
 
-    /// Whether work can be done here: the executor runs, and the node does not doubt that it is a member.
+    /// Whether work can be done here: the executor runs, and the node's membership is confirmed.
     pub(crate) fn is_able(&self) -> bool {
         !self.executor.is_stalled() && !self.hosted.are_held_back()
     }

@@ -24,7 +24,7 @@ impl<M: Machine> Pump<M> {
         self
     }
 
-    /// Hands what the keeper of leases said to the node: as many reports as there were orders, and losses.
+    /// Hands what the lease keeper said to the node: as many reports as there were orders, and losses.
     pub(crate) fn take_leases(&mut self) {
         while let Some((owner, report)) = self.leases.next_report() {
             self.linked.handle(Input::Lease(owner, report));

@@ -70,7 +70,7 @@ fn line(report: &Report, left_out: u64) {
         ),
         Report::Kept { peer, kind } => tracing::warn!(
             target: "cluster::transport", event = "link_kept", %peer, ?kind, left_out,
-            "a link was not renewed in time, and goes on because what its peer proved still holds"
+            "a link was not renewed in time; it stays open while its peer's credentials are valid"
         ),
         Report::Expired { peer, kind, why } => tracing::warn!(
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,

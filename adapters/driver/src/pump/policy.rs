@@ -15,7 +15,7 @@ use quorate_core::time::Instant;
 use crate::log_limit::LogLimit;
 use crate::proved::PeerCertificate;
 
-/// A node that asks to be taken in.
+/// A node that asks to join.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Joiner<'a> {
@@ -29,13 +29,13 @@ pub struct Joiner<'a> {
     pub certificate: Option<&'a PeerCertificate>,
 }
 
-/// A peer that asks for the end of somebody's membership.
+/// A peer that asks to make a member leave or to down it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Manager<'a> {
     /// The peer; the core refuses it unless it is a member.
     pub by: &'a UniqueAddress,
-    /// Who has to go.
+    /// The member it is about.
     pub whom: &'a UniqueAddress,
     /// At once, as if it had crashed; otherwise it leaves in good order.
     pub down: bool,

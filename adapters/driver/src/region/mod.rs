@@ -34,10 +34,10 @@ use crate::sync;
 use crate::watch::Watch;
 use quorate_core::input::Recipient;
 
-/// How long an ask waits unless [`Ask::timeout`] says otherwise. Mirrors the reference's usual ask timeout.
+/// How long an ask waits unless [`Ask::timeout`] sets another limit. Mirrors Akka's usual ask timeout.
 pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// The way to all entities of a kind. Cheap to clone; does not keep the node alive.
+/// A handle to all entities of a kind. Cheap to clone; does not keep the node alive.
 pub struct Region<M, R> {
     shared: Arc<Shared>,
     kind: KindId,
@@ -74,9 +74,10 @@ impl<M, R> Region<M, R> {
         }
     }
 
-    /// What hosts the kind, node by node, from any node: shards and how many entities run in each. Asks every member that may host it,
-    /// and answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): it names who has not answered then. Costs
-    /// a message to and from each of them, six bytes for a shard. Mirrors `GetClusterShardingStats`.
+    /// Shards of the kind and the number of entities in each, node by node, from any node. Asks every member
+    /// that may host it and completes when all have answered, at the latest after `timeout` (1 ms to 60 s,
+    /// clamped); nodes that did not reply in time are listed. Costs a message to and from each of them, six
+    /// bytes for a shard. Mirrors `GetClusterShardingStats`.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already, [`ClusterError::Stopped`].
@@ -87,10 +88,10 @@ impl<M, R> Region<M, R> {
         self.shared.survey(self.kind, timeout).await
     }
 
-    /// Whether this node's region of the kind has found its coordinator, so that messages find their way: what a start-up probe waits for
-    /// beside [`Cluster::is_ready`](crate::Cluster::is_ready). Later it may be `false` for as long as the cluster has no oldest
-    /// member of the kind's role; messages wait meanwhile, which is no reason to take a node out of service. Mirrors the health check of
-    /// the reference.
+    /// Whether this node's region of the kind has found its coordinator, so that messages can be routed. A
+    /// start-up probe should wait for it in addition to [`Cluster::is_ready`](crate::Cluster::is_ready).
+    /// Later it may be `false` for as long as the cluster has no oldest member of the kind's role; messages
+    /// wait meanwhile, which is no reason to take a node out of service. Mirrors the health check of Akka.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -118,17 +119,19 @@ impl<M, R> Region<M, R> {
         self.shared.core(Command::Sharding(command)).await
     }
 
-    /// Has *this node* host nothing of the kind any more while it stays a member: what it hosts goes to the other nodes, and from then on
-    /// it reaches entities as one that was [registered as a proxy](crate::Cluster::register_proxy). Completes when nothing of the
-    /// kind runs here and every shard that did has a new home, and says what became of them. Entities handle what is in their
-    /// mailboxes, and what their [`Entity::on_stop`](crate::Entity::on_stop) does is waited for; what has not stopped after
-    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed ([`Self::shutdown_within`] takes another time). No message is lost
-    /// in good order: those that come meanwhile wait for the new home.
+    /// Stops hosting the kind on *this node* while it stays a member: its shards move to the other nodes, and
+    /// from then on it reaches entities as one that was
+    /// [registered as a proxy](crate::Cluster::register_proxy). Completes when nothing of the kind runs here
+    /// and every shard that did has a new home, and says what became of them. Entities handle what is in
+    /// their mailboxes, and what their [`Entity::on_stop`](crate::Entity::on_stop) does is waited for; what
+    /// has not stopped after `shutdown.cluster_sharding_shutdown_region_timeout` is killed
+    /// ([`Self::shutdown_within`] takes another time). No message is lost in good order: those that come
+    /// meanwhile wait for the new home.
     ///
     /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who does
     /// ([`RegionShutdown::WithoutHome`]). Registering the kind again has this node host it again; others' shards come with the
     /// next look at the balance. A second call waits for the same end, one after the end completes at once. A node that leaves needs
-    /// none of this: it hands over. Mirrors `GracefulShutdown` of the reference, whose region forwards nothing afterwards.
+    /// none of this: it hands over. Mirrors `GracefulShutdown` of Akka, whose region forwards nothing afterwards.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `ShutdownPending` if sixteen callers wait already; [`ClusterError::Stopped`], also if the
@@ -140,8 +143,9 @@ impl<M, R> Region<M, R> {
         self.shared.shut_down_region(self.kind, None).await
     }
 
-    /// The same with a time limit of one's own (1 ms to 24 h, clamped): what still runs then is killed, and it completes within another
-    /// second, with [`RegionShutdown::StillRuns`] if a handler blocks its thread. Of several callers' times the shortest counts.
+    /// Like [`Self::shutdown`], with another time limit (1 ms to 24 h, clamped): what still runs then is
+    /// killed, and it completes within another second, with [`RegionShutdown::StillRuns`] if a handler blocks
+    /// its thread. Of several callers' times the shortest counts.
     ///
     /// # Errors
     /// As [`Self::shutdown`].
@@ -164,8 +168,8 @@ impl<M: Serialize + 'static, R> Region<M, R> {
         Ok((self.entity(id.as_bytes()), message))
     }
 
-    /// Sends what is in an envelope to the entity it is for, as the kind's function says ([`Kind::extract`](crate::Kind::extract)).
-    /// Otherwise as [`EntityRef::tell`].
+    /// Sends an envelope's message to the entity that the kind's function extracts from it
+    /// ([`Kind::extract`](crate::Kind::extract)). Otherwise as [`EntityRef::tell`].
     ///
     /// # Errors
     /// [`TellError::NoEnvelope`] if this node's registration of the kind takes none of this type, [`TellError::NoMatch`] if the
@@ -182,8 +186,9 @@ impl<M: Serialize + 'static, R> Region<M, R> {
 }
 
 impl<M: Serialize + 'static, R: DeserializeOwned> Region<M, R> {
-    /// Asks the entity that an envelope is for, as the kind's function says ([`Kind::extract`](crate::Kind::extract)). Otherwise as
-    /// [`EntityRef::ask`]: `region.ask(envelope)?.timeout(duration).await`.
+    /// Asks the entity that the kind's function extracts from an envelope
+    /// ([`Kind::extract`](crate::Kind::extract)). Otherwise as [`EntityRef::ask`]:
+    /// `region.ask(envelope)?.timeout(duration).await`.
     ///
     /// # Errors
     /// [`TellError::NoEnvelope`] and [`TellError::NoMatch`], as with [`Self::tell`]: nothing is asked then.
@@ -205,7 +210,7 @@ impl<M, R> fmt::Debug for Region<M, R> {
     }
 }
 
-/// The way to one entity, wherever it lives at the moment. Cheap to clone.
+/// A handle to one entity, wherever it runs. Cheap to clone.
 pub struct EntityRef<M, R> {
     shared: Arc<Shared>,
     kind: KindId,
@@ -224,14 +229,16 @@ impl<M, R> EntityRef<M, R> {
         self.kind
     }
 
-    /// Watches the entity from now on: completes once, when it stops by [`EntityContext::stop`](crate::EntityContext::stop), when it fails
-    /// and is not made anew, or when the node on which it runs has been removed ([`Termination`](crate::core::Termination) says
-    /// which). A move, a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with the
-    /// entity, wherever it begins again.
+    /// Watches the entity: completes once, when it stops by
+    /// [`EntityContext::stop`](crate::EntityContext::stop), when it fails and is not restarted, or when the
+    /// node on which it runs has been removed ([`Termination`](crate::core::Termination) says which). A move,
+    /// a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with
+    /// the entity, wherever it begins again.
     ///
-    /// An entity that does not run when its home hears of the watch is gone already: it completes at once, with `NotRunning`. That
-    /// may mean that it never began, that it ended before, that it was passivated before, or that it has moved and had no message
-    /// since; ask it something first to be sure that it runs. A node that is unreachable or Down is waited for until it is removed.
+    /// An entity that does not run when its home learns of the watch is gone already: it completes at once,
+    /// with `NotRunning`. That may mean that it never began, that it ended before, that it was passivated
+    /// before, or that it has moved and had no message since; ask it something first to be sure that it runs.
+    /// A node that is unreachable or Down is waited for until it is removed.
     ///
     /// Starts nothing and keeps nothing in memory. Costs a message to the entity's home and one back, and the same at its end.
     pub fn watch(&self) -> Watch {
@@ -242,9 +249,11 @@ impl<M, R> EntityRef<M, R> {
         Watch::new(&self.shared, target)
     }
 
-    /// Where the entity's shard is and why: its home, whether it is moving, and the last decisions of its coordinator about it
-    /// ([`Placement`](quorate_core::sharding::protocol::survey::Placement)). The same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms
-    /// to 60 s, clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a message and its answer.
+    /// Explains where the entity's shard is and why: its home, whether it is moving, and the last decisions
+    /// of its coordinator about it ([`Placement`](quorate_core::sharding::protocol::survey::Placement)). The
+    /// same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms to 60 s,
+    /// clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a
+    /// message and its answer.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, with `BadEntityId`;
@@ -266,9 +275,10 @@ impl<M: Serialize, R> EntityRef<M, R> {
         Ok(payload)
     }
 
-    /// Sends a message at most once and does not learn what became of it. Waits while the node's command queue is full, which is how
-    /// fast peers slow fast senders down, and while the kind's buffer on this node is: then until it has room
-    /// ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the entity's shard has a home.
+    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which
+    /// is how fast peers slow fast senders down, and while the kind's buffer on this node is: then until it
+    /// has room ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the entity's
+    /// shard has a home.
     ///
     /// # Errors
     /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`]; [`TellError::Full`] if
@@ -342,7 +352,7 @@ impl<M, R> fmt::Debug for EntityRef<M, R> {
     }
 }
 
-/// An ask that has not been sent yet.
+/// An ask before it is sent.
 #[must_use = "nothing is sent before it is awaited"]
 pub struct Ask<R> {
     shared: Arc<Shared>,
@@ -364,7 +374,8 @@ impl<R> Ask<R> {
         }
     }
 
-    /// How long to wait for the answer, 1 ms to 24 h (clamped), counted from when the node takes the message.
+    /// Sets how long to wait for the answer, 1 ms to 24 h (clamped), counted from when the node takes the
+    /// message.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -417,7 +428,8 @@ enum AskProgress {
     Done,
 }
 
-/// An ask under way. Completes with the answer, or with why there is none and whether the message may have been handled.
+/// A pending ask. Completes with the answer, or with an error that says whether the message may have been
+/// handled.
 ///
 /// # Cancel safety
 /// Dropping it stops waiting. It does not recall a message that was sent.

@@ -175,7 +175,7 @@ impl<R: Runtime> Runner<R> {
         if late.node {
             tracing::warn!(
                 target: "cluster::shutdown", event = "shutdown_phase_timed_out", me = %self.shared.me, phase = %late.phase,
-                "the node itself was not done after {limit:?}"
+                "the node's own work did not finish within {limit:?}"
             );
             self.publish(ShutdownEvent::NodeLate { phase: late.phase });
         }

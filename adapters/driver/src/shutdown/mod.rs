@@ -1,5 +1,5 @@
 //! A node's end in phases, with the application's tasks in them: see `docs/shutdown.md`. Decides nothing: the order is the core's
-//! (`quorate_core::shutdown`). Spec: membership 2.9, shutdown of the reference.
+//! (`quorate_core::shutdown`). Spec: membership 2.9, shutdown of Akka.
 
 mod life;
 mod tasks;
@@ -15,11 +15,11 @@ use crate::error::Termination;
 pub(crate) use life::{Life, Next};
 pub(crate) use tasks::{Outcome, Registered, Running, boxed};
 
-/// Tasks that a node may have in all its phases together, and callbacks of each kind. Far more than parts of an application want
-/// to end in order; who registers one per request has forgotten something.
+/// The most tasks that a node may have in all its phases together, and the most callbacks of each kind. Far
+/// more than the parts of an application: one per request is a mistake.
 pub const SHUTDOWN_TASKS_MAX: usize = 1_024;
 
-/// Why a task or a callback was not taken.
+/// Why a task or a callback was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShutdownError {
@@ -30,7 +30,7 @@ pub enum ShutdownError {
         phase: Phase,
     },
     /// There are as many as may be.
-    #[error("{max} are registered already")]
+    #[error("{max} shutdown tasks are already registered, the most allowed")]
     TooMany {
         /// The limit, [`SHUTDOWN_TASKS_MAX`].
         max: usize,
@@ -55,8 +55,8 @@ pub enum ShutdownCause {
 impl fmt::Display for ShutdownCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked => f.write_str("it was asked to"),
-            Self::MadeToLeave => f.write_str("another member has it leave"),
+            Self::Asked => f.write_str("the application asked for it"),
+            Self::MadeToLeave => f.write_str("another member made it leave"),
             Self::ExecutorStalled => {
                 f.write_str("its executor made no progress for `executor.stall_timeout`")
             }
@@ -65,7 +65,7 @@ impl fmt::Display for ShutdownCause {
     }
 }
 
-/// What was wrong with a task.
+/// How a shutdown task failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskFailure {
@@ -86,9 +86,9 @@ pub enum TaskFailure {
 impl fmt::Display for TaskFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::GivenUp { after } => write!(f, "it has not ended within {after:?} and is given up"),
+            Self::GivenUp { after } => write!(f, "it did not end within {after:?} and was dropped"),
             Self::Panicked => f.write_str("it panicked"),
-            Self::Lost => f.write_str("its executor has ended before it"),
+            Self::Lost => f.write_str("its executor ended first"),
             Self::CutShort => f.write_str("the node was stopped at once"),
         }
     }
@@ -127,13 +127,16 @@ pub enum ShutdownEvent {
 impl fmt::Display for ShutdownEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Begun { cause } => write!(f, "this node ends: {cause}"),
+            Self::Begun { cause } => write!(f, "this node is shutting down: {cause}"),
             Self::PhaseBegun { phase } => write!(f, "phase {phase} of the shutdown begins"),
             Self::TaskFailed { phase, task, failure } => {
                 write!(f, "task {task:?} of phase {phase}: {failure}")
             }
             Self::NodeLate { phase } => {
-                write!(f, "phase {phase} took the node too long; it goes on without")
+                write!(
+                    f,
+                    "the node's work in phase {phase} took too long; the shutdown goes on without waiting"
+                )
             }
         }
     }

@@ -10,8 +10,9 @@ use quorate_core::token::Token;
 use super::{Store, StoreFault};
 use crate::sync::lock;
 
-/// Outlives a node and dies with the process. A clone is the same store: give one to a node, and keep one for the node after
-/// it. Like a file it belongs to one node at a time: once the later one has opened it, the earlier one is refused.
+/// A store in memory, which survives its node and ends with the process. A clone is the same store: give one
+/// to a node, and keep one for the node after it. Like a file it belongs to one node at a time: once the
+/// later one has opened it, the earlier one is refused.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<MemoryMap>>,

@@ -19,7 +19,7 @@ pub use shared_memory::SharedMemoryStore;
 
 use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
 
-/// Keeps what must outlive the process. Given to a node with [`crate::ClusterBuilder::store`].
+/// Keeps what must survive the process. Given to a node with [`crate::ClusterBuilder::store`].
 ///
 /// A store **blocks**: embedded engines and the system's fsync do, so that an async trait would only hide a thread, and a
 /// client that is async is waited for on this very thread with an executor of its own. The node gives its store one thread and
@@ -59,7 +59,7 @@ pub trait Store: Debug + Send + 'static {
     }
 }
 
-/// Who finds in a store what was appended to a log. See [`Store::scope`].
+/// Which nodes can read a store's logs. See [`Store::scope`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreScope {
     /// The node that appended it: a file, for instance.
@@ -69,7 +69,7 @@ pub enum StoreScope {
     Shared,
 }
 
-/// Why a whole group of orders was not done.
+/// Why a store could not do a group of orders.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
     /// There is no room. Nothing of the group is there, the store stays open, and what is in it can be read.

@@ -15,15 +15,16 @@ use super::{Store, StoreFault};
 /// Logs that are emptied in one commit.
 const LOGS_AT_ONCE: usize = 1_024;
 
-/// Why [`remove_coordinator_state`] or [`remove_remembered_entities`] has stopped. Kinds before the one that it names are done.
+/// Why [`remove_coordinator_state`] or [`remove_remembered_entities`] failed. Kinds before the one that it
+/// names are done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemovalError {
     /// The store cannot be opened: a node lives that uses it, or it is not there.
-    #[error("the store cannot be opened; does a node use it? {0}")]
+    #[error("cannot open the store (is a node using it?): {0}")]
     NotOpened(#[source] StoreFault),
     /// The store has failed.
-    #[error("kind {kind}: the store has failed: {fault}")]
+    #[error("the store failed at the kind {kind}: {fault}")]
     Fault {
         /// Which kind it was at.
         kind: String,
@@ -42,9 +43,9 @@ pub enum RemovalError {
     },
 }
 
-/// Removes where the shards of these kinds live from the store of one node, damaged or not; what entities have stored stays, and so
-/// does which entities are remembered ([`remove_remembered_entities`]). Says which of the kinds the store knew anything of. Then shards
-/// get new homes, as in a new cluster.
+/// Removes the stored homes of the shards of these kinds from one node's store, damaged or not. What entities
+/// have stored stays, and so do remembered entities ([`remove_remembered_entities`]). Says which of the kinds
+/// the store knew anything of. Then shards get new homes, as in a new cluster.
 ///
 /// **Stop all nodes first, and do it to the store of every node**: of stores that disagree the next coordinator takes what one of them
 /// holds. A store refuses while its node lives ([`Store::open_unused`]): the file of `quorate-store-redb` is locked, and

@@ -26,7 +26,7 @@ pub struct SharedMemoryStore {
 }
 
 impl SharedMemoryStore {
-    /// Nothing is stored.
+    /// An empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -32,7 +32,7 @@ impl Credentials {
         &self.chain[0]
     }
 
-    /// Accepts peers of another authority too.
+    /// Also accepts peers of another authority.
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn trust(&mut self, root: CertificateDer<'static>) {

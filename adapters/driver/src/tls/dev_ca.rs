@@ -10,7 +10,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use super::credentials::{Credentials, TlsError};
 use super::mtls::Mtls;
 
-/// A throw-away certificate authority for one cluster.
+/// A throw-away certificate authority for tests and demos.
 #[derive(Debug)]
 pub struct DevCa {
     peer_name: String,

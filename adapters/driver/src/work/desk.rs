@@ -102,7 +102,7 @@ impl Desk {
         if let Err(error) = written {
             tracing::error!(
                 target: "cluster::delivery", event = "work_queue_not_kept", queue = &*self.name, %error,
-                "the store of a queue of jobs keeps nothing more"
+                "the store of a work queue failed; the queue takes no more jobs"
             );
         }
         written.is_ok()
@@ -216,7 +216,7 @@ impl Entity for Desk {
                 Err(error) => {
                     tracing::warn!(
                         target: "cluster::delivery", event = "work_queue_not_opened", queue = &*self.name, %error,
-                        "a queue of jobs waits for its store"
+                        "a work queue waits for its store"
                     );
                     self.shared.background.sleeper()(PAUSE).await;
                 }

@@ -35,7 +35,7 @@ use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::singleton_builder::SingletonBuilder;
 
-/// Jobs that may wait for a worker. Mirrors the work pulling producer's `buffer-size`.
+/// The most jobs that may wait for a worker. Mirrors the work pulling producer's `buffer-size`.
 pub const JOBS_WAITING_MAX: usize = 1_000;
 
 /// A name is as long, in bytes.
@@ -52,10 +52,10 @@ pub enum WorkError {
     #[error("the job is too large")]
     TooLarge,
     /// As many wait for room as may: not taken.
-    #[error("too many jobs wait for room")]
+    #[error("the work queue is full; try again later")]
     Full,
     /// A durable queue's store did not keep the job: it may have been taken.
-    #[error("the queue's store did not keep the job")]
+    #[error("the queue's store failed to keep the job; it may have been taken")]
     Store,
     /// There is no answer: the job may have been taken, unless the error says that it was not handled.
     #[error(transparent)]
@@ -119,7 +119,7 @@ enum Said {
     Store,
 }
 
-/// What a queue has to do.
+/// What a work queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkState {
     /// Jobs that are not done, those that wait included.
@@ -130,7 +130,7 @@ pub struct WorkState {
     pub workers: usize,
 }
 
-/// A queue of jobs by name, before this node hosts it or reaches it. See [`Cluster::work_queue`](crate::Cluster::work_queue).
+/// Builds a work queue or a proxy to it. See [`Cluster::work_queue`](crate::Cluster::work_queue).
 #[must_use = "nothing happens before it is started or a proxy is made"]
 #[derive(Clone)]
 pub struct WorkQueueBuilder {
@@ -163,7 +163,8 @@ impl WorkQueueBuilder {
         self
     }
 
-    /// Holds it on this node, when this node is the oldest that may, and reaches it. Do it on every node with the role.
+    /// Hosts the queue on this node while it is the oldest member that may, and reaches it. Call it on every
+    /// node with the role.
     ///
     /// # Errors
     /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Singleton`] also if this node has registered it for
@@ -184,7 +185,7 @@ impl WorkQueueBuilder {
         self.registered(self.singleton().start(make)).await
     }
 
-    /// Reaches it from this node without holding it.
+    /// Reaches the queue from this node without hosting it.
     ///
     /// # Errors
     /// Those of [`SingletonBuilder::proxy`](crate::SingletonBuilder::proxy).
@@ -241,7 +242,7 @@ impl fmt::Debug for WorkQueueBuilder {
     }
 }
 
-/// The way to a queue of jobs `J`. Cheap to clone; dropping it stops nothing.
+/// A handle to a queue of jobs `J`. Cheap to clone; dropping it stops nothing.
 pub struct WorkQueue<J> {
     shared: Arc<Shared>,
     desk: Singleton<Order, Said>,
@@ -254,7 +255,7 @@ impl<J> WorkQueue<J> {
         Self { shared, desk, types }
     }
 
-    /// What it has to do.
+    /// What the queue holds now.
     ///
     /// # Errors
     /// [`WorkError::Failed`].
@@ -271,8 +272,8 @@ impl<J> WorkQueue<J> {
 }
 
 impl<J: Serialize> WorkQueue<J> {
-    /// Hands a job in. Completes when it was taken, by a durable queue when it is kept; waits while [`JOBS_WAITING_MAX`] wait for a worker,
-    /// but not longer than an ask.
+    /// Adds a job. Completes when the queue has taken it, a durable queue when it is stored; waits while
+    /// [`JOBS_WAITING_MAX`] wait for a worker, but not longer than an ask.
     ///
     /// # Errors
     /// [`WorkError`]. With an error that says that the job may have been taken, handing it in again may have it done twice.
@@ -283,7 +284,8 @@ impl<J: Serialize> WorkQueue<J> {
         self.ask(job, false, crate::ASK_TIMEOUT_DEFAULT).await
     }
 
-    /// Hands a job in and completes when a worker has confirmed it, at the latest after `timeout` (1 ms to 24 h, clamped).
+    /// Adds a job and completes when a worker has confirmed it, at the latest after `timeout` (1 ms to 24 h,
+    /// clamped).
     ///
     /// # Errors
     /// As for [`Self::push`]; after the timeout the job goes on.
@@ -309,7 +311,8 @@ impl<J: Serialize> WorkQueue<J> {
 }
 
 impl<J: DeserializeOwned> WorkQueue<J> {
-    /// A worker on this node. As many as one likes; each has one job at a time asked for, and any number in hand.
+    /// Makes a worker on this node. There may be any number; each has one job at a time asked for, and any
+    /// number in hand.
     #[must_use]
     pub fn worker(&self) -> Worker<J> {
         let id = WorkerId {

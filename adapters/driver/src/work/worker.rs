@@ -68,7 +68,8 @@ impl Drop for Inside {
     }
 }
 
-/// Takes jobs from a queue, on the node where it was made. Dropping it, and the last of its jobs, gives back what it has not done.
+/// Takes jobs from a queue, on the node where it was made. Dropping it and the last of its jobs returns what
+/// it has not confirmed.
 pub struct Worker<J> {
     inside: Arc<Inside>,
     types: PhantomData<fn() -> J>,
@@ -88,8 +89,8 @@ impl<J: DeserializeOwned> Worker<J> {
         }
     }
 
-    /// The next job, however long that takes; `None` when the node has stopped. A job that this node cannot read is given back and counted
-    /// in `deliveries_undecodable`.
+    /// Waits for the next job; `None` when the node has stopped. A job that this node cannot decode is
+    /// returned and counted in `deliveries_undecodable`.
     ///
     /// # Cancel safety
     /// Safe: a job that was given meanwhile is given again, to this worker or to another.
@@ -167,7 +168,7 @@ impl<J> fmt::Debug for Worker<J> {
     }
 }
 
-/// A job in a worker's hands. Dropped unconfirmed, it goes to whoever asks next.
+/// A job that a worker has taken. Dropped unconfirmed, it goes to another worker.
 #[must_use = "what is dropped unconfirmed is given to another worker"]
 pub struct Job<J> {
     message: J,
@@ -188,12 +189,12 @@ impl Drop for Hold {
 }
 
 impl<J> Job<J> {
-    /// What is to be done.
+    /// The job's message.
     pub const fn message(&self) -> &J {
         &self.message
     }
 
-    /// It is done. Returns at once.
+    /// Confirms that the job is done. Returns at once.
     pub fn confirm(mut self) {
         self.hold.is_done = true;
     }

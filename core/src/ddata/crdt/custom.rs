@@ -120,16 +120,16 @@ pub trait CustomType: fmt::Debug + Send + Sync {
 #[non_exhaustive]
 pub enum RegisterError {
     /// A name that is empty or longer than [`CUSTOM_NAME_BYTES_MAX`].
-    #[error("a name of {bytes} bytes, 1 to {CUSTOM_NAME_BYTES_MAX} are allowed")]
+    #[error("the type's name has {bytes} bytes, 1 to {CUSTOM_NAME_BYTES_MAX} are allowed")]
     BadName {
         /// Its length.
         bytes: usize,
     },
     /// The name is taken.
-    #[error("the name is taken")]
+    #[error("another type already has this name")]
     Duplicate,
     /// More than [`CUSTOM_TYPES_MAX`].
-    #[error("more than {CUSTOM_TYPES_MAX} types")]
+    #[error("{CUSTOM_TYPES_MAX} types are already registered, the most allowed")]
     TooMany,
 }
 

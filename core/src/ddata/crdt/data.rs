@@ -184,7 +184,7 @@ pub enum MergeError {
 
 /// A stamp of the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a stamp {ahead_ms} ms in the future")]
+#[error("the time stamp is {ahead_ms} ms in the future")]
 pub struct FutureStamp {
     /// How far it is ahead of this node's clock.
     pub ahead_ms: i64,

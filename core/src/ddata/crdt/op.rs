@@ -237,7 +237,7 @@ types!(op);
 #[non_exhaustive]
 pub enum OpError {
     /// The operation belongs to another type.
-    #[error("the value is a {found:?}, the operation is one of a {operation}")]
+    #[error("the value is a {found:?}, but the operation is for a {operation}")]
     WrongType {
         /// The type of the value.
         found: DataType,
@@ -256,7 +256,7 @@ pub enum OpError {
     #[error("a set with removal cannot be replaced by a put")]
     PutOverSet,
     /// An element or key above [`ELEMENT_BYTES_MAX`].
-    #[error("an element of {bytes} bytes, at most {ELEMENT_BYTES_MAX} are allowed")]
+    #[error("the element has {bytes} bytes, at most {ELEMENT_BYTES_MAX} are allowed")]
     ElementTooLong {
         /// Its length.
         bytes: usize,

@@ -29,7 +29,7 @@ pub enum Rejection {
         key: Key,
     },
     /// The value names more nodes than a cluster and its past could have.
-    #[error("{nodes} contributors to {key}")]
+    #[error("{key} has {nodes} contributors, which are too many")]
     TooManyContributors {
         /// The key.
         key: Key,
@@ -37,7 +37,7 @@ pub enum Rejection {
         nodes: usize,
     },
     /// A time stamp further ahead than `ddata.clock_skew_max` (I-68).
-    #[error("a time stamp of {key} lies {ahead_ms} ms ahead")]
+    #[error("a time stamp of {key} is {ahead_ms} ms in the future")]
     StampAhead {
         /// The key.
         key: Key,
@@ -62,7 +62,7 @@ pub enum Rejection {
         error: MergeError,
     },
     /// The value names changes of this node that it never made.
-    #[error("the value of {key} has {claimed} changes of mine, I made {own}")]
+    #[error("the value of {key} has {claimed} changes of this node, which made {own}")]
     Forged {
         /// The key.
         key: Key,

@@ -283,7 +283,7 @@ fn s_252_an_operation_of_another_type_changes_nothing() {
     };
     assert_eq!(
         error.to_string(),
-        "the value is a GCounter, the operation is one of a OrSet"
+        "the value is a GCounter, but the operation is for a OrSet"
     );
     assert_eq!(world.count(0, "a"), 1);
 }

@@ -1,4 +1,4 @@
-//! The reference's split scenarios, seen from each part.
+//! Akka's split scenarios, seen from each part.
 
 use alloc::string::String;
 use alloc::vec::Vec;

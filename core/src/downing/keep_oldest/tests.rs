@@ -1,4 +1,4 @@
-//! The reference's split scenarios, seen from each part. E is the oldest of the table, then D, C, B, A.
+//! Akka's split scenarios, seen from each part. E is the oldest of the table, then D, C, B, A.
 
 use super::*;
 use crate::downing::table::{connected, downed_by, downed_in, role, split};

@@ -31,7 +31,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The resolver of node `me`, stable after 2 s, with the reference's rule.
+    /// The resolver of node `me`, stable after 2 s, with Akka's rule.
     fn of(me: u64) -> Self {
         Self::with(me, DowningStrategy::KeepMajority { role: None })
     }

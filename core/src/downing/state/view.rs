@@ -28,7 +28,7 @@ pub struct Observation {
     pub subject: UniqueAddress,
 }
 
-/// Which complaints tell that a split is not clean. Mirrors no setting of the reference, which knows `Classic` only.
+/// Which complaints tell that a split is not clean. Mirrors no setting of Akka, which knows `Classic` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IndirectRule {
     /// All of them. A member that had complained about a dead one and then dies itself looks like a broken link, so a

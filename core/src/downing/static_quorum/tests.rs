@@ -1,4 +1,4 @@
-//! The reference's split scenarios, seen from each part.
+//! Akka's split scenarios, seen from each part.
 
 use super::*;
 use crate::downing::table::{connected, downed_by, downed_in, role, split};

@@ -27,9 +27,7 @@ impl Tell for MembershipEvent {
             Self::LeaderIncapacitated { ticks } => to.hear(
                 marks.warn("cluster_leader_incapacitated"),
                 &[],
-                format_args!(
-                    "the leader has not been able to act for {ticks} ticks: there is no convergence"
-                ),
+                format_args!("the leader could not act for {ticks} ticks, because there is no convergence"),
             ),
             // The policy's own lines say it.
             Self::Asked(audit) => to.hear(
@@ -43,7 +41,7 @@ impl Tell for MembershipEvent {
             Self::ShutdownPhaseTimedOut { phase } => to.hear(
                 marks.warn("shutdown_phase_timed_out"),
                 &[],
-                format_args!("{phase} took too long; the node goes on without"),
+                format_args!("{phase} took too long; the node goes on without waiting"),
             ),
         }
     }
@@ -93,7 +91,7 @@ impl Tell for MembershipChange {
                 to,
                 "member_removed",
                 of,
-                format_args!("{} is removed, it was {previous}", of.node),
+                format_args!("{} was removed, it was {previous}", of.node),
             ),
             Self::Unreachable(of) => {
                 member(to, "unreachable", of, format_args!("{} is unreachable", of.node))
@@ -144,7 +142,7 @@ impl Display for ShutdownPhase {
         f.write_str(match self {
             Self::Sharding => "handing the shards over",
             Self::Singletons => "handing the singletons over",
-            Self::Ddata => "telling others the last changes of replicated data",
+            Self::Ddata => "sending the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",
         })
     }
@@ -154,14 +152,18 @@ impl Display for JoinFailure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSeedAnswered { attempt, seeds } => {
-                write!(f, "no seed helped in attempt {attempt}: {}", List(seeds))
+                write!(
+                    f,
+                    "no seed admitted this node in attempt {attempt}: {}",
+                    List(seeds)
+                )
             }
             Self::IncompatibleConfig { seed, differences } => {
                 write!(f, "the settings of {seed} differ from this node's: {differences}")
             }
-            Self::NoWelcome => f.write_str("no Welcome came in time"),
+            Self::NoWelcome => f.write_str("the member that was asked sent no Welcome in time"),
             Self::Refused { reason } => write!(f, "a member refused: {reason}"),
-            Self::Aborted => f.write_str("it took longer than `shutdown_after_unsuccessful_join`"),
+            Self::Aborted => f.write_str("joining took longer than `shutdown_after_unsuccessful_join`"),
         }
     }
 }
@@ -176,11 +178,11 @@ impl Display for SeedCause {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer => f.write_str("no answer"),
-            Self::InNoCluster => f.write_str("in no cluster itself"),
+            Self::InNoCluster => f.write_str("not in a cluster yet"),
             Self::SettingsDiffer(differences) => write!(f, "its settings differ: {differences}"),
-            Self::Agrees => f.write_str("would have taken this node in"),
-            Self::Refused => f.write_str("nobody listens there"),
-            Self::Unresolvable => f.write_str("nobody knows this name"),
+            Self::Agrees => f.write_str("would have admitted this node"),
+            Self::Refused => f.write_str("connection refused"),
+            Self::Unresolvable => f.write_str("unknown host name"),
             Self::OtherCluster => f.write_str("belongs to another cluster"),
             Self::Security(why) | Self::Other(why) => write!(f, "{}", why.escape_debug()),
         }

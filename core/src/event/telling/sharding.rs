@@ -33,8 +33,8 @@ impl Tell for ShardingEvent {
                 marks.error("kind_refused"),
                 &[],
                 format_args!(
-                    "the kind differs from the cluster's; nothing of it works on this node: \
-{difference}"
+                    "the kind differs from the cluster's and is disabled on this node: \
+                     {difference}"
                 ),
             ),
             Self::KindRefusedOn { node, difference } => to.hear(
@@ -66,7 +66,7 @@ entities"
             Self::CoordinatorStateLate { writing: true, times } => to.hear(
                 marks.warn("coordinator_state_late"),
                 &[],
-                format_args!("the coordinator cannot write its state, limit passed {times} times"),
+                format_args!("the coordinator cannot write its state; the time limit passed {times} times"),
             ),
             Self::CoordinatorStateLate {
                 writing: false,
@@ -74,12 +74,12 @@ entities"
             } => to.hear(
                 marks.warn("coordinator_state_late"),
                 &[],
-                format_args!("the coordinator cannot read its state, limit passed {times} times"),
+                format_args!("the coordinator cannot read its state; the time limit passed {times} times"),
             ),
             Self::CoordinatorRefused { term, error } => to.hear(
                 marks.warn("coordinator_refused"),
                 &[],
-                format_args!("the store refuses the coordinator on {}: {error}", term.node),
+                format_args!("the store refused the coordinator on {}: {error}", term.node),
             ),
             Self::CoordinatorStateDamaged => to.hear(
                 marks.error("coordinator_state_damaged"),
@@ -97,7 +97,9 @@ removed"
             Self::AllocationUnanswered { shards: 0 } => to.hear(
                 marks.warn("allocation_unanswered"),
                 &[],
-                format_args!("the kind's own strategy has not said which shards should move: none does"),
+                format_args!(
+                    "the kind's allocation strategy did not answer which shards should move; none moves"
+                ),
             ),
             Self::AllocationUnanswered { shards } => to.hear(
                 marks.warn("allocation_unanswered"),
@@ -131,12 +133,12 @@ after a pause"
             Self::RememberedDamaged { shard: Some(shard) } => to.hear(
                 marks.error("remembered_damaged"),
                 &[(Field::Shard, shard)],
-                format_args!("what is stored of which entities shard {shard} has is damaged"),
+                format_args!("the stored ids of the remembered entities of shard {shard} are damaged"),
             ),
             Self::RememberedDamaged { shard: None } => to.hear(
                 marks.error("remembered_damaged"),
                 &[],
-                format_args!("what is stored of which shards have remembered entities is damaged"),
+                format_args!("the stored list of shards with remembered entities is damaged"),
             ),
             Self::ShardLeaseLost { shard } => to.hear(
                 marks.warn("shard_lease_lost"),
@@ -149,7 +151,7 @@ wait for it"
             Self::ShardStopTimeout { shard } => to.hear(
                 marks.warn("shard_stop_timeout"),
                 &[(Field::Shard, shard)],
-                format_args!("shard {shard} did not stop in time, its entities were killed"),
+                format_args!("shard {shard} did not stop in time; its entities were killed"),
             ),
             Self::HandOffTimeout {
                 shard,
@@ -159,7 +161,7 @@ wait for it"
                 marks.warn("hand_off_timeout"),
                 &[(Field::Shard, shard)],
                 format_args!(
-                    "shard {shard} was not handed off in time, it stays{}{}",
+                    "shard {shard} was not handed off in time; it stays{}{}",
                     If("; not everything has arrived that was sent by ", unmarked),
                     If("; entities have not stopped on ", running)
                 ),
@@ -168,14 +170,14 @@ wait for it"
                 marks.warn("hand_off_cancelled"),
                 &[(Field::Shard, shard)],
                 format_args!(
-                    "the hand-off of shard {shard} was cancelled, it goes on here{}",
+                    "the hand-off of shard {shard} was cancelled; it goes on here{}",
                     Running(running, *more)
                 ),
             ),
             Self::ShardConflict { shard } => to.hear(
                 marks.warn("shard_conflict"),
                 &[(Field::Shard, shard)],
-                format_args!("two regions claim to host shard {shard}, which stops and gets a new home"),
+                format_args!("two regions claim to host shard {shard}; both stop it, and it gets a new home"),
             ),
             Self::DeadLetter { shard, reason } => to.hear(
                 marks.debug("dead_letter"),
@@ -185,12 +187,12 @@ wait for it"
             Self::EnvelopeUnmatched => to.hear(
                 marks.debug("envelope_unmatched"),
                 &[],
-                format_args!("an envelope is for no entity, and is not sent"),
+                format_args!("an envelope names no entity; it was not sent"),
             ),
             Self::BufferFull { messages } => to.hear(
                 marks.warn("buffer_full"),
                 &[],
-                format_args!("the buffer is full with {messages} messages"),
+                format_args!("the buffer is full; it holds {messages} messages"),
             ),
             Self::BufferHasRoom => to.hear(
                 marks.info("buffer_has_room"),

@@ -40,7 +40,7 @@ it: {difference}"
             Self::Failed { token, restart_after } => to.hear(
                 marks.warn("singleton_failed"),
                 &[(Field::Token, token)],
-                format_args!("instance {token} ended by itself; the next one follows in {restart_after:?}"),
+                format_args!("instance {token} ended by itself; the next one starts in {restart_after:?}"),
             ),
             Self::StopTimeout { token } => to.hear(
                 marks.warn("singleton_stop_timeout"),
@@ -53,12 +53,12 @@ its end"
             Self::Superseded { token, term } => to.hear(
                 marks.warn("singleton_superseded"),
                 &[(Field::Token, token)],
-                format_args!("another node took the term {term}: instance {token} is void and stopped"),
+                format_args!("another node took the term {term}; instance {token} is stale and was stopped"),
             ),
             Self::TermsUsedUp => to.hear(
                 marks.error("terms_used_up"),
                 &[],
-                format_args!("no term is left: a store holds one that no cluster can have taken"),
+                format_args!("no term is left, because a store holds one that no cluster can have taken; run `lower_terms`"),
             ),
             Self::HandedOver { to: node } => to.hear(
                 marks.info("singleton_handed_over"),
@@ -73,7 +73,7 @@ its end"
             Self::HandOverStuck => to.hear(
                 marks.warn("singleton_hand_over_stuck"),
                 &[],
-                format_args!("nobody answers, and nobody is known to be gone: the hand-over begins anew"),
+                format_args!("no member answers, and none is known to be gone; the hand-over starts again"),
             ),
             Self::DeadLetter { reason } => to.hear(
                 marks.debug("dead_letter"),

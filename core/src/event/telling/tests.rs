@@ -315,14 +315,14 @@ fn the_lines_say_who_and_what() {
     let lines: Vec<String> = all().iter().map(ToString::to_string).collect();
     for wanted in [
         "a:7355#0000000000000001 is Up",
-        "a:7355#0000000000000001 is removed, it was Down",
-        "nobody listens there",
+        "a:7355#0000000000000001 was removed, it was Down",
+        "connection refused",
         "two\\nlines",
         "down: b:7355#0000000000000002; of 2 members are unreachable: b:7355#0000000000000002",
-        "stood still for 3s",
+        "was paused for 3s",
         "name is carts here and of a\\npeer in the cluster; shards is 4 here and 8 in the cluster",
         "shard 7 was not handed off in time",
-        "instance 4.2 ended by itself; the next one follows in 2s",
+        "instance 4.2 ended by itself; the next one starts in 2s",
     ] {
         assert!(
             lines.iter().any(|line| line.contains(wanted)),

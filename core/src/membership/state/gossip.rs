@@ -29,7 +29,7 @@ pub enum GossipError {
     #[error("members are not in strictly rising order at {0}")]
     MembersNotSorted(UniqueAddress),
     /// A removed incarnation among the members.
-    #[error("{0} is a member and removed")]
+    #[error("{0} is a member and has a tombstone")]
     TombstonedMember(UniqueAddress),
     /// A position in the seen set beyond the members.
     #[error("seen names member {0}, which does not exist")]

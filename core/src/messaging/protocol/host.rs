@@ -90,9 +90,9 @@ pub enum HostReport {
         /// Its answer.
         result: Result<Payload, AskFailure>,
     },
-    /// An entity has failed and is not made anew; [`HostReport::Stopped`] follows. Whoever watches it hears of that. One that stops
-    /// without this and was not told to is taken for one that wanted to; one that was told to (its shard moves, it is passivated)
-    /// has not ended. Says nothing of a singleton's instance.
+    /// An entity has failed and is not restarted; [`HostReport::Stopped`] follows. Whoever watches it hears
+    /// of that. One that stops without this and was not told to is taken for one that wanted to; one that was
+    /// told to (its shard moves, it is passivated) has not ended. Says nothing of a singleton's instance.
     Failed {
         /// Its slot.
         slot: Slot,

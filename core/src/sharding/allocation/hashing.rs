@@ -110,7 +110,7 @@ pub(super) fn rebalance(
     moving
 }
 
-/// The 32-bit hash of the reference, a relative of MurmurHash 3 that takes two UTF-16 units at a time, so that rings can be
+/// The 32-bit hash of Akka, a relative of MurmurHash 3 that takes two UTF-16 units at a time, so that rings can be
 /// compared with it. Not for anything that an adversary may choose.
 mod murmur {
     const VISIBLE_MAGIC: u32 = 0x971E_137B;
@@ -169,7 +169,7 @@ mod tests {
     use crate::membership::state::app_version::AppVersion;
     use crate::membership::state::member::Status;
 
-    /// The names of the reference's test, without D.
+    /// The names of Akka's test, without D.
     fn names(many: usize) -> Vec<String> {
         (1..=many)
             .map(|last| format!("pekko://myapp@127.0.0.{last}:252525"))

@@ -12,7 +12,7 @@ pub enum CommandError {
     /// The name of a kind is empty or longer than 255 bytes.
     #[error("the kind's name must have 1 to 255 bytes")]
     BadKindName,
-    /// The name of an extractor of one's own is empty or longer than 57 bytes.
+    /// The name of an extractor of your own is empty or longer than 57 bytes.
     #[error("the name of a kind's extractor must have 1 to 57 bytes")]
     BadExtractorName,
     /// As many surveys of this node are open as may be.
@@ -22,10 +22,10 @@ pub enum CommandError {
     #[error("too many commands to stop shards are open on this node")]
     TooManyStops,
     /// Shards of a kind that remembers its entities are not stopped by command: they would begin again at once.
-    #[error("the kind remembers its entities: its shards would begin again at once")]
+    #[error("the kind remembers its entities, so stopped shards would start again at once")]
     RemembersEntities,
     /// The cluster prepares to shut down: nothing is handed off any more.
-    #[error("the cluster prepares to shut down")]
+    #[error("the cluster is preparing to shut down")]
     ClusterShuttingDown,
     /// The name of a kind that remembers its entities is longer than 230 bytes.
     #[error("the name of a kind that remembers its entities must have 1 to 230 bytes")]
@@ -45,10 +45,10 @@ pub enum CommandError {
         shards: u32,
     },
     /// Nobody says from outside where this kind's shards are.
-    #[error("the kind's shards are not placed from outside: on this node its allocation is another one")]
+    #[error("the kind's shards are not placed from outside; set its allocation to `External`")]
     NotPlaced,
     /// The number of shards is out of range.
-    #[error("a kind has 1 to 65536 shards")]
+    #[error("a kind must have 1 to 65536 shards")]
     BadShardCount,
     /// The kind is registered on this node with other settings of those that may differ from node to node: hosted here or not, passivation,
     /// allocation, or those of its [`KindConfig`](crate::config::KindConfig).
@@ -66,13 +66,13 @@ pub enum CommandError {
     #[error("the kind is being registered by another call")]
     RegistrationPending,
     /// This node or the cluster has as many kinds as it may have.
-    #[error("there are as many kinds as there may be")]
+    #[error("too many kinds are registered")]
     TooManyKinds,
     /// As many watches of this node are open as may, or one with this number.
     #[error("too many watches are open on this node")]
     TooManyWatches,
     /// The entity is watched by as many as may, or its node keeps as many watches as it may.
-    #[error("too many watch the entity, or its node")]
+    #[error("the entity or its node has too many watchers")]
     TooManyWatchers,
     /// The id of an entity is empty or too long.
     #[error("the length of the entity's id is out of range")]
@@ -95,8 +95,8 @@ pub enum CommandError {
     /// The kind's passivation strategy on this node has no limit that could be changed.
     #[error("the kind's passivation strategy on this node has no limit")]
     NoEntityLimit,
-    /// The kind has a lease per shard, and this node has no keeper of leases. The host says so.
-    #[error("a kind with a lease needs a keeper of leases on every node that hosts it")]
+    /// The kind has a lease per shard, and this node has no lease keeper. The host says so.
+    #[error("a kind with a lease needs a lease keeper on every node that hosts it; set one with `leases`")]
     NoLeaseKeeper,
     /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
     /// of a later version.

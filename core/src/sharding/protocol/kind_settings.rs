@@ -36,7 +36,7 @@ pub struct KindSettings {
     /// configuration says (`sharding.state_store_mode`).
     pub store_mode: Option<StoreMode>,
     /// Whether a shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>`. The same on every node that hosts it;
-    /// the host has to have a keeper of leases.
+    /// the host has to have a lease keeper.
     pub lease: bool,
     /// Time limits, buffers and pauses of this kind on this node; what is `None` there is as the configuration says (`sharding.…`).
     pub config: Box<KindConfig>,

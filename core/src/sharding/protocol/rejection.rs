@@ -5,10 +5,10 @@
 #[non_exhaustive]
 pub enum Rejection {
     /// A coordinator of an older term (B-59).
-    #[error("a coordinator of an older term")]
+    #[error("the coordinator has an older term")]
     StaleTerm,
     /// Who speaks is not who the message says (or not the coordinator).
-    #[error("the sender may not say that")]
+    #[error("the sender may not send this message")]
     WrongSender,
     /// An entity kind this node does not have (B-58).
     #[error("unknown entity kind")]

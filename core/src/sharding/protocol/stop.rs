@@ -36,7 +36,7 @@ pub enum StopRefusal {
     ShuttingDown,
 }
 
-/// What became of shards that were to stop.
+/// Which shards have stopped, and which have not in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoppedShards {
     /// Nothing of these runs anywhere, or did since; they begin with their next messages.

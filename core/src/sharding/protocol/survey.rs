@@ -139,7 +139,7 @@ pub struct ShardEntities {
     pub entities: Vec<EntityId>,
 }
 
-/// A part of the entities of a kind that run, in the order of their shards and ids.
+/// A page of the running entities of a kind, ordered by shard and id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntityPage {
     /// The shards, by number and then by node: one that moves may be said by two nodes, or by none. What was cut off comes with the next page.
@@ -166,7 +166,7 @@ pub struct Placement {
     /// Whether both sides of a partition would run it, as the coordinator's node hosts the kind. `false` from a coordinator on a proxy, which
     /// does not know.
     pub may_run_twice: bool,
-    /// Where somebody outside wants it to be (external placement); `None` if nobody does.
+    /// Where the application wants it to be (external placement); `None` if nobody does.
     pub wish: Option<Wish>,
     /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over begins with what it found.
     pub decided: Vec<Decided>,
@@ -232,7 +232,7 @@ pub enum ShardDecision {
     },
     /// Somebody outside wants it to be somewhere (external placement). Boxed, so that the others stay small.
     Wished(Box<Wish>),
-    /// It does not go where somebody outside wants it. It goes there when there is no reason any more.
+    /// It does not go where the application wants it. It goes there when there is no reason any more.
     NotFollowed {
         /// Where it is wanted.
         wanted: Address,
@@ -259,7 +259,7 @@ impl ShardDecision {
     }
 }
 
-/// Where an entity's shard is and why, and who says so.
+/// Where an entity's shard is and why, and which node answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
     /// The entity's shard.
@@ -297,7 +297,7 @@ pub struct RegionCounts {
     pub entities_total: u64,
 }
 
-/// What the nodes that may host a kind have said about it.
+/// The answers of the nodes that may host a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// What each has said; `None` of a node where the kind is not registered, or not accepted.

@@ -78,9 +78,9 @@ pub enum WatchStatement {
 pub enum EntityEnd {
     /// It wanted to stop.
     Stopped,
-    /// It failed and was not made anew, or its whole shard was stopped because another one had failed.
+    /// It failed and was not restarted, or its whole shard was stopped because another one had failed.
     Failed,
-    /// It did not run when its home heard of the watch.
+    /// It did not run when its home learned of the watch.
     NotRunning,
 }
 
@@ -98,16 +98,17 @@ pub enum WatchTarget {
     Node(UniqueAddress),
 }
 
-/// Why what was watched is no more.
+/// Why a watch has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Termination {
     /// The entity wanted to stop.
     Stopped,
-    /// The entity failed and was not made anew, or its whole shard was stopped because another entity had failed.
+    /// The entity failed and was not restarted, or its whole shard was stopped because another entity had
+    /// failed.
     Failed,
-    /// The entity did not run when its home heard of the watch: it ended before, was passivated before, has moved and had no message
-    /// since, or never began.
+    /// The entity did not run when its home learned of the watch: it ended before, was passivated before, has
+    /// moved and had no message since, or never began.
     NotRunning,
     /// The node has been removed, or the one on which the entity ran.
     NodeRemoved,

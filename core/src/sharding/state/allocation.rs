@@ -81,7 +81,7 @@ impl RebalanceLimits {
     }
 }
 
-/// How the older algorithm moves shards.
+/// How many shards the older algorithm moves at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimultaneousLimits {
     /// Nothing moves while the fullest region has at most so many more than the emptiest one (>= 1). Mirrors
@@ -92,7 +92,7 @@ pub struct SimultaneousLimits {
 }
 
 impl Default for SimultaneousLimits {
-    /// 1 and 3, as in the reference.
+    /// 1 and 3, as in Akka.
     fn default() -> Self {
         Self {
             threshold: 1,
@@ -105,7 +105,7 @@ impl Default for SimultaneousLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashingLimits {
     /// Points of each region on the ring, 1 to [`VIRTUAL_NODES_MAX`] (default 128: the fullest of fifty regions then has about a
-    /// quarter more than its part; with the reference's 10 it has twice its part).
+    /// quarter more than its part; with Akka's 10 it has twice its part).
     pub virtual_nodes: u16,
     /// Most shards that one round moves; 0: any number (the default).
     pub per_round: usize,
@@ -120,9 +120,9 @@ impl Default for HashingLimits {
     }
 }
 
-/// Where the application wants its shards. Called by the coordinator while it decides: it must answer at once and must not
-/// block. What it answers is checked: a region that is not among those given, and a shard that is not there, are passed
-/// over.
+/// An allocation strategy of the application. Called by the coordinator while it decides: it must answer at
+/// once and must not block. What it answers is checked: a region that is not among those given, and a shard
+/// that is not there, are passed over.
 pub trait AllocationStrategy: Send + Sync + 'static {
     /// What an operator reads.
     fn name(&self) -> &str;
@@ -146,7 +146,7 @@ pub trait AllocationStrategy: Send + Sync + 'static {
 pub struct CustomAllocation(Arc<dyn AllocationStrategy>);
 
 impl CustomAllocation {
-    /// A strategy as a value.
+    /// Wraps a strategy.
     pub fn new(strategy: impl AllocationStrategy) -> Self {
         Self(Arc::new(strategy))
     }
@@ -170,7 +170,7 @@ impl fmt::Debug for CustomAllocation {
     }
 }
 
-/// Why a strategy cannot be.
+/// Why the settings of an allocation strategy were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocationError {

@@ -1,7 +1,7 @@
 //! Why a message to an entity failed, always with the one thing a caller needs to know: whether it may have been
 //! handled.
 
-/// Why an ask has no answer.
+/// Why an ask failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskFailure {
@@ -66,7 +66,7 @@ pub enum AskFailure {
 }
 
 impl AskFailure {
-    /// Whether the entity may have received the message. `false` means that asking again cannot do it twice.
+    /// Whether the entity may have received the message. `false`: a retry cannot make it handled twice.
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
         match self {

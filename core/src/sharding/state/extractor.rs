@@ -10,8 +10,8 @@ use core::fmt;
 use crate::sharding::state::fields::EXTRACTOR_BYTES_MAX;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
-/// How the entities of a kind find their shards. The same on every node as long as the cluster runs: a node with another one is
-/// refused.
+/// How entities of a kind are assigned to shards. The same on every node as long as the cluster runs: a node
+/// with another one is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ShardExtractor {
@@ -67,10 +67,11 @@ impl ShardExtractor {
     /// Names of custom extractors begin so for those who compare them: none is taken for one of the others.
     const CUSTOM: &'static str = "custom:";
 
-    /// A function of the user's own: a pure one, with the same result for an id on every node and at any time. It is given the number
-    /// of shards, at least 1; of a larger result the remainder counts. Called for each message, by the node that sends it, on the thread that
-    /// answers heartbeats: it must neither wait nor be long. Where it panics the first shard counts, and the log says so. The name has 1
-    /// to 57 bytes, which registration checks.
+    /// A function of the application: pure, with the same result for an id on every node and at any time. It
+    /// is given the number of shards, at least 1; of a larger result the remainder counts. Called for each
+    /// message, by the node that sends it, on the thread that answers heartbeats: it must neither wait nor be
+    /// long. Where it panics the first shard counts, and the log says so. The name has 1 to 57 bytes, which
+    /// registration checks.
     #[must_use]
     pub fn custom(name: &str, shard_of: impl Fn(&EntityId, u32) -> u32 + Send + Sync + 'static) -> Self {
         Self::Custom(CustomExtractor(Arc::new(Named {
@@ -91,7 +92,7 @@ impl ShardExtractor {
         }
     }
 
-    /// What nodes compare.
+    /// The name that nodes compare.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -20,7 +20,7 @@ pub(crate) const EXTRACTOR_BYTES_MAX: usize = 64;
 /// Bytes that a kind's fields take in a message beside its texts, generously: lengths, shards, flags, numbers.
 const FIXED_BYTES: usize = 32;
 
-/// Where a kind's coordinator keeps which shard lives where.
+/// Where a kind's coordinator keeps the homes of its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StoreMode {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// Where it is kept which entities a kind has. Mirrors `remember-entities-store`.
+/// Where the ids of remembered entities are kept. Mirrors `remember-entities-store`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RememberStore {
@@ -25,7 +25,7 @@ impl fmt::Display for RememberStore {
     }
 }
 
-/// How a shard that begins starts the entities that it remembers. Mirrors `entity-recovery-strategy`.
+/// How a starting shard starts the entities that it remembers. Mirrors `entity-recovery-strategy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EntityRecovery {
     /// All at once, a bounded number per step.
@@ -33,9 +33,9 @@ pub enum EntityRecovery {
     All,
     /// A few at a time, shard after shard. Mirrors `entity-recovery-constant-rate-strategy`.
     ConstantRate {
-        /// Time between two batches (100 ms in the reference; > 0).
+        /// Time between two batches (100 ms in Akka; > 0).
         frequency: Duration,
-        /// Entities in each (5 in the reference; >= 1).
+        /// Entities in each (5 in Akka; >= 1).
         entities: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Where somebody outside wants a shard to be, who says so and when, and why it is not there. Values only; decides nothing. Spec:
+//! Where the application wants a shard to be, through which node and when, and why it is not there. Values only; decides nothing. Spec:
 //! sharding 1.7 (external).
 
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 use crate::bytes::{address_bytes, node_bytes};
 use crate::ident::{Address, UniqueAddress};
 
-/// Where a shard is wanted.
+/// Where the application wants a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// The node's address; whoever listens there.
@@ -19,7 +19,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Nobody's in particular.
+    /// A wish for an address, without a time or a node that it came from.
     #[must_use]
     pub const fn at(at: Address) -> Self {
         Self {
@@ -58,11 +58,11 @@ pub enum WishObstacle {
     Unsettled,
     /// The regions' members have several application versions: nothing moves for balance.
     MixedVersions,
-    /// The coordinator is new, and some members have not said yet what they host.
+    /// The coordinator is new, and some members have not reported yet what they host.
     Unheard,
     /// The cluster prepares to shut down.
     ShuttingDown,
-    /// The coordinator's process stood still, and is not sure yet that it is a member.
+    /// The coordinator's process was paused, and its membership is not confirmed yet.
     Paused,
     /// A home was chosen, and the coordinator's store has not answered in time that it is kept.
     StoreSilent,
@@ -80,10 +80,10 @@ impl fmt::Display for WishObstacle {
             Self::OtherUnreachable => "a member is unreachable",
             Self::Unsettled => "a member is on its way in or out",
             Self::MixedVersions => "the members have several application versions",
-            Self::Unheard => "some members have not said yet what they host",
-            Self::ShuttingDown => "the cluster prepares to shut down",
-            Self::Paused => "the coordinator stood still",
-            Self::StoreSilent => "the coordinator's store has not answered",
+            Self::Unheard => "some members have not reported yet what they host",
+            Self::ShuttingDown => "the cluster is preparing to shut down",
+            Self::Paused => "the coordinator's process was paused, and its membership is not confirmed yet",
+            Self::StoreSilent => "the coordinator's store did not answer in time",
             Self::NotExternal => "the coordinator has another allocation for the kind",
         })
     }

@@ -13,7 +13,7 @@ use crate::sharding::protocol::watch::{STATEMENTS_MAX, WatchMsg, WatchStatement}
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
 
-/// Statements that may wait for one peer to hear them: minutes of ends at thousands per second, a few megabytes. The reference keeps
+/// Statements that may wait for one peer to hear them: minutes of ends at thousands per second, a few megabytes. Akka keeps
 /// as many system messages.
 pub(super) const UNHEARD_MAX: usize = 20_000;
 

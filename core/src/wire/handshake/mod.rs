@@ -114,13 +114,13 @@ pub enum RejectReason {
     #[error("no protocol version in common")]
     Version,
     /// Another cluster lives here.
-    #[error("another cluster's name")]
+    #[error("the peer is in another cluster")]
     WrongCluster,
     /// Another address lives here.
-    #[error("another address than the one dialed")]
+    #[error("the dialed address is not the acceptor's")]
     WrongAddress,
     /// Another incarnation lives here.
-    #[error("another incarnation, {found:016x}")]
+    #[error("another incarnation is running, {found:016x}")]
     WrongIncarnation {
         /// The acceptor's uid.
         found: u64,
@@ -132,7 +132,7 @@ pub enum RejectReason {
     #[error("too many links")]
     TooManyLinks,
     /// The two sides authenticate differently.
-    #[error("another authentication method")]
+    #[error("the two sides use different authentication methods")]
     AuthMethod,
     /// What the dialer has proved below the handshake is not believed any more.
     #[error("not authenticated")]
@@ -141,13 +141,13 @@ pub enum RejectReason {
     #[error("the dialer has the acceptor's own address and uid")]
     DuplicateUid,
     /// The acceptor claims features that the dialer did not offer.
-    #[error("features that were not offered")]
+    #[error("the acceptor accepted features that were not offered")]
     Features,
     /// The certificate does not belong to the address that its holder announces.
     #[error("the certificate does not belong to the announced address")]
     WrongIdentity,
     /// The acceptor is about to stop.
-    #[error("shutting down")]
+    #[error("the acceptor is shutting down")]
     ShuttingDown,
     /// A reason of a later version.
     #[error("unknown reason {code}")]

@@ -1,5 +1,5 @@
 //! Faults that concern who acts for others: a user has members declared Down, the two oldest leave at once, the cluster prepares
-//! to stop, the keeper of leases has its own troubles. Brings them about; judges nothing.
+//! to stop, the lease keeper has its own troubles. Brings them about; judges nothing.
 
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct Retired {
     pub(super) until: u64,
 }
 
-/// What is wrong with the keeper of leases, by a number that chance has drawn.
+/// What is wrong with the lease keeper, by a number that chance has drawn.
 fn trouble(strength: u64, nodes: usize, index: usize) -> LeaseKeeper {
     match strength % 3 {
         0 => LeaseKeeper {
@@ -147,7 +147,7 @@ impl Sim {
         }
     }
 
-    /// Something is wrong with the keeper of leases.
+    /// Something is wrong with the lease keeper.
     pub(crate) fn trouble_lease_keeper(&mut self, strength: u64, nodes: usize, index: usize) {
         self.faults.add(FaultKind::LeaseKeeper);
         self.lease_keeper = trouble(strength, nodes, index);

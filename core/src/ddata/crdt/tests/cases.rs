@@ -361,7 +361,7 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
     assert_eq!(values(&a, "b"), ["B2"]);
 }
 
-/// The original's update carries only what it added, so that a removal that comes first leaves {B2}; here it carries the value
+/// Akka's update carries only what it added, so that a removal that comes first leaves {B2}; here it carries the value
 /// (10.21: deltas lead to what whole values lead to).
 #[test]
 fn s_192_an_update_beside_a_removal_keeps_its_value_in_whatever_order_both_come() {

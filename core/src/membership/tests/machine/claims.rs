@@ -39,7 +39,7 @@ fn section_8_9_and_b_37_i_go_above_a_claim_of_changes_that_i_did_not_make_and_it
     rig.gossip("b", &claim(9));
     assert_eq!(
         rig.did(),
-        "rejected(b: the state's clock has 9 changes of mine, I made 3) gossip>b"
+        "rejected(b: the state has 9 changes of this node, which made 3) gossip>b"
     );
     assert!(rig.f.view.suspects(&n("c")), "my own observation survives");
     assert_eq!(
@@ -58,7 +58,7 @@ fn section_8_9_i_go_above_a_claim_that_came_without_its_state_too() {
     rig.status("b", &claim(12));
     assert_eq!(
         rig.did(),
-        "rejected(b: the state's clock has 12 changes of mine, I made 3) status>b"
+        "rejected(b: the state has 12 changes of this node, which made 3) status>b"
     );
     assert_eq!(rig.f.stats.membership.rejected_forged_clock, 1);
     rig.call(|m, cx| m.leave(cx, &n("b")));
@@ -134,7 +134,7 @@ fn b_37_an_entry_of_another_member_far_ahead_is_not_taken_over_and_what_else_is_
     assert_eq!(rig.f.stats.membership.rejected_clock_ahead, 1);
     let told = rig.did();
     assert!(
-        told.starts_with("rejected(b: the state's clock has 1099511627776 changes of c"),
+        told.starts_with("rejected(b: the state has 1099511627776 changes of c"),
         "{told}"
     );
     // The same again is no news, and nobody who errs is answered for ever.

@@ -16,7 +16,7 @@ fn m_131_a_status_of_a_stranger_or_of_somebody_i_find_unreachable_is_not_answere
     assert_eq!(
         rig.did(),
         "rejected(d: the sender is not a member) rejected(b#2: the sender is not a member) \
-         rejected(c: the sender is unreachable from here)"
+         rejected(c: this node observes the sender as unreachable)"
     );
 }
 
@@ -56,7 +56,7 @@ fn m_137_and_b_40_gossip_for_another_incarnation_of_my_address_is_dropped() {
     let mut rig = Rig::member("a", state("a b", "a", "a"));
     let before = rig.m.gossip.clone();
     rig.gossip_to("b", n("a#2"), &state("a b c", "b", "a b"));
-    assert!(rig.did().starts_with("rejected(b: meant for a:7355#"));
+    assert!(rig.did().starts_with("rejected(b: the message is for a:7355#"));
     assert_eq!((&rig.m.gossip, rig.f.stats.node.rejected), (&before, 1));
 }
 
@@ -85,7 +85,10 @@ fn m_139_gossip_of_a_node_that_only_others_find_unreachable_is_accepted() {
     assert_eq!(rig.members(), "a b c dJ");
     let mut rig = Rig::member("a", reach(local, "a>b:U"));
     rig.gossip("b", &newer);
-    assert_eq!(rig.did(), "rejected(b: the sender is unreachable from here)");
+    assert_eq!(
+        rig.did(),
+        "rejected(b: this node observes the sender as unreachable)"
+    );
     assert_eq!(rig.members(), "a b c");
 }
 

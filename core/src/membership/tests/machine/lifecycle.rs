@@ -320,7 +320,7 @@ fn a_joiner_with_other_settings_joins_with_a_warning_if_they_are_not_enforced() 
     rig.call(|m, cx| m.on_init_join_ack(cx, &n("a"), &ack));
     assert_eq!(
         rig.did(),
-        "failed(the settings of a:7355 differ from this node's: its version does not say which) join>a"
+        "failed(the settings of a:7355 differ from this node's: the peer's version does not say which) join>a"
     );
     assert_eq!(rig.halted(), None);
 }

@@ -37,12 +37,12 @@ fn f_37_a_receiver_that_is_down_or_exiting_refuses_joins() {
         refused(
             Rig::member("a", state(codes, "a", "a")),
             "d",
-            "the receiver is Down or Exiting",
+            "the member that was asked is Down or Exiting",
         );
         refused(
             Rig::member("a", state(codes, "a", "a")),
             "b",
-            "the receiver is Down or Exiting",
+            "the member that was asked is Down or Exiting",
         );
     }
 }
@@ -50,7 +50,11 @@ fn f_37_a_receiver_that_is_down_or_exiting_refuses_joins() {
 #[test]
 fn b_43_a_joiner_with_my_own_address_is_refused() {
     let rig = Rig::member("a", state("a b", "a b", "a"));
-    refused(rig, "a#2", "the joiner has the receiver's address");
+    refused(
+        rig,
+        "a#2",
+        "the joining node has the address of the member it asked",
+    );
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn m_162_nobody_is_admitted_while_the_cluster_shuts_down() {
 #[test]
 fn a_full_cluster_admits_nobody_but_resends_welcomes() {
     let rig = full(state("a b", "a", "a"));
-    refused(rig.clone(), "d", "the cluster has as many members as it may have");
+    refused(rig.clone(), "d", "the cluster has reached its member limit");
     let mut rig = rig;
     rig.join("b");
     assert_eq!(rig.did(), "welcome>b");
@@ -105,7 +109,7 @@ fn a_join_meant_for_another_incarnation_of_my_address_is_dropped() {
         app_version: Default::default(),
     };
     rig.call(|m, cx| m.on_join(cx, &n("d"), &join));
-    assert!(rig.did().starts_with("rejected(d: meant for a:7355#"));
+    assert!(rig.did().starts_with("rejected(d: the message is for a:7355#"));
     assert_eq!(
         (rig.members().as_str(), rig.f.stats.membership.joins_received),
         ("a#2 b", 0)
@@ -144,7 +148,7 @@ fn waiting() -> Rig {
 fn b_49_and_f_07_a_welcome_for_another_incarnation_is_dropped() {
     let mut rig = waiting();
     rig.welcome("a", "d#2", &state("a dJ d#2J", "a", "a"));
-    assert!(rig.did().starts_with("rejected(a: meant for d:7355#"));
+    assert!(rig.did().starts_with("rejected(a: the message is for d:7355#"));
     assert_eq!((rig.members().as_str(), rig.f.stats.node.rejected), ("", 1));
 }
 
@@ -163,7 +167,7 @@ fn a_welcome_without_me_is_dropped_and_the_node_keeps_waiting() {
 fn a_goodbye_for_another_incarnation_or_of_a_stranger_is_dropped() {
     let mut rig = Rig::member("a", state("a bX", "a", "a"));
     rig.call(|m, cx| m.on_exiting_confirmed(cx, &n("b"), &n("a#2")));
-    assert!(rig.did().starts_with("rejected(b: meant for a:7355#"));
+    assert!(rig.did().starts_with("rejected(b: the message is for a:7355#"));
     for from in ["b#2", "c"] {
         rig.call(|m, cx| m.on_exiting_confirmed(cx, &n(from), &n("a")));
         assert_eq!(

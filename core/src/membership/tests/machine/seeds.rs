@@ -107,14 +107,14 @@ fn m_169_another_seed_never_forms_a_cluster_asks_all_again_twice_a_second_and_wa
     rig.run(Duration::from_millis(1));
     assert_eq!(
         rig.did(),
-        "failed(no seed helped in attempt 1: a:7355 (in no cluster itself), c:7355 (in no cluster itself)) init-join>a init-join>c"
+        "failed(no seed admitted this node in attempt 1: a:7355 (not in a cluster yet), c:7355 (not in a cluster yet)) init-join>a init-join>c"
     );
     rig.run(Duration::from_millis(4_500));
     assert_eq!(rig.did(), ["init-join>a init-join>c"; 9].join(" "));
     rig.run(Duration::from_millis(500));
     assert_eq!(
         rig.did(),
-        "failed(no seed helped in attempt 2: a:7355 (no answer), c:7355 (no answer)) init-join>a init-join>c"
+        "failed(no seed admitted this node in attempt 2: a:7355 (no answer), c:7355 (no answer)) init-join>a init-join>c"
     );
     rig.run(secs(3_600));
     assert_eq!(rig.members(), "");
@@ -172,7 +172,7 @@ fn m_193_seeds_with_another_downing_strategy_end_the_joiner() {
     rig.call(|m, cx| m.on_init_join_ack(cx, &super::n("a"), &ack));
     assert_eq!(
         rig.did(),
-        "failed(the settings of a:7355 differ from this node's: its version does not say which)"
+        "failed(the settings of a:7355 differ from this node's: the peer's version does not say which)"
     );
     assert_eq!(rig.halted(), Some(HaltReason::IncompatibleConfig));
     assert_eq!(rig.f.view.phase(), Phase::Halted);

@@ -460,7 +460,7 @@ fn a_joiner_that_a_seed_refused_hears_the_others_for_a_second_and_then_says_what
     joiner.run(secs(1));
     assert_eq!(
         joiner.did(),
-        r#"failed(no seed helped in attempt 1: a:7355 (its settings differ: billing.currency is here "EUR" and there missing), b:7355 (would have taken this node in), c:7355 (in no cluster itself), e:7355 (no answer))"#
+        r#"failed(no seed admitted this node in attempt 1: a:7355 (its settings differ: billing.currency is here "EUR" and there missing), b:7355 (would have admitted this node), c:7355 (not in a cluster yet), e:7355 (no answer))"#
     );
     assert_eq!(joiner.halted(), Some(HaltReason::IncompatibleConfig));
     assert_eq!(joiner.deadlines(), []);
@@ -562,7 +562,7 @@ fn settings_that_are_not_legal_are_refused_when_the_configuration_is_checked() {
     let (key, value) = refused(&|config| referee(config, [Setting::new("a", ""), Setting::new("a", "")]));
     assert_eq!(
         (key, value.as_str()),
-        ("downing.strategy", "the key `downing.strategy.a` is there twice")
+        ("downing.strategy", "the key `downing.strategy.a` is given twice")
     );
     let (key, value) = refused(&|config| {
         referee(config, (0..32).map(|n| Setting::new(alloc::format!("k{n}"), "")));

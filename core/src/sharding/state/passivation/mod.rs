@@ -128,7 +128,7 @@ impl IdleSettings {
     }
 }
 
-/// Who goes first when there are too many.
+/// Which entities are passivated first when there are too many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replacement {
@@ -180,7 +180,7 @@ impl Segments {
     }
 }
 
-/// How many entities a region may run, and who goes when there are more.
+/// How many entities a region may run, and which are passivated when there are more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
     /// Most running entities of a region, all its shards together (default 100,000). Each shard may have its equal part of it, at

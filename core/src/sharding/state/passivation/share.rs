@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use super::SEGMENTS_MAX;
 
-/// Why a strategy cannot be.
+/// Why passivation settings were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassivationError {
