@@ -329,7 +329,7 @@ impl fmt::Display for Finding {
             } => write!(f, "{node} is {status} and waits for {waits_for}."),
             Self::Downing(event) => write!(f, "{event}"),
             Self::NoDowningStrategy => {
-                f.write_str("No downing strategy is set; an operator has to down members that do not come back.")
+                f.write_str("No downing strategy is set; an operator has to down what does not come back.")
             }
             Self::MayRunTwice {
                 strategy,
@@ -448,9 +448,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with(
-                "No downing strategy is set; an operator has to down members that do not come back."
-            ),
+            text.ends_with("No downing strategy is set; an operator has to down what does not come back."),
             "{text}"
         );
     }

@@ -227,7 +227,7 @@ async fn a_setting_of_the_application_that_cannot_be_is_refused_before_anything_
         .check_on_join("a", 1)
         .join_checker(Setting::secret("a", "x"));
     let found = error(twice).await;
-    assert_eq!(found.to_string(), "checked on join: the key `a` is there twice");
+    assert_eq!(found.to_string(), "checked on join: the key `a` is given twice");
     let found = error(node().check_on_join("a", "v".repeat(129))).await;
     assert!(matches!(
         found,
@@ -340,7 +340,7 @@ async fn the_log_warns_of_more_members_than_a_quorum_decides_about() {
         .unwrap();
     until(&first, |view| view.members().len() == 2).await;
     all_up(&first, 2).await;
-    let text = "2 members are more than the downing strategy can decide about, 1";
+    let text = "2 members are more than 1, the most that the downing strategy can decide about";
     LOG.line(&["WARN", "cluster::sbr", marker, &me, text]);
     second.stop().await;
     first.stop().await;

@@ -243,10 +243,10 @@ pub enum TimerError {
     #[error(transparent)]
     OtherTypes(#[from] OtherTypes),
     /// It has [`TIMERS_MAX`](crate::TIMERS_MAX) already.
-    #[error("the entity already has {} timers, the most allowed", crate::TIMERS_MAX)]
+    #[error("the entity already has `TIMERS_MAX` timers")]
     TooMany,
     /// The interval is below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
-    #[error("the timer's interval is shorter than {:?}", crate::TIMER_INTERVAL_MIN)]
+    #[error("the timer's interval is below `TIMER_INTERVAL_MIN`")]
     TooShort,
 }
 

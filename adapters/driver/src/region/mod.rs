@@ -90,8 +90,8 @@ impl<M, R> Region<M, R> {
 
     /// Whether this node's region of the kind has found its coordinator, so that messages can be routed. A
     /// start-up probe should wait for it in addition to [`Cluster::is_ready`](crate::Cluster::is_ready).
-    /// Later it may be `false` for as long as the cluster has no oldest member of the kind's role; messages
-    /// wait meanwhile, which is no reason to take a node out of service. Mirrors the health check of Akka.
+    /// Later it may be `false` while the cluster has no oldest member of the kind's role, which is no reason to
+    /// take a node out of service: messages wait. Mirrors the health check of Akka.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -119,14 +119,12 @@ impl<M, R> Region<M, R> {
         self.shared.core(Command::Sharding(command)).await
     }
 
-    /// Stops hosting the kind on *this node* while it stays a member: its shards move to the other nodes, and
-    /// from then on it reaches entities as one that was
-    /// [registered as a proxy](crate::Cluster::register_proxy). Completes when nothing of the kind runs here
-    /// and every shard that did has a new home, and says what became of them. Entities handle what is in
-    /// their mailboxes, and what their [`Entity::on_stop`](crate::Entity::on_stop) does is waited for; what
-    /// has not stopped after `shutdown.cluster_sharding_shutdown_region_timeout` is killed
-    /// ([`Self::shutdown_within`] takes another time). No message is lost in good order: those that come
-    /// meanwhile wait for the new home.
+    /// Stops hosting the kind on *this node*, which stays a member: its shards move to other nodes, and this node
+    /// reaches entities as a [proxy](crate::Cluster::register_proxy). Completes when nothing of the kind runs
+    /// here and every shard that did has a new home. Entities handle what is in their mailboxes and finish
+    /// [`Entity::on_stop`](crate::Entity::on_stop); what has not stopped after
+    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed. No message is lost in good order: later ones
+    /// wait for the new home.
     ///
     /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who does
     /// ([`RegionShutdown::WithoutHome`]). Registering the kind again has this node host it again; others' shards come with the
@@ -235,10 +233,9 @@ impl<M, R> EntityRef<M, R> {
     /// a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with
     /// the entity, wherever it begins again.
     ///
-    /// An entity that does not run when its home learns of the watch is gone already: it completes at once,
-    /// with `NotRunning`. That may mean that it never began, that it ended before, that it was passivated
-    /// before, or that it has moved and had no message since; ask it something first to be sure that it runs.
-    /// A node that is unreachable or Down is waited for until it is removed.
+    /// If the entity does not run when its home hears of it, the watch completes at once with `NotRunning`: it may
+    /// never have begun, have ended, been passivated, or moved without a message since. Ask it something first to
+    /// be sure that it runs. A node that is unreachable or Down is waited for until it is removed.
     ///
     /// Starts nothing and keeps nothing in memory. Costs a message to the entity's home and one back, and the same at its end.
     pub fn watch(&self) -> Watch {
@@ -275,10 +272,9 @@ impl<M: Serialize, R> EntityRef<M, R> {
         Ok(payload)
     }
 
-    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which
-    /// is how fast peers slow fast senders down, and while the kind's buffer on this node is: then until it
-    /// has room ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the entity's
-    /// shard has a home.
+    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which slows
+    /// fast senders down, or the kind's buffer on this node is, until it has room
+    /// ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the shard has a home.
     ///
     /// # Errors
     /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`]; [`TellError::Full`] if
@@ -374,8 +370,7 @@ impl<R> Ask<R> {
         }
     }
 
-    /// Sets how long to wait for the answer, 1 ms to 24 h (clamped), counted from when the node takes the
-    /// message.
+    /// Sets how long to wait for the answer from when the node takes the message, 1 ms to 24 h (clamped).
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -428,8 +423,7 @@ enum AskProgress {
     Done,
 }
 
-/// A pending ask. Completes with the answer, or with an error that says whether the message may have been
-/// handled.
+/// A pending ask. Completes with the answer, or an error that says whether the message may have been handled.
 ///
 /// # Cancel safety
 /// Dropping it stops waiting. It does not recall a message that was sent.
