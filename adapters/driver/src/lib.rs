@@ -146,7 +146,8 @@ pub mod core {
     };
     pub use quorate_core::config::{
         Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation, DownAllWhenUnstable,
-        DowningStrategy, LeaseMajorityConfig, ShutdownConfig, SingletonConfig, ValidConfig,
+        DowningConfig, DowningStrategy, ExecutorConfig, FailureDetectorConfig, JournalConfig,
+        LeaseMajorityConfig, MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig, ValidConfig,
     };
     pub use quorate_core::ddata::protocol::{ReadError, WriteError};
     pub use quorate_core::ddata::state::key::{BadKey, Pattern};
@@ -161,6 +162,7 @@ pub mod core {
         DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent,
         SeedCause, SeedFailure, ShardingEvent, ShutdownPhase, SingletonEvent,
     };
+    pub use quorate_core::explain::{Explanation, Finding};
     pub use quorate_core::ident::{Address, ClusterName, NameError, Role, UniqueAddress};
     pub use quorate_core::membership::app_version::{AppVersion, AppVersionError};
     pub use quorate_core::membership::events::MembershipChange;
@@ -192,5 +194,5 @@ pub mod core {
     pub use quorate_core::store;
     pub use quorate_core::time::{Instant, Now};
     pub use quorate_core::token::Token;
-    pub use quorate_core::view::View;
+    pub use quorate_core::view::{Phase as MembershipPhase, View};
 }
