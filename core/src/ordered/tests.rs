@@ -154,9 +154,11 @@ proptest! {
 fn places_are_used_again_and_given_back() {
     let mut map: OrderedMap<u32, String> = (0..1_000).map(|key| (key, format!("value {key}"))).collect();
     assert_eq!(map.places(), 1_000);
+    assert_eq!((map.iter().len(), map.iter_mut().len()), (1_000, 1_000));
     for key in 0..500 {
         map.remove(&key);
     }
+    assert_eq!(map.places(), 1_000, "half of them are free, and stay");
     (1_000..1_500).for_each(|key| drop(map.insert(key, format!("value {key}"))));
     assert_eq!((map.len(), map.places()), (1_000, 1_000));
     map.retain(|key, _| key.is_multiple_of(10));
