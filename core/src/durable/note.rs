@@ -298,6 +298,20 @@ mod tests {
         };
         assert_eq!(bytes(again), [2, 4, 1, b'a', 1]);
         assert_eq!(bytes(Note::Forgotten { name: name() }), [2, 5, 1, b'a']);
+        let notes = [
+            sent(),
+            Note::Confirmed { number: 300 },
+            Note::Given { number: 1 },
+            Note::Again {
+                name: name(),
+                at_ms: 1,
+            },
+            Note::Forgotten { name: name() },
+        ];
+        for note in notes {
+            let read = Note::read(&note.record());
+            assert_eq!(read, Ok(Some(note)));
+        }
         assert!(matches!(
             Note::read(&sent_bytes),
             Ok(Some(Note::Sent { number: 7, .. }))

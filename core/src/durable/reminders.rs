@@ -289,6 +289,15 @@ mod tests {
             Some(DurableFailure::TooManyReminders)
         );
         assert_eq!(refused(remind("0", 1, None)), None, "instead of another");
+        let mut more = reminders.clone();
+        assert!(more.learn(&Note::Reminded {
+            name: "more".to_owned(),
+            at_ms: 1,
+            every_ms: 0,
+            message: Payload::from(*b"m"),
+        }));
+        let instead = more.notes_of(0, vec![remind("0", 1, None)]);
+        assert!(instead.is_ok(), "one that was written under a higher limit");
         assert_eq!(refused(remind("", 1, None)), Some(DurableFailure::TooLarge));
         assert_eq!(
             refused(remind(&"n".repeat(256), 1, None)),

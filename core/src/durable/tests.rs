@@ -335,6 +335,11 @@ fn a_log_that_is_full_has_room_behind_a_snapshot_and_is_asked_once_more() {
             "a snapshot says nothing new"
         );
     }
+    for (last, step) in [(1, Step::NotDone(DurableFailure::Full)), (2, Step::MakeRoom)] {
+        let mut entity = running(retention(100, Keeps::Last), true, last);
+        let _ = write(&mut entity);
+        assert_eq!(entity.on_failed(StoreError::Full), step, "the last one stays");
+    }
     let mut elsewhere = running(Retention::default(), false, 2);
     let _ = write(&mut elsewhere);
     assert_eq!(
