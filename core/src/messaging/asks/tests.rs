@@ -169,3 +169,19 @@ fn a_nearer_deadline_moves_the_timer_and_an_answered_one_fires_for_nothing() {
     );
     asks.check_invariants().unwrap();
 }
+
+#[test]
+fn a_deadline_without_an_ask_and_an_ask_without_its_deadline_are_named() {
+    let mut fixture = Fixture::new(node("a", 1));
+    let mut asks = Asks::default();
+    let (id, _) = asks
+        .open(&mut fixture.cx::<OfSharding>(), 10, (KIND, SHARD), secs(5))
+        .unwrap();
+    assert_eq!(asks.check_invariants(), Ok(()));
+    let named = Err(String::from("asks: the deadlines do not mirror the open asks"));
+    let due = *asks.deadlines.first().unwrap();
+    asks.deadlines.insert((due.0, id + 1));
+    assert_eq!(asks.check_invariants(), named);
+    asks.deadlines.remove(&due);
+    assert_eq!(asks.check_invariants(), named, "as many as there are asks");
+}
