@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::declare::{Form, read_whole, written};
+use super::declare::{Form, Rises, Text, read_whole, written};
 use super::*;
 use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
@@ -927,6 +927,30 @@ fn m_448_the_default_data_center_has_no_written_form() {
     assert_eq!(
         decode_message(MembershipMsg::JOIN.kind, Lane::Control, &body, &Limits::default()),
         Err(WireError::NonCanonical { what: "roles" })
+    );
+}
+
+#[test]
+fn a_text_that_is_too_short_or_too_long_is_not_written() {
+    use alloc::string::String;
+    let put = |text: &str| {
+        let text = String::from(text);
+        written(|out| <Text<3, 1> as Form<String>>::put(&text, "name", out))
+    };
+    assert!(put("a").is_ok() && put("abc").is_ok());
+    for text in ["", "abcd"] {
+        assert_eq!(put(text), Err(WireError::Unencodable { what: "name" }));
+    }
+}
+
+#[test]
+fn where_nodes_rise_none_is_there_twice() {
+    let (first, second) = (crate::fixture::node("a", 1), crate::fixture::node("a", 2));
+    assert!(first.is_below(&second));
+    assert!(!second.is_below(&first) && !first.is_below(&first));
+    assert!(
+        !(first.clone(), 1).is_below(&(first, 2)),
+        "whatever is said of it"
     );
 }
 
