@@ -12,6 +12,7 @@ use crate::config::{Config, KindConfig};
 use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
+use crate::handoff::Barrier;
 use crate::ident::ClusterName;
 use crate::input::{KindSettings, Target};
 use crate::membership::state::gossip::Gossip;
@@ -231,6 +232,41 @@ impl Rig {
     fn phase(&self) -> Option<CoordinatorPhase> {
         self.coordinator.state().map(|state| state.phase)
     }
+}
+
+#[test]
+fn shards_that_are_to_stop_go_on_while_the_host_is_paused() {
+    let mut rig = Rig::active();
+    rig.coordinator.set_home(S, at(&b()));
+    rig.act(|coordinator, cx| {
+        coordinator.on_paused();
+        coordinator.stop_waiters.entry(S).or_default().insert(c());
+        coordinator.stop_some(cx);
+    });
+    assert!(rig.coordinator.hand_offs.is_empty());
+    rig.coordinator.paused = false;
+    rig.act(|coordinator, cx| coordinator.stop_some(cx));
+    assert!(rig.coordinator.hand_offs.contains_key(&S));
+}
+
+#[test]
+fn a_hand_off_that_nobody_can_end_is_named() {
+    let mut rig = Rig::moving();
+    let whole = rig.coordinator.hand_offs.get(&S).unwrap().clone();
+    let hand_off = |rig: &mut Rig, change: fn(&mut hand_off::HandOff)| {
+        let mut other = whole.clone();
+        change(&mut other);
+        rig.coordinator.hand_offs.insert(S, other);
+        rig.coordinator.check_invariants()
+    };
+    assert_eq!(hand_off(&mut rig, |_| ()), Ok(()));
+    let named = |what: &str| Err(alloc::format!("coordinator: shard 4 moves and {what}"));
+    let ended = hand_off(&mut rig, |it| it.owners.clear());
+    assert_eq!(ended, named("nobody has to stop it"));
+    let ended = hand_off(&mut rig, |it| {
+        it.barrier = Barrier::new(1, [], crate::time::Instant::ZERO)
+    });
+    assert_eq!(ended, named("waits for nobody"));
 }
 
 fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
@@ -730,6 +766,8 @@ fn s_087_the_number_is_that_of_the_role() {
         });
         rig.coordinator.kind.settings.role = Some(role.clone());
         rig.coordinator.regions.entry(a()).or_default();
+        rig.coordinator.regions.entry(b()).or_default().proxy = true;
+        rig.coordinator.regions.entry(c()).or_default().lost = true;
         assert_eq!(rig.coordinator.sees_enough(&rig.fixture.cx()), given, "{needed}");
     }
 }

@@ -381,4 +381,30 @@ mod tests {
         }
         assert_eq!(checked, 8);
     }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let me = node("a", 1);
+        let named = |shards: &Shards| shards.check_invariants(&me).unwrap_err();
+        let mut shards = Shards::default();
+        begins(&mut shards);
+        assert_eq!(shards.check_invariants(&me), Ok(()));
+        shards.hosted += 1;
+        assert_eq!(named(&shards), "region: the number of its shards is wrong");
+        shards.hosted -= 1;
+        shards.marked.insert(S);
+        assert_eq!(named(&shards), "region: the index of marks is wrong");
+        shards.marked.clear();
+        shards.entry(S).home = Home::Known {
+            node: node("b", 2),
+            used: false,
+        };
+        assert_eq!(named(&shards), "region: shard 3 runs here and lives elsewhere");
+        shards.entry(ShardId(4)).home = Home::Known {
+            node: me.clone(),
+            used: false,
+        };
+        drop(shards.end(S));
+        assert_eq!(named(&shards), "region: shard 4 lives here and does not run");
+    }
 }

@@ -374,6 +374,37 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
 }
 
 #[test]
+fn each_registration_of_several_messages_has_a_number_of_its_own_and_a_whole_one_has_none() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.limits.control_frame_bytes_max = 1_024;
+    let mut rig = Rig::with_config(true, config);
+    let parts = |effects: Vec<Effect>| {
+        let part = |effect| match effect {
+            Effect::Send {
+                message:
+                    Message::Sharding(ShardingMsg::Kind(crate::message::ShardingMessage {
+                        body: ShardingBody::Register { part, .. },
+                        ..
+                    })),
+                ..
+            } => Some((part.list, part.index, part.count)),
+            _ => None,
+        };
+        effects.into_iter().filter_map(part).collect::<Vec<_>>()
+    };
+    let mut register = || parts(rig.act(|region, shared| region.send_register(shared.cx, &a())));
+    assert_eq!(register(), [(0, 0, 1)]);
+    rig.region.kind.settings.shards = 800;
+    for id in (0..800).map(ShardId) {
+        let shard = crate::sharding::shard::Shard::new(id, &PassivationSettings::off(), None);
+        rig.region.shards.begin(id, shard);
+    }
+    let mut register = || parts(rig.act(|region, shared| region.send_register(shared.cx, &a())));
+    assert_eq!(register(), [(1, 0, 2), (1, 1, 2)]);
+    assert_eq!(register(), [(2, 0, 2), (2, 1, 2)]);
+}
+
+#[test]
 fn registration_is_repeated_faster_at_first() {
     let mut rig = Rig::new(true);
     rig.act(|region, shared| region.register(shared.cx));

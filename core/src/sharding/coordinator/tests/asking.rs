@@ -254,6 +254,9 @@ fn a_failure_about_moves_is_no_answer_at_once() {
     );
     assert_eq!(rig.fixture.stats.sharding.allocation_answers_late, 0);
     assert_eq!(rig.fire(TIMEOUT), vec![], "nothing is waited for");
+    let again = answer(&mut rig, number, AllocationDecided::Failed);
+    assert_eq!(again, vec![], "it is said twice");
+    assert_eq!(rig.fixture.stats.sharding.allocation_answers_late, 1);
 }
 
 #[test]

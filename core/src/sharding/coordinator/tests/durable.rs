@@ -253,6 +253,7 @@ fn s_120_a_known_home_is_told_while_another_is_written_and_a_new_one_waits() {
         let mut log = Log::of(&[(S, b())]);
         let mut rig = Rig::recovered(mode, &mut log);
         let new = ShardId(7);
+        let writes = rig.fixture.stats.sharding.state_writes;
         assert_eq!(rig.asks_home(&b(), new), vec![], "decided, and told nobody");
         assert_eq!(rig.asks_home(&c(), S), vec![says(c(), home(S, b()))], "at once");
         assert_eq!(
@@ -269,6 +270,7 @@ fn s_120_a_known_home_is_told_while_another_is_written_and_a_new_one_waits() {
             ]
         );
         assert_eq!(log.homes(), [(S, b()), (new, a())]);
+        assert_eq!(rig.fixture.stats.sharding.state_writes, writes + 1);
     }
 }
 

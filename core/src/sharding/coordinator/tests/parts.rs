@@ -14,6 +14,10 @@ fn recovering() -> Rig {
 
 impl Rig {
     fn part(&mut self, list: u64, index: u16, hosted: &[u32]) -> Vec<Effect> {
+        self.part_of(&b(), (list, index), hosted)
+    }
+
+    fn part_of(&mut self, from: &UniqueAddress, (list, index): (u64, u16), hosted: &[u32]) -> Vec<Effect> {
         let said = Registration {
             fields: KindFields::of(&self.coordinator.kind.settings),
             hosted: hosted.iter().copied().map(ShardId).collect(),
@@ -24,7 +28,7 @@ impl Rig {
             index,
             count: 2,
         };
-        self.act(|coordinator, cx| coordinator.on_register_part(cx, &b(), part, said))
+        self.act(|coordinator, cx| coordinator.on_register_part(cx, from, part, said))
     }
 
     fn homed(&self) -> Vec<u32> {
@@ -102,4 +106,15 @@ fn parts_of_a_node_that_is_removed_are_forgotten() {
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     assert_eq!(rig.part(1, 1, &[7]), vec![]);
     assert_eq!(rig.homed(), []);
+}
+
+#[test]
+fn parts_of_one_that_is_no_member_or_for_nobodys_coordinator_are_not_looked_at() {
+    let mut rig = recovering();
+    assert_eq!(rig.part_of(&c(), (1, 1), &[7]), vec![]);
+    assert_eq!(rig.fixture.stats.sharding.registration_parts_dropped, 0);
+    let mut rig = Rig::on(c(), 64);
+    rig.view(&[(a(), Status::Up), (b(), Status::Up), (c(), Status::Up)]);
+    assert_eq!(rig.part(1, 1, &[7]), vec![], "a is the oldest");
+    assert_eq!(rig.fixture.stats.sharding.registration_parts_dropped, 0);
 }

@@ -298,6 +298,16 @@ fn a_message_that_comes_back_again_and_again_waits_longer() {
 }
 
 #[test]
+fn of_what_comes_back_without_a_home_the_first_asks_for_it_unless_it_did_so_too_often() {
+    let mut rig = Rig::registered(true);
+    assert_eq!(comes_back(&mut rig, "1", 2, c()), vec![asks_home()]);
+    assert_eq!(comes_back(&mut rig, "2", 2, c()), vec![], "it is asked for");
+    let mut rig = Rig::registered(true);
+    assert_eq!(comes_back(&mut rig, "1", 6, c()), vec![]);
+    assert!(rig.timer(RegionTimer::Retry), "with the next retry");
+}
+
+#[test]
 fn what_comes_for_a_shard_that_stops_is_handed_back_at_once_even_if_it_starts_here_again() {
     let mut rig = Rig::hosting();
     rig.route("1");
@@ -346,6 +356,34 @@ fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is
     rig.act(|region, shared| region.on_still_member(shared));
     let effects = rig.act(|region, shared| region.route(shared, foreign("4", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("4", None, 1))]);
+}
+
+#[test]
+fn what_others_sent_and_counts_as_handed_back_is_named() {
+    let mut rig = Rig::registered(true);
+    rig.region.buffers.push_handed_back(foreign("1", c()));
+    let named = rig.region.buffers.check_invariants().unwrap_err();
+    assert_eq!(named, "buffers: others' messages count as handed back");
+}
+
+#[test]
+fn what_does_not_fit_in_a_pause_goes_back_behind_what_that_node_sent_for_other_entities() {
+    let mut config = Config::lan(ClusterName::new("test").unwrap());
+    config.sharding.buffer_messages_max = 1;
+    config.sharding.buffer_waiting_max = 0;
+    let mut rig = Rig::with_config(true, config);
+    rig.act(|region, shared| region.on_register_ack(shared, &a(), term()));
+    rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
+    rig.region.on_paused();
+    rig.act(|region, shared| region.route(shared, foreign("1", c())));
+    let mut other = foreign("2", c());
+    other.envelope.entity = EntityId::from("f");
+    let effects = rig.act(|region, shared| region.route(shared, other));
+    let [one, mut two] = ["1", "2"].map(|text| envelope(text, None, 1));
+    two.entity = EntityId::from("f");
+    let full = event(ShardingEvent::BufferFull { messages: 1 });
+    let room = event(ShardingEvent::BufferHasRoom);
+    assert_eq!(effects, [full, hands_back(c(), one), room, hands_back(c(), two)]);
 }
 
 #[test]

@@ -387,9 +387,11 @@ fn s_130_a_store_that_does_not_answer_stops_the_shard_which_begins_again() {
         let effects = rig.wait(WRITE_TIMEOUT);
         assert_eq!(lives(&effects), ["stop"], "with what is in its mailbox handled");
         assert!(effects.contains(&event(ShardingEvent::ShardFailed { shard: SHARD })));
+        assert!(rig.timer(RegionTimer::ShardStop(SHARD)), "it may take so long");
         rig.fixture.outbox.asked.clear();
         assert_eq!(lives(&rig.send("old")), [""; 0]);
         rig.stop(old);
+        assert!(!rig.timer(RegionTimer::ShardStop(SHARD)));
         assert!(!rig.is_asked());
         rig.wait(SHARD_BACKOFF);
         let effects = rig.load(&["old"]);
