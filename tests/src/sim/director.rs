@@ -184,7 +184,7 @@ impl Director<'_> {
                 self.sim.rest_of_watches();
             }
             if self.sim.violation.is_none() && self.sim.durables.enabled {
-                self.rest_of_durables();
+                self.sim.rest_of_durables(self.plan.nodes);
             }
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
@@ -272,22 +272,6 @@ impl Director<'_> {
                 self.sim.faults.add(FaultKind::Restart);
                 self.sim.start(index);
             }
-        }
-    }
-
-    /// Nodes that ended while the others came to rest come back first: a majority of stores says where homes are.
-    fn rest_of_durables(&mut self) {
-        for index in 0..self.plan.nodes {
-            if self.sim.running_at(index).is_none() {
-                self.sim.start(index);
-            }
-        }
-        let limit = self.sim.now + REST_MAX;
-        while !all_up(self.sim) && self.sim.now < limit && self.sim.violation.is_none() {
-            self.sim.advance(self.sim.now + LOOK);
-        }
-        if self.sim.violation.is_none() {
-            self.sim.rest_of_durables(self.plan.nodes);
         }
     }
 

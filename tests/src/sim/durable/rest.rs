@@ -9,6 +9,7 @@ use quorate_core::store::{LogName, Snapshot, StoreAnswer, StoreOrder};
 
 use super::super::engine::Sim;
 use super::super::plan::SECOND;
+use super::super::script::all_up;
 use super::super::work::ENTITIES;
 use super::account::Kept;
 use super::database::{Database, SPACE};
@@ -20,8 +21,18 @@ const REST_MAX: u64 = 30 * SECOND;
 const LATE_MS: u64 = 500;
 
 impl Sim {
-    /// Everything is at rest.
+    /// Everything is at rest. Nodes that ended while the others came to rest come back first: a majority of stores says where
+    /// homes are.
     pub(crate) fn rest_of_durables(&mut self, nodes: usize) {
+        for index in 0..nodes {
+            if self.running_at(index).is_none() {
+                self.start(index);
+            }
+        }
+        let limit = self.now + REST_MAX;
+        while !all_up(self) && self.now < limit && self.violation.is_none() {
+            self.advance(self.now + SECOND);
+        }
         if let Some(index) = (0..nodes).find(|index| self.running_at(*index).is_some()) {
             self.rest_of_deliveries(index);
         }
