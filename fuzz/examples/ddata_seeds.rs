@@ -1,7 +1,7 @@
 //! Writes the first inputs of the target `ddata`: every message that replicators send, around the values and deltas that the
 //! seeds of `crdt` are made of. Run `crdt_seeds` first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
@@ -13,6 +13,7 @@ use quorate_core::ddata::state::key::Key;
 use quorate_core::ddata::state::{Digest, Envelope, Pruning};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::message::Message;
+use quorate_core::ordered::OrderedSet;
 use quorate_core::wire::{DataLimits, HEADER_BYTES, decode_data, decode_delta, encode_message};
 
 fn key(name: &str) -> Key {
@@ -26,7 +27,7 @@ fn node(uid: u64) -> UniqueAddress {
 fn marked(data: Data) -> Envelope {
     let begun = Pruning::Initialized {
         owner: node(1),
-        seen: BTreeSet::from([node(2), node(3)]),
+        seen: OrderedSet::from([node(2), node(3)]),
     };
     let done = Pruning::Performed {
         obsolete_at_ms: 1_700_000_000_000,

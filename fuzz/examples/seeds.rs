@@ -1,6 +1,5 @@
 //! Writes the first inputs of every target from the golden vectors of the core: `cargo run --example seeds`.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
@@ -13,6 +12,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, JournalMsg, MembershipMsg, Message, ShardingMsg};
+use quorate_core::ordered::OrderedSet;
 use quorate_core::wire::{HEADER_BYTES, encode_message};
 use quorate_fuzz::KINDS;
 
@@ -41,7 +41,7 @@ fn large_gossip() -> Vec<u8> {
         reachability: Reachability::new(),
         version: clock,
         seen: (0..75).collect(),
-        tombstones: BTreeSet::new(),
+        tombstones: OrderedSet::new(),
         epoch: 0,
         meta: Arc::from([]),
     });

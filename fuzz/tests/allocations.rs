@@ -1,7 +1,7 @@
 //! What a decoder may allocate, measured by a counting allocator. A claim in a body never costs memory by itself; a legal
 //! body costs a bounded multiple of its bytes. Spec: reliability 3b.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use quorate_core::membership::merge::merge;
 use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::{ClockOrder, VectorClock};
 use quorate_core::message::{DdataMsg, GossipEnvelope, Lane, MembershipMsg, Message, ShardingMsg};
+use quorate_core::ordered::OrderedSet;
 use quorate_core::wire::{HEADER_BYTES, decode_message, encode_message, kind};
 use quorate_fuzz::counting::allocated;
 
@@ -190,7 +191,7 @@ fn heavy_messages() -> Vec<(&'static str, Body)> {
     };
     let marker = || Pruning::Initialized {
         owner: node("a"),
-        seen: BTreeSet::from([node("a")]),
+        seen: OrderedSet::from([node("a")]),
     };
     let mut small = Envelope::new(with(Op::GSet(GSetOp::Add(element(0))), DataType::GSet).0);
     small.pruning = BTreeMap::from([(node("b"), marker())]);

@@ -1,13 +1,14 @@
 //! A set that only grows, and a flag that is only switched on. Neither knows who changed it. Spec: sharding 1.13.
 
+use alloc::collections::BTreeSet;
+
 use super::op::{Element, FlagOp, GSetOp, OpError, check_element};
 use super::replicated::ReplicatedData;
 use super::{Applied, MergeError, Minting};
-use crate::ordered::OrderedSet;
 
 /// A set without removal, in the order of the elements' bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GSet(OrderedSet<Element>);
+pub struct GSet(BTreeSet<Element>);
 
 impl GSet {
     /// The empty set.
@@ -16,7 +17,7 @@ impl GSet {
         Self::default()
     }
 
-    pub(crate) const fn from_elements(elements: OrderedSet<Element>) -> Self {
+    pub(crate) const fn from_elements(elements: BTreeSet<Element>) -> Self {
         Self(elements)
     }
 
@@ -54,7 +55,7 @@ impl ReplicatedData for GSet {
         if !self.0.insert(element.clone()) {
             return Ok(Applied::Unchanged);
         }
-        Ok(Applied::Delta(Self(OrderedSet::from([element.clone()]))))
+        Ok(Applied::Delta(Self(BTreeSet::from([element.clone()]))))
     }
 
     fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {

@@ -10,7 +10,6 @@ use crate::ddata::crdt::{
     CustomType, CustomTypes, Element, Flag, GCounter, GSet, LwwRegister, PnCounter, Tallies, Tally, Written,
 };
 use crate::ident::UniqueAddress;
-use crate::ordered::OrderedSet;
 
 /// A node takes at least this many bytes: a host of one byte.
 const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
@@ -178,9 +177,7 @@ pub(super) fn read_gset(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<
         }
         elements.push(element);
     }
-    Ok(GSet::from_elements(
-        elements.into_iter().collect::<OrderedSet<_>>(),
-    ))
+    Ok(GSet::from_elements(elements.into_iter().collect()))
 }
 
 pub(super) fn read_flag(reader: &mut Reader<'_>) -> Result<Flag, WireError> {

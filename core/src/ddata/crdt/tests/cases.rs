@@ -1,7 +1,7 @@
 //! The cases of the specification, type by type. Spec: sharding 1.13, 10.6, 10.21.
 
 use super::*;
-use crate::ordered::{OrderedMap, OrderedSet};
+use crate::ordered::OrderedMap;
 
 const ORSET: DataType = DataType::OrSet;
 const SETS: DataType = DataType::OrMap(ValueType::GSet);
@@ -352,7 +352,7 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
         (values(&a, "a"), values(&a, "c")),
         (Vec::from(["A"]), Vec::from(["C"]))
     );
-    let set = GSet::from_elements(OrderedSet::from([element("B2")]));
+    let set = GSet::from_elements(alloc::collections::BTreeSet::from([element("B2")]));
     let (mut a, b) = removed_beside(Op::OrMap(OrMapOp::Put {
         key: element("b"),
         value: alloc::boxed::Box::new(Data::GSet(set)),
