@@ -170,6 +170,10 @@ impl Director<'_> {
         if self.sim.violation.is_some() {
             return;
         }
+        if settled && self.sim.durables.enabled {
+            self.sim.bring_back(self.plan.nodes);
+            settled = self.sim.violation.is_none();
+        }
         if settled && self.sim.singletons.enabled {
             self.sim.rest_of_singletons();
         } else if settled && self.sim.is_quiet() {

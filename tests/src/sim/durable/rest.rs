@@ -17,13 +17,19 @@ use super::truth::Pending;
 
 /// Everybody answers within this: what was done late, and incarnations that were fenced by it, are over.
 const REST_MAX: u64 = 30 * SECOND;
+/// A coordinator that has its majority again has read where homes are, and what waited is handled.
+const RECOVERY: u64 = 20 * SECOND;
 /// A reminder is not late before this.
 const LATE_MS: u64 = 500;
 
 impl Sim {
-    /// Everything is at rest. Nodes that ended while the others came to rest come back first: a majority of stores says where
-    /// homes are.
-    pub(crate) fn rest_of_durables(&mut self, nodes: usize) {
+    /// Nodes that ended while the others came to rest come back: a majority of stores says where homes are, and without it
+    /// messages wait and nobody answers.
+    pub(crate) fn bring_back(&mut self, nodes: usize) {
+        let is_whole = (0..nodes).all(|index| self.running_at(index).is_some());
+        if is_whole {
+            return;
+        }
         for index in 0..nodes {
             if self.running_at(index).is_none() {
                 self.start(index);
@@ -33,6 +39,11 @@ impl Sim {
         while !all_up(self) && self.now < limit && self.violation.is_none() {
             self.advance(self.now + SECOND);
         }
+        self.advance(self.now + RECOVERY);
+    }
+
+    /// Everything is at rest.
+    pub(crate) fn rest_of_durables(&mut self, nodes: usize) {
         if let Some(index) = (0..nodes).find(|index| self.running_at(*index).is_some()) {
             self.rest_of_deliveries(index);
         }
