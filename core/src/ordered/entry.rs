@@ -1,6 +1,6 @@
 //! One entry of a map, whether there is one or not.
 
-use super::table::Table;
+use super::table::ValueTable;
 use alloc::collections::btree_map;
 
 /// What a map has of a key.
@@ -14,13 +14,13 @@ pub enum Entry<'a, K, V> {
 /// An entry that there is.
 pub struct OccupiedEntry<'a, K, V> {
     pub(super) index: btree_map::OccupiedEntry<'a, K, u32>,
-    pub(super) table: &'a mut Table<V>,
+    pub(super) table: &'a mut ValueTable<V>,
 }
 
 /// An entry that there is not.
 pub struct VacantEntry<'a, K, V> {
     pub(super) index: btree_map::VacantEntry<'a, K, u32>,
-    pub(super) table: &'a mut Table<V>,
+    pub(super) table: &'a mut ValueTable<V>,
 }
 
 impl<'a, K: Ord, V> Entry<'a, K, V> {
@@ -43,15 +43,6 @@ impl<'a, K: Ord, V> Entry<'a, K, V> {
             Self::Occupied(entry) => entry.into_mut(),
             Self::Vacant(entry) => entry.insert(value()),
         }
-    }
-
-    /// Changes the value where there is one.
-    #[must_use]
-    pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
-        if let Self::Occupied(entry) = &mut self {
-            change(entry.get_mut());
-        }
-        self
     }
 }
 
@@ -94,11 +85,6 @@ impl<'a, K: Ord, V> VacantEntry<'a, K, V> {
     /// The key.
     pub fn key(&self) -> &K {
         self.index.key()
-    }
-
-    /// The key, given back.
-    pub fn into_key(self) -> K {
-        self.index.into_key()
     }
 
     /// Makes the entry.

@@ -1,13 +1,13 @@
 //! Walks over a map, in the order of its keys.
 
-use super::table::Table;
+use super::table::ValueTable;
 use alloc::collections::btree_map::{self, BTreeMap};
 use alloc::vec::Vec;
 
 /// Entries of a map: those whose keys and places `I` yields.
 pub struct Pairs<'a, I, V> {
     index: I,
-    table: &'a Table<V>,
+    table: &'a ValueTable<V>,
 }
 
 /// Entries of a map from a key to another one.
@@ -17,7 +17,7 @@ pub type Range<'a, K, V> = Pairs<'a, btree_map::Range<'a, K, u32>, V>;
 pub type Iter<'a, K, V> = Pairs<'a, btree_map::Iter<'a, K, u32>, V>;
 
 impl<'a, I, V> Pairs<'a, I, V> {
-    pub(super) const fn new(index: I, table: &'a Table<V>) -> Self {
+    pub(super) const fn new(index: I, table: &'a ValueTable<V>) -> Self {
         Self { index, table }
     }
 }
@@ -98,11 +98,11 @@ impl<'a, K: 'a, V, I: ExactSizeIterator<Item = (&'a K, &'a u32)>> ExactSizeItera
 /// All entries of a map that is used up.
 pub struct IntoIter<K, V> {
     index: btree_map::IntoIter<K, u32>,
-    table: Table<V>,
+    table: ValueTable<V>,
 }
 
 impl<K, V> IntoIter<K, V> {
-    pub(super) fn new(index: BTreeMap<K, u32>, table: Table<V>) -> Self {
+    pub(super) fn new(index: BTreeMap<K, u32>, table: ValueTable<V>) -> Self {
         Self {
             index: index.into_iter(),
             table,

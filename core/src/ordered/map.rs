@@ -2,18 +2,18 @@
 
 use super::entry::{Entry, OccupiedEntry, VacantEntry};
 use super::iter::{IntoIter, Iter, IterMut, Pairs, PairsMut, Range, RangeMut};
-use super::table::Table;
+use super::table::ValueTable;
 use alloc::collections::btree_map::{self, BTreeMap};
 use core::borrow::Borrow;
 use core::cmp::Ordering;
 use core::fmt;
-use core::ops::{Bound, Index, RangeBounds};
+use core::ops::{Bound, RangeBounds};
 
 /// A map in the order of its keys. It has the methods of [`BTreeMap`] under their names; [what it costs](super).
 #[derive(Clone)]
 pub struct OrderedMap<K, V> {
     index: BTreeMap<K, u32>,
-    table: Table<V>,
+    table: ValueTable<V>,
 }
 
 impl<K, V> OrderedMap<K, V> {
@@ -21,7 +21,7 @@ impl<K, V> OrderedMap<K, V> {
     pub const fn new() -> Self {
         Self {
             index: BTreeMap::new(),
-            table: Table::new(),
+            table: ValueTable::new(),
         }
     }
 
@@ -48,15 +48,6 @@ impl<K, V> OrderedMap<K, V> {
     /// Entries in the order of their keys, the values to be changed. Allocates 8 bytes per entry.
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         PairsMut::new(self.index.iter(), self.table.all_mut())
-    }
-
-    /// Calls `f` with each entry in the order of their keys; unlike [`Self::iter_mut`] it allocates nothing.
-    pub fn for_each_mut(&mut self, mut f: impl FnMut(&K, &mut V)) {
-        for (key, place) in &self.index {
-            if let Some(value) = self.table.get_mut(*place) {
-                f(key, value);
-            }
-        }
     }
 
     /// Keys in their order.
@@ -100,15 +91,6 @@ impl<K: Ord, V> OrderedMap<K, V> {
         K: Borrow<Q>,
     {
         self.table.get_mut(*self.index.get(key)?)
-    }
-
-    /// The entry of a key, with the key that the map holds.
-    pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-    {
-        let (key, place) = self.index.get_key_value(key)?;
-        Some((key, self.table.get(*place)?))
     }
 
     /// Whether there is an entry of this key.
@@ -163,24 +145,9 @@ impl<K: Ord, V> OrderedMap<K, V> {
         self.given_up(place)
     }
 
-    /// Removes the entry of a key and returns its key as well.
-    pub fn remove_entry<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<(K, V)>
-    where
-        K: Borrow<Q>,
-    {
-        let (key, place) = self.index.remove_entry(key)?;
-        Some((key, self.given_up(place)?))
-    }
-
     /// Removes the entry of the lowest key.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         let (key, place) = self.index.pop_first()?;
-        Some((key, self.given_up(place)?))
-    }
-
-    /// Removes the entry of the highest key.
-    pub fn pop_last(&mut self) -> Option<(K, V)> {
-        let (key, place) = self.index.pop_last()?;
         Some((key, self.given_up(place)?))
     }
 
@@ -238,7 +205,7 @@ impl<K: Ord, V> OrderedMap<K, V> {
     {
         let mut rest = Self {
             index: self.index.split_off(key),
-            table: Table::new(),
+            table: ValueTable::new(),
         };
         for place in rest.index.values_mut() {
             if let Some(value) = self.table.take(*place) {
@@ -349,7 +316,9 @@ impl<'a, K, V> IntoIterator for &'a mut OrderedMap<K, V> {
     }
 }
 
-impl<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V> Index<&Q> for OrderedMap<K, V> {
+/// For tests: what is read so without it panics.
+#[cfg(test)]
+impl<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V> core::ops::Index<&Q> for OrderedMap<K, V> {
     type Output = V;
 
     fn index(&self, key: &Q) -> &V {

@@ -56,14 +56,6 @@ impl<T: Ord> OrderedSet<T> {
         self.index.contains_key(element)
     }
 
-    /// The element as the set holds it.
-    pub fn get<Q: Ord + ?Sized>(&self, element: &Q) -> Option<&T>
-    where
-        T: Borrow<Q>,
-    {
-        Some(self.index.get_key_value(element)?.0)
-    }
-
     /// Adds an element; says whether it was not there.
     pub fn insert(&mut self, element: T) -> bool {
         self.index.insert(element, 0).is_none()
@@ -75,14 +67,6 @@ impl<T: Ord> OrderedSet<T> {
         T: Borrow<Q>,
     {
         self.index.remove(element).is_some()
-    }
-
-    /// Removes an element and returns it.
-    pub fn take<Q: Ord + ?Sized>(&mut self, element: &Q) -> Option<T>
-    where
-        T: Borrow<Q>,
-    {
-        Some(self.index.remove_entry(element)?.0)
     }
 
     /// The lowest element.
@@ -98,11 +82,6 @@ impl<T: Ord> OrderedSet<T> {
     /// Removes the lowest element.
     pub fn pop_first(&mut self) -> Option<T> {
         Some(self.index.pop_first()?.0)
-    }
-
-    /// Removes the highest element.
-    pub fn pop_last(&mut self) -> Option<T> {
-        Some(self.index.pop_last()?.0)
     }
 
     /// Keeps the elements for which `f` is true. It is called in their order.
@@ -125,21 +104,6 @@ impl<T: Ord> OrderedSet<T> {
         self.index.range(range).map(|(element, _)| element)
     }
 
-    /// Removes the elements from this one on and returns them as a set.
-    pub fn split_off<Q: Ord + ?Sized>(&mut self, element: &Q) -> Self
-    where
-        T: Borrow<Q>,
-    {
-        Self {
-            index: self.index.split_off(element),
-        }
-    }
-
-    /// Moves all elements of `other` here.
-    pub fn append(&mut self, other: &mut Self) {
-        self.extend(core::mem::take(other));
-    }
-
     /// Whether all elements are in `other` as well.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.len() <= other.len() && self.difference(other).next().is_none()
@@ -148,11 +112,6 @@ impl<T: Ord> OrderedSet<T> {
     /// Whether all elements of `other` are here as well.
     pub fn is_superset(&self, other: &Self) -> bool {
         other.is_subset(self)
-    }
-
-    /// Whether no element is in `other` as well.
-    pub fn is_disjoint(&self, other: &Self) -> bool {
-        self.intersection(other).next().is_none()
     }
 
     /// Elements of this set or of `other`, in their order, each once.
@@ -164,13 +123,6 @@ impl<T: Ord> OrderedSet<T> {
     pub fn difference<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + Clone {
         Both::new(self, other)
             .filter(|(_, theirs)| theirs.is_none())
-            .filter_map(|(ours, _)| ours)
-    }
-
-    /// Elements of this set that are in `other` as well, in their order.
-    pub fn intersection<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + Clone {
-        Both::new(self, other)
-            .filter(|(_, theirs)| theirs.is_some())
             .filter_map(|(ours, _)| ours)
     }
 }

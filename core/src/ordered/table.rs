@@ -7,7 +7,7 @@ const FEW: usize = 64;
 
 /// One place.
 #[derive(Clone)]
-enum Place<V> {
+enum TableSlot<V> {
     Held(V),
     /// Free, and the free place after it; [`NONE`] behind the last.
     Free(u32),
@@ -18,14 +18,14 @@ const NONE: u32 = u32::MAX;
 
 /// Values by place. A place that was given up is used again, the last one first.
 #[derive(Clone)]
-pub(super) struct Table<V> {
-    places: Vec<Place<V>>,
+pub(super) struct ValueTable<V> {
+    places: Vec<TableSlot<V>>,
     /// The first free place.
     free: u32,
     held: u32,
 }
 
-impl<V> Table<V> {
+impl<V> ValueTable<V> {
     pub(super) const fn new() -> Self {
         Self {
             places: Vec::new(),
@@ -38,19 +38,19 @@ impl<V> Table<V> {
     pub(super) fn put(&mut self, value: V) -> u32 {
         self.held += 1;
         if let Some(slot) = self.places.get_mut(self.free as usize)
-            && let Place::Free(next) = *slot
+            && let TableSlot::Free(next) = *slot
         {
-            *slot = Place::Held(value);
+            *slot = TableSlot::Held(value);
             return core::mem::replace(&mut self.free, next);
         }
-        self.places.push(Place::Held(value));
+        self.places.push(TableSlot::Held(value));
         (self.places.len() - 1) as u32
     }
 
     pub(super) fn get(&self, place: u32) -> Option<&V> {
         match self.places.get(place as usize)? {
-            Place::Held(value) => Some(value),
-            Place::Free(_) => None,
+            TableSlot::Held(value) => Some(value),
+            TableSlot::Free(_) => None,
         }
     }
 
@@ -61,7 +61,7 @@ impl<V> Table<V> {
     pub(super) fn take(&mut self, place: u32) -> Option<V> {
         let slot = self.places.get_mut(place as usize)?;
         slot.held_mut()?;
-        let taken = core::mem::replace(slot, Place::Free(self.free));
+        let taken = core::mem::replace(slot, TableSlot::Free(self.free));
         self.free = place;
         self.held -= 1;
         taken.into_held()
@@ -69,7 +69,7 @@ impl<V> Table<V> {
 
     /// All values, by place; `None` where none is.
     pub(super) fn all_mut(&mut self) -> Vec<Option<&mut V>> {
-        self.places.iter_mut().map(Place::held_mut).collect()
+        self.places.iter_mut().map(TableSlot::held_mut).collect()
     }
 
     #[cfg(test)]
@@ -88,14 +88,14 @@ impl<V> Table<V> {
         for place in places {
             if let Some(slot) = self.places.get_mut(*place as usize) {
                 *place = kept.len() as u32;
-                kept.push(core::mem::replace(slot, Place::Free(NONE)));
+                kept.push(core::mem::replace(slot, TableSlot::Free(NONE)));
             }
         }
         (self.places, self.free) = (kept, NONE);
     }
 }
 
-impl<V> Place<V> {
+impl<V> TableSlot<V> {
     const fn held_mut(&mut self) -> Option<&mut V> {
         match self {
             Self::Held(value) => Some(value),

@@ -15,7 +15,6 @@ enum Op {
     Entry(u8, u32),
     Remove(u8),
     PopFirst,
-    PopLast,
     Retain(u8),
     SplitOff(u8),
     Change(u8),
@@ -28,7 +27,6 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         10 => (any::<u8>(), any::<u32>()).prop_map(|(key, value)| Op::Entry(key, value)),
         15 => any::<u8>().prop_map(Op::Remove),
         4 => Just(Op::PopFirst),
-        4 => Just(Op::PopLast),
         2 => (2..9_u8).prop_map(Op::Retain),
         1 => any::<u8>().prop_map(Op::SplitOff),
         2 => any::<u8>().prop_map(Op::Change),
@@ -55,12 +53,8 @@ fn play(op: Op, map: &mut OrderedMap<u8, u32>, model: &mut BTreeMap<u8, u32>) {
             }
             _ => panic!("one has {key}, the other has not"),
         },
-        Op::Remove(key) => {
-            assert_eq!(map.get_key_value(&key), model.get_key_value(&key));
-            assert_eq!(map.remove(&key), model.remove(&key));
-        }
+        Op::Remove(key) => assert_eq!(map.remove(&key), model.remove(&key)),
         Op::PopFirst => assert_eq!(map.pop_first(), model.pop_first()),
-        Op::PopLast => assert_eq!(map.pop_last(), model.pop_last()),
         Op::Retain(n) => {
             let mut keep = |key: &u8, value: &mut u32| {
                 *value = value.wrapping_add(1);
@@ -81,7 +75,7 @@ fn play(op: Op, map: &mut OrderedMap<u8, u32>, model: &mut BTreeMap<u8, u32>) {
                 *value = value.wrapping_mul(3).wrapping_add(u32::from(*key));
             }
             assert!(map.range_mut(key..).eq(model.range_mut(key..)));
-            map.for_each_mut(|_, value| *value /= 2);
+            map.values_mut().for_each(|value| *value /= 2);
             model.values_mut().for_each(|value| *value /= 2);
         }
         Op::Clear => {
@@ -129,22 +123,17 @@ proptest! {
         models.1.extend(theirs);
         prop_assert!(sets.0.union(&sets.1).eq(models.0.union(&models.1)));
         prop_assert!(sets.0.difference(&sets.1).eq(models.0.difference(&models.1)));
-        prop_assert!(sets.0.intersection(&sets.1).eq(models.0.intersection(&models.1)));
         prop_assert_eq!(sets.0.is_subset(&sets.1), models.0.is_subset(&models.1));
         prop_assert_eq!(sets.0.is_superset(&sets.1), models.0.is_superset(&models.1));
-        prop_assert_eq!(sets.0.is_disjoint(&sets.1), models.0.is_disjoint(&models.1));
         prop_assert_eq!(sets.0.cmp(&sets.1), models.0.cmp(&models.1));
         prop_assert!(sets.0.range(at..).eq(models.0.range(at..)));
         prop_assert_eq!(format!("{:?}", sets.0), format!("{:?}", models.0));
-        prop_assert_eq!((sets.0.get(&at), sets.0.contains(&at)), (models.0.get(&at), models.0.contains(&at)));
-        prop_assert_eq!((sets.0.take(&at), sets.1.remove(&at)), (models.0.take(&at), models.1.remove(&at)));
+        prop_assert_eq!(sets.0.contains(&at), models.0.contains(&at));
+        prop_assert_eq!(sets.1.remove(&at), models.1.remove(&at));
         prop_assert_eq!((sets.0.first(), sets.0.last()), (models.0.first(), models.0.last()));
-        prop_assert_eq!((sets.0.pop_first(), sets.0.pop_last()), (models.0.pop_first(), models.0.pop_last()));
-        sets.0.append(&mut sets.1);
-        models.0.append(&mut models.1);
+        prop_assert_eq!(sets.0.pop_first(), models.0.pop_first());
         sets.0.retain(|element| !element.is_multiple_of(3));
         models.0.retain(|element| !element.is_multiple_of(3));
-        prop_assert!(sets.1.is_empty() && sets.0.split_off(&at).iter().eq(models.0.split_off(&at).iter()));
         prop_assert!(sets.0.into_iter().eq(models.0));
     }
 }

@@ -1,6 +1,7 @@
 //! Keys `crdt_…`: histories of replicas that change, send deltas and whole states, and prune. Everything that one replica
 //! hands to another travels as bytes. Spec: sharding 1.13, 10.21.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::ddata::crdt::{
@@ -8,7 +9,6 @@ use quorate_core::ddata::crdt::{
     LwwRegisterOp, Minting, Op, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
 };
 use quorate_core::ident::UniqueAddress;
-use quorate_core::ordered::OrderedMap;
 use quorate_core::wire::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub(super) fn run(data_type: DataType, case: &Node<'_>) -> Result<Differences, I
         _ => Clock::Forward,
     };
     let empty = Data::empty(data_type).ok_or_else(|| case.refuse("no such type"))?;
-    let mut replicas = OrderedMap::new();
+    let mut replicas = BTreeMap::new();
     for node in case.get("replicas")?.items()? {
         let replica = Replica {
             node: node.node()?,
@@ -72,20 +72,20 @@ pub(super) fn run(data_type: DataType, case: &Node<'_>) -> Result<Differences, I
 
 fn check_values(
     case: &Node<'_>,
-    replicas: &OrderedMap<&str, Replica>,
+    replicas: &BTreeMap<&str, Replica>,
     out: &mut Differences,
 ) -> Result<(), IllFormed> {
     let removed = match case.find("removed") {
         Some(removed) => Some((removed.text()?, removed.node()?)),
         None => None,
     };
-    let found: OrderedMap<&str, Value> = replicas
+    let found: BTreeMap<&str, Value> = replicas
         .iter()
         .filter(|(name, _)| removed.as_ref().is_none_or(|(removed, _)| *name != removed))
         .map(|(name, replica)| (*name, shown(&replica.data)))
         .collect();
     let expected = case.expected("values")?.entries()?.into_iter();
-    let expected: OrderedMap<&str, Value> = expected
+    let expected: BTreeMap<&str, Value> = expected
         .map(|(name, node)| (name, sorted(node.value())))
         .collect();
     compare(out, "values", &expected, &found);
@@ -106,7 +106,7 @@ fn check_values(
 fn run_step(
     data_type: DataType,
     clock: Clock,
-    replicas: &mut OrderedMap<&str, Replica>,
+    replicas: &mut BTreeMap<&str, Replica>,
     step: &Node<'_>,
 ) -> Result<Result<(), String>, IllFormed> {
     let parts = step.items()?;
@@ -164,7 +164,7 @@ fn run_step(
 }
 
 fn with<T>(
-    replicas: &mut OrderedMap<&str, Replica>,
+    replicas: &mut BTreeMap<&str, Replica>,
     name: &str,
     act: impl FnOnce(&mut Data) -> Result<T, String>,
 ) -> Result<T, String> {
@@ -174,7 +174,7 @@ fn with<T>(
     act(&mut replica.data)
 }
 
-fn change(replicas: &mut OrderedMap<&str, Replica>, name: &str, op: &Op, now_ms: i64) -> Result<(), String> {
+fn change(replicas: &mut BTreeMap<&str, Replica>, name: &str, op: &Op, now_ms: i64) -> Result<(), String> {
     let replica = replicas
         .get_mut(name)
         .ok_or_else(|| format!("`{name}` is no replica"))?;
@@ -194,11 +194,7 @@ fn change(replicas: &mut OrderedMap<&str, Replica>, name: &str, op: &Op, now_ms:
     Ok(())
 }
 
-fn prune(
-    replicas: &mut OrderedMap<&str, Replica>,
-    owner: &str,
-    removed: &UniqueAddress,
-) -> Result<(), String> {
+fn prune(replicas: &mut BTreeMap<&str, Replica>, owner: &str, removed: &UniqueAddress) -> Result<(), String> {
     let replica = replicas
         .get_mut(owner)
         .ok_or_else(|| format!("`{owner}` is no replica"))?;
@@ -206,7 +202,7 @@ fn prune(
 }
 
 fn merge(
-    replicas: &mut OrderedMap<&str, Replica>,
+    replicas: &mut BTreeMap<&str, Replica>,
     from: &str,
     to: &str,
     removed: Option<&UniqueAddress>,
