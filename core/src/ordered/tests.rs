@@ -75,6 +75,8 @@ fn play(op: Op, map: &mut OrderedMap<u8, u32>, model: &mut BTreeMap<u8, u32>) {
                 *value = value.wrapping_mul(3).wrapping_add(u32::from(*key));
             }
             assert!(map.range_mut(key..).eq(model.range_mut(key..)));
+            assert!(map.iter_mut().rev().eq(model.iter_mut().rev()));
+            assert!(map.clone().into_iter().rev().eq(model.clone().into_iter().rev()));
             map.values_mut().for_each(|value| *value /= 2);
             model.values_mut().for_each(|value| *value /= 2);
         }
