@@ -48,7 +48,7 @@ fn settings_of(path: &str, name: &str, prefix: &str) -> Vec<Setting> {
 fn settings() -> Vec<Setting> {
     let (main, downing, limits) = (
         "core/src/config/mod.rs",
-        "core/src/config/downing.rs",
+        "core/src/config/downing/mod.rs",
         "core/src/config/limits.rs",
     );
     let sections = [
@@ -104,7 +104,7 @@ fn settings() -> Vec<Setting> {
     ));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
-    all.extend(settings_of("links/src/settings.rs", "LinkLimits", "links."));
+    all.extend(settings_of("links/src/settings/mod.rs", "LinkLimits", "links."));
     all
 }
 
@@ -137,7 +137,7 @@ fn sources(folder: &Path, out: &mut String) {
             sources(&path, out);
         } else if path.extension().is_some_and(|end| end == "rs")
             && !path.ends_with("tests.rs")
-            && !path.ends_with("links/src/settings.rs")
+            && !path.ends_with("links/src/settings/mod.rs")
         {
             out.push_str(&fs::read_to_string(&path).expect("a source file"));
         }
@@ -151,11 +151,11 @@ fn no_setting_exists_that_nothing_reads() {
         sources(&root().join(folder), &mut text);
     }
     // What the strategies are made of and what all nodes must share is read where the configuration is turned into them.
-    text.push_str(&read("core/src/config/downing.rs"));
+    text.push_str(&read("core/src/config/downing/mod.rs"));
     let ddata = read("core/src/config/ddata.rs");
     text.push_str(ddata.split("fn check(").next().unwrap_or_default());
     text.push_str(
-        read("core/src/config/validate.rs")
+        read("core/src/config/validate/mod.rs")
             .split("impl Config {")
             .next()
             .unwrap_or_default(),

@@ -58,7 +58,7 @@ fn hosts_name_only_steps_that_the_page_has() {
         "links/examples/custom_loop.rs",
         "links/examples/custom_loop/keeping.rs",
         "links/examples/custom_loop/working.rs",
-        "examples/embedded/src/board.rs",
+        "examples/embedded/src/board/mod.rs",
         "examples/embedded/src/board/lines.rs",
         "examples/embedded/src/lamps.rs",
     ];

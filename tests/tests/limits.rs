@@ -82,7 +82,7 @@ fn every_limit_has_a_setting_and_a_counter_that_exist() {
             .collect::<BTreeSet<String>>()
     };
     let mut settings = keys("core/src/config/limits.rs", "Limits", "limits");
-    settings.extend(keys("links/src/settings.rs", "LinkLimits", "links"));
+    settings.extend(keys("links/src/settings/mod.rs", "LinkLimits", "links"));
     let missing: Vec<&String> = settings.difference(&named).collect();
     assert!(missing.is_empty(), "not in docs/limits.md: {missing:?}");
 }
