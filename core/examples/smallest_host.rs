@@ -1,6 +1,6 @@
-//! The smallest host: one node, a clock that is a number, nobody to talk to. It forms a cluster of one, hosts an entity, asks
-//! it, leaves. All that a host does is here, except for links; `docs/embedding.md` goes on with them.
-//! `cargo run -p quorate-core --example smallest_host`
+//! The smallest host: one node, a clock that is a number, nobody to talk to. It forms a cluster of one, hosts
+//! an entity, asks it, leaves. All that a host does is here, except for links; `docs/embedding.md` goes on
+//! with them. `cargo run -p quorate-core --example smallest_host`
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -47,7 +47,8 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
             .next()
             .map(|(token, command)| Input::Command { token, command })
     };
-    // What waits to be told to the node, one input at a time. What effects cause goes here too, never straight back.
+    // What waits to be told to the node, one input at a time. What effects cause goes here too, never
+    // straight back.
     let mut inputs: VecDeque<Input<'static>> = next().into_iter().collect();
     let mut said = Vec::new();
     loop {
@@ -87,7 +88,8 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
                 | Effect::Allocate(_)
                 | Effect::Quarantine(_) => {}
             },
-            // Then the next input. Without one: sleep until then, and say so. This clock is a number, so it jumps.
+            // Then the next input. Without one: sleep until then, and say so. This clock is a number, so it
+            // jumps.
             Output::Sleep(wake) => {
                 let input = match inputs.pop_front() {
                     Some(input) => input,

@@ -1,5 +1,5 @@
-//! What a machine holds for others because it cannot pass it on yet. A value: who reads it decides what is too much. Spec:
-//! sharding 1.3, reliability I-45.
+//! What a machine holds for others because it cannot pass it on yet. A value: who reads it decides what is
+//! too much. Spec: sharding 1.3, reliability I-45.
 
 use core::iter::Sum;
 use core::ops::Add;

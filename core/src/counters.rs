@@ -1,8 +1,9 @@
-//! How counters are written down: a struct of plain numbers that only grow, and the way through all of them by name, so that
-//! metrics forget none. Counts nothing itself. Each machine's counters are in its `protocol::counters`.
+//! How counters are written down: a struct of plain numbers that only grow, and the way through all of them
+//! by name, so that metrics forget none. Counts nothing itself. Each machine's counters are in its
+//! `protocol::counters`.
 
-/// Writes a struct of counters: the name of who counts, then the fields. Its `iter` names each counter with that name in
-/// front.
+/// Writes a struct of counters: the name of who counts, then the fields. Its `iter` names each counter with
+/// that name in front.
 macro_rules! counters {
     ($(#[$about:meta])* $owner:literal: pub struct $name:ident { $($(#[$doc:meta])* pub $counter:ident,)* }) => {
         $(#[$about])*

@@ -1,6 +1,7 @@
-//! Daemons that are always somewhere: how many there are, how each is called, and what the one who sees to them has to do next when their
-//! number changes. Values without a machine: a daemon is an entity, its number is its shard, and what is written here is kept in
-//! distributed data as a set of scales, of which the greatest counts. Never sends. Spec: sharding 1.8.
+//! Daemons that are always somewhere: how many there are, how each is called, and what the one who sees to
+//! them has to do next when their number changes. Values without a machine: a daemon is an entity, its number
+//! is its shard, and what is written here is kept in distributed data as a set of scales, of which the
+//! greatest counts. Never sends. Spec: sharding 1.8.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -12,7 +13,8 @@ use crate::sharding::state::ids::EntityId;
 /// Most daemons of one name: each has a shard, and a table of so many is looked through in a moment.
 pub const DAEMONS_MAX: u32 = 4_096;
 
-/// How many daemons there are. Of two scales the one with the higher revision counts, of one revision the settled one.
+/// How many daemons there are. Of two scales the one with the higher revision counts, of one revision the
+/// settled one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scale {
     /// Grows with each change of the number; from 1 on.
@@ -63,7 +65,8 @@ impl Scale {
     }
 }
 
-/// One daemon of one scale. One of a later revision is another, so that an order to an earlier one never begins it.
+/// One daemon of one scale. One of a later revision is another, so that an order to an earlier one never
+/// begins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaemonId {
     /// Of the scale.
@@ -144,7 +147,8 @@ impl Plan {
             None => Self::Begin(Scale::first(count)),
             Some(scale) if scale.is_settled => Self::Keep { scale, forget: known },
             Some(scale) => {
-                // Another change of the same revision may have begun elsewhere, and was not settled: nothing of it runs.
+                // Another change of the same revision may have begun elsewhere, and was not settled: nothing
+                // of it runs.
                 known.retain(|earlier| earlier.revision < scale.revision);
                 Self::Settle {
                     ends: known,

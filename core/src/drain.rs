@@ -1,6 +1,7 @@
-//! A node's way out as parts: which hands its work over when, and how long each may take. Decides only the order and what an
-//! end means; the parts do the work, and membership asks them and counts the time. A host with work of its own between the
-//! parts (`shutdown`) says when each may begin. Never sends anything and knows no machine. Spec: membership 2.9.
+//! A node's way out as parts: which hands its work over when, and how long each may take. Decides only the
+//! order and what an end means; the parts do the work, and membership asks them and counts the time. A host
+//! with work of its own between the parts (`shutdown`) says when each may begin. Never sends anything and
+//! knows no machine. Spec: membership 2.9.
 
 use core::time::Duration;
 
@@ -23,8 +24,8 @@ pub enum DrainPart {
 }
 
 impl DrainPart {
-    /// All parts, in the order of the shutdown: entities may ask singletons, and both may write replicated data, until they
-    /// have stopped.
+    /// All parts, in the order of the shutdown: entities may ask singletons, and both may write replicated
+    /// data, until they have stopped.
     pub const ALL: [Self; 3] = [Self::Sharding, Self::Singletons, Self::Ddata];
 
     /// How long it may take.
@@ -113,7 +114,8 @@ impl Drain {
         }
     }
 
-    /// The host lets this part begin, and has done with those before it: one that is still waited for is late, and named.
+    /// The host lets this part begin, and has done with those before it: one that is still waited for is
+    /// late, and named.
     pub(crate) fn release(&mut self, part: DrainPart) -> (Option<DrainPart>, Option<Step>) {
         if let Pace::Host(released) = &mut self.pace {
             *released = (*released).max(Some(part));
@@ -128,8 +130,8 @@ impl Drain {
         }
     }
 
-    /// A part has handed over. `None` if that changes nothing. It counts also when it comes after the part's time: nothing of
-    /// it runs, whenever that is known.
+    /// A part has handed over. `None` if that changes nothing. It counts also when it comes after the part's
+    /// time: nothing of it runs, whenever that is known.
     pub(crate) fn on_done(&mut self, done: DrainPart) -> Option<Step> {
         let was_late = self.late.remove(&done);
         match self.progress {

@@ -33,7 +33,8 @@ use crate::timer::Timer;
 pub enum Output {
     /// Do this, then poll again.
     Effect(Effect),
-    /// Nothing to do until the given time (or the next input); `None` after the node has halted or before it began.
+    /// Nothing to do until the given time (or the next input); `None` after the node has halted or before it
+    /// began.
     Sleep(Option<Wake>),
 }
 
@@ -57,9 +58,10 @@ pub enum Effect {
         message: Message,
     },
     /// Send a message on its lane if the queue to its receiver has room. Without room, give it back with
-    /// [`DropReason::NoRoom`](crate::input::DropReason::NoRoom), and from then on whatever is sent or offered to entities at that
-    /// address as well, and every [mark](crate::message::ShardMark), with whatever reason, until
-    /// [`LinkEvent::Room`](crate::input::LinkEvent::Room) was said: what waits keeps its order. A host whose queues have no bound sends it.
+    /// [`DropReason::NoRoom`](crate::input::DropReason::NoRoom), and from then on whatever is sent or offered
+    /// to entities at that address as well, and every [mark](crate::message::ShardMark), with whatever
+    /// reason, until [`LinkEvent::Room`](crate::input::LinkEvent::Room) was said: what waits keeps its order.
+    /// A host whose queues have no bound sends it.
     Offer {
         /// Whom to.
         to: Target,
@@ -75,16 +77,16 @@ pub enum Effect {
         /// The answer.
         answer: Answer,
     },
-    /// Something for what runs here: entities of [`Owner::Sharding`], instances of [`Owner::Singleton`]. Each has slots of its own. The
-    /// report carries the same owner.
+    /// Something for what runs here: entities of [`Owner::Sharding`], instances of [`Owner::Singleton`]. Each
+    /// has slots of its own. The report carries the same owner.
     Host(Owner, HostOrder),
     /// Something for the keeper of a lease. The report carries the same owner.
     Lease(Owner, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
     Store(Owner, StoreRequest),
     /// Ask the application where shards of a kind should be; answered with
-    /// [`ShardingCommand::AnswerAllocation`](crate::input::ShardingCommand::AnswerAllocation). Only kinds with
-    /// [`AllocationSettings::Asked`](crate::sharding::allocation::AllocationSettings::Asked) ask.
+    /// [`ShardingCommand::AnswerAllocation`](crate::input::ShardingCommand::AnswerAllocation). Only kinds
+    /// with [`AllocationSettings::Asked`](crate::sharding::allocation::AllocationSettings::Asked) ask.
     Allocate(Box<AllocationQuestion>),
     /// Refuse links from and to this incarnation from now on.
     Quarantine(UniqueAddress),

@@ -1,6 +1,7 @@
-//! Why the cluster has not converged: who keeps the leader from acting, who observes whom unreachable, what each member on
-//! its way in or out waits for, in words an operator can act on. Reads one node's picture; changes nothing, decides nothing.
-//! Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03, U-04).
+//! Why the cluster has not converged: who keeps the leader from acting, who observes whom unreachable, what
+//! each member on its way in or out waits for, in words an operator can act on. Reads one node's picture;
+//! changes nothing, decides nothing. Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03,
+//! U-04).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -88,8 +89,8 @@ pub enum Finding {
     Downing(DowningReport),
     /// Members are unreachable and nobody will down them: there is no strategy.
     NoDowningStrategy,
-    /// The downing strategy lets both sides of a partition go on: each would run these kinds' entities, and an instance of these
-    /// singletons.
+    /// The downing strategy lets both sides of a partition go on: each would run these kinds' entities, and
+    /// an instance of these singletons.
     MayRunTwice {
         /// The strategy.
         strategy: &'static str,

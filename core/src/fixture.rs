@@ -1,5 +1,5 @@
-//! Surroundings for the unit test of one machine: what a [`crate::cx::Cx`] borrows from, and short ways to build members and
-//! pictures. Compiled for tests only.
+//! Surroundings for the unit test of one machine: what a [`crate::cx::Cx`] borrows from, and short ways to
+//! build members and pictures. Compiled for tests only.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -38,12 +38,13 @@ impl From<Token> for Caller {
 pub enum Input<'a> {
     /// Time has passed: due timers fire.
     Tick,
-    /// The body of a checked frame from the peer of an established link (its checksum, length and epoch are already
-    /// verified by [`crate::wire::decode_frame`]).
+    /// The body of a checked frame from the peer of an established link (its checksum, length and epoch are
+    /// already verified by [`crate::wire::decode_frame`]).
     Frame {
         /// The link's peer, as fixed by the handshake.
         from: &'a UniqueAddress,
-        /// What the link that the frame came over has proved of it, for the admission policy. Never looked at otherwise.
+        /// What the link that the frame came over has proved of it, for the admission policy. Never looked at
+        /// otherwise.
         proof: Proof<'a>,
         /// The frame's lane.
         lane: Lane,
@@ -61,7 +62,8 @@ pub enum Input<'a> {
         /// What is wanted.
         command: Command,
     },
-    /// A message that expects no answer: the hot path has no token. One that cannot be handled is a dead letter.
+    /// A message that expects no answer: the hot path has no token. One that cannot be handled is a dead
+    /// letter.
     Tell {
         /// Whom it is for.
         to: Recipient,
@@ -91,15 +93,16 @@ pub enum LinkEvent {
         /// Who.
         peer: UniqueAddress,
     },
-    /// The links to this peer are gone, or the one for entity messages; what was on the way is lost. Not said of a control link
-    /// while entity messages go to the peer over a link that is open: nothing is known to be lost then.
+    /// The links to this peer are gone, or the one for entity messages; what was on the way is lost. Not said
+    /// of a control link while entity messages go to the peer over a link that is open: nothing is known to
+    /// be lost then.
     Down {
         /// The incarnation.
         peer: UniqueAddress,
     },
-    /// The host gives a message back that it has not sent, not even in part: whoever waits for an answer hears that it was
-    /// not handled. What waited for a link comes back before that link's [`LinkEvent::Down`], after which the node takes
-    /// everything else for lost.
+    /// The host gives a message back that it has not sent, not even in part: whoever waits for an answer
+    /// hears that it was not handled. What waited for a link comes back before that link's
+    /// [`LinkEvent::Down`], after which the node takes everything else for lost.
     Dropped {
         /// Whom it was for.
         to: Target,
@@ -108,8 +111,8 @@ pub enum LinkEvent {
         /// Why.
         reason: DropReason,
     },
-    /// The queue to this address, which had no room for something [offered](crate::effect::Effect::Offer), has room again. Said once,
-    /// behind everything that came back because of it.
+    /// The queue to this address, which had no room for something [offered](crate::effect::Effect::Offer),
+    /// has room again. Said once, behind everything that came back because of it.
     Room {
         /// Where to.
         to: Address,
@@ -125,7 +128,8 @@ pub enum DropReason {
     Unreachable,
     /// The message does not fit into a frame.
     TooLarge,
-    /// It was only offered, and the queue to the peer has no room for it at the moment. [`LinkEvent::Room`] follows.
+    /// It was only offered, and the queue to the peer has no room for it at the moment. [`LinkEvent::Room`]
+    /// follows.
     NoRoom,
 }
 

@@ -1,9 +1,10 @@
-//! The lanes that messages travel on, and the tag that each message carries on the wire. Which message has which tag is said by
-//! the protocol of the machine that speaks it; nothing here knows a message. Spec: membership 5, `docs/WIRE.md` 4.
+//! The lanes that messages travel on, and the tag that each message carries on the wire. Which message has
+//! which tag is said by the protocol of the machine that speaks it; nothing here knows a message. Spec:
+//! membership 5, `docs/WIRE.md` 4.
 
-/// What is delivered in order with what. FIFO holds within one lane and one link epoch; nothing is promised between
-/// lanes. Control, gossip and replies travel on one link, user messages on another, the only one that is ever paused, and
-/// bulk data on a third that is opened when there is some.
+/// What is delivered in order with what. FIFO holds within one lane and one link epoch; nothing is promised
+/// between lanes. Control, gossip and replies travel on one link, user messages on another, the only one that
+/// is ever paused, and bulk data on a third that is opened when there is some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Heartbeats, membership, shard control. Never shed: overflow ends the link.
@@ -14,8 +15,9 @@ pub enum Lane {
     Reply,
     /// Messages to entities. Past its bound the newest is rejected with a typed error.
     User,
-    /// Replicated data and transfers of state. Never shed and never paused because mailboxes are full: its acknowledgements may
-    /// be what empties them. Past its bound the newest comes back to its sender, which tries again.
+    /// Replicated data and transfers of state. Never shed and never paused because mailboxes are full: its
+    /// acknowledgements may be what empties them. Past its bound the newest comes back to its sender, which
+    /// tries again.
     Bulk,
 }
 
@@ -24,7 +26,8 @@ impl Lane {
     pub const ALL: [Self; 5] = [Self::Control, Self::Gossip, Self::Reply, Self::User, Self::Bulk];
 }
 
-/// What a message's frame says about it: the number of its kind, and the one lane on which that kind is legal.
+/// What a message's frame says about it: the number of its kind, and the one lane on which that kind is
+/// legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// The number. Never given to another message.
@@ -33,7 +36,8 @@ pub struct Tag {
     pub lane: Lane,
 }
 
-/// Writes a machine's tags as constants of its message type, and all of them as `TAGS`, so that none can be forgotten.
+/// Writes a machine's tags as constants of its message type, and all of them as `TAGS`, so that none can be
+/// forgotten.
 macro_rules! tags {
     ($($(#[$doc:meta])* $name:ident = $kind:literal on $lane:ident;)*) => {
         $(

@@ -1,9 +1,11 @@
-//! Cluster membership, failure detection, split-brain resolution and sharded entities as one deterministic state machine: events
-//! in, effects out. No I/O, clock, entropy, threads or async in here; `no_std` with `alloc`.
+//! Cluster membership, failure detection, split-brain resolution and sharded entities as one deterministic
+//! state machine: events in, effects out. No I/O, clock, entropy, threads or async in here; `no_std` with
+//! `alloc`.
 //!
-//! A host owns a [`node::Node`], hands it inputs (time, frames, link changes, commands, reports of entities) with
-//! [`node::Node::handle`], does every effect that [`node::Node::poll`] yields, in its order, and sleeps until the time it is
-//! given. Adapters for tokio, smol and QUIC are such hosts; `docs/embedding.md` writes one step by step.
+//! A host owns a [`node::Node`], hands it inputs (time, frames, link changes, commands, reports of entities)
+//! with [`node::Node::handle`], does every effect that [`node::Node::poll`] yields, in its order, and sleeps
+//! until the time it is given. Adapters for tokio, smol and QUIC are such hosts; `docs/embedding.md` writes
+//! one step by step.
 //!
 //! ```
 //! use quorate_core::config::Config;
@@ -63,16 +65,18 @@
 //! # What is guaranteed
 //!
 //! * Same seed and same inputs give the same effects, byte for byte.
-//! * Nothing that a peer sends makes it panic or grow without a bound: a typed [`reject::Rejection`] and a counter.
+//! * Nothing that a peer sends makes it panic or grow without a bound: a typed [`reject::Rejection`] and a
+//!   counter.
 //! * An input runs to completion in bounded work; nothing blocks.
-//! * A shard has at most one home among nodes that agree on the members. A message to an entity is delivered at most once, in
-//!   the order of its sender.
+//! * A shard has at most one home among nodes that agree on the members. A message to an entity is delivered
+//!   at most once, in the order of its sender.
 //!
 //! # What is not
 //!
-//! * That a message arrives: who needs to know asks, and an ask that failed says whether it may have been handled.
-//! * One home per shard while a partition lasts, unless the downing strategy of both sides is the same and a host that was paused
-//!   holds its entities until it has heard that it is still a member.
+//! * That a message arrives: who needs to know asks, and an ask that failed says whether it may have been
+//!   handled.
+//! * One home per shard while a partition lasts, unless the downing strategy of both sides is the same and a
+//!   host that was paused holds its entities until it has heard that it is still a member.
 //! * Any secrecy: links are authenticated and encrypted by the host.
 #![cfg_attr(
     test,

@@ -1,11 +1,12 @@
-//! Phi's arithmetic: how improbable a silence is under a normal distribution of heartbeat intervals. Only `libm`, so a
-//! decision replays bit for bit on every target; never std's floats. Spec: membership 2.14.
+//! Phi's arithmetic: how improbable a silence is under a normal distribution of heartbeat intervals. Only
+//! `libm`, so a decision replays bit for bit on every target; never std's floats. Spec: membership 2.14.
 
-/// How suspicious a silence of `silence_ms` is when intervals have the given mean and standard deviation (all in
-/// milliseconds): minus the decimal logarithm of the probability that a heartbeat comes even later.
+/// How suspicious a silence of `silence_ms` is when intervals have the given mean and standard deviation (all
+/// in milliseconds): minus the decimal logarithm of the probability that a heartbeat comes even later.
 ///
-/// Uses the logistic approximation of the normal distribution, in two branches so that neither tail loses its digits.
-/// The result is at least 0, never NaN and never -0; a silence far beyond the mean is `f64::INFINITY`.
+/// Uses the logistic approximation of the normal distribution, in two branches so that neither tail loses its
+/// digits. The result is at least 0, never NaN and never -0; a silence far beyond the mean is
+/// `f64::INFINITY`.
 ///
 /// # Panics
 /// If an argument is NaN or `std_deviation_ms` is not above 0: our own bug, as settings are checked before.
@@ -14,7 +15,8 @@ pub fn phi(silence_ms: f64, mean_ms: f64, std_deviation_ms: f64) -> f64 {
     assert!(std_deviation_ms > 0.0, "a standard deviation of 0 has no phi");
     let y = (silence_ms - mean_ms) / std_deviation_ms;
     let e = libm::exp(-y * (1.5976 + 0.070_566 * y * y));
-    // Above the mean the tail is the small number, below it the bulk is: each branch computes its small one directly.
+    // Above the mean the tail is the small number, below it the bulk is: each branch computes its small one
+    // directly.
     let tail = if silence_ms > mean_ms {
         e / (1.0 + e)
     } else {

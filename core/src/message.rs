@@ -1,5 +1,5 @@
-//! What nodes say to each other: one arm per machine. What each says is in its `protocol`; the bytes are `wire`'s business.
-//! Spec: membership 5, sharding 2.1.
+//! What nodes say to each other: one arm per machine. What each says is in its `protocol`; the bytes are
+//! `wire`'s business. Spec: membership 5, sharding 2.1.
 
 use alloc::boxed::Box;
 use core::convert::Infallible;
@@ -31,7 +31,8 @@ pub enum Message {
     Ddata(DdataMsg),
     /// Of the singletons.
     Singleton(SingletonMsg),
-    /// Of the quorum logs. In a box: a third larger than any other, and each message is as large as the largest.
+    /// Of the quorum logs. In a box: a third larger than any other, and each message is as large as the
+    /// largest.
     Journal(Box<JournalMsg>),
 }
 

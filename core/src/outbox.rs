@@ -6,8 +6,8 @@ use crate::effect::{Answer, Effect};
 use crate::input::{Command, StoreAsk};
 use crate::message::Message;
 
-/// First-in first-out queues. `effects` is drained by the host after each input; the others by the router within it: messages of
-/// this node to itself, what one machine asks of another, and the answers to that.
+/// First-in first-out queues. `effects` is drained by the host after each input; the others by the router
+/// within it: messages of this node to itself, what one machine asks of another, and the answers to that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) effects: VecDeque<Effect>,

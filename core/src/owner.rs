@@ -1,8 +1,10 @@
-//! Who asked the host for something, so that the answer finds its way home. Names only. Spec: `ARCHITECTURE.md`.
+//! Who asked the host for something, so that the answer finds its way home. Names only. Spec:
+//! `ARCHITECTURE.md`.
 
 use crate::store::Space;
 
-/// A machine that asks the host to keep something: its effects carry it, and the router hands the answers to it.
+/// A machine that asks the host to keep something: its effects carry it, and the router hands the answers to
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Owner {
@@ -19,8 +21,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Its part of a store. These numbers are on disks: they are never given to another owner. From 16 on they are the host's, for what
-    /// it keeps beside the core.
+    /// Its part of a store. These numbers are on disks: they are never given to another owner. From 16 on
+    /// they are the host's, for what it keeps beside the core.
     #[must_use]
     pub const fn space(self) -> Space {
         match self {

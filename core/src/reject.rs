@@ -1,5 +1,5 @@
-//! What a peer did wrong, as a type and a counter. Never a panic, never a state change. What only one machine can refuse is
-//! in its `protocol`.
+//! What a peer did wrong, as a type and a counter. Never a panic, never a state change. What only one machine
+//! can refuse is in its `protocol`.
 
 pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;

@@ -1,9 +1,10 @@
-//! Chance as an argument: small helpers over the host's generator. Every draw of the core goes through here, so that a
-//! seed and an input sequence decide everything.
+//! Chance as an argument: small helpers over the host's generator. Every draw of the core goes through here,
+//! so that a seed and an input sequence decide everything.
 
 use rand_core::Rng;
 
-/// A number below `bound`, by multiply-shift (the bias is below 2^-32 for any bound the core uses); 0 if `bound` is 0.
+/// A number below `bound`, by multiply-shift (the bias is below 2^-32 for any bound the core uses); 0 if
+/// `bound` is 0.
 pub(crate) fn below(rng: &mut dyn Rng, bound: usize) -> usize {
     let wide = u128::from(rng.next_u64()) * (bound as u128);
     (wide >> 64) as usize

@@ -65,7 +65,8 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    /// Sends the store's answer home. The resolver and sharding ask a store for nothing: an answer is nobody's.
+    /// Sends the store's answer home. The resolver and sharding ask a store for nothing: an answer is
+    /// nobody's.
     pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
         match owner {
             Owner::Resolver | Owner::Sharding => drop(report),

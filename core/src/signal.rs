@@ -1,5 +1,5 @@
-//! What machines say to each other, and who hears it. One slot per statement: saying it again before it was heard merges
-//! the two, so the bound of the queue is the number of statements.
+//! What machines say to each other, and who hears it. One slot per statement: saying it again before it was
+//! heard merges the two, so the bound of the queue is the number of statements.
 
 use alloc::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::view::View;
 /// A statement of one machine to the others.
 #[derive(Clone, Debug)]
 pub(crate) enum Signal {
-    /// Said by membership; heard by the detector, the resolver, the replicator and the room of age. `after` is the picture
-    /// when it is heard.
+    /// Said by membership; heard by the detector, the resolver, the replicator and the room of age. `after`
+    /// is the picture when it is heard.
     ViewChanged {
         /// The picture when the machines heard last.
         before: Arc<View>,
         /// The picture now.
         after: Arc<View>,
     },
-    /// Said by the room of age once it knows who acts for whom in the new picture; heard by everything that acts for others:
-    /// regions, coordinators, the ask table and singletons.
+    /// Said by the room of age once it knows who acts for whom in the new picture; heard by everything that
+    /// acts for others: regions, coordinators, the ask table and singletons.
     AgesChanged {
         /// The picture when they heard last.
         before: Arc<View>,
@@ -46,22 +46,25 @@ pub(crate) enum Signal {
     DrainRequested(DrainPart),
     /// Said by a part that has handed over; heard by membership.
     Drained(DrainPart),
-    /// Said by who speaks to a peer that hears nothing any more; heard by membership: it is to be refused for good.
+    /// Said by who speaks to a peer that hears nothing any more; heard by membership: it is to be refused for
+    /// good.
     Quarantine(UniqueAddress),
-    /// Said by the detector when this process stood still; heard by the resolver and by everything that acts for others:
-    /// regions, coordinators, the registry of kinds, singletons.
+    /// Said by the detector when this process stood still; heard by the resolver and by everything that acts
+    /// for others: regions, coordinators, the registry of kinds, singletons.
     Paused {
         /// The last moment it is known to have run.
         since: Instant,
     },
-    /// Said by singletons; heard by the registry, which asks the cluster: this node has one with such fields, or has it no more.
+    /// Said by singletons; heard by the registry, which asks the cluster: this node has one with such fields,
+    /// or has it no more.
     SingletonRegistered(SingletonId, Option<SingletonFields>),
     /// Said by the registry; heard by singletons: what the cluster makes of one of this node.
     SingletonJudged(SingletonId, Judgement),
-    /// Said by the registry of the oldest member; heard by singletons, which tell users: another node's was refused.
+    /// Said by the registry of the oldest member; heard by singletons, which tell users: another node's was
+    /// refused.
     SingletonRefusedOn(SingletonId, UniqueAddress, FieldDifferences),
-    /// Said by logs; heard by sharding, whose coordinators give placements away: what is placed with this token does not get its log, which
-    /// is promised to one of a later placement.
+    /// Said by logs; heard by sharding, whose coordinators give placements away: what is placed with this
+    /// token does not get its log, which is promised to one of a later placement.
     PlacementOutdone {
         /// The log.
         log: LogName,
@@ -70,7 +73,8 @@ pub(crate) enum Signal {
         /// What the log is promised to.
         held: Token,
     },
-    /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as `Paused` is.
+    /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as
+    /// `Paused` is.
     StillMember,
 }
 
@@ -155,7 +159,8 @@ impl Signals {
         self.say().down.get_or_insert_with(OrderedSet::new).extend(nodes);
     }
 
-    /// Says that this part is to hand over. One is asked after the other, so a later one replaces an unheard earlier one.
+    /// Says that this part is to hand over. One is asked after the other, so a later one replaces an unheard
+    /// earlier one.
     pub(crate) fn request_drain(&mut self, part: DrainPart) {
         self.say().drain_requested = Some(part);
     }
@@ -195,7 +200,8 @@ impl Signals {
         self.say().outdone.insert(log, (placement, held));
     }
 
-    /// Says that this process stood still from `since` until now. What was said before about it no longer holds.
+    /// Says that this process stood still from `since` until now. What was said before about it no longer
+    /// holds.
     pub(crate) fn paused(&mut self, since: Instant) {
         let said = self.say();
         said.paused = Some(since);
@@ -207,7 +213,8 @@ impl Signals {
         self.say().still_member = true;
     }
 
-    /// Takes the next statement; the picture before all that speaks of it, so that it is heard with it in mind.
+    /// Takes the next statement; the picture before all that speaks of it, so that it is heard with it in
+    /// mind.
     pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
         if !self.any {
             return None;

@@ -1,5 +1,5 @@
-//! Counters. Plain numbers that only grow; the host may publish them as it likes, by name, so that it forgets none. What
-//! a machine counts is in its `protocol::counters`.
+//! Counters. Plain numbers that only grow; the host may publish them as it likes, by name, so that it forgets
+//! none. What a machine counts is in its `protocol::counters`.
 
 use crate::counters::counters;
 pub use crate::ddata::protocol::counters::Counters as DdataCounters;

@@ -19,10 +19,11 @@ pub enum Directive {
     /// handled by the new one, in order.
     Restart,
     /// It ends. What waits for it is not handled: those asks fail with
-    /// [`EntityStoppedUnhandled`](crate::sharding::errors::AskFailure::EntityStoppedUnhandled). The next message makes a new one.
+    /// [`EntityStoppedUnhandled`](crate::sharding::errors::AskFailure::EntityStoppedUnhandled). The next
+    /// message makes a new one.
     Stop,
-    /// It ends, and so does every entity of its shard on the spot, because what went wrong concerns them all. Their next messages
-    /// make new ones. For the instance of a singleton the same as [`Self::Stop`].
+    /// It ends, and so does every entity of its shard on the spot, because what went wrong concerns them all.
+    /// Their next messages make new ones. For the instance of a singleton the same as [`Self::Stop`].
     Escalate,
 }
 
@@ -33,7 +34,8 @@ pub struct RestartSettings {
     pub restarts_max: u32,
     /// After so long without a failure counting starts again: a minute by default.
     pub within: Duration,
-    /// The pause before the second restart in a row, doubled by each further one: 200 ms by default. The first is at once.
+    /// The pause before the second restart in a row, doubled by each further one: 200 ms by default. The
+    /// first is at once.
     pub backoff_min: Duration,
     /// The longest pause: 10 s by default.
     pub backoff_max: Duration,
@@ -76,8 +78,8 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// One more failure, for which this was decided. `has_state`: its handler gave up, and its state is what the handler made of it;
-    /// otherwise it may be anything.
+    /// One more failure, for which this was decided. `has_state`: its handler gave up, and its state is what
+    /// the handler made of it; otherwise it may be anything.
     pub fn on_failure(
         &mut self,
         settings: &RestartSettings,

@@ -1,11 +1,13 @@
 //! Time as a value: the host's monotonic clock in microseconds, and the wall clock where a value needs it.
-//! Never reads a clock. Arithmetic saturates, so no peer or host value can overflow it. Spec: `ARCHITECTURE.md`.
+//! Never reads a clock. Arithmetic saturates, so no peer or host value can overflow it. Spec:
+//! `ARCHITECTURE.md`.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// A point of the host's monotonic clock, in microseconds since an origin the host chose. Saturates at both ends.
+/// A point of the host's monotonic clock, in microseconds since an origin the host chose. Saturates at both
+/// ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

@@ -9,8 +9,8 @@ pub use crate::oldest::protocol::Timer as OldestTimer;
 pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
 pub use crate::singleton::protocol::Timer as SingletonTimer;
 
-/// Everything that can be waited for. Setting a timer again moves it. Timers due at one instant fire in the order of
-/// this type, which makes a step deterministic.
+/// Everything that can be waited for. Setting a timer again moves it. Timers due at one instant fire in the
+/// order of this type, which makes a step deterministic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// Membership's periodic and one-off tasks.

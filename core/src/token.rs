@@ -1,19 +1,21 @@
-//! Fencing tokens: which of two that believe to own the same thing came later. Names and order only; who counts and who
-//! compares is elsewhere. Spec: sharding 10.7.
+//! Fencing tokens: which of two that believe to own the same thing came later. Names and order only; who
+//! counts and who compares is elsewhere. Spec: sharding 10.7.
 
 use core::fmt;
 
 /// The most placements that are given in one term that was claimed: each leaves room for [`Token::opened`].
 pub const PLACEMENTS_MAX: u64 = (1 << 20) - 1;
 
-/// Bits of the number of an opening. With those of a placement they are as many as a token that voters believe has.
+/// Bits of the number of an opening. With those of a placement they are as many as a token that voters
+/// believe has.
 const OPENING_BITS: u32 = 28;
 
-/// Orders everybody who ever owned a thing: the term of who gave it away, then that one's own count. Whoever has seen a
-/// higher one refuses a lower one. Terms and counts begin at one; [`Token::NONE`] is below every token that was given out.
+/// Orders everybody who ever owned a thing: the term of who gave it away, then that one's own count. Whoever
+/// has seen a higher one refuses a lower one. Terms and counts begin at one; [`Token::NONE`] is below every
+/// token that was given out.
 ///
-/// A token comes from a store, never from a clock, from memory or from a member's age: an owner takes the highest that the
-/// store holds plus one, and takes again when it is refused.
+/// A token comes from a store, never from a clock, from memory or from a member's age: an owner takes the
+/// highest that the store holds plus one, and takes again when it is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     /// The term of who gave it out.
@@ -41,8 +43,9 @@ impl Token {
         }
     }
 
-    /// What the first to open something within this placement has. An entity that ends and begins again where it was placed opens its log
-    /// again: [`Self::reopened`] is above that, and all of them are below those of the next placement.
+    /// What the first to open something within this placement has. An entity that ends and begins again where
+    /// it was placed opens its log again: [`Self::reopened`] is above that, and all of them are below those
+    /// of the next placement.
     #[must_use]
     pub const fn opened(self) -> Self {
         Self::new(
@@ -51,8 +54,8 @@ impl Token {
         )
     }
 
-    /// What the next to open it within this placement has, where `held` was refused by; `None` if that is of a later placement, or no
-    /// number is left.
+    /// What the next to open it within this placement has, where `held` was refused by; `None` if that is of
+    /// a later placement, or no number is left.
     #[must_use]
     pub fn reopened(self, held: Self) -> Option<Self> {
         let end = Self::new(

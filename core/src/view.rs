@@ -1,5 +1,5 @@
-//! The immutable picture of the cluster that machines, applications and tests read. Made by the membership machine after
-//! each change; nobody else keeps a member list.
+//! The immutable picture of the cluster that machines, applications and tests read. Made by the membership
+//! machine after each change; nobody else keeps a member list.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -147,26 +147,29 @@ impl View {
         self.gossip.reachability().status(&self.me, node) != Reach::Reachable
     }
 
-    /// The members in a status, sorted by node: those Exiting hand over, those WeaklyUp are not full members yet.
+    /// The members in a status, sorted by node: those Exiting hand over, those WeaklyUp are not full members
+    /// yet.
     pub fn members_in(&self, status: Status) -> impl Iterator<Item = &Member> {
         self.members()
             .iter()
             .filter(move |member| member.status == status)
     }
 
-    /// The incarnations that were members and were removed, as far as their tombstones have not expired, sorted.
+    /// The incarnations that were members and were removed, as far as their tombstones have not expired,
+    /// sorted.
     pub fn removed(&self) -> impl Iterator<Item = &UniqueAddress> {
         self.gossip.tombstones().iter()
     }
 
-    /// Whether the whole cluster prepares to shut down: nobody joins or becomes Up any more, and nothing moves. There is no way
-    /// back: it stays so when everybody who has prepared is on its way out.
+    /// Whether the whole cluster prepares to shut down: nobody joins or becomes Up any more, and nothing
+    /// moves. There is no way back: it stays so when everybody who has prepared is on its way out.
     #[must_use]
     pub const fn is_shutting_down(&self) -> bool {
         self.shutting_down
     }
 
-    /// Whether it is the whole cluster's turn: it prepares to shut down, and nobody is Up who does not know or is waited for.
+    /// Whether it is the whole cluster's turn: it prepares to shut down, and nobody is Up who does not know
+    /// or is waited for.
     #[must_use]
     pub fn is_ready_for_shutdown(&self) -> bool {
         let waits = |member: &Member| matches!(member.status, Status::Up | Status::PreparingForShutdown);

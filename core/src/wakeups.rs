@@ -1,9 +1,11 @@
-//! When entities have to be woken that may not run: which clock keeps an entity's time, what a clock has to keep, and whom it wakes next.
-//! Values without a machine: a clock is a durable entity of a kind beside that of the entities, and its shard is its number. Never sends
-//! and never reads a clock: it is told the time. Spec: sharding 1.15, issue "reminders"; `docs/adr/0016`.
+//! When entities have to be woken that may not run: which clock keeps an entity's time, what a clock has to
+//! keep, and whom it wakes next. Values without a machine: a clock is a durable entity of a kind beside that
+//! of the entities, and its shard is its number. Never sends and never reads a clock: it is told the time.
+//! Spec: sharding 1.15, issue "reminders"; `docs/adr/0016`.
 //!
-//! An entity is woken too often rather than not at all. A time that is kept is made earlier by anybody, and later only by whoever was
-//! woken under its newest version: what an entity says that has not heard of the newest one changes nothing.
+//! An entity is woken too often rather than not at all. A time that is kept is made earlier by anybody, and
+//! later only by whoever was woken under its newest version: what an entity says that has not heard of the
+//! newest one changes nothing.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,11 +18,12 @@ use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::ids::{EntityId, Payload};
 use crate::store::limits::VALUE_BYTES_MAX;
 
-/// Clocks of a kind. Which one keeps an entity's time is in stores, so this never changes: enough that their logs are not what a kind
-/// waits for, few enough to look at all of them whenever a node was lost.
+/// Clocks of a kind. Which one keeps an entity's time is in stores, so this never changes: enough that their
+/// logs are not what a kind waits for, few enough to look at all of them whenever a node was lost.
 pub const CLOCKS: u32 = 16;
 
-/// The bytes of what one clock keeps: a snapshot of it fits into a store, also if every number in it takes its most bytes.
+/// The bytes of what one clock keeps: a snapshot of it fits into a store, also if every number in it takes
+/// its most bytes.
 pub const BYTES_MAX: usize = 3 * 1_024 * 1_024;
 
 const _: () = assert!(BYTES_MAX + BYTES_MAX / 4 < VALUE_BYTES_MAX);
@@ -28,16 +31,19 @@ const _: () = assert!(BYTES_MAX + BYTES_MAX / 4 < VALUE_BYTES_MAX);
 /// What an entity takes of [`BYTES_MAX`] beside its id: two numbers and the length of the id.
 const ENTRY_BYTES: usize = 24;
 
-/// One that was woken and says nothing is woken again after so long, then after twice as long each time: longer than most handlers run.
+/// One that was woken and says nothing is woken again after so long, then after twice as long each time:
+/// longer than most handlers run.
 const RETRY_MIN: Duration = Duration::from_secs(5);
 
 /// The longest of these pauses.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// One that has just been woken is not woken again before, whatever it says: the wall clocks of two nodes may differ.
+/// One that has just been woken is not woken again before, whatever it says: the wall clocks of two nodes may
+/// differ.
 const BREATH: Duration = Duration::from_secs(1);
 
-/// The name of the kind of a kind's clocks. In stores, so it never changes; nobody else's kinds begin like that.
+/// The name of the kind of a kind's clocks. In stores, so it never changes; nobody else's kinds begin like
+/// that.
 #[must_use]
 pub fn clocks_of(kind: &str) -> String {
     format!("wake-ups-of-{kind}")
@@ -72,7 +78,8 @@ pub fn extractor() -> ShardExtractor {
 }
 
 /// What a clock tells an entity that it wakes, under this version. Goes as an ask of
-/// [`AskChain::of_a_clock`](crate::sharding::chain::AskChain::of_a_clock): what is asked otherwise is a user's message, whatever bytes it has.
+/// [`AskChain::of_a_clock`](crate::sharding::chain::AskChain::of_a_clock): what is asked otherwise is a
+/// user's message, whatever bytes it has.
 #[must_use]
 pub fn call(version: u64) -> Payload {
     Payload::from(version.to_le_bytes())
@@ -146,8 +153,9 @@ impl WakeUps {
         })
     }
 
-    /// An entity that was woken under this version has done what was due, and says when it is to be woken next. `None` if it was not the
-    /// newest version: something may have been wanted since of which it has not heard.
+    /// An entity that was woken under this version has done what was due, and says when it is to be woken
+    /// next. `None` if it was not the newest version: something may have been wanted since of which it has
+    /// not heard.
     #[must_use]
     pub fn handled(&self, entity: EntityId, version: u64, next_ms: Option<u64>) -> Option<Change> {
         let newest = self.all.get(&entity)?.version;
@@ -227,7 +235,8 @@ struct Waiting {
     attempts: u32,
 }
 
-/// In which order a clock wakes: what is due comes in the order of its time, and one that does not answer holds nobody up. Not durable.
+/// In which order a clock wakes: what is due comes in the order of its time, and one that does not answer
+/// holds nobody up. Not durable.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     all: OrderedMap<EntityId, Waiting>,
@@ -269,7 +278,8 @@ impl Schedule {
         self.all.insert(entity, waiting);
     }
 
-    /// Those to be woken now, at most so many. They are due again later, unless something else is kept of them by then.
+    /// Those to be woken now, at most so many. They are due again later, unless something else is kept of
+    /// them by then.
     pub fn take_due(&mut self, now_ms: u64, most: usize) -> Vec<Due> {
         let mut due = Vec::new();
         while due.len() < most && self.next_ms().is_some_and(|next| next <= now_ms) {

@@ -1,5 +1,5 @@
-//! Messages that are sent again until they are confirmed, in order, while the entity that they are for moves to another node.
-//! `cargo run --example delivery`
+//! Messages that are sent again until they are confirmed, in order, while the entity that they are for moves
+//! to another node. `cargo run --example delivery`
 #![forbid(unsafe_code)]
 
 use quorate_tokio::delivery::{Consumer, Delivery, DeliveryMessage, Receipt};

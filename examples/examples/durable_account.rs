@@ -1,5 +1,6 @@
-//! An account that keeps what happened to it in a file, and has its balance when the program is started again.
-//! `cargo run --example durable_account -- account.redb`, twice; with `--features postgres` also `-- "host=localhost user=postgres"`.
+//! An account that keeps what happened to it in a file, and has its balance when the program is started
+//! again. `cargo run --example durable_account -- account.redb`, twice; with `--features postgres` also
+//! `-- "host=localhost user=postgres"`.
 #![forbid(unsafe_code)]
 
 use quorate_store_redb::Redb;

@@ -1,5 +1,5 @@
-//! Counters and sets without a database: every node has them, each writes alone, and all agree once they have heard of each other.
-//! `cargo run --example likes`
+//! Counters and sets without a database: every node has them, each writes alone, and all agree once they have
+//! heard of each other. `cargo run --example likes`
 #![forbid(unsafe_code)]
 
 use quorate_tokio::data::{CounterKind, ObservedSet, Read, Write};

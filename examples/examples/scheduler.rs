@@ -1,5 +1,5 @@
-//! A scheduler that runs once in the whole cluster: a singleton with a timer of its own. When its node leaves, the next oldest member
-//! begins, with a higher token. `cargo run --example scheduler`
+//! A scheduler that runs once in the whole cluster: a singleton with a timer of its own. When its node
+//! leaves, the next oldest member begins, with a higher token. `cargo run --example scheduler`
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -39,7 +39,8 @@ impl Entity for Scheduler {
 
     async fn handle(&mut self, _: &EntityContext, message: Message) -> Answer {
         match message {
-            // A job that writes elsewhere names `self.token`, so that a store can refuse an instance that was replaced.
+            // A job that writes elsewhere names `self.token`, so that a store can refuse an instance that was
+            // replaced.
             Message::Tick => self.ticks += 1,
             Message::Read => {}
         }

@@ -1,5 +1,5 @@
-//! Three nodes in one process share a thousand counters; one node leaves, and its counters start again elsewhere: entities
-//! keep nothing but memory. `cargo run --example sharded_counter`
+//! Three nodes in one process share a thousand counters; one node leaves, and its counters start again
+//! elsewhere: entities keep nothing but memory. `cargo run --example sharded_counter`
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;

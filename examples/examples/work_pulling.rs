@@ -1,5 +1,5 @@
-//! Jobs that workers on any node pull when they are ready: nobody is given more than it takes, and what a worker drops goes to the next.
-//! `cargo run --example work_pulling`
+//! Jobs that workers on any node pull when they are ready: nobody is given more than it takes, and what a
+//! worker drops goes to the next. `cargo run --example work_pulling`
 #![forbid(unsafe_code)]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The regular files below a directory, and the names they have as entities. Follows no symbolic link, leaves nothing
-//! hidden out, keeps names that are no UTF-8.
+//! The regular files below a directory, and the names they have as entities. Follows no symbolic link, leaves
+//! nothing hidden out, keeps names that are no UTF-8.
 
 use std::ffi::OsString;
 use std::fs;

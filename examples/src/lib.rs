@@ -1,5 +1,6 @@
-//! The demo for every runtime, and what programs of several processes share: runtimes, trust between processes, child processes that never
-//! outlive their parent, what the user sees, log lines; the files of a directory and the words in one.
+//! The demo for every runtime, and what programs of several processes share: runtimes, trust between
+//! processes, child processes that never outlive their parent, what the user sees, log lines; the files of a
+//! directory and the words in one.
 #![forbid(unsafe_code)]
 
 pub mod demo;

@@ -1,12 +1,13 @@
-//! Child processes that never outlive their parent: a child holds the read end of a pipe whose only write end the parent
-//! has, and ends when it closes, however the parent ended. A parent that ends in good order, or by a panic, kills and
-//! collects its children before.
+//! Child processes that never outlive their parent: a child holds the read end of a pipe whose only write end
+//! the parent has, and ends when it closes, however the parent ended. A parent that ends in good order, or by
+//! a panic, kills and collects its children before.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Longest introduction of a child: below what every pipe holds, so that a child that does not listen holds nobody up.
+/// Longest introduction of a child: below what every pipe holds, so that a child that does not listen holds
+/// nobody up.
 const INTRODUCTION_BYTES_MAX: usize = 16 << 10;
 
 /// A copy of this program in a process of its own. Dropping it kills it and waits until it is gone.
@@ -69,12 +70,14 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Takes the child's standard output; `None` the second time. A child that nobody listens to must not write.
+    /// Takes the child's standard output; `None` the second time. A child that nobody listens to must not
+    /// write.
     pub const fn output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.stdout.take()
     }
 
-    /// Says a line to a child that reads its standard input behind the introduction. Nothing happens if it has ended.
+    /// Says a line to a child that reads its standard input behind the introduction. Nothing happens if it
+    /// has ended.
     pub fn tell(&mut self, line: &str) {
         if let Some(stdin) = &mut self.stdin {
             // Fails only if the child has ended: whoever waits for its output finds out.

@@ -1,5 +1,5 @@
-//! What the user of a program sees: lines with their time, and a block below them on a terminal; plain lines otherwise. Knows no
-//! cluster.
+//! What the user of a program sees: lines with their time, and a block below them on a terminal; plain lines
+//! otherwise. Knows no cluster.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -55,7 +55,8 @@ impl Screen {
         let _ = self.out.flush();
     }
 
-    /// How things stand: a block of whole lines on a terminal, one line elsewhere. Either is made only when it is shown.
+    /// How things stand: a block of whole lines on a terminal, one line elsewhere. Either is made only when
+    /// it is shown.
     pub fn show(&mut self, block: impl FnOnce() -> String, line: impl FnOnce() -> String) {
         let every = if self.terminal {
             DRAW_EVERY

@@ -1,5 +1,5 @@
-//! How a program's processes know each other: not at all, or by certificates of an authority that is made for one run. Keys go
-//! to child processes through a pipe, never through a file, an argument or the environment.
+//! How a program's processes know each other: not at all, or by certificates of an authority that is made for
+//! one run. Keys go to child processes through a pipe, never through a file, an argument or the environment.
 
 use std::fmt;
 
@@ -75,7 +75,8 @@ impl Authority {
         }
     }
 
-    /// What to tell a child process about its security: nothing, or its certificate, its key and the authority.
+    /// What to tell a child process about its security: nothing, or its certificate, its key and the
+    /// authority.
     ///
     /// # Errors
     /// No certificate can be made.

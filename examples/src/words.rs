@@ -1,10 +1,12 @@
-//! Counts the words of one file. Both sides of the demo's comparison use exactly this; it never holds a whole file.
+//! Counts the words of one file. Both sides of the demo's comparison use exactly this; it never holds a whole
+//! file.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes read at once: large enough that the system call does not count, small enough for many readers at a time.
+/// Bytes read at once: large enough that the system call does not count, small enough for many readers at a
+/// time.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Words in a stream of chunks: runs of bytes that are not `u8::is_ascii_whitespace`, across chunk borders.
@@ -31,7 +33,8 @@ impl WordCounter {
     }
 }
 
-/// Reads a regular file once from start to end, in chunks, and counts its words. Blocks: call it on a thread that may.
+/// Reads a regular file once from start to end, in chunks, and counts its words. Blocks: call it on a thread
+/// that may.
 ///
 /// # Errors
 /// The file is gone, unreadable or no regular file any more (a symbolic link is not followed).

@@ -1,5 +1,5 @@
-//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before anything is started, `--help` with
-//! 0.
+//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before
+//! anything is started, `--help` with 0.
 
 use quorate_programs::command_lines::{self, Row};
 use quorate_programs::rows;

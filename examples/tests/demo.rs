@@ -102,7 +102,8 @@ fn the_youngest_node_is_killed_and_no_answer_is_lost() {
     expect_failover(&count("youngest", "youngest", 2), 2);
 }
 
-/// What the demo does over a transport that features of its package choose: without them it says how to build it.
+/// What the demo does over a transport that features of its package choose: without them it says how to build
+/// it.
 fn over(transport: &str, features: &str, is_built: bool) {
     if is_built {
         return expect_failover(&count_over(transport, transport, "oldest", 2), 2);

@@ -1,4 +1,5 @@
-//! Writes the first inputs of the target `crdt`: of every type what two nodes made of it, with removals, a pruning and gaps.
+//! Writes the first inputs of the target `crdt`: of every type what two nodes made of it, with removals, a
+//! pruning and gaps.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Writes the first inputs of the target `ddata`: every message that replicators send, around the values and deltas that the
-//! seeds of `crdt` are made of. Run `crdt_seeds` first.
+//! Writes the first inputs of the target `ddata`: every message that replicators send, around the values and
+//! deltas that the seeds of `crdt` are made of. Run `crdt_seeds` first.
 
 use std::collections::BTreeMap;
 use std::path::Path;

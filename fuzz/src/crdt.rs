@@ -1,11 +1,12 @@
-//! Values and deltas of replicated data: one written form, joins that do not depend on the order however the values were forged,
-//! no panic in anything that is done to them.
+//! Values and deltas of replicated data: one written form, joins that do not depend on the order however the
+//! values were forged, no panic in anything that is done to them.
 
 use quorate_core::ddata::crdt::{CustomTypes, Data, Delta};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
 
-/// The first byte says what follows: 0 a value, 1 a delta, 2 a value and a delta, others two values (a `u16` length between).
+/// The first byte says what follows: 0 a value, 1 a delta, 2 a value and a delta, others two values (a `u16`
+/// length between).
 pub fn crdt(data: &[u8]) {
     let Some((pick, rest)) = data.split_first() else {
         return;

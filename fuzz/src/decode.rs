@@ -1,4 +1,5 @@
-//! Decoders: bytes of a frame or a handshake in; no panic, invariants after every success, one written form per value.
+//! Decoders: bytes of a frame or a handshake in; no panic, invariants after every success, one written form
+//! per value.
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +60,8 @@ pub fn ddata(data: &[u8]) {
     check_body(DdataMsg::DDATA.kind, data);
 }
 
-/// A stream of frames: as it is, and as one frame whose magic, version, length and checksum a forger has mended.
+/// A stream of frames: as it is, and as one frame whose magic, version, length and checksum a forger has
+/// mended.
 pub fn frame_header(data: &[u8]) {
     walk(data);
     if data.len() > HEADER_BYTES {
@@ -146,7 +148,8 @@ pub(crate) fn check_body(kind: u16, body: &[u8]) {
     }
 }
 
-/// What was accepted can be opened as a whole, opens to the same state beside any other, and is written as it was read.
+/// What was accepted can be opened as a whole, opens to the same state beside any other, and is written as it
+/// was read.
 fn check_state(packed: &PackedGossip) {
     let gossip = packed.open(&Gossip::new());
     gossip
@@ -218,7 +221,8 @@ static ACCEPTOR: LazyLock<UniqueAddress> = LazyLock::new(|| {
     UniqueAddress::new(address, 5)
 });
 
-/// Whatever a hello says, an acceptor whom it was not meant for refuses it, and the dialer takes every consent as it was meant.
+/// Whatever a hello says, an acceptor whom it was not meant for refuses it, and the dialer takes every
+/// consent as it was meant.
 fn check_answers(hello: &Hello) {
     let strangers = ClusterName::new("strangers").expect("a legal name");
     let meant = UniqueAddress::new(hello.to.clone(), hello.expected_uid.unwrap_or(5));

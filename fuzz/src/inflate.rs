@@ -1,5 +1,5 @@
-//! Compressed states: whatever a stream says, it costs at most what it claims, what it claims is bounded, and only a
-//! stream of exactly that many bytes is accepted.
+//! Compressed states: whatever a stream says, it costs at most what it claims, what it claims is bounded, and
+//! only a stream of exactly that many bytes is accepted.
 
 use miniz_oxide::deflate::compress_to_vec;
 use quorate_core::message::{GossipBody, Lane, MembershipMsg, Message};
@@ -13,8 +13,8 @@ const INFLATER_BYTES: usize = 16 << 10;
 /// A state may be so many times as large as its stream.
 const RATIO_MAX: usize = 200;
 
-/// The first byte picks how the rest is used: as a stream with a claim of its own, or as contents that are compressed here
-/// and then cut, extended, or claimed wrongly.
+/// The first byte picks how the rest is used: as a stream with a claim of its own, or as contents that are
+/// compressed here and then cut, extended, or claimed wrongly.
 pub fn inflate_bound(data: &[u8]) {
     let Some((pick, rest)) = data.split_first() else {
         return;

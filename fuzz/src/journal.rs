@@ -14,7 +14,8 @@ use quorate_core::wire::{decode_message, kind};
 use crate::LIMITS;
 use crate::decode::check_body;
 
-/// A message between voters and owners of quorum logs: the first byte picks which. A replica and a writer hear it too.
+/// A message between voters and owners of quorum logs: the first byte picks which. A replica and a writer
+/// hear it too.
 pub fn journal(data: &[u8]) {
     let Some((pick, body)) = data.split_first() else {
         return;

@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets as plain functions, so that a test can replay their corpora without libFuzzer. Each one
-//! takes bytes from a peer and asserts what must hold for all bytes.
+//! The bodies of the fuzz targets as plain functions, so that a test can replay their corpora without
+//! libFuzzer. Each one takes bytes from a peer and asserts what must hold for all bytes.
 
 pub mod counting;
 mod crdt;
@@ -44,8 +44,8 @@ pub const TARGETS: [Target; 12] = [
     ("stored", stored),
 ];
 
-/// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none. New ones come last, so
-/// that the first byte of an input goes on meaning the same.
+/// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
+/// New ones come last, so that the first byte of an input goes on meaning the same.
 pub const KINDS: [u16; 33] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,

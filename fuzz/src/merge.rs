@@ -1,5 +1,5 @@
-//! Merging states that peers sent. Two decoded states, however forged: both orders give one legal state that contains both.
-//! States of a history that honest nodes could have had: the merge is associative as well.
+//! Merging states that peers sent. Two decoded states, however forged: both orders give one legal state that
+//! contains both. States of a history that honest nodes could have had: the merge is associative as well.
 
 use arbitrary::{Arbitrary, Unstructured};
 use quorate_core::ident::{Address, Roles, UniqueAddress};
@@ -60,7 +60,8 @@ fn check_pair(left: &GossipBody, right: &GossipBody) {
         if remote.without_news(held) == Some(ClockOrder::Same) {
             assert_eq!(&with_merged_seen(held, &open), held, "no news is no change");
         }
-        // Two versions of different text may count as equal where states are compared as values; columns say no then.
+        // Two versions of different text may count as equal where states are compared as values; columns say
+        // no then.
         if let Some(order) = remote.without_news(held) {
             let as_value = GossipBody::Held(open.into()).without_news(held);
             assert_eq!(as_value, Some(order), "columns answer like the state itself");

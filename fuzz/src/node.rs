@@ -1,5 +1,5 @@
-//! A whole node among peers that may send anything: bytes, ticks, links, commands in; after each, its invariants hold, what
-//! it wants to say can be written, and it neither spins nor speaks after its end.
+//! A whole node among peers that may send anything: bytes, ticks, links, commands in; after each, its
+//! invariants hold, what it wants to say can be written, and it neither spins nor speaks after its end.
 
 use std::collections::BTreeMap;
 

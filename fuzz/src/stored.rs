@@ -1,5 +1,6 @@
-//! A node that begins again on a store which may hold anything: the homes and the remembered ids of two kinds, in logs and in replicated
-//! data, as a former life has left them, and then changed on their way back. After each answer the node's invariants hold.
+//! A node that begins again on a store which may hold anything: the homes and the remembered ids of two
+//! kinds, in logs and in replicated data, as a former life has left them, and then changed on their way back.
+//! After each answer the node's invariants hold.
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a decoder may allocate, measured by a counting allocator. A claim in a body never costs memory by itself; a legal
-//! body costs a bounded multiple of its bytes. Spec: reliability 3b.
+//! What a decoder may allocate, measured by a counting allocator. A claim in a body never costs memory by
+//! itself; a legal body costs a bounded multiple of its bytes. Spec: reliability 3b.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,7 +97,8 @@ fn a_bomb_allocates_nothing_and_a_stream_that_goes_on_only_what_it_may() {
     );
 }
 
-/// What the records of a short message cost beyond the multiple: a joiner with many roles of one letter each, a few kinds with a role.
+/// What the records of a short message cost beyond the multiple: a joiner with many roles of one letter each,
+/// a few kinds with a role.
 const FEW_RECORDS: usize = 128;
 
 #[test]
@@ -129,7 +130,8 @@ fn every_message_of_the_corpus_costs_a_bounded_multiple_of_its_bytes() {
             "kind {kind}: {} body bytes, {bytes} held in {calls} calls",
             body.len()
         );
-        // A compressed state pays for its inflater, its inflated bytes (here at most 4 times) and the state itself.
+        // A compressed state pays for its inflater, its inflated bytes (here at most 4 times) and the state
+        // itself.
         let state = matches!(message, Message::Membership(MembershipMsg::Gossip(_))) && body.len() > 1_000;
         let bound = if state {
             4 * 8 * body.len() + (16 << 10)
@@ -148,8 +150,8 @@ fn read_ddata(body: &[u8]) -> (usize, Option<Message>) {
     (bytes, message.ok())
 }
 
-/// A tree's node has room for eleven entries, however few there are: a value of one short element with one marker takes
-/// this many times what it is written as.
+/// A tree's node has room for eleven entries, however few there are: a value of one short element with one
+/// marker takes this many times what it is written as.
 const DDATA_TIMES: usize = 32;
 
 #[test]
@@ -169,8 +171,8 @@ fn every_message_of_replicators_costs_a_bounded_multiple_of_its_bytes() {
     assert!(decoded >= 50, "{decoded}");
 }
 
-/// The largest message of a liar of each kind that is costly to hold: many small values, one value of small values, markers
-/// and changes.
+/// The largest message of a liar of each kind that is costly to hold: many small values, one value of small
+/// values, markers and changes.
 fn heavy_messages() -> Vec<(&'static str, Body)> {
     let key = |number: usize| Key::new(&format!("{number:x}")).expect("a legal key");
     let carried = |number: usize, envelope| Carried {

@@ -1,4 +1,5 @@
-//! Replays every committed input of every target on stable, without libFuzzer: what fuzzing once found stays fixed.
+//! Replays every committed input of every target on stable, without libFuzzer: what fuzzing once found stays
+//! fixed.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +62,8 @@ fn every_prefix_and_every_byte_changed_of_every_seed_holds() {
 /// Random runs of each target unless `QUORATE_FUZZ_RUNS` says otherwise; `QUORATE_FUZZ_TARGET` picks one.
 const RUNS: usize = 500;
 
-/// Without libFuzzer nothing guides the changes; much of what they reach is refused by the first length that is wrong.
+/// Without libFuzzer nothing guides the changes; much of what they reach is refused by the first length that
+/// is wrong.
 #[test]
 fn random_changes_and_splices_of_a_corpus_hold() {
     let runs = std::env::var("QUORATE_FUZZ_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number"));

@@ -1,5 +1,5 @@
-//! What values of replicated data cost in memory and as bytes: per key and per element, and what decoding may allocate. The
-//! figures stand in `docs/ddata.md`; run with `--nocapture` to print them.
+//! What values of replicated data cost in memory and as bytes: per key and per element, and what decoding may
+//! allocate. The figures stand in `docs/ddata.md`; run with `--nocapture` to print them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! A host in one file, its store beside it: the standard library, TCP, one thread for the nodes and two for every socket. It shows the whole contract
-//! between a host and a [`LinkedNode`]; the numbers are those of the steps in `docs/embedding.md`. Nodes on tokio could join its
-//! cluster. `cargo run -p quorate-links --example custom_loop`
+//! A host in one file, its store beside it: the standard library, TCP, one thread for the nodes and two for
+//! every socket. It shows the whole contract between a host and a [`LinkedNode`]; the numbers are those of
+//! the steps in `docs/embedding.md`. Nodes on tokio could join its cluster.
+//! `cargo run -p quorate-links --example custom_loop`
 #![allow(clippy::disallowed_types, reason = "a host is where clocks are read")]
 
 #[path = "custom_loop/keeping.rs"]
@@ -54,7 +55,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and its links.
+    /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and
+    /// its links.
     pub(crate) fn bind(name: &'static str, keeper: &Keeper) -> Result<Self, Failure> {
         let (listener, origin) = (TcpListener::bind("127.0.0.1:0")?, std::time::Instant::now());
         let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
@@ -146,7 +148,8 @@ impl Host {
             Order::Write { link, bytes } => drop(self.sockets.get(&link).map(|(write, _)| write.send(bytes))),
             Order::Resume { link, chunk } => drop(self.sockets.get(&link).map(|(_, read)| read.send(chunk))),
             Order::Finish(link) | Order::Abort(link) => drop(self.sockets.remove(&link)),
-            // Links are renewed only if their ends prove something; datagrams are for transports that have some.
+            // Links are renewed only if their ends prove something; datagrams are for transports that have
+            // some.
             Order::Drain(_) | Order::Datagram { .. } => {}
         }
     }

@@ -1,6 +1,7 @@
-//! Links that are as old as links may become and were not renewed. That their renewal failed says nothing about the peer, for a
-//! stranger who keeps both ends busy, or somebody on the way, can make it fail; so what the peer proved is checked again as
-//! things stand now, and the join policy is asked again. The link goes on if both hold. Spec: reliability 3a (rotation), ADR 9.
+//! Links that are as old as links may become and were not renewed. That their renewal failed says nothing
+//! about the peer, for a stranger who keeps both ends busy, or somebody on the way, can make it fail; so what
+//! the peer proved is checked again as things stand now, and the join policy is asked again. The link goes on
+//! if both hold. Spec: reliability 3a (rotation), ADR 9.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -31,7 +32,8 @@ pub(crate) fn look_interval(base: &Base) -> Duration {
 }
 
 impl Aged<'_> {
-    /// How long the link goes on until the next look, said and counted when it is the first; `None`: it ends, which is too.
+    /// How long the link goes on until the next look, said and counted when it is the first; `None`: it ends,
+    /// which is too.
     pub(crate) fn keep_for(&self, base: &mut Base, admitted: Admitted) -> Option<Duration> {
         match admitted.and_then(|()| self.holds_for(base, look_interval(base))) {
             Ok(pause) => {

@@ -1,5 +1,6 @@
-//! The seam between links and whatever proves who is at their ends. TLS, Noise or nothing: that lies below the handshake and
-//! belongs to the host; here only its result is asked. No cryptography, no keys. Spec: reliability 3a.
+//! The seam between links and whatever proves who is at their ends. TLS, Noise or nothing: that lies below
+//! the handshake and belongs to the host; here only its result is asked. No cryptography, no keys. Spec:
+//! reliability 3a.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -11,12 +12,12 @@ use quorate_core::admission::Proof;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 
-/// Shortest time between two looks at a link that is older than it should be, and between two tries to renew it: what a
-/// certificate's end is known to.
+/// Shortest time between two looks at a link that is older than it should be, and between two tries to renew
+/// it: what a certificate's end is known to.
 pub(crate) const LOOK_MIN: Duration = Duration::from_secs(1);
 
-/// What the peer of a link has proved: a certificate, a key. Links carry it and never look inside; who made it can.
-/// Cheap to clone.
+/// What the peer of a link has proved: a certificate, a key. Links carry it and never look inside; who made
+/// it can. Cheap to clone.
 #[derive(Clone)]
 pub struct Identity(Arc<dyn Any + Send + Sync>);
 
@@ -52,13 +53,15 @@ pub enum End {
 
 /// What a node asks its peers to prove.
 pub trait Authentication: Send {
-    /// Whether what a peer has proved, if it has proved anything, is enough for the address it announces, or was dialed at.
+    /// Whether what a peer has proved, if it has proved anything, is enough for the address it announces, or
+    /// was dialed at.
     ///
     /// # Errors
     /// Why not, as the peer is told.
     fn covers(&self, identity: Option<&Identity>, address: &Address) -> Result<(), RejectReason>;
 
-    /// Whether it would be believed at this time (milliseconds of the wall clock), with the keys, roots and names of now.
+    /// Whether it would be believed at this time (milliseconds of the wall clock), with the keys, roots and
+    /// names of now.
     ///
     /// # Errors
     /// Why not, for the log.
@@ -76,8 +79,8 @@ pub trait Authentication: Send {
         Proof::Nothing
     }
 
-    /// How long what it has proved holds, at most `pause`, and at least a second: when to look again. What ends before, a
-    /// certificate for instance, is looked at again when it ends.
+    /// How long what it has proved holds, at most `pause`, and at least a second: when to look again. What
+    /// ends before, a certificate for instance, is looked at again when it ends.
     ///
     /// # Errors
     /// It does not hold now.
@@ -103,7 +106,8 @@ pub trait Authentication: Send {
     }
 }
 
-/// No authentication: whoever reaches the node is believed. For loopback, tests and networks whose every host is trusted.
+/// No authentication: whoever reaches the node is believed. For loopback, tests and networks whose every host
+/// is trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plaintext;
 

@@ -1,4 +1,5 @@
-//! What the parts share: who this node is, the time of the turn, chance, counters, deadlines and the ways out.
+//! What the parts share: who this node is, the time of the turn, chance, counters, deadlines and the ways
+//! out.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -26,7 +27,8 @@ use crate::timers::Timers;
 /// What the node is to hear next.
 pub(crate) enum News {
     Event(LinkEvent),
-    /// A control link with this peer is gone, the one or the other way. Whether that is news depends on the user link.
+    /// A control link with this peer is gone, the one or the other way. Whether that is news depends on the
+    /// user link.
     ControlLost(UniqueAddress),
 }
 
@@ -74,15 +76,15 @@ impl Base {
         }
     }
 
-    /// When a link that opens now is cut if it was not renewed: the time for one more handshake is added, so that a node that
-    /// is busy in the wrong moment loses nothing.
+    /// When a link that opens now is cut if it was not renewed: the time for one more handshake is added, so
+    /// that a node that is busy in the wrong moment loses nothing.
     pub(crate) fn link_expiry(&self) -> Option<Instant> {
         let age = self.max_link_age?;
         Some(self.now.mono + age + self.limits.handshake_timeout)
     }
 
-    /// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its links are only
-    /// still open if its host vanished without a word.
+    /// Whether a link's peer is nobody to us and has nothing to say. A removed member has a shorter time: its
+    /// links are only still open if its host vanished without a word.
     pub(crate) fn is_idle_stranger(&self, view: &View, peer: &UniqueAddress, last: Instant) -> bool {
         let idle = self.now.mono.since(last);
         view.member(peer).is_none()

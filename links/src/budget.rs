@@ -1,19 +1,21 @@
-//! The bytes that members' links together may hold of what they received: read buffers, and frames whose end has not come.
-//! Who does not get what it asks for is not read until there is room; nothing is ever buffered without having been drawn.
-//! Spec: reliability 3b, I-91.
+//! The bytes that members' links together may hold of what they received: read buffers, and frames whose end
+//! has not come. Who does not get what it asks for is not read until there is room; nothing is ever buffered
+//! without having been drawn. Spec: reliability 3b, I-91.
 //!
-//! Links in their handshake and links of strangers have no part in it: each holds [`LINK_BYTES`] at most, and how many there are
-//! is bounded by itself.
+//! Links in their handshake and links of strangers have no part in it: each holds [`LINK_BYTES`] at most, and
+//! how many there are is bounded by itself.
 //!
-//! Three kinds of bytes, so that none starves the others: every link has [`LINK_BYTES`] from its first moment on and may
-//! always read a heartbeat into them; read buffers grow only while half of the budget is free; a frame that does not fit
-//! into its link's own bytes draws its whole length before it is gathered, so that whoever began can finish. User links
-//! leave a quarter to the others, because only they may hold what they drew while mailboxes are full.
+//! Three kinds of bytes, so that none starves the others: every link has [`LINK_BYTES`] from its first moment
+//! on and may always read a heartbeat into them; read buffers grow only while half of the budget is free; a
+//! frame that does not fit into its link's own bytes draws its whole length before it is gathered, so that
+//! whoever began can finish. User links leave a quarter to the others, because only they may hold what they
+//! drew while mailboxes are full.
 
 use crate::limits::READ_BYTES_MIN;
 use quorate_core::wire::handshake::LinkKind;
 
-/// What a link holds without asking: a read buffer at its smallest, and as much of a frame that lies across two reads.
+/// What a link holds without asking: a read buffer at its smallest, and as much of a frame that lies across
+/// two reads.
 pub(crate) const LINK_BYTES: usize = 2 * READ_BYTES_MIN;
 
 /// See the module.

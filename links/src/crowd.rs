@@ -1,14 +1,15 @@
-//! Those who have proved nothing yet, counted by where they come from: who of them has to go when they are too many. The
-//! newest going would let idle strangers keep honest nodes out, the oldest would let a fast flood push them out; so it is one at
-//! random, of the source that has the most. Decides that and nothing else: who calls it closes and counts.
-//! Spec: reliability 3b.
+//! Those who have proved nothing yet, counted by where they come from: who of them has to go when they are
+//! too many. The newest going would let idle strangers keep honest nodes out, the oldest would let a fast
+//! flood push them out; so it is one at random, of the source that has the most. Decides that and nothing
+//! else: who calls it closes and counts. Spec: reliability 3b.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use quorate_core::ordered::OrderedMap;
 
-/// Where somebody came from: an IPv4 address, or the /64 of an IPv6 address, whose holder has all addresses in it.
+/// Where somebody came from: an IPv4 address, or the /64 of an IPv6 address, whose holder has all addresses
+/// in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(IpAddr);
 
@@ -95,8 +96,8 @@ impl Crowd {
         pick(&self.bands.get(&source)?.members, random)
     }
 
-    /// One of the source that has the most, by a random number: half of it for the source, if several have as many, half for the
-    /// one.
+    /// One of the source that has the most, by a random number: half of it for the source, if several have as
+    /// many, half for the one.
     #[must_use]
     pub fn one_of_the_most(&self, random: u64) -> Option<u64> {
         let (_, sources) = self.by_size.last_key_value()?;

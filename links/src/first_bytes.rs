@@ -1,16 +1,17 @@
-//! How the protocols begin that may meet at one port by mistake, so that both ends can say which it was. Decides nothing else.
-//! Spec: `docs/WIRE.md` 3.4, B-04.
+//! How the protocols begin that may meet at one port by mistake, so that both ends can say which it was.
+//! Decides nothing else. Spec: `docs/WIRE.md` 3.4, B-04.
 
 use quorate_core::wire::handshake::HANDSHAKE_MAGIC;
 
 /// How both ends of a link with a pre-shared key begin.
 pub const NOISE: [u8; 4] = *b"Qrn1";
 
-/// What an acceptor with a pre-shared key says to one who has none of its keys, or speaks something else; then it closes.
+/// What an acceptor with a pre-shared key says to one who has none of its keys, or speaks something else;
+/// then it closes.
 pub const NOISE_REFUSAL: [u8; 4] = *b"Qrn0";
 
-/// What a plaintext node says to a TLS client: the fatal alert `unexpected_message`, in the form of the oldest TLS. No TLS of
-/// this project says it, and every TLS client understands it.
+/// What a plaintext node says to a TLS client: the fatal alert `unexpected_message`, in the form of the
+/// oldest TLS. No TLS of this project says it, and every TLS client understands it.
 pub const PLAINTEXT_TO_TLS: [u8; 7] = [21, 3, 1, 0, 2, 2, 10];
 
 const TLS_GREETING: [u8; 2] = [22, 3];

@@ -1,6 +1,6 @@
-//! Bytes of one link on their way to whole frames. Frames are decoded where the reader put them; only one that lies across
-//! two reads is copied, and only once its whole length was drawn from the budget; a large one of a stranger is thrown away. Holds at most one frame and one read.
-//! Spec: I-91.
+//! Bytes of one link on their way to whole frames. Frames are decoded where the reader put them; only one
+//! that lies across two reads is copied, and only once its whole length was drawn from the budget; a large
+//! one of a stranger is thrown away. Holds at most one frame and one read. Spec: I-91.
 
 use alloc::vec::Vec;
 use quorate_core::admission::is_welcome;
@@ -155,8 +155,9 @@ impl InBuffer {
         self.at = self.at.saturating_add(part.len());
     }
 
-    /// Hands the next frame, or what stands in its place, to `visit` and uses it up; `None` if it is not all there, or if
-    /// there is no room to gather it ([`Self::waits_for_room`]). Never yields [`Decoded::NeedMore`].
+    /// Hands the next frame, or what stands in its place, to `visit` and uses it up; `None` if it is not all
+    /// there, or if there is no room to gather it ([`Self::waits_for_room`]). Never yields
+    /// [`Decoded::NeedMore`].
     pub(crate) fn next<T>(
         &mut self,
         limits: &Limits,

@@ -1,10 +1,12 @@
-//! All that lies between a node and the bytes of its links, without I/O: handshakes, frames, queues by lane, dialing, budgets,
-//! renewal. Bytes and time in, bytes and orders out; `no_std` with `alloc`, no clock, no entropy, no cryptography.
+//! All that lies between a node and the bytes of its links, without I/O: handshakes, frames, queues by lane,
+//! dialing, budgets, renewal. Bytes and time in, bytes and orders out; `no_std` with `alloc`, no clock, no
+//! entropy, no cryptography.
 //!
-//! A **link** is a stream of bytes that one node dials and another accepts; only the dialer sends frames. Each node dials two to a
-//! peer (control and user), and a third (bulk) when there is something for it. A host owns a [`Node`] and its [`Links`] and
-//! connects them: it does what [`Links::next_order`] says, reports what happened with [`Links::handle`], and between any two of
-//! them lets the node speak ([`Links::perform`]) and hear ([`Links::next_event`], [`Links::next_frame`]).
+//! A **link** is a stream of bytes that one node dials and another accepts; only the dialer sends frames.
+//! Each node dials two to a peer (control and user), and a third (bulk) when there is something for it. A
+//! host owns a [`Node`] and its [`Links`] and connects them: it does what [`Links::next_order`] says, reports
+//! what happened with [`Links::handle`], and between any two of them lets the node speak ([`Links::perform`])
+//! and hear ([`Links::next_event`], [`Links::next_frame`]).
 //!
 //! ```
 //! use quorate_core::config::Config;
@@ -37,7 +39,11 @@
 //! dialer.handle(&mut node, LinkInput::Dialed(link));
 //! let written = |links: &mut Links| -> Vec<u8> {
 //!     let orders = std::iter::from_fn(|| links.next_order());
-//!     orders.filter_map(|order| match order { Order::Write { bytes, .. } => Some(bytes), _ => None }).flatten().collect()
+//!     let bytes = orders.filter_map(|order| match order {
+//!         Order::Write { bytes, .. } => Some(bytes),
+//!         _ => None,
+//!     });
+//!     bytes.flatten().collect()
 //! };
 //! acceptor.handle(&mut other, LinkInput::Received(accepted, written(&mut dialer)[..].into()));
 //! dialer.handle(&mut node, LinkInput::Received(link, written(&mut acceptor)[..].into()));
@@ -52,27 +58,30 @@
 //! # What a host does in a turn
 //!
 //! 1. [`Links::set_time`], then [`Links::tick`] until it has nothing more to do.
-//! 2. [`Links::handle`] for everything that happened; after each, [`Links::next_urgent_frame`] until there is none.
+//! 2. [`Links::handle`] for everything that happened; after each, [`Links::next_urgent_frame`] until there is
+//!    none.
 //! 3. [`Links::next_frame`] with whether the node has room, for as many frames as a turn may take.
 //! 4. [`Links::flush`], then every [`Links::next_order`]; [`Links::next_report`] for the log.
 //! 5. Sleep until [`Links::deadline`], the node's own deadline, or a socket.
 //!
-//! After each step of 1 to 3 the node is polled: its effects go to [`Links::perform`], [`Links::next_event`] to the node. A
-//! [`LinkedNode`] does all of that in one [`LinkedNode::poll`], for hosts that put nothing of their own between node and links, and is what
-//! others call step by step.
+//! After each step of 1 to 3 the node is polled: its effects go to [`Links::perform`], [`Links::next_event`]
+//! to the node. A [`LinkedNode`] does all of that in one [`LinkedNode::poll`], for hosts that put nothing of
+//! their own between node and links, and is what others call step by step.
 //!
 //! # What is guaranteed
 //!
-//! * A message reaches the incarnation it is for or none; frames of a link come in their order, and none of an older link comes
-//!   after the first of its successor.
-//! * What is not sent comes back as `LinkEvent::Dropped`, whole and once; what was written to a link that breaks is lost.
+//! * A message reaches the incarnation it is for or none; frames of a link come in their order, and none of
+//!   an older link comes after the first of its successor.
+//! * What is not sent comes back as `LinkEvent::Dropped`, whole and once; what was written to a link that
+//!   breaks is lost.
 //! * Every queue and buffer has a bound, by a setting of [`LinkLimits`] or one of [`limits`].
 //!   Strangers take no place and no byte from members.
 //! * Nothing that a peer sends makes it panic; what it does wrong is counted, and costs it its link.
 //! * The same inputs with the same generator give the same orders.
 //!
 //! Who is at the other end of a link is proved below it, by TLS for instance: a host says what was proved
-//! ([`LinkInput::Identified`]) and brings an [`Authentication`] that judges it. Names are not resolved and nothing is encrypted here.
+//! ([`LinkInput::Identified`]) and brings an [`Authentication`] that judges it. Names are not resolved and
+//! nothing is encrypted here.
 //!
 //! [`Node`]: quorate_core::node::Node
 #![cfg_attr(

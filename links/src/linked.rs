@@ -1,5 +1,6 @@
-//! A node and its links as one: what a host has to do between them in every turn, in the right order. [`LinkedNode::poll`] does all of it;
-//! a host that puts something of its own between the two, as the driver does, calls the steps it is made of. Decides nothing.
+//! A node and its links as one: what a host has to do between them in every turn, in the right order.
+//! [`LinkedNode::poll`] does all of it; a host that puts something of its own between the two, as the driver
+//! does, calls the steps it is made of. Decides nothing.
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::{Effect, Output};
@@ -18,10 +19,12 @@ use crate::recipient::Recipient;
 /// What a host does next.
 #[derive(Debug)]
 pub enum Next {
-    /// This: an order for entities, an answer, a fact. Never a `Send` or a `Quarantine`: the links have done those.
+    /// This: an order for entities, an answer, a fact. Never a `Send` or a `Quarantine`: the links have done
+    /// those.
     Effect(Effect),
-    /// What [`Links::next_order`] says; then sleep until then, or until something happens. A time that has come: there is more to
-    /// do in the next turn. `None`: nothing is due, because the node has not begun or has halted.
+    /// What [`Links::next_order`] says; then sleep until then, or until something happens. A time that has
+    /// come: there is more to do in the next turn. `None`: nothing is due, because the node has not begun or
+    /// has halted.
     Sleep(Option<Instant>),
 }
 
@@ -57,7 +60,8 @@ impl<N: Recipient> LinkedNode<N> {
         }
     }
 
-    /// A new turn begins. Read the clock anew after every sleep: so the node sees when its process stood still.
+    /// A new turn begins. Read the clock anew after every sleep: so the node sees when its process stood
+    /// still.
     pub const fn set_time(&mut self, now: Now) {
         self.links.set_time(now);
         self.frames = 0;
@@ -73,8 +77,9 @@ impl<N: Recipient> LinkedNode<N> {
         self.links.handle(&mut self.node, input);
     }
 
-    /// What is next: timers that are due, frames that have come, messages that are to be sent, all in their order. `has_room`:
-    /// whether the host has room for messages to entities; without it, or without room in the node, user links stay unread.
+    /// What is next: timers that are due, frames that have come, messages that are to be sent, all in their
+    /// order. `has_room`: whether the host has room for messages to entities; without it, or without room in
+    /// the node, user links stay unread.
     pub fn poll(&mut self, has_room: bool) -> Next {
         loop {
             if let Some(effect) = self.next_effect() {
@@ -95,7 +100,8 @@ impl<N: Recipient> LinkedNode<N> {
     pub fn next_effect(&mut self) -> Option<Effect> {
         loop {
             match self.node.poll() {
-                // What each message needs stands here, and the rest beside it, so as not to weigh on every call.
+                // What each message needs stands here, and the rest beside it, so as not to weigh on every
+                // call.
                 Output::Effect(Effect::Send { to, message }) => {
                     self.links.send(self.node.view(), to, message);
                 }
@@ -183,7 +189,8 @@ impl<N: Recipient> LinkedNode<N> {
         self.links.flush(&self.node);
     }
 
-    /// The node has ended and says next how far each ask has come: it hears before which of them no writer has.
+    /// The node has ended and says next how far each ask has come: it hears before which of them no writer
+    /// has.
     pub fn take_back_unsent(&mut self) {
         self.links.return_waiting_asks();
         while self.hear() {}

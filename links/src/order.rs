@@ -12,7 +12,8 @@ use crate::authentication::Identity;
 /// One link, dialed or accepted. Never used again.
 pub type LinkId = u64;
 
-/// Bytes that were read, in a buffer that goes back to the reader: holding it is what keeps a reader from reading on.
+/// Bytes that were read, in a buffer that goes back to the reader: holding it is what keeps a reader from
+/// reading on.
 #[derive(Debug, Default)]
 pub struct Chunk {
     /// The reader's buffer.
@@ -43,8 +44,8 @@ impl From<&[u8]> for Chunk {
 pub enum LinkInput {
     /// The link that [`Order::Dial`] asked for is open.
     Dialed(LinkId),
-    /// The link that is being dialed can carry datagrams of so many bytes; 0 if this transport can and the peer takes none. Comes
-    /// before `Dialed`. Never, on transports without datagrams.
+    /// The link that is being dialed can carry datagrams of so many bytes; 0 if this transport can and the
+    /// peer takes none. Comes before `Dialed`. Never, on transports without datagrams.
     Datagrams(LinkId, usize),
     /// It could not be opened. [`SeedCause::Security`]: one end did not believe the other.
     DialFailed(LinkId, SeedCause),

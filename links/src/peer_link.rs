@@ -1,5 +1,6 @@
-//! The link to one peer for one kind of link: where it stands in its life, what waits for it, what is being written.
-//! Holds values and small rules; the moves from one state to the next are `outbound`'s. Spec: `ARCHITECTURE.md`.
+//! The link to one peer for one kind of link: where it stands in its life, what waits for it, what is being
+//! written. Holds values and small rules; the moves from one state to the next are `outbound`'s. Spec:
+//! `ARCHITECTURE.md`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
-//! Handshakes that are under way, and which of them goes when there are too many. Those from where members are have half of the
-//! places to themselves: a flood from elsewhere displaces none of them, so that members whose links were cut come back at once.
-//! Decides that and nothing else: who calls it closes and counts. Spec: reliability 3b, B-52.
+//! Handshakes that are under way, and which of them goes when there are too many. Those from where members
+//! are have half of the places to themselves: a flood from elsewhere displaces none of them, so that members
+//! whose links were cut come back at once. Decides that and nothing else: who calls it closes and counts.
+//! Spec: reliability 3b, B-52.
 
 use crate::crowd::{Crowd, Source};
 
@@ -9,7 +10,8 @@ use crate::crowd::{Crowd, Source};
 pub struct Bounds {
     /// Of all sources.
     pub max: usize,
-    /// Of the source of the next one. `None` where members have links from there: who is behind it is judged by what it proves.
+    /// Of the source of the next one. `None` where members have links from there: who is behind it is judged
+    /// by what it proves.
     pub per_source_max: Option<usize>,
 }
 
@@ -66,7 +68,8 @@ impl Pending {
             .flatten()
     }
 
-    /// One of the source that has the most, by a random number: not of those with members, unless these have more than half.
+    /// One of the source that has the most, by a random number: not of those with members, unless these have
+    /// more than half.
     #[must_use]
     pub fn one_of_the_most(&self, random: u64) -> Option<u64> {
         let crowd = if self.known.len() > self.others.len() {

@@ -1,5 +1,5 @@
-//! What waits for one link, by lane: bounded, with a rule of its own for when the bound is reached. Decides what is shed and
-//! what is rejected; sends nothing. Spec: `ARCHITECTURE.md`, sharding 10.3, I-95.
+//! What waits for one link, by lane: bounded, with a rule of its own for when the bound is reached. Decides
+//! what is shed and what is rejected; sends nothing. Spec: `ARCHITECTURE.md`, sharding 10.3, I-95.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -51,8 +51,9 @@ impl LaneQueue {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     lanes: [LaneQueue; Lane::ALL.len()],
-    /// Something that was offered has found no room, and its sender has not been told since that there is some. Until then no message to
-    /// an entity is taken, which would overtake it, and no mark: one that is taken stands behind all that its sender wants sent.
+    /// Something that was offered has found no room, and its sender has not been told since that there is
+    /// some. Until then no message to an entity is taken, which would overtake it, and no mark: one that is
+    /// taken stands behind all that its sender wants sent.
     refuses: bool,
 }
 

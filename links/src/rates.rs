@@ -1,6 +1,7 @@
-//! How much one peer may say on its control link: gossip frames, control frames and their bytes per second, each a token
-//! bucket. What is beyond is dropped and counted; a peer that stays beyond for long loses its link. Entity messages and
-//! answers have no rate: back-pressure and the open asks bound them. Spec: reliability 3b, B-51.
+//! How much one peer may say on its control link: gossip frames, control frames and their bytes per second,
+//! each a token bucket. What is beyond is dropped and counted; a peer that stays beyond for long loses its
+//! link. Entity messages and answers have no rate: back-pressure and the open asks bound them. Spec:
+//! reliability 3b, B-51.
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::message::{DetectorMsg, Lane, Tag};
@@ -138,8 +139,8 @@ impl Remembered {
         self.meters.remove(peer)
     }
 
-    /// Keeps a meter for the peer's next link. Those that have filled up again by now are forgotten, whenever there are twice
-    /// as many as were left the last time.
+    /// Keeps a meter for the peer's next link. Those that have filled up again by now are forgotten, whenever
+    /// there are twice as many as were left the last time.
     pub(crate) fn keep(&mut self, peer: UniqueAddress, meter: Meter, now: Instant) {
         if self.meters.len() >= self.look_at {
             self.meters

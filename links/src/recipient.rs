@@ -1,5 +1,5 @@
-//! The node that links serve, as they and a [`LinkedNode`](crate::LinkedNode) see it. [`Node`] is one; a test puts a scripted one in its
-//! place.
+//! The node that links serve, as they and a [`LinkedNode`](crate::LinkedNode) see it. [`Node`] is one; a test
+//! puts a scripted one in its place.
 
 use alloc::sync::Arc;
 

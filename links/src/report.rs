@@ -1,5 +1,5 @@
-//! What people may want to read about links: why one was refused or closed, as a type, a counter and a text in which a peer's
-//! bytes are escaped. Writes no log. Spec: reliability 3b (logs), 3c, B-64.
+//! What people may want to read about links: why one was refused or closed, as a type, a counter and a text
+//! in which a peer's bytes are escaped. Writes no log. Spec: reliability 3b (logs), 3c, B-64.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -159,8 +159,8 @@ impl fmt::Display for Party {
     }
 }
 
-/// Something that people may want to read about a link. Strangers can cause as many as they like: a host that writes them down
-/// limits how many lines it writes.
+/// Something that people may want to read about a link. Strangers can cause as many as they like: a host that
+/// writes them down limits how many lines it writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
@@ -257,7 +257,8 @@ pub enum Report {
     },
 }
 
-/// What waits to be taken. Past its bound the newest is left out and counted: a host that never looks holds little.
+/// What waits to be taken. Past its bound the newest is left out and counted: a host that never looks holds
+/// little.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(VecDeque<Report>);
 
@@ -296,7 +297,8 @@ pub(crate) const fn is_final(reason: RejectReason) -> bool {
     }
 }
 
-/// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures, races.
+/// Whether somebody has to set something right. The other reasons are a cluster's life: restarts, departures,
+/// races.
 pub(crate) const fn is_mistake(reason: RejectReason) -> bool {
     match reason {
         RejectReason::WrongIncarnation { .. }

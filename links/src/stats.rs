@@ -31,9 +31,11 @@ pub struct LinkStats {
     pub renewals_failed: u64,
     /// Links whose last bytes the peer did not read in time when they were replaced; those may be lost.
     pub renewals_cut_short: u64,
-    /// Links that could not be renewed in time, at either end, and went on because what the peer had proved still held.
+    /// Links that could not be renewed in time, at either end, and went on because what the peer had proved
+    /// still held.
     pub links_kept: u64,
-    /// Links that ended, at either end, because they were too old, had no successor and what the peer had proved held no longer.
+    /// Links that ended, at either end, because they were too old, had no successor and what the peer had
+    /// proved held no longer.
     pub links_expired: u64,
     /// Heartbeats sent beside the control link's stream, where the transport has a way for that.
     pub heartbeats_in_datagrams: u64,

@@ -1,4 +1,5 @@
-//! The deadlines of links, in one ordered set. A host keeps one deadline: the earlier of theirs and the node's.
+//! The deadlines of links, in one ordered set. A host keeps one deadline: the earlier of theirs and the
+//! node's.
 
 use quorate_core::ident::Address;
 use quorate_core::ordered::OrderedSet;

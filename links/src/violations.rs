@@ -1,6 +1,7 @@
-//! How often somebody broke the protocol: three times within a minute are too many. Counted per incarnation, which is then
-//! refused for good, and, of those who are no members, per source, whose strangers are refused until the minute is over. Only
-//! what no honest peer of any version sends counts. Spec: reliability 3a (quarantine), 3c (code Q).
+//! How often somebody broke the protocol: three times within a minute are too many. Counted per incarnation,
+//! which is then refused for good, and, of those who are no members, per source, whose strangers are refused
+//! until the minute is over. Only what no honest peer of any version sends counts. Spec: reliability 3a
+//! (quarantine), 3c (code Q).
 
 use core::time::Duration;
 
@@ -13,8 +14,8 @@ const VIOLATIONS_MAX: u32 = 3;
 /// See [`VIOLATIONS_MAX`].
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Watched at once: as many peers as may be linked both ways twice. Past it a peer is still cut off each time, only not
-/// counted.
+/// Watched at once: as many peers as may be linked both ways twice. Past it a peer is still cut off each
+/// time, only not counted.
 const WATCHED_MAX: usize = 1_024;
 
 /// See the module.

@@ -1,4 +1,5 @@
-//! Runs the custom loop of `examples/custom_loop.rs`: three nodes, real sockets. Every stage of it has a deadline.
+//! Runs the custom loop of `examples/custom_loop.rs`: three nodes, real sockets. Every stage of it has a
+//! deadline.
 #![allow(clippy::disallowed_types, reason = "real sockets have deadlines in real time")]
 
 #[allow(
@@ -37,7 +38,8 @@ fn are_up(hosts: &[Host], count: usize) -> bool {
         .all(|members| members.len() == count && members.iter().all(|member| member.status == Status::Up))
 }
 
-/// The first asks thirty entities, wherever they are; the nodes that answered: `greeter-3 on second greets everybody`.
+/// The first asks thirty entities, wherever they are; the nodes that answered:
+/// `greeter-3 on second greets everybody`.
 fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
     hosts[0].answers.clear();
     for token in 100..130 {
@@ -180,7 +182,8 @@ fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
         .map(|host| host.linked.node.view().me().clone())
         .collect();
     nodes.sort();
-    // Whoever coordinates knows all of them; a shard that began while fewer regions were there went to one of those.
+    // Whoever coordinates knows all of them; a shard that began while fewer regions were there went to one of
+    // those.
     let coordinator = hosts
         .iter()
         .find_map(|host| host.linked.node.sharding().coordinator(KindId::of(KIND)));

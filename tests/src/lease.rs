@@ -1,5 +1,6 @@
-//! A lease kept in memory, for tests and the simulator: exclusive by name, with a time to live and a token that grows with
-//! every change of hands. Its keeper says who is heard of; it decides nothing else. Spec: membership 3.6, reliability I-26.
+//! A lease kept in memory, for tests and the simulator: exclusive by name, with a time to live and a token
+//! that grows with every change of hands. Its keeper says who is heard of; it decides nothing else. Spec:
+//! membership 3.6, reliability I-26.
 
 use std::collections::BTreeMap;
 

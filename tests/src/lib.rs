@@ -1,5 +1,6 @@
-//! What proves the core from outside: a deterministic simulator, the invariants it checks after every step, scenarios, and
-//! the conformance vectors. All of it runs on the core's public API. Nothing here is published.
+//! What proves the core from outside: a deterministic simulator, the invariants it checks after every step,
+//! scenarios, and the conformance vectors. All of it runs on the core's public API. Nothing here is
+//! published.
 #![forbid(unsafe_code)]
 
 pub mod decisions;

@@ -1,4 +1,5 @@
-//! Every program of this package: a mistake in its arguments ends it with exit code 2 before it does anything, `--help` with 0.
+//! Every program of this package: a mistake in its arguments ends it with exit code 2 before it does
+//! anything, `--help` with 0.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The table of `docs/configuration.md` is what the sources say about their settings, and every setting is read by somebody.
-//! `QUORATE_BLESS=1` writes the table anew.
+//! The table of `docs/configuration.md` is what the sources say about their settings, and every setting is
+//! read by somebody. `QUORATE_BLESS=1` writes the table anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,8 @@ fn no_setting_exists_that_nothing_reads() {
     for folder in ["core/src", "links/src", "adapters/driver/src"] {
         sources(&root().join(folder), &mut text);
     }
-    // What the strategies are made of and what all nodes must share is read where the configuration is turned into them.
+    // What the strategies are made of and what all nodes must share is read where the configuration is turned
+    // into them.
     text.push_str(&read("core/src/config/downing/mod.rs"));
     let ddata = read("core/src/config/ddata.rs");
     text.push_str(ddata.split("fn check(").next().unwrap_or_default());
@@ -343,7 +344,8 @@ fn the_documented_settings_of_a_kind_are_those_of_the_core_and_can_be_said_of_a_
         of_kind.len(),
         "a row of a setting that does not exist"
     );
-    // What is compared: `every_field_that_is_compared_is_refused_and_what_is_not_is_each_nodes_own` of the core.
+    // What is compared: `every_field_that_is_compared_is_refused_and_what_is_not_is_each_nodes_own` of the
+    // core.
     for name in [
         "shards",
         "role",

@@ -1,5 +1,5 @@
-//! The tables of the specification's cases (`coverage/m_cases.md`, `coverage/s_cases.md`) against the tests that name them, both
-//! ways. It proves that a test carries the number, not that the test is good.
+//! The tables of the specification's cases (`coverage/m_cases.md`, `coverage/s_cases.md`) against the tests
+//! that name them, both ways. It proves that a test carries the number, not that the test is good.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,7 +42,8 @@ fn tests_below(folder: &Path, names: &mut BTreeSet<String>) {
             tests_below(&path, names);
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(&path).expect("readable file");
-            // What the suite of all adapters shows is a test of each of them, made by its macros; what `tests/driver` shows is one too.
+            // What the suite of all adapters shows is a test of each of them, made by its macros; what
+            // `tests/driver` shows is one too.
             let is_suite = path.components().any(|part| part.as_os_str() == "conformance")
                 || folder.ends_with("tests/driver/src")
                 || folder

@@ -1,5 +1,5 @@
-//! Random downing decisions of every strategy under every rule. `QUORATE_DECISIONS` sets the plans of each kind (default
-//! 500); `decisions 100000` runs the full number and prints the table of `docs/downing.md`.
+//! Random downing decisions of every strategy under every rule. `QUORATE_DECISIONS` sets the plans of each
+//! kind (default 500); `decisions 100000` runs the full number and prints the table of `docs/downing.md`.
 
 use quorate_core::downing::view::IndirectRule;
 use quorate_tests::decisions::{Row, STRATEGIES, rules_of, run};

@@ -1,6 +1,7 @@
-//! A member that says of others that they have changed the state more often than they have: in one leap or in small steps, to the member
-//! itself or behind its back, of one or of several, and to one that it takes in. Whatever it says, the honest nodes agree within ten rounds
-//! of its removal, without a restart, and take another one in. Spec: membership 8.9, reliability I-100; `SECURITY.md` ("Forged state").
+//! A member that says of others that they have changed the state more often than they have: in one leap or in
+//! small steps, to the member itself or behind its back, of one or of several, and to one that it takes in.
+//! Whatever it says, the honest nodes agree within ten rounds of its removal, without a restart, and take
+//! another one in. Spec: membership 8.9, reliability I-100; `SECURITY.md` ("Forged state").
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

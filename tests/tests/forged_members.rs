@@ -1,6 +1,6 @@
-//! One state of a lying member that names nine thousand more, into a node that hosts a kind: it costs megabytes, then and for as long as
-//! they are silent, are downed and are removed. The heap is measured, so the test is a program of its own. Spec: membership 8.9, reliability
-//! 3b; `SECURITY.md` ("Forged state").
+//! One state of a lying member that names nine thousand more, into a node that hosts a kind: it costs
+//! megabytes, then and for as long as they are silent, are downed and are removed. The heap is measured, so
+//! the test is a program of its own. Spec: membership 8.9, reliability 3b; `SECURITY.md` ("Forged state").
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ const FORGED: usize = 9_000;
 const BYTES_MAX: usize = 24 << 20;
 /// Here the test ends at once: a list for each of them would not fit into the machine.
 const BYTES_MAX_EVER: usize = 256 << 20;
-/// Virtual seconds: they are found silent, the resolver decides, and what is removed is forgotten by the machines.
+/// Virtual seconds: they are found silent, the resolver decides, and what is removed is forgotten by the
+/// machines.
 const SECONDS: u64 = 60;
 
 /// Where the forged members say that they are.

@@ -1,6 +1,7 @@
-//! What a node keeps for each member of a cluster of 1,000 and of 9,000, without its links: it is the oldest, coordinates and hosts three
-//! kinds that all members host, decides about everybody's kinds, runs a singleton, and has ten keys of replicated data, each with a write
-//! to a majority that waits. The heap is measured, so the test is a program of its own. `docs/limits.md` has the bound.
+//! What a node keeps for each member of a cluster of 1,000 and of 9,000, without its links: it is the oldest,
+//! coordinates and hosts three kinds that all members host, decides about everybody's kinds, runs a
+//! singleton, and has ten keys of replicated data, each with a write to a majority that waits. The heap is
+//! measured, so the test is a program of its own. `docs/limits.md` has the bound.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

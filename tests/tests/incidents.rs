@@ -15,8 +15,9 @@ fn up_at(sim: &Sim, index: usize) -> usize {
     members.iter().filter(|m| m.status == Status::Up).count()
 }
 
-/// A sick node does not hear the answers of one healthy neighbour, marks it unreachable, and leaves. By the classic rule the
-/// two of them are indirectly connected and may both go (I-19 counts such a case); the other eighteen must not.
+/// A sick node does not hear the answers of one healthy neighbour, marks it unreachable, and leaves. By the
+/// classic rule the two of them are indirectly connected and may both go (I-19 counts such a case); the other
+/// eighteen must not.
 #[test]
 fn pekko_578_one_sick_leaving_node_of_twenty_takes_at_most_its_neighbour_along() {
     let mut sim = Sim::new(578)

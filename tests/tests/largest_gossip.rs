@@ -1,5 +1,6 @@
-//! The largest legal gossip into the emptiest nodes, through a real frame: no panic, and work that is bounded by a few
-//! effects for each member. Spec: `ARCHITECTURE.md` ("a bounded queue whose bound is not a protocol fact is a remote crash").
+//! The largest legal gossip into the emptiest nodes, through a real frame: no panic, and work that is bounded
+//! by a few effects for each member. Spec: `ARCHITECTURE.md` ("a bounded queue whose bound is not a protocol
+//! fact is a remote crash").
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ use quorate_core::wire::{self, Decoded, Reaction, WireError};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
-/// Effects that one input may cause for each member: its events (joined, up, left, exited or downed, unreachable), and a
-/// role leader for each of its roles.
+/// Effects that one input may cause for each member: its events (joined, up, left, exited or downed,
+/// unreachable), and a role leader for each of its roles.
 const EFFECTS_PER_MEMBER_MAX: usize = 8;
 
 fn config() -> Config {
@@ -49,8 +50,8 @@ fn now(millis: u64) -> Now {
     }
 }
 
-/// As many members as a cluster may have, all with clock entries, a tenth of them unreachable for a neighbour, and with a
-/// mixture of statuses.
+/// As many members as a cluster may have, all with clock entries, a tenth of them unreachable for a
+/// neighbour, and with a mixture of statuses.
 fn largest(me: &UniqueAddress) -> Gossip {
     with_members(me, config().limits.members_max)
 }

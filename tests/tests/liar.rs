@@ -1,5 +1,5 @@
-//! The lies of `quorate_tests::liar` are legal, and they are of every kind and tag that `docs/WIRE.md` 4 states, but for those with
-//! which members trust each other.
+//! The lies of `quorate_tests::liar` are legal, and they are of every kind and tag that `docs/WIRE.md` 4
+//! states, but for those with which members trust each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The bugs planted under `mutants/` can still be planted: what a patch takes away stands in the file that it names. Whether
-//! each is caught is for `mutants/*/run.sh`, which takes much longer.
+//! The bugs planted under `mutants/` can still be planted: what a patch takes away stands in the file that it
+//! names. Whether each is caught is for `mutants/*/run.sh`, which takes much longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};

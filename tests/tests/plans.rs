@@ -1,5 +1,6 @@
-//! Random plans of several events, played by real nodes in virtual time under every strategy and rule. `QUORATE_PLANS` sets how
-//! many per setting (default 5); `splits --plans 2000` runs the full number and prints the table of `docs/downing.md`.
+//! Random plans of several events, played by real nodes in virtual time under every strategy and rule.
+//! `QUORATE_PLANS` sets how many per setting (default 5); `splits --plans 2000` runs the full number and
+//! prints the table of `docs/downing.md`.
 
 use quorate_core::downing::view::IndirectRule;
 use quorate_tests::invariants::i_22;
@@ -60,8 +61,8 @@ fn at_least_three_of_ten_plans_are_inside_of_the_safe_assumptions() {
     assert!((600..1_400).contains(&inside), "{inside}");
 }
 
-/// Two of seven crash one after the other: the second has reported the first, and crashes so shortly before the decision
-/// that waiting for a stable picture takes longer than patience for unrest.
+/// Two of seven crash one after the other: the second has reported the first, and crashes so shortly before
+/// the decision that waiting for a stable picture takes longer than patience for unrest.
 fn cascade(gap: u64) -> Plan {
     Plan {
         nodes: 7,
@@ -89,7 +90,8 @@ fn s_3_9_a_cascade_of_crashes_is_survived_by_the_cascade_safe_rule_whenever_the_
 
 #[test]
 fn i_23_a_process_that_stood_still_does_not_decide_by_what_it_knew_before() {
-    // Both seeds have a pause that ends when the patience for unrest, as it was counted before the pause, is over.
+    // Both seeds have a pause that ends when the patience for unrest, as it was counted before the pause, is
+    // over.
     for seed in [1_032, 1_083] {
         let classic = setting("static-quorum", IndirectRule::Classic);
         let outcome = play(seed, &Plan::draw(seed), classic, Show::Nothing);
@@ -97,7 +99,8 @@ fn i_23_a_process_that_stood_still_does_not_decide_by_what_it_knew_before() {
     }
 }
 
-/// Three nodes; the first stands still until the others have won the lease, removed it and given the lease back.
+/// Three nodes; the first stands still until the others have won the lease, removed it and given the lease
+/// back.
 fn long_pause() -> Plan {
     Plan {
         nodes: 3,
@@ -113,7 +116,8 @@ fn i_21_the_lease_keeps_two_sides_from_staying_outside_of_the_safe_assumptions_t
         let outcome = play(143, &long_pause(), setting("lease-majority", rule), Show::Nothing);
         assert_eq!(outcome.violation, None, "{rule}");
         assert_eq!((outcome.parts, outcome.survivors), (1, 2), "{rule}");
-        // A side that comes to a decision only when the other one has given the lease back: its leader was leaving.
+        // A side that comes to a decision only when the other one has given the lease back: its leader was
+        // leaving.
         let outcome = play(
             1_201,
             &Plan::draw(1_201),
@@ -169,7 +173,8 @@ fn f_17_answers_that_come_late_and_twice_do_not_hide_a_crash() {
     let safe = setting("lease-majority", IndirectRule::CascadeSafe);
     let outcome = play(4_913, &Plan::draw(4_913), safe, Show::Nothing);
     assert_eq!(outcome.violation, None);
-    // A direction between the last two is cut: one side took the other for back, until the lease was free again.
+    // A direction between the last two is cut: one side took the other for back, until the lease was free
+    // again.
     let outcome = play(2_055, &Plan::draw(2_055), safe, Show::Nothing);
     assert_eq!(outcome.violation, None);
 }

@@ -1,5 +1,5 @@
-//! Every number that sources and documents cite (`membership 2.8`, `M-064`, `s_098_…`, `I-44`) is defined in `docs/protocol/`, and
-//! nothing cites a document that is not in the repository.
+//! Every number that sources and documents cite (`membership 2.8`, `M-064`, `s_098_…`, `I-44`) is defined in
+//! `docs/protocol/`, and nothing cites a document that is not in the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! Restarts as a deployment does them, in virtual time: nodes leave in order and start again at once at the same address,
-//! and every node that is not leaving asks all the time.
+//! Restarts as a deployment does them, in virtual time: nodes leave in order and start again at once at the
+//! same address, and every node that is not leaving asks all the time.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -94,8 +94,8 @@ impl Rolling {
         }
     }
 
-    /// These nodes stop asking, leave, and are started again each as soon as it has ended; yields how long each needed to
-    /// be Up.
+    /// These nodes stop asking, leave, and are started again each as soon as it has ended; yields how long
+    /// each needed to be Up.
     fn restart(&mut self, nodes: &[usize]) -> Vec<Duration> {
         self.quiet.extend(nodes);
         self.pass(Duration::from_millis(200));

@@ -1,5 +1,6 @@
-//! A kind or a singleton is the same everywhere or nowhere (sharding 10.11): one node registers it for a role that only it has, and
-//! so would have a coordinator, and instances, of its own. Every invariant runs after every step; two live copies of an entity are one.
+//! A kind or a singleton is the same everywhere or nowhere (sharding 10.11): one node registers it for a role
+//! that only it has, and so would have a coordinator, and instances, of its own. Every invariant runs after
+//! every step; two live copies of an entity are one.
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_tests::sim::{Sim, all_up, secs};

@@ -1,5 +1,5 @@
-//! Scenarios in virtual time, each with a seed and a name that says what must happen. All of them run every invariant
-//! after every step.
+//! Scenarios in virtual time, each with a seed and a name that says what must happen. All of them run every
+//! invariant after every step.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -146,8 +146,8 @@ fn a_node_that_left_in_order_and_is_started_again_at_once_is_up_within_three_sec
     }
 }
 
-/// The drain of a node times out because a handler does not end; the node is started again at once, and somebody asks its
-/// entities all the time. The handlers run on for the removal margin.
+/// The drain of a node times out because a handler does not end; the node is started again at once, and
+/// somebody asks its entities all the time. The handlers run on for the removal margin.
 fn restarts_with_a_handler_that_runs_on(seed: u64, index: usize) {
     let mut sim = Sim::new(seed).nodes(3);
     sim.run_until(all_up);

@@ -1,5 +1,5 @@
-//! Random runs from fixed seeds, inside the ordinary test command: no invariant is broken, every kind of fault really
-//! happened, and the same seed gives the same run. The long campaign is the `sim` program's.
+//! Random runs from fixed seeds, inside the ordinary test command: no invariant is broken, every kind of
+//! fault really happened, and the same seed gives the same run. The long campaign is the `sim` program's.
 
 use quorate_tests::sim::campaign::{self, Outcome};
 use quorate_tests::sim::figures::{self, Scenario};
@@ -372,8 +372,8 @@ fn the_program_ends_with_one_json_object() {
 #[test]
 fn seeds_that_once_showed_a_bug_stay_clean() {
     let plan = Plan::new(5, &FaultKind::ALL);
-    // Three leaders of one converged state after a healed partition; an ask that came back into its own node's buffer; a
-    // first seed that was restarted into a slow network.
+    // Three leaders of one converged state after a healed partition; an ask that came back into its own
+    // node's buffer; a first seed that was restarted into a slow network.
     for seed in [48, 76, 156, 205, 593, 701, 842, 911] {
         let outcome = campaign::run_seed(seed, &plan, Show::Nothing);
         assert_eq!(outcome.violation, None, "seed {seed}");
@@ -384,8 +384,8 @@ fn seeds_that_once_showed_a_bug_stay_clean() {
 fn seeds_of_six_nodes_that_once_broke_an_invariant_stay_clean() {
     let mut plan = Plan::new(6, &FaultKind::ALL);
     plan.chaos_seconds = 80;
-    // Two incarnations of one address, each admitted by a member that had not heard of the other, became Up together
-    // (I-15); the checker of I-23 counted patience from before a pause and fell below zero.
+    // Two incarnations of one address, each admitted by a member that had not heard of the other, became Up
+    // together (I-15); the checker of I-23 counted patience from before a pause and fell below zero.
     for seed in [500_000_038, 500_000_234, 500_001_426] {
         let outcome = campaign::run_seed(seed, &plan, Show::Nothing);
         assert_eq!(outcome.violation, None, "seed {seed}");
@@ -396,8 +396,8 @@ fn seeds_of_six_nodes_that_once_broke_an_invariant_stay_clean() {
 fn seeds_of_the_membership_campaign_that_once_broke_an_invariant_stay_clean() {
     let mut plan = Plan::of(Profile::Membership, 5, &FaultKind::ALL);
     plan.mixed = true;
-    // A change whose author was removed shared its clock with a state without it; a confirmation that overtook its gossip;
-    // the checker of I-23, as above.
+    // A change whose author was removed shared its clock with a state without it; a confirmation that
+    // overtook its gossip; the checker of I-23, as above.
     for seed in [1_239, 6_149, 51_518] {
         let outcome = campaign::run_seed(seed, &plan, Show::Nothing);
         assert_eq!(outcome.violation, None, "seed {seed}");

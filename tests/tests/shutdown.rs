@@ -1,5 +1,6 @@
-//! A whole cluster stops (sharding 10.12): once it is prepared nothing is moved or started for balance, nothing is handed over,
-//! and what a message needs still begins. Every invariant runs after every step; I-33 says that no instance starts.
+//! A whole cluster stops (sharding 10.12): once it is prepared nothing is moved or started for balance,
+//! nothing is handed over, and what a message needs still begins. Every invariant runs after every step; I-33
+//! says that no instance starts.
 
 use core::time::Duration;
 

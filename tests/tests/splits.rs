@@ -1,5 +1,5 @@
-//! Whole splits under every strategy, and joiners whose settings do not fit, in virtual time. Spec: membership 6, sections I, M,
-//! O and P.
+//! Whole splits under every strategy, and joiners whose settings do not fit, in virtual time. Spec:
+//! membership 6, sections I, M, O and P.
 
 use quorate_core::agreement::{Differences, JoinCheckers, Setting, SettingDifference};
 use quorate_core::config::{Config, DowningStrategy, LeaseMajorityConfig};
@@ -8,8 +8,9 @@ use quorate_core::event::JoinFailure;
 use quorate_core::membership::member::Status;
 use quorate_tests::sim::{Sim, all_up, secs};
 
-/// A clean split of a settled cluster: so many nodes with the lowest addresses and the oldest member on one side, so many on the
-/// other. Which of them still run half a minute later, and that each side that does has settled.
+/// A clean split of a settled cluster: so many nodes with the lowest addresses and the oldest member on one
+/// side, so many on the other. Which of them still run half a minute later, and that each side that does has
+/// settled.
 fn survivors(strategy: DowningStrategy, one: usize, other: usize) -> (usize, usize) {
     let mut sim = Sim::new((one * 10 + other) as u64)
         .config(|config| config.downing.strategy = strategy)

@@ -1,5 +1,5 @@
-//! Coordinators whose state is stored: where shards live is known again after their coordinator died, and after all nodes did. In
-//! virtual time, with the stores of simulated machines.
+//! Coordinators whose state is stored: where shards live is known again after their coordinator died, and
+//! after all nodes did. In virtual time, with the stores of simulated machines.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -140,8 +140,9 @@ fn damage(map: &mut MemoryMap, log: &str) -> usize {
     let mut damaged = 0;
     for (key, sealed) in all {
         let mut value = unseal(&key, &sealed).expect("a disk that does not lie").to_vec();
-        // Behind the first byte of a store's key and its space: 2 for an item; behind the log 0 and 4 bytes for a part of a
-        // snapshot, or 1 and 8 bytes for an entry, whose first record lies behind two tokens, a number and a length.
+        // Behind the first byte of a store's key and its space: 2 for an item; behind the log 0 and 4 bytes
+        // for a part of a snapshot, or 1 and 8 bytes for an entry, whose first record lies behind two tokens,
+        // a number and a length.
         let place = key[3 + 3 + log.len()..].len();
         let at = match (key[3], place) {
             (2, 5) => 0,

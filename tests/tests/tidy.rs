@@ -1,4 +1,5 @@
-//! Rules about the tree itself: what every file and manifest must keep, checked so that nobody has to remember it.
+//! Rules about the tree itself: what every file and manifest must keep, checked so that nobody has to
+//! remember it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,6 +21,8 @@ const CORE_DEPENDENCIES: [&str; 8] = [
 const TOKIO_PACKAGES_MAX: usize = 60;
 /// What `cargo run --release` compiles, the demo with everything below it, stays smaller than this.
 const DEMO_PACKAGES_MAX: usize = 80;
+/// Columns of a comment.
+const COLUMNS_MAX: usize = 110;
 /// Lines of a production file.
 const FILE_LINES_MAX: usize = 500;
 
@@ -230,6 +233,15 @@ fn every_file_of_tests_is_run() {
     assert!(merged > 10, "the walk found the packages");
 }
 
+/// Whether a line is a comment that could have been broken before its end; rows of tables, links and what has
+/// no blank (a span of code, an address) cannot.
+fn is_long_comment(line: &str) -> bool {
+    let text = line.trim_start();
+    let words = text.trim_start_matches(['/', '!']).trim_start();
+    let has_row = words.starts_with('|') || words.starts_with('[');
+    text.starts_with("//") && !has_row && line.chars().count() > COLUMNS_MAX && words.contains(' ')
+}
+
 #[test]
 fn production_files_stay_readable() {
     let mut files = Vec::new();
@@ -245,6 +257,9 @@ fn production_files_stay_readable() {
         let text = fs::read_to_string(&file).expect("source is text");
         let lines = text.lines().count();
         assert!(is_test || lines <= FILE_LINES_MAX, "{shown} has {lines} lines");
+        if let Some(line) = text.lines().find(|line| is_long_comment(line)) {
+            panic!("a comment of {shown} goes beyond {COLUMNS_MAX} columns: {line}");
+        }
         assert!(
             text.starts_with("//!"),
             "{shown} does not begin with what it decides"
@@ -469,7 +484,8 @@ fn no_two_programs_of_the_workspace_share_a_name() {
     assert!(!seen.is_empty());
 }
 
-/// A test that cannot run says so on the handle of standard error: what macros print, the harness keeps to itself. The gate counts those lines.
+/// A test that cannot run says so on the handle of standard error: what macros print, the harness keeps to
+/// itself. The gate counts those lines.
 #[test]
 fn what_a_test_skips_is_said_past_the_capture() {
     let mut files = Vec::new();

@@ -1,4 +1,5 @@
-//! The conformance vectors that live beside this test all pass, and the runner tells failures and bad files apart.
+//! The conformance vectors that live beside this test all pass, and the runner tells failures and bad files
+//! apart.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -144,7 +145,8 @@ fn every_expectation_of_allocation_passivation_and_delivery_is_checked() {
             let (mut total, mut spoilt) = (0, 0);
             for case in cases.as_array_mut().expect("a list") {
                 total += 1;
-                // Null says that it is not checked. A list of rounds that is empty could only get an ill-formed one.
+                // Null says that it is not checked. A list of rounds that is empty could only get an
+                // ill-formed one.
                 let is_empty = name == &"rounds" && case[name] == serde_json::json!([]);
                 if !case[name].is_null() && !is_empty {
                     spoil_inside(&mut case[name]);

@@ -1,4 +1,5 @@
-//! The four walks of ARCHITECTURE.md pass functions that are where it says, and one that is passed twice says why.
+//! The four walks of ARCHITECTURE.md pass functions that are where it says, and one that is passed twice says
+//! why.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
-//! Nodes that come and go on async-std for so many minutes (default 10), beside three that stay: `cargo run --release
-//! -p quorate-async-std --example churn -- 10`. Exit code 0 if the process holds no more than a tenth more
-//! at the end than after a tenth of the time.
+//! Nodes that come and go on async-std for so many minutes (default 10), beside three that stay:
+//! `cargo run --release -p quorate-async-std --example churn -- 10`. Exit code 0 if the process holds no more
+//! than a tenth more at the end than after a tenth of the time.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Quorate clusters on async-std: links are TCP connections, time and tasks are async-std's.
 //!
 //! **For programs that cannot leave async-std yet.** Its maintainers have discontinued it and point to smol
-//! (RUSTSEC-2025-0052), so this crate is frozen with it, stays out of the graph of every other Quorate crate, and is not
-//! built by default. New programs take `quorate-smol`, whose API is the same.
+//! (RUSTSEC-2025-0052), so this crate is frozen with it, stays out of the graph of every other Quorate crate,
+//! and is not built by default. New programs take `quorate-smol`, whose API is the same.
 //!
 //! A node of a cluster in one program: it forms a cluster of one, hosts an entity kind and asks an entity.
 //!
@@ -44,8 +44,9 @@
 //! # }
 //! ```
 //!
-//! A handler that blocks its thread (files, long computations) belongs into `async_std::task::spawn_blocking`. Nodes on other
-//! runtimes that speak TCP (`quorate-tokio`, `quorate-smol`) are members of the same cluster.
+//! A handler that blocks its thread (files, long computations) belongs into
+//! `async_std::task::spawn_blocking`. Nodes on other runtimes that speak TCP (`quorate-tokio`,
+//! `quorate-smol`) are members of the same cluster.
 //!
 //! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
 //! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`

@@ -32,8 +32,8 @@ const LINGER: Duration = Duration::from_secs(3);
 /// Between two looks whether they are done.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A node's own executor, until nobody holds it any more and its tasks have ended. A task that panics is gone, the others
-/// go on.
+/// A node's own executor, until nobody holds it any more and its tasks have ended. A task that panics is
+/// gone, the others go on.
 async fn drive(executor: Arc<Executor<'static>>, held: Receiver<Infallible>) {
     let until_done = async {
         // The error says that the last holder has let go.

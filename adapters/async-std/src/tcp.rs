@@ -17,7 +17,8 @@ pub struct AsyncStdSockets;
 #[derive(Debug)]
 pub struct AsyncStdReadHalf(TcpStream);
 
-/// The sending half of a connection: a handle of the same socket, so that dropping it has to end the stream by hand.
+/// The sending half of a connection: a handle of the same socket, so that dropping it has to end the stream
+/// by hand.
 #[derive(Debug)]
 pub struct AsyncStdWriteHalf(TcpStream);
 

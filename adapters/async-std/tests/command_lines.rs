@@ -1,4 +1,5 @@
-//! The example `churn`: a mistake in its arguments ends it with exit code 2 before any node starts, `--help` with 0.
+//! The example `churn`: a mistake in its arguments ends it with exit code 2 before any node starts, `--help`
+//! with 0.
 
 use std::process::{Command, Output};
 

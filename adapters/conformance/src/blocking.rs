@@ -1,6 +1,7 @@
-//! Handlers that do what they must not: hold the threads of the users' executor, all of them, for longer than a failure
-//! detector forgives. The nodes go on, say who it was, and a node whose executor does nothing for too long leaves. For test
-//! files of their own: whatever shares their executor stands still with them. Spec: `ARCHITECTURE.md`.
+//! Handlers that do what they must not: hold the threads of the users' executor, all of them, for longer than
+//! a failure detector forgives. The nodes go on, say who it was, and a node whose executor does nothing for
+//! too long leaves. For test files of their own: whatever shares their executor stands still with them. Spec:
+//! `ARCHITECTURE.md`.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -64,8 +65,8 @@ fn patient(config: &mut Config) {
     config.executor.stall_timeout = None;
 }
 
-/// Every thread of the executor is held by a handler for four seconds: nobody is found unreachable, the nodes answer
-/// meanwhile, and who held the threads is counted. Afterwards everything goes on.
+/// Every thread of the executor is held by a handler for four seconds: nobody is found unreachable, the nodes
+/// answer meanwhile, and who held the threads is counted. Afterwards everything goes on.
 pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, patient).await;
     let mut watching: Vec<_> = nodes.iter().map(Cluster::events).collect();
@@ -111,7 +112,8 @@ fn impatient(config: &mut Config) {
     config.executor.stall_timeout = Some(Duration::from_secs(2));
 }
 
-/// An executor that does nothing is no place for shards: its node is not ready and leaves, while it can still say so.
+/// An executor that does nothing is no place for shards: its node is not ready and leaves, while it can still
+/// say so.
 pub async fn a_node_whose_executor_stands_still_leaves<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(1, security, impatient).await;
     let node = &nodes[0];

@@ -1,5 +1,5 @@
-//! An adapter whose links for entity messages break again and again: each after so many bytes, whatever runs over it. What was on its
-//! way is lost. For tests of what has to survive that.
+//! An adapter whose links for entity messages break again and again: each after so many bytes, whatever runs
+//! over it. What was on its way is lost. For tests of what has to survive that.
 
 use std::io;
 use std::marker::PhantomData;

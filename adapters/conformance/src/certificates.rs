@@ -1,5 +1,6 @@
-//! Nodes with certificates that must not let them in, over real links, as dialers and as those who are dialed: refused, counted
-//! as that, and the cluster goes on. Which words say why is tested in `tls`. Spec: reliability 3a.
+//! Nodes with certificates that must not let them in, over real links, as dialers and as those who are
+//! dialed: refused, counted as that, and the cluster goes on. Which words say why is tested in `tls`. Spec:
+//! reliability 3a.
 
 use std::time::Duration;
 
@@ -73,8 +74,9 @@ fn at<A: Adapter>(stranger: &Stranger) -> ClusterBuilder<Security> {
     node::<A>(&Security::mtls(stranger.mtls.clone())).bind(stranger.at)
 }
 
-/// Wrong authority, expired, not yet valid, wrong name, no certificate, A's certificate for B's address: none of them gets a
-/// link, whoever dials, and both what was refused and why is counted. For adapters whose links are TLS.
+/// Wrong authority, expired, not yet valid, wrong name, no certificate, A's certificate for B's address: none
+/// of them gets a link, whoever dials, and both what was refused and why is counted. For adapters whose links
+/// are TLS.
 pub async fn nodes_with_wrong_certificates_are_refused_and_counted<A: Adapter>() {
     let ours = DevCa::new(NAME).expect("an authority");
     let security = Security::mtls(ours.mtls().expect("a certificate"));
@@ -167,9 +169,9 @@ async fn all_renewed<A: Adapter>(nodes: &[Cluster]) {
     }
 }
 
-/// The authority is replaced while three nodes work: trust in both, then certificates of the new one, then trust in the new one
-/// only. Nobody becomes unreachable, every link gets the new certificates within its time, and a certificate of the old authority
-/// does not let anybody in any more.
+/// The authority is replaced while three nodes work: trust in both, then certificates of the new one, then
+/// trust in the new one only. Nobody becomes unreachable, every link gets the new certificates within its
+/// time, and a certificate of the old authority does not let anybody in any more.
 pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapter>() {
     let (old, new) = (DevCa::new(NAME).expect("it"), DevCa::new(NAME).expect("it"));
     let mtls = || Mtls::new(NAME, issued(&old, &[])).expect("they can be used");
@@ -200,7 +202,8 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
     late.stop().await;
     assert_eq!(suspected::<A>(&mut events).await, 0);
 
-    // A certificate that nobody believes: the others say so inside of TLS, and its holder's links last no longer than their time.
+    // A certificate that nobody believes: the others say so inside of TLS, and its holder's links last no
+    // longer than their time.
     let nobody = DevCa::new(NAME).expect("it");
     all[2]
         .replace(issued(&nobody, &[&new]))
@@ -214,7 +217,8 @@ pub async fn certificates_and_their_authority_are_replaced_at_run_time<A: Adapte
     .await;
     assert!(links(&nodes[2]).await.links_expired > 0);
 
-    // The authority of all certificates that are in use is not trusted any more: what was proved does not hold either.
+    // The authority of all certificates that are in use is not trusted any more: what was proved does not
+    // hold either.
     let before = links(&nodes[0]).await.links_expired;
     all[0]
         .replace(issued(&nobody, &[&nobody]))

@@ -1,6 +1,6 @@
-//! Nodes that come and go: join, leave, end without a word, come back at the same address; and what the process holds
-//! afterwards. For a program of its own: file descriptors, threads and memory are the whole process's.
-//! Spec: reliability F-31, I-96.
+//! Nodes that come and go: join, leave, end without a word, come back at the same address; and what the
+//! process holds afterwards. For a program of its own: file descriptors, threads and memory are the whole
+//! process's. Spec: reliability F-31, I-96.
 
 use std::env;
 use std::fmt;
@@ -21,7 +21,8 @@ const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_T
 /// Nodes that stay.
 const STABLE: usize = 3;
 
-/// How long the process gets to let go of what ended nodes held: a QUIC connection is given up after five seconds.
+/// How long the process gets to let go of what ended nodes held: a QUIC connection is given up after five
+/// seconds.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// What a process holds.
@@ -79,10 +80,10 @@ impl fmt::Display for Held {
     }
 }
 
-/// Runs this program again with one arena of glibc's allocator, unless it was started so, and says how that ended. For the
-/// `main` of a program that measures: each thread's own arena keeps what the thread gave back, and so does a heap that has
-/// learned to take blocks of megabytes, such as QUIC's receive buffers; then the resident memory says in which order things came
-/// and went, and not what is held.
+/// Runs this program again with one arena of glibc's allocator, unless it was started so, and says how that
+/// ended. For the `main` of a program that measures: each thread's own arena keeps what the thread gave back,
+/// and so does a heap that has learned to take blocks of megabytes, such as QUIC's receive buffers; then the
+/// resident memory says in which order things came and went, and not what is held.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -142,8 +143,8 @@ pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: imp
     }
 }
 
-/// One of each: a node joins and leaves, another joins and is gone without a word, comes back at the same address, and
-/// leaves.
+/// One of each: a node joins and leaves, another joins and is gone without a word, comes back at the same
+/// address, and leaves.
 async fn round<A: Adapter>(nodes: &[quorate_driver::Cluster], security: &Security) -> u64 {
     let seed = nodes[0].address().address();
     let leave = async |node: &quorate_driver::Cluster| {

@@ -62,8 +62,8 @@ pub async fn a_node_leaves_and_hands_over<A: Adapter>(security: &Security) {
     );
 }
 
-/// A node that stops without a word and comes back at its address is another member: a new uid, new link epochs, and the
-/// peers find their way to it.
+/// A node that stops without a word and comes back at its address is another member: a new uid, new link
+/// epochs, and the peers find their way to it.
 pub async fn a_restarted_node_is_a_new_member<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(3, security).await;
     let (seed, old) = (nodes[0].address().address(), nodes[2].address());
@@ -95,7 +95,8 @@ pub async fn messages_to_an_entity_keep_their_order<A: Adapter>(security: &Secur
     let id = living_on::<A>(&here, nodes[1].address()).await;
     let entity = here.entity(&id);
     for page in 0..MESSAGES {
-        // A message may be refused for lack of room, but never overtakes: so one that is waited for goes between.
+        // A message may be refused for lack of room, but never overtakes: so one that is waited for goes
+        // between.
         if page % 500 == 499 {
             entity.ask(&vec![page]).await.expect("it is answered");
         } else {
@@ -110,7 +111,8 @@ pub async fn messages_to_an_entity_keep_their_order<A: Adapter>(security: &Secur
     );
 }
 
-/// A message beyond the largest frame is refused to the caller; one just below it crosses, in a frame that needs many reads.
+/// A message beyond the largest frame is refused to the caller; one just below it crosses, in a frame that
+/// needs many reads.
 pub async fn a_message_that_is_too_large_is_refused_and_the_next_one_passes<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let (here, _there) = (notebooks(&nodes[0]).await, notebooks(&nodes[1]).await);
@@ -123,7 +125,8 @@ pub async fn a_message_that_is_too_large_is_refused_and_the_next_one_passes<A: A
     assert_eq!(answer, Ok((nodes[1].address().to_string(), large)));
 }
 
-/// Nodes of two adapters of the same transport are members of one cluster: call it for adapters that share a wire.
+/// Nodes of two adapters of the same transport are members of one cluster: call it for adapters that share a
+/// wire.
 pub async fn adapters_form_one_cluster<A: Adapter, B: Adapter>(security: &Security) {
     let one = first::<A>(node::<A>(security)).await;
     let other = joined::<B>(one.address().address(), security).await;

@@ -35,8 +35,8 @@ async fn has_bulk_link(node: &Cluster) -> bool {
     links.iter().any(|link| link.kind == LinkKind::Bulk)
 }
 
-/// Some megabytes cross to a neighbour and to one that joins, on a link of their own that is there when it is needed; meanwhile every
-/// ask is answered and nobody is found unreachable, and nothing is shed.
+/// Some megabytes cross to a neighbour and to one that joins, on a link of their own that is there when it is
+/// needed; meanwhile every ask is answered and nobody is found unreachable, and nothing is shed.
 pub async fn a_large_state_crosses_beside_heartbeats_and_asks<A: Adapter>(security: &Security) {
     let mut nodes = cluster::<A>(2, security).await;
     let (here, _there) = (notebooks(&nodes[0]).await, notebooks(&nodes[1]).await);
@@ -59,7 +59,8 @@ pub async fn a_large_state_crosses_beside_heartbeats_and_asks<A: Adapter>(securi
         assert!(begun.elapsed() < Duration::from_secs(60), "the state arrives");
         sleep::<A>(Duration::from_millis(5)).await;
     }
-    // On a machine that does other work everything takes longer; what waits behind the state takes as long as all of it.
+    // On a machine that does other work everything takes longer; what waits behind the state takes as long as
+    // all of it.
     let limit = ASK_MAX.max(begun.elapsed() / 2);
     assert!(
         longest < limit,

@@ -1,5 +1,5 @@
-//! Reliable delivery over links that break: what counts is what the entity saw, which it writes down before it confirms it.
-//! Spec: sharding 1.14.
+//! Reliable delivery over links that break: what counts is what the entity saw, which it writes down before
+//! it confirms it. Spec: sharding 1.14.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,8 @@ use quorate_driver::{EntityContext, Kind, Security};
 use super::breaking::{BROKEN, Breaking};
 use super::support::{all_up, first, joined_as, node, within};
 
-/// The lengths of the whole texts that the entity saw, in order, and zero for one that is not what it should be.
+/// The lengths of the whole texts that the entity saw, in order, and zero for one that is not what it should
+/// be.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<u64>>>);
 
@@ -53,7 +54,8 @@ impl Consumer for Reader {
     }
 }
 
-/// A message of nearly 64 MiB crosses in parts, over links that break every few of them; what is sent behind it comes behind it.
+/// A message of nearly 64 MiB crosses in parts, over links that break every few of them; what is sent behind
+/// it comes behind it.
 pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(security: &Security) {
     const LARGE: usize = (64 << 20) - 4_096;
     let seen = Seen::default();

@@ -1,6 +1,7 @@
-//! A disk that is as bad as disks are: what was not synced is lost in a crash, in any order and torn; it fills up, fails to
-//! sync once and then pretends that all is well, stalls, and turns bits over. For the tests of stores that write to something
-//! like a file. Spec: reliability F-02, F-20, F-22, F-23, I-80 to I-83.
+//! A disk that is as bad as disks are: what was not synced is lost in a crash, in any order and torn; it
+//! fills up, fails to sync once and then pretends that all is well, stalls, and turns bits over. For the
+//! tests of stores that write to something like a file. Spec: reliability F-02, F-20, F-22, F-23, I-80 to
+//! I-83.
 
 use std::fmt;
 use std::io;
@@ -121,8 +122,8 @@ impl FaultyDisk {
     /// Makes everything durable that was written before.
     ///
     /// # Errors
-    /// The power is off, or the sync failed: then what was written is read as before, and is never made durable unless it
-    /// is written again.
+    /// The power is off, or the sync failed: then what was written is read as before, and is never made
+    /// durable unless it is written again.
     pub fn sync(&self) -> io::Result<()> {
         let delay = self.state().sync_delay;
         thread::sleep(delay);
@@ -195,7 +196,8 @@ impl FaultyDisk {
         }
     }
 
-    /// The disk as it is found after the power failed: of what was not synced anything may be there, whole, torn or not.
+    /// The disk as it is found after the power failed: of what was not synced anything may be there, whole,
+    /// torn or not.
     #[must_use]
     pub fn after_power_failure(&self) -> Self {
         let mut state = self.state();
@@ -231,7 +233,8 @@ impl Disk {
         Ok(())
     }
 
-    /// What was not synced reaches the disk: sometimes all of it, else in part, each write wholly, up to a sector of it, or not.
+    /// What was not synced reaches the disk: sometimes all of it, else in part, each write wholly, up to a
+    /// sector of it, or not.
     fn scatter(&mut self) {
         let all = self.chance.next_u64().is_multiple_of(4);
         for pending in std::mem::take(&mut self.pending) {

@@ -1,5 +1,5 @@
-//! What entities keep on a disk that fails: nothing acknowledged is lost, nothing counts twice, and what was said not to be done is
-//! not there. Spec: reliability I-80 to I-82; sharding 10.7.
+//! What entities keep on a disk that fails: nothing acknowledged is lost, nothing counts twice, and what was
+//! said not to be done is not there. Spec: reliability I-80 to I-82; sharding 10.7.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -112,8 +112,8 @@ fn live(make: OnDisk<'_>, disk: &FaultyDisk) -> Told {
     told
 }
 
-/// The power fails at any write while an entity is at work. Its next incarnation has everything that was answered, nothing of what
-/// was said not to be done, nothing twice, and in order.
+/// The power fails at any write while an entity is at work. Its next incarnation has everything that was
+/// answered, nothing of what was said not to be done, nothing twice, and in order.
 pub fn i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice(make: OnDisk<'_>) {
     let disk = FaultyDisk::new(1);
     let told = live(make, &disk);
@@ -155,7 +155,8 @@ pub fn i_80_no_acknowledged_event_of_an_entity_is_lost_and_none_counts_twice(mak
     );
 }
 
-/// A disk that does not sync, and one that fills up: the entity repeats or says so, and goes on when the disk is well.
+/// A disk that does not sync, and one that fills up: the entity repeats or says so, and goes on when the disk
+/// is well.
 pub fn i_82_an_entity_goes_on_when_its_disk_is_well_again(make: OnDisk<'_>) {
     let disk = FaultyDisk::new(7);
     let node = host(make, &disk);
@@ -189,8 +190,8 @@ pub fn i_82_an_entity_goes_on_when_its_disk_is_well_again(make: OnDisk<'_>) {
     node.stop();
 }
 
-/// One entity on two machines in turn: each time the later incarnation finds everything, and what the earlier one still tries is
-/// refused.
+/// One entity on two machines in turn: each time the later incarnation finds everything, and what the earlier
+/// one still tries is refused.
 pub fn an_entity_goes_from_machine_to_machine_and_the_stale_one_is_refused(
     here: Reopen<'_>,
     there: Reopen<'_>,
@@ -209,7 +210,8 @@ pub fn an_entity_goes_from_machine_to_machine_and_the_stale_one_is_refused(
             expected.push(number);
         }
         if let Some(mut stale) = stale.replace(owner) {
-            // Its last snapshot may have been on its way when the next one opened: then it has heard so and stopped before.
+            // Its last snapshot may have been on its way when the next one opened: then it has heard so and
+            // stopped before.
             let refused = stale.ask(&(number + 1_000));
             let is_refused = matches!(
                 refused,

@@ -1,8 +1,9 @@
-//! The macros for what stands beside adapters: lease keepers, stores. What they run is in `leases`, `stores`, `shared_stores`,
-//! `store_faults` and `durable_faults`.
+//! The macros for what stands beside adapters: lease keepers, stores. What they run is in `leases`, `stores`,
+//! `shared_stores`, `store_faults` and `durable_faults`.
 
-/// Makes a `#[test]` of every test for a lease keeper. `$keeper` is an expression evaluated per test: the keeper, and a
-/// function that lets so much of the keeper's time pass (`std::thread::sleep` if it goes by real time).
+/// Makes a `#[test]` of every test for a lease keeper. `$keeper` is an expression evaluated per test: the
+/// keeper, and a function that lets so much of the keeper's time pass (`std::thread::sleep` if it goes by
+/// real time).
 ///
 /// ```ignore
 /// quorate_conformance::lease_conformance!((MyLeases::new(), std::thread::sleep));
@@ -31,9 +32,9 @@ macro_rules! lease_conformance {
     };
 }
 
-/// Makes a `#[test]` of every test for a store. `$reopen` is an expression evaluated per test: a closure that returns the store
-/// as `Box<dyn Store>`, not opened; each time it is called it is the same store, and the one before was dropped. `None`
-/// instead of a closure skips the test: where the database is not there.
+/// Makes a `#[test]` of every test for a store. `$reopen` is an expression evaluated per test: a closure that
+/// returns the store as `Box<dyn Store>`, not opened; each time it is called it is the same store, and the
+/// one before was dropped. `None` instead of a closure skips the test: where the database is not there.
 ///
 /// ```ignore
 /// quorate_conformance::store_conformance!({
@@ -65,7 +66,8 @@ macro_rules! store_conformance {
     };
 }
 
-/// The same for stores that several machines share. `$machines` is two closures as above, for the two machines.
+/// The same for stores that several machines share. `$machines` is two closures as above, for the two
+/// machines.
 #[macro_export]
 macro_rules! shared_store_conformance {
     ($machines:expr) => {

@@ -1,6 +1,6 @@
-//! Who does not have the key, over real links: another key, a made-up, cut or changed greeting, a session that somebody recorded, an
-//! acceptor that cannot prove itself. Refused, counted as that, and the cluster goes on. Spec: `docs/WIRE.md` 3.4,
-//! reliability 3a, 3c (B-53, B-54).
+//! Who does not have the key, over real links: another key, a made-up, cut or changed greeting, a session
+//! that somebody recorded, an acceptor that cannot prove itself. Refused, counted as that, and the cluster
+//! goes on. Spec: `docs/WIRE.md` 3.4, reliability 3a, 3c (B-53, B-54).
 
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{Hello, LinkKind as HelloLink, encode_hello};
@@ -45,7 +45,8 @@ async fn some(reader: &mut impl LinkReader) -> Vec<u8> {
     buffer
 }
 
-/// Somebody on the way between an honest node and a member: what the node said, before and within its session.
+/// Somebody on the way between an honest node and a member: what the node said, before and within its
+/// session.
 async fn recorded<A: Adapter>(member: &Cluster, security: &Security) -> [Vec<u8>; 2] {
     let plain = transport::<A>(&Security::insecure_plaintext());
     let mut listener = plain.bind("127.0.0.1:0").await.expect("it listens");

@@ -1,20 +1,23 @@
-//! What every Quorate adapter, a third party's too, has to show, as tests that it calls: over real sockets, every wait with a limit.
+//! What every Quorate adapter, a third party's too, has to show, as tests that it calls: over real sockets,
+//! every wait with a limit.
 //!
 //! ```ignore
 //! quorate_conformance::conformance!(MyAdapter, Security::insecure_plaintext(), my_runtime::block_on);
 //! ```
 //!
-//! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an expression for the security
-//! (evaluated per test), and a function that runs a future to its end. They panic when the adapter fails. What needs more is called by hand:
-//! [`adapters_form_one_cluster`], [`nodes_of_different_security_do_not_meet`]. What no runtime, transport, store or lease keeper can
-//! break is not here: `tests/driver` shows that over one adapter. [`support`] and [`billing`] are what both share. Spec: reliability 3c.
-//! More macros. For every adapter, apart because they take some seconds or a test file of their own: `bad_inputs!` (the catalogue of bad
-//! inputs; which is answered where says [`APPLICABILITY`]), `conformance_of_blocking!` (handlers that block their threads),
-//! `conformance_of_data!` (a large state of replicated data),
-//! `conformance_of_deliveries!`, `conformance_of_processes!`, `conformance_of_strangers!`, `conformance_of_lanes!`. For some transports:
-//! `conformance_of_connections!` (every link is a connection of its own), `conformance_of_keys!` (those that can ask for a pre-shared
-//! key), `conformance_of_certificates!` (those with certificates). Beside adapters: `lease_conformance!` for lease keepers,
-//! `store_conformance!`, `shared_store_conformance!` and `store_faults!` for stores.
+//! stands in a test file of the adapter and makes one `#[test]` of each function here: the adapter, an
+//! expression for the security (evaluated per test), and a function that runs a future to its end. They panic
+//! when the adapter fails. What needs more is called by hand: [`adapters_form_one_cluster`],
+//! [`nodes_of_different_security_do_not_meet`]. What no runtime, transport, store or lease keeper can break
+//! is not here: `tests/driver` shows that over one adapter. [`support`] and [`billing`] are what both share.
+//! Spec: reliability 3c. More macros. For every adapter, apart because they take some seconds or a test file
+//! of their own: `bad_inputs!` (the catalogue of bad inputs; which is answered where says [`APPLICABILITY`]),
+//! `conformance_of_blocking!` (handlers that block their threads), `conformance_of_data!` (a large state of
+//! replicated data), `conformance_of_deliveries!`, `conformance_of_processes!`, `conformance_of_strangers!`,
+//! `conformance_of_lanes!`. For some transports: `conformance_of_connections!` (every link is a connection of
+//! its own), `conformance_of_keys!` (those that can ask for a pre-shared key), `conformance_of_certificates!`
+//! (those with certificates). Beside adapters: `lease_conformance!` for lease keepers, `store_conformance!`,
+//! `shared_store_conformance!` and `store_faults!` for stores.
 #![forbid(unsafe_code)]
 
 mod bad_inputs;
@@ -119,8 +122,8 @@ pub use strangers::{
     strangers_who_speak_something_else_are_cut_off,
 };
 
-/// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a function that
-/// runs a future to its end. See the crate's page.
+/// Makes a `#[test]` of every conformance test: the adapter, an expression of type [`crate::Security`], and a
+/// function that runs a future to its end. See the crate's page.
 #[macro_export]
 macro_rules! conformance {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -148,7 +151,8 @@ macro_rules! conformance {
             #[test]
             fn $test() {
                 let security: $crate::Security = $security;
-                // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads have small stacks.
+                // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads
+                // have small stacks.
                 $block_on(::std::boxed::Box::pin($crate::$test::<$adapter>(&security)));
             }
         )+
@@ -178,8 +182,8 @@ macro_rules! bad_inputs {
     };
 }
 
-/// The same for handlers that block their threads: for a test file of its own, because whatever shares the executor stands
-/// still with them.
+/// The same for handlers that block their threads: for a test file of its own, because whatever shares the
+/// executor stands still with them.
 #[macro_export]
 macro_rules! conformance_of_blocking {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -203,7 +207,8 @@ macro_rules! conformance_of_blocking {
     };
 }
 
-/// The same for what only transports show on which every link is a connection of its own: TCP, with TLS or without.
+/// The same for what only transports show on which every link is a connection of its own: TCP, with TLS or
+/// without.
 #[macro_export]
 macro_rules! conformance_of_connections {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -225,8 +230,8 @@ macro_rules! conformance_of_data {
     };
 }
 
-/// The same for processes with a node, and how signals end them: for a test file of its own, which is its own child program. Unix only:
-/// the tests send signals.
+/// The same for processes with a node, and how signals end them: for a test file of its own, which is its own
+/// child program. Unix only: the tests send signals.
 #[cfg(unix)]
 #[macro_export]
 macro_rules! conformance_of_processes {
@@ -262,7 +267,8 @@ macro_rules! conformance_of_processes {
     };
 }
 
-/// The same for several processes that form one cluster: beside `conformance_of_processes!`, where every process has the same security.
+/// The same for several processes that form one cluster: beside `conformance_of_processes!`, where every
+/// process has the same security.
 #[cfg(unix)]
 #[macro_export]
 macro_rules! conformance_of_clusters_of_processes {
@@ -274,7 +280,8 @@ macro_rules! conformance_of_clusters_of_processes {
     };
 }
 
-/// The same for lanes that do not wait for each other: some hundred megabytes cross, so once for each transport.
+/// The same for lanes that do not wait for each other: some hundred megabytes cross, so once for each
+/// transport.
 #[macro_export]
 macro_rules! conformance_of_lanes {
     ($adapter:ty, $security:expr, $block_on:expr) => {
@@ -307,7 +314,8 @@ macro_rules! conformance_of_strangers {
     };
 }
 
-/// The same for transports below which the driver can ask for a pre-shared key: those that carry bytes as they are.
+/// The same for transports below which the driver can ask for a pre-shared key: those that carry bytes as
+/// they are.
 #[macro_export]
 macro_rules! conformance_of_keys {
     ($adapter:ty, $block_on:expr) => {

@@ -1,5 +1,6 @@
-//! The transport alone, without a node behind it: bytes both ways, the end of a link, and that links which come and go leave nothing
-//! behind in the node that they reach. Spec: `ARCHITECTURE.md` (links are one-way), reliability 3b.
+//! The transport alone, without a node behind it: bytes both ways, the end of a link, and that links which
+//! come and go leave nothing behind in the node that they reach. Spec: `ARCHITECTURE.md` (links are one-way),
+//! reliability 3b.
 
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ pub async fn links_come_and_go_without_a_leak<A: Adapter>(security: &Security) {
         let dial = transport.dial(node.address().address(), LinkKind::User);
         if let Ok((reader, mut writer)) = within::<A, _>("a dial", dial).await {
             let _ = writer.write_all(b"Qrh1").await;
-            // Every other one ends in good order: a transport may forget what it had not delivered of the rest.
+            // Every other one ends in good order: a transport may forget what it had not delivered of the
+            // rest.
             if cycle % 2 == 0 {
                 let _ = writer.close().await;
             }

@@ -1,5 +1,6 @@
-//! Links that are renewed all the time, under load: every message is answered, none is handled twice, nobody is suspected, and
-//! nobody is connected any more who could not connect anew. Spec: reliability 3a (rotation).
+//! Links that are renewed all the time, under load: every message is answered, none is handled twice, nobody
+//! is suspected, and nobody is connected any more who could not connect anew. Spec: reliability 3a
+//! (rotation).
 
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ const KEY: &str = "a key of the conformance suite, of 48 characters";
 /// Handshakes per link that the test waits for.
 const HANDSHAKES: u64 = 4;
 
-/// Links of three nodes are renewed several times while messages cross them: told ones arrive once each and in order, asked
-/// ones are answered, and no member is ever unreachable.
+/// Links of three nodes are renewed several times while messages cross them: told ones arrive once each and
+/// in order, asked ones are answered, and no member is ever unreachable.
 pub async fn links_are_renewed_and_no_message_is_lost<A: Adapter>(security: &Security) {
     let security = if security.method() == Method::InsecurePlaintext {
         // Nothing to prove, nothing to renew: the same links with a key.

@@ -37,7 +37,8 @@ pub async fn the_clock_never_goes_back<A: Adapter>(_: &Security) {
     }
 }
 
-/// A sleep ends at its deadline or later; one that is over at once; one beyond all time never, and without a panic.
+/// A sleep ends at its deadline or later; one that is over at once; one beyond all time never, and without a
+/// panic.
 pub async fn the_deadline_of_a_sleep_is_kept<A: Adapter>(_: &Security) {
     let runtime = runtime::<A>();
     let until = runtime.now().mono + Duration::from_millis(30);

@@ -1,5 +1,5 @@
-//! The same inputs give the same effects on every runtime: a scripted node between scripted links, run by the adapter's
-//! executor, against what it always did. Spec: reliability I-97, I-98.
+//! The same inputs give the same effects on every runtime: a scripted node between scripted links, run by the
+//! adapter's executor, against what it always did. Spec: reliability I-97, I-98.
 
 use quorate_driver::Security;
 use quorate_driver::spi::{Adapter, Runtime};
@@ -7,8 +7,8 @@ use quorate_driver::testing::play;
 
 use super::support::{runtime, within};
 
-/// A script of commands, ticks and bytes gives the same list of effects in a task of the runtime as it gives to a caller who
-/// has none, however often.
+/// A script of commands, ticks and bytes gives the same list of effects in a task of the runtime as it gives
+/// to a caller who has none, however often.
 pub async fn a_script_of_inputs_has_the_same_effects_on_every_runtime<A: Adapter>(_: &Security) {
     let expected = play();
     let wanted = ["Dial", "Write", "Resume", "Publish", "Abort", "Finish"];

@@ -1,4 +1,5 @@
-//! What a store has to show that several machines share: [`crate::shared_store_conformance`]. Spec: sharding 10.7.
+//! What a store has to show that several machines share: [`crate::shared_store_conformance`]. Spec: sharding
+//! 10.7.
 
 use quorate_core::store::{LogState, StoreAnswer, StoreError, StoreOrder};
 use quorate_driver::Store;
@@ -7,8 +8,8 @@ use super::stores::{
     Reopen, append, get, log, one, open_log, opened, put, read_log, records, token, value, written,
 };
 
-/// For stores that several machines share: logs are everybody's and follow the token, keys are each node's own, and who was
-/// started again at the same place is refused what its earlier life still tries.
+/// For stores that several machines share: logs are everybody's and follow the token, keys are each node's
+/// own, and who was started again at the same place is refused what its earlier life still tries.
 pub fn logs_follow_the_token_between_machines_and_keys_stay_at_home(
     here: Reopen<'_>,
     there: Reopen<'_>,
@@ -52,7 +53,8 @@ pub fn logs_follow_the_token_between_machines_and_keys_stay_at_home(
     assert_eq!(one(&mut *again, &get("k")), value(b"again"));
 }
 
-/// Two that take the same token at the same moment: one is refused. Two that append behind the same end: one is refused.
+/// Two that take the same token at the same moment: one is refused. Two that append behind the same end: one
+/// is refused.
 pub fn of_two_that_race_one_is_refused(here: Reopen<'_>, there: Reopen<'_>) {
     let (mut here, mut there) = (opened(here), opened(there));
     for round in 1..=20 {

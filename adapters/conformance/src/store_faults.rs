@@ -1,5 +1,5 @@
-//! What a store has to show on a disk that fails: [`crate::store_faults`]. Spec: reliability F-02, F-20, F-22, F-23, I-80 to
-//! I-83.
+//! What a store has to show on a disk that fails: [`crate::store_faults`]. Spec: reliability F-02, F-20,
+//! F-22, F-23, I-80 to I-83.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -28,7 +28,8 @@ const FLIPS: u64 = 250;
 /// How long an fsync takes on a disk that stalls.
 const STALL: Duration = Duration::from_secs(5);
 
-/// How late a heartbeat may be: on a machine that has other things to do a little, and one that waits for the disk until the stall is over.
+/// How late a heartbeat may be: on a machine that has other things to do a little, and one that waits for the
+/// disk until the stall is over.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// What was acknowledged, and what was asked for and may be there too.
@@ -156,8 +157,8 @@ pub fn i_80_whatever_was_acknowledged_survives_a_power_failure_at_any_write(make
     );
 }
 
-/// After an fsync that failed nothing is acknowledged until the store was opened again; what is seen then is durable, even
-/// if it was in nothing but a cache before.
+/// After an fsync that failed nothing is acknowledged until the store was opened again; what is seen then is
+/// durable, even if it was in nothing but a cache before.
 pub fn i_81_a_failed_fsync_acknowledges_nothing_until_the_store_was_opened_again(make: OnDisk<'_>) {
     let mut there = 0;
     for (round, fails) in [1, 1, 1, 1, 2, 3].into_iter().enumerate() {
@@ -243,7 +244,8 @@ pub fn i_82_a_full_disk_refuses_cleanly_and_writes_resume(make: OnDisk<'_>) {
     assert_eq!(one(&mut *store, &get("large again")), value(&large));
 }
 
-/// A bit that turned over is noticed where it matters: as damage, or as a store that does not open; never as a record.
+/// A bit that turned over is noticed where it matters: as damage, or as a store that does not open; never as
+/// a record.
 pub fn i_80_damaged_bytes_are_never_given_out(make: OnDisk<'_>) {
     let clean = FaultyDisk::new(1);
     let told = live(&mut *make(clean.clone()));
@@ -252,7 +254,8 @@ pub fn i_80_damaged_bytes_are_never_given_out(make: OnDisk<'_>) {
     let (mut refused, mut damaged) = (0, 0);
     for flip in 0..FLIPS {
         let disk = clean.after_power_failure();
-        // Most of it in front, where all stores have what matters; multiples of a prime reach every kind of place.
+        // Most of it in front, where all stores have what matters; multiples of a prime reach every kind of
+        // place.
         let at = flip.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (bits >> (flip % 7));
         disk.flip_bit(at);
         let mut store = make(disk);

@@ -1,4 +1,5 @@
-//! What a store has to show: [`crate::store_conformance`]. Spec: sharding 10.7, 10.10; reliability I-80, I-82, I-84.
+//! What a store has to show: [`crate::store_conformance`]. Spec: sharding 10.7, 10.10; reliability I-80,
+//! I-82, I-84.
 
 use quorate_core::store::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use quorate_core::store::{
@@ -109,7 +110,8 @@ pub(super) fn records(outcome: Outcome) -> Vec<(u64, u64, String)> {
     }
 }
 
-/// What was acknowledged is there after the store was closed and opened, and every opening has a higher number.
+/// What was acknowledged is there after the store was closed and opened, and every opening has a higher
+/// number.
 pub fn i_84_a_store_keeps_what_it_acknowledged_and_counts_its_lives(reopen: Reopen<'_>) {
     let mut lives: Vec<StoreIdentity> = Vec::new();
     for life in 0..4_u8 {
@@ -171,7 +173,8 @@ pub fn a_batch_is_atomic_and_bytes_come_back_as_they_were(reopen: Reopen<'_>) {
     assert_eq!(one(&mut *store, &beyond), Err(StoreError::TooLarge));
 }
 
-/// Within a group each order sees those before it, and one that is refused keeps none of the others from being done.
+/// Within a group each order sees those before it, and one that is refused keeps none of the others from
+/// being done.
 pub fn a_refused_order_does_not_spoil_its_group(reopen: Reopen<'_>) {
     let group = [
         put("a", b"1"),
@@ -278,8 +281,8 @@ pub fn a_range_is_ordered_bounded_and_of_one_space(reopen: Reopen<'_>) {
     );
 }
 
-/// §10.7: a token is written before anything is read, an append names the end that it knows, its exact repetition succeeds,
-/// and all that holds after the store was opened again.
+/// §10.7: a token is written before anything is read, an append names the end that it knows, its exact
+/// repetition succeeds, and all that holds after the store was opened again.
 pub fn appends_are_fenced_by_token_and_expected_sequence(reopen: Reopen<'_>) {
     {
         let mut store = opened(reopen);
@@ -362,7 +365,8 @@ pub fn appends_are_fenced_by_token_and_expected_sequence(reopen: Reopen<'_>) {
     assert_eq!(some.len(), 2);
 }
 
-/// A snapshot replaces an earlier one, only its log's owner keeps one, and records may go once they are covered.
+/// A snapshot replaces an earlier one, only its log's owner keeps one, and records may go once they are
+/// covered.
 pub fn a_snapshot_and_what_is_behind_it_survive(reopen: Reopen<'_>) {
     let keep = |term, through, state: &str| StoreOrder::Snapshot {
         log: log(),

@@ -70,8 +70,8 @@ pub(super) async fn goes_on<A: Adapter>(node: &Cluster, security: &Security) {
         .expect("it leaves");
 }
 
-/// Two nodes whose securities exclude each other do not meet, however often they try: call it with certificates of two
-/// authorities, or with another name, or with plaintext on one side.
+/// Two nodes whose securities exclude each other do not meet, however often they try: call it with
+/// certificates of two authorities, or with another name, or with plaintext on one side.
 pub async fn nodes_of_different_security_do_not_meet<A: Adapter>(ours: &Security, theirs: &Security) {
     let member = first::<A>(node::<A>(ours)).await;
     let stranger = node::<A>(theirs)

@@ -1,4 +1,5 @@
-//! What the tests share: nodes with the fast timings, and waiting for facts with a limit instead of sleeping and hoping.
+//! What the tests share: nodes with the fast timings, and waiting for facts with a limit instead of sleeping
+//! and hoping.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Every bad input of the catalogue is answered for every adapter, by a test that exists. Spec: reliability 3c.
+//! Every bad input of the catalogue is answered for every adapter, by a test that exists. Spec: reliability
+//! 3c.
 
 use std::collections::BTreeSet;
 use std::fs;

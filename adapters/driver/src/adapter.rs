@@ -1,5 +1,5 @@
-//! An adapter in one type: which runtime (executor and clock) and which transport (links over a network) a [`crate::Cluster`] uses.
-//! Decides nothing about the protocol. Spec: `ARCHITECTURE.md`.
+//! An adapter in one type: which runtime (executor and clock) and which transport (links over a network) a
+//! [`crate::Cluster`] uses. Decides nothing about the protocol. Spec: `ARCHITECTURE.md`.
 
 use std::io;
 
@@ -7,8 +7,9 @@ use crate::runtime::Runtime;
 use crate::security::Security;
 use crate::transport::Transport;
 
-/// Ties a runtime and a transport together, so that users name neither: an adapter's crate exports a function that starts to describe a
-/// node, with a function of its own that starts it, so that the node's loop and links are compiled once, with that crate:
+/// Ties a runtime and a transport together, so that users name neither: an adapter's crate exports a function
+/// that starts to describe a node, with a function of its own that starts it, so that the node's loop and
+/// links are compiled once, with that crate:
 ///
 /// ```
 /// # use quorate_driver::{ClusterBuilder, Security, spi};

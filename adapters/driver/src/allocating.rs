@@ -1,5 +1,6 @@
-//! Strategies of the application that may take their time to say where shards go: a task of the users' executor asks them, and its
-//! answer goes back to the core as a command, which looks at all of it anew. Decides nothing. Spec: sharding 1.7.
+//! Strategies of the application that may take their time to say where shards go: a task of the users'
+//! executor asks them, and its answer goes back to the core as a command, which looks at all of it anew.
+//! Decides nothing. Spec: sharding 1.7.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -24,10 +25,11 @@ pub type AllocationFailure = Box<dyn Error + Send + Sync>;
 /// service. Given to a kind with [`Kind::allocation_by`](crate::Kind::allocation_by). One that can answer at
 /// once is an [`AllocationStrategy`](crate::core::AllocationStrategy), which costs less.
 ///
-/// The oldest member of the kind's role asks, on the application's executor: at most one question of each sort at a time. While one is
-/// open messages for the shards in it wait, and everything else goes on. An answer is looked at anew: a region that has
-/// gone, a shard that has got a home or has moved meanwhile are passed over. One that fails, panics or takes longer than
-/// `sharding.allocation_timeout` (5 s) counts as none, and is dropped: the shards go to who asked for them, or nothing moves, and the event
+/// The oldest member of the kind's role asks, on the application's executor: at most one question of each
+/// sort at a time. While one is open messages for the shards in it wait, and everything else goes on. An
+/// answer is looked at anew: a region that has gone, a shard that has got a home or has moved meanwhile are
+/// passed over. One that fails, panics or takes longer than `sharding.allocation_timeout` (5 s) counts as
+/// none, and is dropped: the shards go to who asked for them, or nothing moves, and the event
 /// `AllocationUnanswered` says so.
 ///
 /// ```
@@ -68,8 +70,8 @@ pub trait AsyncAllocationStrategy: Send + Sync + 'static {
     /// The strategy's name, for operators.
     fn name(&self) -> &str;
 
-    /// Homes for shards that have none, at most 256 in one question. What is left out goes to the most suitable region. `regions` are
-    /// those that may have shards, sorted by node and not empty.
+    /// Homes for shards that have none, at most 256 in one question. What is left out goes to the most
+    /// suitable region. `regions` are those that may have shards, sorted by node and not empty.
     ///
     /// # Errors
     /// As for an answer that does not come: the shards go to who asked for them.
@@ -82,8 +84,9 @@ pub trait AsyncAllocationStrategy: Send + Sync + 'static {
         regions: &[RegionShards],
     ) -> impl Future<Output = Result<Vec<(ShardId, UniqueAddress)>, AllocationFailure>> + Send;
 
-    /// Shards that should be taken from their regions now; those in progress are moving already. Asked at every look at the balance
-    /// (`sharding.rebalance_interval`) while all members of the data center are reachable and settled and have one version.
+    /// Shards that should be taken from their regions now; those in progress are moving already. Asked at
+    /// every look at the balance (`sharding.rebalance_interval`) while all members of the data center are
+    /// reachable and settled and have one version.
     ///
     /// # Errors
     /// As for an answer that does not come: nothing moves.
@@ -175,7 +178,8 @@ impl Decider {
     }
 }
 
-/// Runs a strategy to its end; a panic of it is a failure. Nothing that it has touched is looked at afterwards but by itself.
+/// Runs a strategy to its end; a panic of it is a failure. Nothing that it has touched is looked at
+/// afterwards but by itself.
 async fn guarded<'s>(begin: impl FnOnce() -> Deciding<'s>) -> Result<AllocationDecided, AllocationFailure> {
     let panicked = |_| AllocationFailure::from("it has panicked");
     let deciding = catch_unwind(AssertUnwindSafe(begin)).map_err(panicked)?;

@@ -1,5 +1,5 @@
-//! Whose code runs on this thread at the moment, so that an entity that asks itself, or somebody who waits for it, is refused instead of
-//! waiting for an answer that only it could give. Decides nothing.
+//! Whose code runs on this thread at the moment, so that an entity that asks itself, or somebody who waits
+//! for it, is refused instead of waiting for an answer that only it could give. Decides nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ pub(crate) trait Asker: Send + Sync {
     /// Whether a message to this recipient would come to it, or to its successor.
     fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool;
 
-    /// Whose handlers wait for an ask that its handler makes. `None` if the recipient is one of them: it would wait for itself.
+    /// Whose handlers wait for an ask that its handler makes. `None` if the recipient is one of them: it
+    /// would wait for itself.
     fn chain_to(&self, recipient: &Recipient) -> Option<AskChain>;
 }
 
@@ -37,7 +38,8 @@ impl Drop for Entered {
     }
 }
 
-/// Whose handlers wait for an ask that is made here and now, through this node: nobody's outside of all handlers.
+/// Whose handlers wait for an ask that is made here and now, through this node: nobody's outside of all
+/// handlers.
 ///
 /// # Errors
 /// The recipient is one of them, or whoever asks: it would wait for itself.

@@ -1,5 +1,5 @@
-//! What this node's links ask of who proves what: the name, roots and validity of a certificate, or a key that is still listed.
-//! The rest of the decision is the links'. Spec: reliability 3a (rotation), ADR 9.
+//! What this node's links ask of who proves what: the name, roots and validity of a certificate, or a key
+//! that is still listed. The rest of the decision is the links'. Spec: reliability 3a (rotation), ADR 9.
 
 use quorate_core::admission::Proof;
 use quorate_core::ident::Address;

@@ -69,14 +69,14 @@ pub struct ClusterBuilder<S = SecurityNotChosen> {
 }
 
 impl ClusterBuilder {
-    /// Describes a node with this adapter. For users an adapter's crate has a function that takes the name alone and is compiled with the
-    /// crate, instead of with every program: see [`Self::started_by`].
+    /// Describes a node with this adapter. For users an adapter's crate has a function that takes the name
+    /// alone and is compiled with the crate, instead of with every program: see [`Self::started_by`].
     pub fn on<A: Adapter>(name: impl Into<String>) -> Self {
         Self::started_by(start_on::<A>, name.into())
     }
 
-    /// Describes a node that is started by this function: [`start_on`] of an adapter, in a function that has no parameter, so that the
-    /// adapter's crate compiles the node's loop and links.
+    /// Describes a node that is started by this function: [`start_on`] of an adapter, in a function that has
+    /// no parameter, so that the adapter's crate compiles the node's loop and links.
     pub fn started_by(entry: Entry, name: String) -> Self {
         Self {
             entry,
@@ -120,9 +120,9 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Sets the version of the application, which the other members see and a rolling restart goes by (default
-    /// `0.0.0`): `major[.minor[.patch]]` with a suffix behind `-` or `+`, at most 64 bytes, `env!("CARGO_PKG_VERSION")`
-    /// for instance.
+    /// Sets the version of the application, which the other members see and a rolling restart goes by
+    /// (default `0.0.0`): `major[.minor[.patch]]` with a suffix behind `-` or `+`, at most 64 bytes,
+    /// `env!("CARGO_PKG_VERSION")` for instance.
     pub fn app_version(mut self, version: impl Into<String>) -> Self {
         self.app_version = Some(version.into());
         self
@@ -136,20 +136,22 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Starts from [`Config::fast`], the timings for demonstrations and tests on one machine, instead of [`Config::lan`].
+    /// Starts from [`Config::fast`], the timings for demonstrations and tests on one machine, instead of
+    /// [`Config::lan`].
     pub const fn fast_profile(mut self) -> Self {
         self.fast = true;
         self
     }
 
-    /// Changes the configuration. Called in `start`, after the preset and in the order given; ranges are checked after it.
+    /// Changes the configuration. Called in `start`, after the preset and in the order given; ranges are
+    /// checked after it.
     pub fn config(mut self, change: impl FnOnce(&mut Config) + Send + 'static) -> Self {
         self.changes.push(Box::new(change));
         self
     }
 
-    /// Changes the limits of links: handshakes, places, rates, queues. Called in `start`, in the order given; ranges are checked
-    /// after it. `docs/limits.md` says what counts against each.
+    /// Changes the limits of links: handshakes, places, rates, queues. Called in `start`, in the order given;
+    /// ranges are checked after it. `docs/limits.md` says what counts against each.
     pub fn link_limits(mut self, change: impl FnOnce(&mut LinkLimits) + Send + 'static) -> Self {
         self.link_changes.push(Box::new(change));
         self
@@ -219,9 +221,9 @@ impl<S> ClusterBuilder<S> {
         self.join_checker(Setting::new(key, value))
     }
 
-    /// Adds settings of the application that all nodes have to agree on, by their own comparison. A [`Setting`] is a checker
-    /// too, one that wants equal values: [`Setting::secret`] says only a hash of its value, [`Setting::if_known`] is compared
-    /// with nodes that have it.
+    /// Adds settings of the application that all nodes have to agree on, by their own comparison. A
+    /// [`Setting`] is a checker too, one that wants equal values: [`Setting::secret`] says only a hash of its
+    /// value, [`Setting::if_known`] is compared with nodes that have it.
     pub fn join_checker(mut self, checker: impl JoinChecker + 'static) -> Self {
         self.join_checkers.push(Arc::new(checker));
         self
@@ -268,15 +270,16 @@ pub type Starting = Pin<Box<dyn Future<Output = Result<Cluster, StartError>> + S
 /// What starts a node that was described: [`start_on`] of an adapter.
 pub type Entry = fn(ClusterBuilder<Security>) -> Starting;
 
-/// Starts a node with this adapter. Whoever calls it compiles the node's loop, its links and the adapter's security.
+/// Starts a node with this adapter. Whoever calls it compiles the node's loop, its links and the adapter's
+/// security.
 #[must_use = "a node that nobody waits for is not started"]
 pub fn start_on<A: Adapter>(builder: ClusterBuilder<Security>) -> Starting {
     Box::pin(builder.start_with::<A>())
 }
 
 impl ClusterBuilder<Security> {
-    /// Starts the node: listens, runs it in tasks of the caller's runtime, and begins to join if seeds were given. Does not
-    /// wait for the cluster: that is [`Cluster::up`].
+    /// Starts the node: listens, runs it in tasks of the caller's runtime, and begins to join if seeds were
+    /// given. Does not wait for the cluster: that is [`Cluster::up`].
     ///
     /// # Errors
     /// [`StartError`] says which setting is wrong or what the system refused; nothing is left running.

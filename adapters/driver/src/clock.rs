@@ -5,7 +5,8 @@ use std::time::{Duration, Instant as SystemInstant, SystemTime, UNIX_EPOCH};
 
 use quorate_core::time::{Instant, Now};
 
-/// A monotonic clock that counts from when it was made, and the wall clock. Copies count from the same moment.
+/// A monotonic clock that counts from when it was made, and the wall clock. Copies count from the same
+/// moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: SystemInstant,
@@ -36,7 +37,8 @@ impl Clock {
         Instant::from_micros(micros(self.origin.elapsed()))
     }
 
-    /// The system's instant for one of this clock; `None` for a deadline beyond what the system can hold, which never comes.
+    /// The system's instant for one of this clock; `None` for a deadline beyond what the system can hold,
+    /// which never comes.
     #[must_use]
     pub fn system(&self, at: Instant) -> Option<SystemInstant> {
         self.origin.checked_add(Duration::from_micros(at.as_micros()))

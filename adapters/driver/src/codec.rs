@@ -1,5 +1,6 @@
-//! Users' messages to bytes and back: postcard, with nothing left over. An answer has one byte in front that says whether
-//! the question could be read, so that a decoding error at the entity's node is not taken for an answer.
+//! Users' messages to bytes and back: postcard, with nothing left over. An answer has one byte in front that
+//! says whether the question could be read, so that a decoding error at the entity's node is not taken for an
+//! answer.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -47,8 +48,8 @@ impl postcard::ser_flavors::Flavor for Tail<'_> {
     }
 }
 
-/// `prefix` and the value, in exactly one allocation. A value that encodes other values of this crate while it is being
-/// encoded gets a buffer of its own.
+/// `prefix` and the value, in exactly one allocation. A value that encodes other values of this crate while
+/// it is being encoded gets a buffer of its own.
 pub(crate) fn encode_after<T: Serialize + ?Sized>(prefix: &[u8], value: &T) -> Option<Payload> {
     let encode_into = |buffer: &mut Vec<u8>| {
         buffer.clear();

@@ -1,4 +1,5 @@
-//! What handles hand to the loop: messages, what is for logs, operations on replicated data, and everything else. Types only.
+//! What handles hand to the loop: messages, what is for logs, operations on replicated data, and everything
+//! else. Types only.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What users hear about the cluster, as a stream that starts with a snapshot and never loses the newest state.
-//! Spec: `README.md`.
+//! What users hear about the cluster, as a stream that starts with a snapshot and never loses the newest
+//! state. Spec: `README.md`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -197,7 +197,8 @@ impl Hub {
     }
 }
 
-/// A stream of [`ClusterEvent`]s: a snapshot first, [`ClusterEvent::Terminated`] last. It does not keep the node alive.
+/// A stream of [`ClusterEvent`]s: a snapshot first, [`ClusterEvent::Terminated`] last. It does not keep the
+/// node alive.
 #[derive(Debug)]
 #[must_use = "events are only seen by who asks for them"]
 pub struct Events {
@@ -217,7 +218,8 @@ impl Events {
     fn poll(&self, cx: &Context<'_>) -> Poll<Option<ClusterEvent>> {
         let mut queue = lock(&self.queue);
         if std::mem::take(&mut queue.lagged) {
-            // The hub locks itself, then a queue: let go of the queue first. A picture taken later is newer, never older.
+            // The hub locks itself, then a queue: let go of the queue first. A picture taken later is newer,
+            // never older.
             drop(queue);
             return Poll::Ready(Some(ClusterEvent::Resync(self.hub.view())));
         }

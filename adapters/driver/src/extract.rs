@@ -1,5 +1,5 @@
-//! What stands on the outside of a message: an envelope from which a kind takes the id of the entity and the message for it. Decides
-//! nothing. Spec: sharding 1.0 (message extractors).
+//! What stands on the outside of a message: an envelope from which a kind takes the id of the entity and the
+//! message for it. Decides nothing. Spec: sharding 1.0 (message extractors).
 
 use std::any::Any;
 use std::sync::Arc;

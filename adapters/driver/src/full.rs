@@ -1,5 +1,5 @@
-//! Kinds whose buffers on this node are full: their callers wait for room instead of having messages refused. The loop notes them, handles
-//! ask. Decides nothing. Spec: sharding 10.14 b.
+//! Kinds whose buffers on this node are full: their callers wait for room instead of having messages refused.
+//! The loop notes them, handles ask. Decides nothing. Spec: sharding 10.14 b.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

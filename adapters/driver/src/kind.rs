@@ -34,8 +34,8 @@ enum StopMessage {
     Unencodable,
 }
 
-/// A kind of entities: its name, the type of its messages `M` and of their answers `R`. Name, shards and role must be the
-/// same on every node; both types must have the same postcard form everywhere.
+/// A kind of entities: its name, the type of its messages `M` and of their answers `R`. Name, shards and role
+/// must be the same on every node; both types must have the same postcard form everywhere.
 pub struct Kind<M, R> {
     name: Arc<str>,
     shards: u32,
@@ -120,9 +120,10 @@ impl<M, R> Kind<M, R> {
     /// `sharding.entity_restart_backoff`. A new one handles nothing before its id is stored, which costs its
     /// first message a write to a majority. Nobody is passivated for being idle, or because there are many.
     ///
-    /// [`RememberStore::Data`] keeps that in replicated data, [`RememberStore::Events`] in a log per shard on a majority of the nodes' own
-    /// stores (`journal.voters`), which an earlier home of the shard cannot write any more. The same on every node that hosts the kind, whose name then has at most 230 bytes. Mirrors `remember-entities` and
-    /// `remember-entities-store`.
+    /// [`RememberStore::Data`] keeps that in replicated data, [`RememberStore::Events`] in a log per shard on
+    /// a majority of the nodes' own stores (`journal.voters`), which an earlier home of the shard cannot
+    /// write any more. The same on every node that hosts the kind, whose name then has at most 230 bytes.
+    /// Mirrors `remember-entities` and `remember-entities-store`.
     ///
     /// ```
     /// # use quorate_driver::Kind;
@@ -170,11 +171,12 @@ impl<M, R> Kind<M, R> {
         self
     }
 
-    /// A shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>` (default: without one), from the keeper that
-    /// [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names: so that two sides of a split cluster that both go on run no
-    /// entity twice. A node that loses one stops the shard's entities at once, without a stop message. The same on every node that
-    /// hosts it. It costs fail-over time: a node that died holds its leases for `sharding.lease_time_to_live`; and a renewal per shard,
-    /// so that such a kind should not have more shards than it needs. Mirrors `use-lease`.
+    /// A shard runs only while its node holds the lease `<cluster>-shard-<kind>-<shard>` (default: without
+    /// one), from the keeper that [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names: so that
+    /// two sides of a split cluster that both go on run no entity twice. A node that loses one stops the
+    /// shard's entities at once, without a stop message. The same on every node that hosts it. It costs
+    /// fail-over time: a node that died holds its leases for `sharding.lease_time_to_live`; and a renewal per
+    /// shard, so that such a kind should not have more shards than it needs. Mirrors `use-lease`.
     #[must_use]
     pub const fn lease(mut self) -> Self {
         self.lease = true;
@@ -309,8 +311,8 @@ impl<M, R> Kind<M, R> {
     }
 }
 
-/// A function of the user's runs on the node's loop, which must not end by it. The first shard is as good as any for an id over which it
-/// panics, because it is the same on every node.
+/// A function of the user's runs on the node's loop, which must not end by it. The first shard is as good as
+/// any for an id over which it panics, because it is the same on every node.
 fn surviving(extractor: ShardExtractor, kind: &Arc<str>) -> ShardExtractor {
     let kind = Arc::clone(kind);
     let is_said = AtomicBool::new(false);

@@ -1,5 +1,5 @@
-//! What this node has registered by name, kinds and singletons, and with which types: so that the way to one can be had by name, and
-//! never of wrong types. Decides nothing about them.
+//! What this node has registered by name, kinds and singletons, and with which types: so that the way to one
+//! can be had by name, and never of wrong types. Decides nothing about them.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -68,7 +68,8 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Copy + Ord> Kinds<K> {
-    /// Notes one; says whether it is new. One that is not keeps what takes its envelopes apart until [`renew`](Self::renew).
+    /// Notes one; says whether it is new. One that is not keeps what takes its envelopes apart until
+    /// [`renew`](Self::renew).
     pub(crate) fn add(&self, key: K, types: Types, extract: Option<Extract>) -> Result<bool, Mismatch> {
         let mut kinds = lock(&self.0);
         match kinds.get(&key) {

@@ -1,8 +1,9 @@
-//! What every Quorate adapter shares: the traits of a runtime and a transport, the synchronous pump between core and
-//! sockets, the one loop, and the user's API. Names no runtime.
+//! What every Quorate adapter shares: the traits of a runtime and a transport, the synchronous pump between
+//! core and sockets, the one loop, and the user's API. Names no runtime.
 //!
-//! Users take an adapter (`quorate-tokio`), which exports all of this and a `builder` that starts nodes on it. Who writes an adapter
-//! implements the traits of [`spi`]: a runtime, a transport, and what ties them together.
+//! Users take an adapter (`quorate-tokio`), which exports all of this and a `builder` that starts nodes on
+//! it. Who writes an adapter implements the traits of [`spi`]: a runtime, a transport, and what ties them
+//! together.
 //!
 //! | part | decides |
 //! |---|---|
@@ -122,7 +123,8 @@ pub use tls::{Credentials, Mtls, TlsError};
 pub use watch::{Terminated, Watch};
 pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};
 
-/// What authors of adapters need, and nobody else: runtimes, transports, links, and how a node is started on them.
+/// What authors of adapters need, and nobody else: runtimes, transports, links, and how a node is started on
+/// them.
 pub mod spi {
     pub use quorate_links::{Crowd, Pending, Source};
 

@@ -1,5 +1,5 @@
-//! Who in the driver hears of an event, beside the log and those who subscribed to events: one table, which the pump and the loop look into.
-//! Decides nothing.
+//! Who in the driver hears of an event, beside the log and those who subscribed to events: one table, which
+//! the pump and the loop look into. Decides nothing.
 
 use quorate_core::ddata::state::key::Key;
 use quorate_core::event::{
@@ -14,8 +14,8 @@ pub(crate) enum Listener<'a> {
     Streams(&'a [u64], &'a Key, &'a DdataChange),
     /// The pump alone: the door's audit.
     Audit(&'a Audit),
-    /// The pump: whether entities may begin with a message. They may not after a pause of the process, until the node knows that it is still a
-    /// member.
+    /// The pump: whether entities may begin with a message. They may not after a pause of the process, until
+    /// the node knows that it is still a member.
     Gate(Gate),
     /// The pump: the node is no member, and takes back what it runs.
     Removed,

@@ -1,6 +1,7 @@
-//! The two halves of a link that has to shake hands before it carries bytes: the reader does that within its first read, and the
-//! writer waits for it. So a slow or hostile dialer holds up neither the port nor other links, and the driver's limit on the time for
-//! a link's first message covers both. Decides nothing; what is said in a handshake is TLS's or Noise's.
+//! The two halves of a link that has to shake hands before it carries bytes: the reader does that within its
+//! first read, and the writer waits for it. So a slow or hostile dialer holds up neither the port nor other
+//! links, and the driver's limit on the time for a link's first message covers both. Decides nothing; what is
+//! said in a handshake is TLS's or Noise's.
 
 use std::future::Future;
 use std::io;
@@ -9,8 +10,9 @@ use std::pin::Pin;
 use crate::sync::{self, Receiver};
 use crate::transport::LinkReader;
 
-/// Bytes of a refused dialer that are read and thrown away, so that it receives what says why: data left unread would make the
-/// system answer with a reset. More than a dialer can say before it has heard of the refusal.
+/// Bytes of a refused dialer that are read and thrown away, so that it receives what says why: data left
+/// unread would make the system answer with a reset. More than a dialer can say before it has heard of the
+/// refusal.
 const LINGER_BYTES: usize = 64 * 1024;
 
 /// The reading half, or the handshake that makes it.

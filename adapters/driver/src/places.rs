@@ -1,5 +1,5 @@
-//! Where the shards of a kind with external allocation are wanted: kept in replicated data, and told to this node's core, which
-//! decides where they go. Decides nothing. Spec: sharding 1.7 (external), S-050.
+//! Where the shards of a kind with external allocation are wanted: kept in replicated data, and told to this
+//! node's core, which decides where they go. Decides nothing. Spec: sharding 1.7 (external), S-050.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,9 +26,10 @@ type Wishes = RegisterMap<u32, String>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// It cannot be placed, as far as this node knows the kind: [`NoSuchShard`](ShardingCommandError::NoSuchShard),
-    /// [`NotPlaced`](ShardingCommandError::NotPlaced), or a name that no such kind has, [`BadKindName`](ShardingCommandError::BadKindName)
-    /// and [`NameTooLongToPlace`](ShardingCommandError::NameTooLongToPlace). Nothing changed.
+    /// It cannot be placed, as far as this node knows the kind:
+    /// [`NoSuchShard`](ShardingCommandError::NoSuchShard), [`NotPlaced`](ShardingCommandError::NotPlaced), or
+    /// a name that no such kind has, [`BadKindName`](ShardingCommandError::BadKindName) and
+    /// [`NameTooLongToPlace`](ShardingCommandError::NameTooLongToPlace). Nothing changed.
     #[error(transparent)]
     Refused(ShardingCommandError),
     /// Replicated data did not confirm it.

@@ -1,5 +1,5 @@
-//! What the peer of a link has proved to the transport: that a certificate is its own, or that it has a key. Plain values; what they
-//! are worth is `authentication`'s to say. Spec: reliability 3a.
+//! What the peer of a link has proved to the transport: that a certificate is its own, or that it has a key.
+//! Plain values; what they are worth is `authentication`'s to say. Spec: reliability 3a.
 
 use std::fmt;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ impl fmt::Debug for Proved {
     }
 }
 
-/// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap to clone.
+/// The certificate that a peer has proved to be its own, signed by an authority that this node trusts. Cheap
+/// to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PeerCertificate {
     der: Arc<[u8]>,
@@ -91,8 +92,8 @@ impl PeerCertificate {
         Self::with_intermediates(der, [])
     }
 
-    /// The same with the certificates that the peer has sent along: without those between it and the authority it cannot be
-    /// checked again later.
+    /// The same with the certificates that the peer has sent along: without those between it and the
+    /// authority it cannot be checked again later.
     #[must_use]
     pub fn with_intermediates<'a>(der: &[u8], others: impl IntoIterator<Item = &'a [u8]>) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! How large an event may be, and how much durable producers and work queues may keep, by the limits of logs and frames. Decides nothing
-//! else. Spec: sharding 1.14, 10.7.
+//! How large an event may be, and how much durable producers and work queues may keep, by the limits of logs
+//! and frames. Decides nothing else. Spec: sharding 1.14, 10.7.
 
 use quorate_core::config::Config;
 
-/// The bytes of one event: far above what an event says that a person could read, and four of them fit into what a command may
-/// write.
+/// The bytes of one event: far above what an event says that a person could read, and four of them fit into
+/// what a command may write.
 pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Largest message that is kept: a record, less what is written beside it (an id of a kibibyte, numbers).
@@ -16,8 +16,9 @@ const OVERHEAD_MAX: usize = 2_048;
 /// What stands around the records of an append on its way: names, tokens and numbers, with those of a record.
 const FRAME_OVERHEAD: usize = 4_096;
 
-/// The bounds of a queue, from those of its log. Of eight parts of a log unconfirmed messages take four at most, and what is confirmed two
-/// more until it is deleted. One is for an append, and one for what is written anew.
+/// The bounds of a queue, from those of its log. Of eight parts of a log unconfirmed messages take four at
+/// most, and what is confirmed two more until it is deleted. One is for an append, and one for what is
+/// written anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueBounds {
     pub(crate) log_bytes_max: usize,

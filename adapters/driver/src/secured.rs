@@ -1,5 +1,5 @@
-//! A transport of streams with the security the user chose: as it is, or inside Noise or mutual TLS. Decides nothing: the choice
-//! is [`Security`]'s. Transports with a TLS of their own (QUIC) do not need it.
+//! A transport of streams with the security the user chose: as it is, or inside Noise or mutual TLS. Decides
+//! nothing: the choice is [`Security`]'s. Transports with a TLS of their own (QUIC) do not need it.
 
 use std::fmt;
 use std::io;
@@ -15,8 +15,8 @@ use crate::security::{Protection, Security};
 use crate::tls::{self, TlsReader, TlsWriter};
 use crate::transport::{Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport};
 
-/// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport names as its
-/// [`crate::spi::Adapter::Transport`].
+/// A transport `T` whose links are protected as a [`Security`] says. What an adapter of a stream transport
+/// names as its [`crate::spi::Adapter::Transport`].
 #[derive(Clone, Debug)]
 pub struct Secured<T> {
     inner: T,

@@ -44,8 +44,9 @@ pub enum Method {
 }
 
 impl Security {
-    /// Neither authentication nor encryption: whoever reaches the port can join the cluster, read all its traffic and shut
-    /// it down. For loopback, tests and networks whose every host is trusted. Said once in the log when a node starts.
+    /// Neither authentication nor encryption: whoever reaches the port can join the cluster, read all its
+    /// traffic and shut it down. For loopback, tests and networks whose every host is trusted. Said once in
+    /// the log when a node starts.
     #[must_use]
     pub const fn insecure_plaintext() -> Self {
         Self {
@@ -55,8 +56,9 @@ impl Security {
         }
     }
 
-    /// A key that all nodes share: who does not have it gets no link, reads nothing and changes nothing. **It does not tell nodes
-    /// apart**: whoever has it can be any of them, so that one node's secret is everybody's. With the feature `psk`.
+    /// A key that all nodes share: who does not have it gets no link, reads nothing and changes nothing. **It
+    /// does not tell nodes apart**: whoever has it can be any of them, so that one node's secret is
+    /// everybody's. With the feature `psk`.
     #[cfg(feature = "psk")]
     #[must_use]
     pub const fn psk(psk: Psk) -> Self {
@@ -67,8 +69,9 @@ impl Security {
         }
     }
 
-    /// Mutual TLS: TLS 1.3, certificates on both sides, and only peers whose certificate carries the cluster's name. Whoever
-    /// holds such a certificate is trusted like every other member, at the hosts that the certificate names.
+    /// Mutual TLS: TLS 1.3, certificates on both sides, and only peers whose certificate carries the
+    /// cluster's name. Whoever holds such a certificate is trusted like every other member, at the hosts that
+    /// the certificate names.
     #[cfg(feature = "tls")]
     #[must_use]
     pub const fn mtls(mtls: Mtls) -> Self {
@@ -79,15 +82,17 @@ impl Security {
         }
     }
 
-    /// How old links may become: `links.max_link_age` of the node that is being started, for a transport that shares
-    /// connections between links. `None` for plaintext, and before [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
+    /// How old links may become: `links.max_link_age` of the node that is being started, for a transport that
+    /// shares connections between links. `None` for plaintext, and before
+    /// [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
     #[must_use]
     pub const fn max_link_age(&self) -> Option<Duration> {
         self.max_link_age
     }
 
-    /// How many may shake hands at once, and for how long: settings of the node that is being started, for a transport that
-    /// shakes hands before there is a link. The defaults before [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
+    /// How many may shake hands at once, and for how long: settings of the node that is being started, for a
+    /// transport that shakes hands before there is a link. The defaults before
+    /// [`Adapter::transport`](crate::spi::Adapter::transport) is asked.
     #[must_use]
     pub fn handshake_limits(&self) -> HandshakeLimits {
         self.handshakes.unwrap_or_default()
@@ -131,8 +136,8 @@ impl Security {
         &self.protection
     }
 
-    /// What peers have to have proved before the handshake: TLS and Noise are below it, and a link whose ends disagree about them
-    /// does not get as far.
+    /// What peers have to have proved before the handshake: TLS and Noise are below it, and a link whose ends
+    /// disagree about them does not get as far.
     pub(crate) fn authentication(&self) -> Authentication {
         match &self.protection {
             #[cfg(feature = "psk")]

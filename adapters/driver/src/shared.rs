@@ -1,5 +1,5 @@
-//! What the handles and the loop share: the queues into the loop, the newest picture, how it ended. No handle ever waits for
-//! a lock that is held while user code or I/O runs.
+//! What the handles and the loop share: the queues into the loop, the newest picture, how it ended. No handle
+//! ever waits for a lock that is held while user code or I/O runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,8 +33,8 @@ use crate::subscriptions::Places;
 use crate::sync::{self, Notify};
 use quorate_core::input::Recipient;
 
-/// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for the other.
-/// Beyond it `tell` and `ask` wait.
+/// Messages that wait between users' tasks and the loop: some turns of the loop, so that neither waits for
+/// the other. Beyond it `tell` and `ask` wait.
 const USER_COMMANDS_MAX: usize = 4_096;
 
 /// Other commands that wait: people and programs that manage a node are few.
@@ -211,8 +211,8 @@ impl Shared {
             .saturating_sub(others)
     }
 
-    /// A number for an opener of logs that several stores keep, or for a producer: no other of this node has it, and by chance none of
-    /// any node.
+    /// A number for an opener of logs that several stores keep, or for a producer: no other of this node has
+    /// it, and by chance none of any node.
     pub(crate) fn next_opener(&self) -> u64 {
         self.openers.fetch_add(1, Ordering::Relaxed)
     }
@@ -246,7 +246,8 @@ impl Shared {
         self.queues.remove(SingletonId::of(singleton));
     }
 
-    /// Whether a kind has to be followed from now on, its wishes for shards or, of clocks, that they run: nobody does so yet.
+    /// Whether a kind has to be followed from now on, its wishes for shards or, of clocks, that they run:
+    /// nobody does so yet.
     pub(crate) fn follows(&self, kind: KindId) -> bool {
         sync::lock(&self.followed).insert(kind)
     }
@@ -276,7 +277,8 @@ impl Shared {
         }
     }
 
-    /// Hands a message in for a kind whose buffer is full, behind those that were handed in before, and waits until there is room for it.
+    /// Hands a message in for a kind whose buffer is full, behind those that were handed in before, and waits
+    /// until there is room for it.
     pub(crate) async fn tell_in_time(&self, to: Recipient, payload: Payload) -> Result<(), TellError> {
         let (reply, answer) = sync::oneshot();
         let command = UserCommand::TellInTime { to, payload, reply };
@@ -294,7 +296,8 @@ impl Shared {
         sent.map_err(|_| ClusterError::Stopped)
     }
 
-    /// A command of the replicator and its answer; nothing if the node has stopped. Waits while the queue is full.
+    /// A command of the replicator and its answer; nothing if the node has stopped. Waits while the queue is
+    /// full.
     pub(crate) async fn data(&self, command: DdataCommand) -> Option<DdataAnswer> {
         let (reply, answer) = sync::oneshot();
         let sent = self.data.send(DataCommand::Operation { command, reply }).await;
@@ -303,7 +306,8 @@ impl Shared {
         answer.await
     }
 
-    /// Hands a command about a log in, without waiting: where its answer will be, or nothing if the node has stopped.
+    /// Hands a command about a log in, without waiting: where its answer will be, or nothing if the node has
+    /// stopped.
     pub(crate) fn log(&self, command: JournalCommand) -> Option<sync::Receiver<Answer>> {
         let (reply, answer) = sync::oneshot();
         let sent = self.logs.try_send(LogCommand { command, reply });

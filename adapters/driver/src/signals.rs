@@ -1,5 +1,5 @@
-//! The system's requests to end this process, for every runtime alike: one thread per process waits for them and tells who
-//! listens. Decides nothing about nodes. Spec: `shutdown`.
+//! The system's requests to end this process, for every runtime alike: one thread per process waits for them
+//! and tells who listens. Decides nothing about nodes. Spec: `shutdown`.
 
 use std::fmt;
 use std::io;
@@ -51,8 +51,8 @@ impl fmt::Display for ShutdownSignal {
 /// Everybody who listens; `None` until somebody does.
 static LISTENERS: Mutex<Option<Vec<Sender<ShutdownSignal>>>> = Mutex::new(None);
 
-/// Signals from now on. While somebody listens they end nothing by themselves; one that nobody listens for ends the process, as it would
-/// have if nobody ever had.
+/// Signals from now on. While somebody listens they end nothing by themselves; one that nobody listens for
+/// ends the process, as it would have if nobody ever had.
 pub(crate) fn listen() -> io::Result<Receiver<ShutdownSignal>> {
     let mut listeners = lock(&LISTENERS);
     if listeners.is_none() {
@@ -71,8 +71,8 @@ pub(crate) async fn next(signals: &Receiver<ShutdownSignal>) -> ShutdownSignal {
     }
 }
 
-/// Completes at the next request of the system to end this process (SIGTERM or SIGINT), on any runtime. Programs with a node wait in
-/// [`Cluster::run_until_signal`](crate::Cluster::run_until_signal) instead.
+/// Completes at the next request of the system to end this process (SIGTERM or SIGINT), on any runtime.
+/// Programs with a node wait in [`Cluster::run_until_signal`](crate::Cluster::run_until_signal) instead.
 ///
 /// # Errors
 /// The system's signals cannot be had.

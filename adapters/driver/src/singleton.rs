@@ -1,4 +1,6 @@
-//! Singletons as users hold them: exactly one instance of something in the whole cluster, and a handle with `tell`, `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding 1.10, 1.11; `docs/singletons.md`.
+//! Singletons as users hold them: exactly one instance of something in the whole cluster, and a handle with
+//! `tell`, `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding
+//! 1.10, 1.11; `docs/singletons.md`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -150,9 +152,11 @@ impl<M, R> Singleton<M, R> {
     /// `deadline` has passed (1 ms to 24 h, clamped). Completes when it has ended; at the latest a second
     /// after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.
     ///
-    /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until it leaves. Messages
-    /// wait in proxies, asks end with [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
-    /// [`SingletonBuilder::start`](crate::SingletonBuilder::start) has this node host it again. A node that leaves needs none of this: it hands over.
+    /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until
+    /// it leaves. Messages wait in proxies, asks end with
+    /// [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
+    /// [`SingletonBuilder::start`](crate::SingletonBuilder::start) has this node host it again. A node that
+    /// leaves needs none of this: it hands over.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node does not host it
@@ -201,10 +205,11 @@ impl<M: Serialize, R> Singleton<M, R> {
 }
 
 impl<M: Serialize, R: DeserializeOwned> Singleton<M, R> {
-    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`](crate::ASK_TIMEOUT_DEFAULT) unless the returned
-    /// value is told otherwise: `singleton.ask(&message).timeout(duration).await`. Every error says whether the message may have
-    /// been handled ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)). Nothing is sent before it is
-    /// awaited.
+    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`](crate::ASK_TIMEOUT_DEFAULT)
+    /// unless the returned value is told otherwise: `singleton.ask(&message).timeout(duration).await`. Every
+    /// error says whether the message may have been handled
+    /// ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)). Nothing is sent before
+    /// it is awaited.
     #[must_use = "nothing is sent before it is awaited"]
     pub fn ask(&self, message: &M) -> Ask<R> {
         let to = Recipient::Singleton(self.id);

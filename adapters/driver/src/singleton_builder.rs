@@ -35,16 +35,17 @@ impl SingletonBuilder {
         }
     }
 
-    /// The oldest member with this role hosts it (default: the oldest of all). The same on every node, proxies included. Mirrors
-    /// `role`.
+    /// The oldest member with this role hosts it (default: the oldest of all). The same on every node,
+    /// proxies included. Mirrors `role`.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
         self
     }
 
-    /// An instance runs only while its node holds the lease `<cluster>-singleton-<name>` (default: without one), from the keeper
-    /// that [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names. The same on every node that hosts it. It costs
-    /// fail-over time: a node that died holds its lease for `singleton.lease_time_to_live`. Mirrors `use-lease`.
+    /// An instance runs only while its node holds the lease `<cluster>-singleton-<name>` (default: without
+    /// one), from the keeper that [`ClusterBuilder::leases`](crate::ClusterBuilder::leases) names. The same
+    /// on every node that hosts it. It costs fail-over time: a node that died holds its lease for
+    /// `singleton.lease_time_to_live`. Mirrors `use-lease`.
     pub const fn lease(mut self) -> Self {
         self.lease = true;
         self
@@ -61,16 +62,17 @@ impl SingletonBuilder {
     /// above that of every earlier one. Completes when the cluster has accepted it, on a node that has not
     /// begun to join at once; whether an instance runs here, [`Singleton::is_running_here`] says.
     ///
-    /// Do it on every node with the role, early: while the oldest one has not, nobody runs it. Calling it again as it is changes
-    /// nothing, but that later instances are made by the newer `make`.
+    /// Do it on every node with the role, early: while the oldest one has not, nobody runs it. Calling it
+    /// again as it is changes nothing, but that later instances are made by the newer `make`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), another node or an earlier registration has it with another role or
-    /// lease ([`Differs`](crate::core::SingletonCommandError::Differs) names both values; on a node that had not begun to join the event
-    /// [`SingletonEvent::Refused`](crate::core::SingletonEvent::Refused) does), it is one too many (256 on one node), or this node lacks
-    /// the role or a keeper of the lease that it asks for, leaves, or is still stopping it;
-    /// [`ClusterError::Singleton`] if it is registered here with other types, [`ClusterError::Name`] if the role is not legal,
-    /// [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), another node or an earlier
+    /// registration has it with another role or lease
+    /// ([`Differs`](crate::core::SingletonCommandError::Differs) names both values; on a node that had not
+    /// begun to join the event [`SingletonEvent::Refused`](crate::core::SingletonEvent::Refused) does), it is
+    /// one too many (256 on one node), or this node lacks the role or a keeper of the lease that it asks for,
+    /// leaves, or is still stopping it; [`ClusterError::Singleton`] if it is registered here with other
+    /// types, [`ClusterError::Name`] if the role is not legal, [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.

@@ -1,5 +1,5 @@
-//! What a node shows of itself: counters of its links and its host beside those of the core, and where the shards are as it
-//! knows it.
+//! What a node shows of itself: counters of its links and its host beside those of the core, and where the
+//! shards are as it knows it.
 
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
@@ -40,11 +40,13 @@ pub struct HostStats {
     pub deliveries_resent: u64,
     /// Messages that their entities have confirmed to this node's producers.
     pub deliveries_confirmed: u64,
-    /// Messages that consumers of this node left out: longer than they take, or with parts that were lost and are not sent again.
+    /// Messages that consumers of this node left out: longer than they take, or with parts that were lost and
+    /// are not sent again.
     pub deliveries_dropped: u64,
     /// How often consumers of this node could not read a message, which waits for one that can.
     pub deliveries_undecodable: u64,
-    /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up with.
+    /// How often an entity, or the instance of a singleton, failed: a panic, or an error that it gave up
+    /// with.
     pub entities_failed: u64,
     /// How often one was restarted after that.
     pub entities_restarted: u64,
@@ -54,17 +56,20 @@ pub struct HostStats {
     pub events_replayed: u64,
     /// Events, and states of entities that keep no events, that were made durable.
     pub events_stored: u64,
-    /// Commands of durable entities of which nothing was made durable: the store was full or could not be asked, for instance.
+    /// Commands of durable entities of which nothing was made durable: the store was full or could not be
+    /// asked, for instance.
     pub commands_not_durable: u64,
     /// Durable entities that stopped because a later incarnation owns their log.
     pub entities_fenced: u64,
-    /// Messages that durable entities have sent for the first time ([`Persist::deliver`](crate::durable::Persist::deliver)).
+    /// Messages that durable entities have sent for the first time
+    /// ([`Persist::deliver`](crate::durable::Persist::deliver)).
     pub entity_messages_sent: u64,
     /// How often they were sent again.
     pub entity_messages_resent: u64,
     /// Confirmations of them that are durable.
     pub entity_messages_confirmed: u64,
-    /// How often durable entities here were woken, or asked while they ran, to do what is due: reminders, messages that nobody has confirmed.
+    /// How often durable entities here were woken, or asked while they ran, to do what is due: reminders,
+    /// messages that nobody has confirmed.
     pub entities_woken: u64,
     /// Lines that were not written because there were too many in their second.
     pub log_lines_left_out: u64,

@@ -22,8 +22,8 @@ pub(crate) struct Inbox {
     place: Option<Place>,
 }
 
-/// How many inboxes there may be on a node. As each has at most two commands in the queue to the loop (begin, end), this
-/// bounds the queue as well, which neither may wait.
+/// How many inboxes there may be on a node. As each has at most two commands in the queue to the loop (begin,
+/// end), this bounds the queue as well, which neither may wait.
 #[derive(Debug)]
 pub(crate) struct Places {
     free: AtomicUsize,

@@ -1,5 +1,5 @@
-//! What becomes of an entity that fails: how it can fail, and who says what becomes of it. What follows from that the core decides.
-//! Spec: sharding 1.3 (entity supervision).
+//! What becomes of an entity that fails: how it can fail, and who says what becomes of it. What follows from
+//! that the core decides. Spec: sharding 1.3 (entity supervision).
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,8 @@ use quorate_core::supervision::RestartSettings;
 pub enum EntityFailure<'a> {
     /// Its code panicked; the panic's text, if it has one.
     Panic(&'a str),
-    /// Its handler gave up with this error ([`EntityContext::fail`](crate::EntityContext::fail)). `downcast_ref` tells which it is.
+    /// Its handler gave up with this error ([`EntityContext::fail`](crate::EntityContext::fail)).
+    /// `downcast_ref` tells which it is.
     Error(&'a (dyn Error + Send + Sync + 'static)),
 }
 
@@ -88,8 +89,9 @@ impl Supervision {
         self
     }
 
-    /// The pause before the second restart in a row, and the longest there is (default 200 ms and 10 s); each further one is
-    /// twice as long. The first restart is at once. Messages wait meanwhile, within the bounds of the mailbox.
+    /// The pause before the second restart in a row, and the longest there is (default 200 ms and 10 s); each
+    /// further one is twice as long. The first restart is at once. Messages wait meanwhile, within the bounds
+    /// of the mailbox.
     #[must_use]
     pub const fn backoff(mut self, min: Duration, max: Duration) -> Self {
         self.restarts.backoff_min = min;

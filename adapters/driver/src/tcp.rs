@@ -1,4 +1,5 @@
-//! Links over TCP, one connection each, on whatever sockets a runtime has. Decides nothing. Spec: `ARCHITECTURE.md`.
+//! Links over TCP, one connection each, on whatever sockets a runtime has. Decides nothing. Spec:
+//! `ARCHITECTURE.md`.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -28,7 +29,8 @@ pub trait WriteHalf: fmt::Debug + Send + 'static {
 /// A connection's address and halves.
 pub type Connected<S> = (SocketAddr, <S as Sockets>::Reader, <S as Sockets>::Writer);
 
-/// TCP of a runtime. Its connections wait for nothing before they send (`TCP_NODELAY`): the driver batches frames itself.
+/// TCP of a runtime. Its connections wait for nothing before they send (`TCP_NODELAY`): the driver batches
+/// frames itself.
 pub trait Sockets: fmt::Debug + Clone + Copy + Send + Sync + 'static {
     /// A listening socket.
     type Port: fmt::Debug + Send + 'static;

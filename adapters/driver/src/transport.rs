@@ -1,9 +1,9 @@
-//! What the driver needs of a network: a place to be reached at, and one-way streams of bytes to peers. Decides nothing:
-//! framing, handshakes, retries and limits are the pump's. Spec: `ARCHITECTURE.md`.
+//! What the driver needs of a network: a place to be reached at, and one-way streams of bytes to peers.
+//! Decides nothing: framing, handshakes, retries and limits are the pump's. Spec: `ARCHITECTURE.md`.
 //!
-//! A link is a pair of byte streams between two nodes, dialed by one of them; TCP maps it to a connection, QUIC to a
-//! bidirectional stream of one connection per peer. The kind of a link is told to the transport so that it can give the
-//! control link precedence.
+//! A link is a pair of byte streams between two nodes, dialed by one of them; TCP maps it to a connection,
+//! QUIC to a bidirectional stream of one connection per peer. The kind of a link is told to the transport so
+//! that it can give the control link precedence.
 
 use std::fmt;
 use std::future::Future;
@@ -16,8 +16,9 @@ pub use quorate_core::wire::handshake::LinkKind;
 
 use crate::proved::Proved;
 
-/// A peer that did not prove who it is, or that did not believe this node: what a transport with certificates puts into its
-/// errors, so that the driver can count it and say why. The reason is a library's or ours, never a peer's bytes.
+/// A peer that did not prove who it is, or that did not believe this node: what a transport with certificates
+/// puts into its errors, so that the driver can count it and say why. The reason is a library's or ours,
+/// never a peer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unproved(String);
@@ -66,22 +67,24 @@ pub trait Transport: Clone + Send + Sync + 'static {
         kind: LinkKind,
     ) -> impl Future<Output = io::Result<(Self::Reader, Self::Writer)>> + Send;
 
-    /// Whether the node's loop should drive the links itself, instead of a task for each. That saves two changes of task for
-    /// every batch of messages, and is right where reading and writing take about as long as copying the bytes or encrypting
-    /// them. What takes longer, handshakes above all, which strangers may ask for, happens in tasks of their own in any case:
-    /// dialing and [`LinkReader::establish`]. False unless an adapter says otherwise.
+    /// Whether the node's loop should drive the links itself, instead of a task for each. That saves two
+    /// changes of task for every batch of messages, and is right where reading and writing take about as long
+    /// as copying the bytes or encrypting them. What takes longer, handshakes above all, which strangers may
+    /// ask for, happens in tasks of their own in any case: dialing and [`LinkReader::establish`]. False
+    /// unless an adapter says otherwise.
     fn links_run_in_loop(&self) -> bool {
         false
     }
 
-    /// What became of handshakes that this transport does itself, before there is a link. It is added to what the driver counts of
-    /// links that shake hands. All zero unless an adapter says otherwise.
+    /// What became of handshakes that this transport does itself, before there is a link. It is added to what
+    /// the driver counts of links that shake hands. All zero unless an adapter says otherwise.
     fn handshakes(&self) -> HandshakeStats {
         HandshakeStats::default()
     }
 }
 
-/// Handshakes below links: see [`Transport::handshakes`]. Counted since the transport was made; gauges say so.
+/// Handshakes below links: see [`Transport::handshakes`]. Counted since the transport was made; gauges say
+/// so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeStats {
     /// Gauge: handshakes that peers began and that are not finished.
@@ -119,8 +122,8 @@ pub trait Listener: Send + 'static {
     /// The next link that a peer opens.
     ///
     /// # Errors
-    /// [`Unproved`] for a peer that was turned away before it had a link: the driver counts it. Else whatever the system says;
-    /// the driver waits a little and goes on.
+    /// [`Unproved`] for a peer that was turned away before it had a link: the driver counts it. Else whatever
+    /// the system says; the driver waits a little and goes on.
     ///
     /// # Cancel safety
     /// Dropping it loses no link that was not yet accepted.
@@ -136,14 +139,14 @@ pub enum Read {
     Datagram(usize),
 }
 
-/// The way of a link for single frames beside its stream, on a transport that has one: they may get lost, and do not wait for what
-/// was lost of the stream. The driver sends heartbeats so.
+/// The way of a link for single frames beside its stream, on a transport that has one: they may get lost, and
+/// do not wait for what was lost of the stream. The driver sends heartbeats so.
 pub trait Datagrams: fmt::Debug + Send + Sync {
     /// Most bytes that one may have now; 0 if the peer takes none. May change while the link lives.
     fn max_size(&self) -> usize;
 
-    /// Hands one over, or says that it cannot be: it has become too long, or the peer takes none. Never waits; what has no room
-    /// takes the place of older ones.
+    /// Hands one over, or says that it cannot be: it has become too long, or the peer takes none. Never
+    /// waits; what has no room takes the place of older ones.
     fn send(&self, bytes: &[u8]) -> bool;
 }
 
@@ -158,8 +161,8 @@ pub trait LinkReader: Send + 'static {
     /// The driver drops it only together with the reader.
     fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// The same for transports whose links carry datagrams too, each of at most 2 KiB (`buffer` has more); longer ones are
-    /// dropped.
+    /// The same for transports whose links carry datagrams too, each of at most 2 KiB (`buffer` has more);
+    /// longer ones are dropped.
     ///
     /// # Errors
     /// The link is broken.
@@ -176,8 +179,8 @@ pub trait LinkReader: Send + 'static {
         true
     }
 
-    /// Shakes hands, where a link that was accepted has to do that before it carries bytes. The driver limits the time this may
-    /// take; whoever reads without it shakes hands within the first read.
+    /// Shakes hands, where a link that was accepted has to do that before it carries bytes. The driver limits
+    /// the time this may take; whoever reads without it shakes hands within the first read.
     ///
     /// # Errors
     /// [`Unproved`] if one side does not believe the other; else the link is broken.

@@ -1,5 +1,5 @@
-//! A watch as users hold it: a future of the end of an entity or of a node. Decides nothing: the core follows what is watched. Spec:
-//! sharding 1.17; `docs/entities.md`.
+//! A watch as users hold it: a future of the end of an entity or of a node. Decides nothing: the core follows
+//! what is watched. Spec: sharding 1.17; `docs/entities.md`.
 
 use std::fmt;
 use std::future::Future;
@@ -29,9 +29,10 @@ pub struct Terminated {
 /// or not.
 ///
 /// # Errors
-/// [`ClusterError::Refused`] with `TooManyWatches` if as many of this node are open as `sharding.watches_max` says, with `TooManyWatchers`
-/// if as many watch the entity as `sharding.watchers_per_entity_max` of its node says, with `BadEntityId`, or with `NotRegistered`
-/// if the kind is not, or no more; [`ClusterError::Stopped`] if this node ends before.
+/// [`ClusterError::Refused`] with `TooManyWatches` if as many of this node are open as `sharding.watches_max`
+/// says, with `TooManyWatchers` if as many watch the entity as `sharding.watchers_per_entity_max` of its node
+/// says, with `BadEntityId`, or with `NotRegistered` if the kind is not, or no more;
+/// [`ClusterError::Stopped`] if this node ends before.
 ///
 /// # Cancel safety
 /// Dropping it ends the watch; nobody is told anything then.

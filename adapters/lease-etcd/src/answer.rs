@@ -1,5 +1,6 @@
-//! What is in an answer of etcd's JSON gateway: numbers of 64 bits are texts, zero and empty things are left out, keys and values are base64.
-//! Believes nothing of it. Source: `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`.
+//! What is in an answer of etcd's JSON gateway: numbers of 64 bits are texts, zero and empty things are left
+//! out, keys and values are base64. Believes nothing of it. Source: `api/etcdserverpb/rpc.proto`,
+//! `api/mvccpb/kv.proto`.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -10,12 +10,13 @@ const ELSEWHERE: [u32; 3] = [1, 4, 14];
 const NOT_PERMITTED: u32 = 7;
 const UNKNOWN_CALLER: u32 = 16;
 
-/// Why a question has no answer. The errors of [`crate::EtcdLeases`] hold one: `error.get_ref()` and `downcast_ref`.
+/// Why a question has no answer. The errors of [`crate::EtcdLeases`] hold one: `error.get_ref()` and
+/// `downcast_ref`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtcdError {
-    /// A member cannot be reached, is not who it should be by its certificate, or said nothing in its share of the time; so did all that
-    /// were asked before it.
+    /// A member cannot be reached, is not who it should be by its certificate, or said nothing in its share
+    /// of the time; so did all that were asked before it.
     #[error("{endpoint}: {reason}")]
     Unreachable {
         /// The last one that was asked.
@@ -23,7 +24,8 @@ pub enum EtcdError {
         /// What happened.
         reason: String,
     },
-    /// A member answers in another way than etcd's JSON gateway: another program, a version before 3.4, or a gateway that is disabled.
+    /// A member answers in another way than etcd's JSON gateway: another program, a version before 3.4, or a
+    /// gateway that is disabled.
     #[error("{endpoint} answered {status}, which is not etcd's JSON gateway")]
     NotEtcd {
         /// Who answered so.
@@ -69,7 +71,8 @@ impl EtcdError {
         }
     }
 
-    /// Whether etcd does not know who asks any more: its tokens live for minutes, and are void once their user changes.
+    /// Whether etcd does not know who asks any more: its tokens live for minutes, and are void once their
+    /// user changes.
     pub(crate) const fn wants_a_fresh_token(&self) -> bool {
         match self {
             Self::Refused { code, .. } => *code == UNKNOWN_CALLER,

@@ -1,5 +1,5 @@
-//! Asks members of an etcd cluster over HTTP: one after the other until one answers, each for its share of the time, with a token where users are
-//! known by one. Knows nothing of leases.
+//! Asks members of an etcd cluster over HTTP: one after the other until one answers, each for its share of
+//! the time, with a token where users are known by one. Knows nothing of leases.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,8 @@ use crate::tls::Tls;
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// A connection serves the parts of one question; between questions a server may have gone, or a firewall forgotten it.
+/// A connection serves the parts of one question; between questions a server may have gone, or a firewall
+/// forgotten it.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// Longer than anybody waits.

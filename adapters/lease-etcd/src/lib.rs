@@ -14,13 +14,15 @@
 //! # }
 //! ```
 //!
-//! A lease is one key with its holder, attached to a lease of etcd's own; its token is the revision in which the key was made, which no
-//! later one undercuts. etcd's version 3.4 or later is asked over its JSON gateway, with every read linearizable. Time is the
-//! server's: whoever is silent for its time to live by that clock loses the lease, and etcd counts it by a clock that nobody can
-//! set, so clocks of nodes and servers do not matter. The node gives a lease up by its own monotonic clock, counted from before it
-//! asked, and so before etcd does: etcd counts from when it was asked, in whole seconds, never fewer than two, and begins again when another
-//! member leads. What breaks this is a server that is restored from a backup, or emptied: it has forgotten who holds what, and its
-//! revisions go back. Whoever held a lease then loses it with its next renewal, a quarter of the time to live later.
+//! A lease is one key with its holder, attached to a lease of etcd's own; its token is the revision in which
+//! the key was made, which no later one undercuts. etcd's version 3.4 or later is asked over its JSON
+//! gateway, with every read linearizable. Time is the server's: whoever is silent for its time to live by
+//! that clock loses the lease, and etcd counts it by a clock that nobody can set, so clocks of nodes and
+//! servers do not matter. The node gives a lease up by its own monotonic clock, counted from before it asked,
+//! and so before etcd does: etcd counts from when it was asked, in whole seconds, never fewer than two, and
+//! begins again when another member leads. What breaks this is a server that is restored from a backup, or
+//! emptied: it has forgotten who holds what, and its revisions go back. Whoever held a lease then loses it
+//! with its next renewal, a quarter of the time to live later.
 //!
 //! A lease keeper blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
 #![forbid(unsafe_code)]
@@ -43,7 +45,8 @@ pub use crate::error::EtcdError;
 use crate::gateway::{Gateway, Question};
 pub use crate::tls::Tls;
 
-/// How long etcd may take for a question, all its parts and endpoints together, unless [`EtcdLeases::timeout`] says otherwise.
+/// How long etcd may take for a question, all its parts and endpoints together, unless
+/// [`EtcdLeases::timeout`] says otherwise.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// What the keys of leases begin with, unless [`EtcdLeases::prefix`] says otherwise.
@@ -65,11 +68,12 @@ pub struct EtcdLeases {
 }
 
 impl EtcdLeases {
-    /// Leases at the members of one etcd cluster, `https://etcd-1:2379` each. The one that answered last is asked first, the others in
-    /// order when it does not. Does not connect yet.
+    /// Leases at the members of one etcd cluster, `https://etcd-1:2379` each. The one that answered last is
+    /// asked first, the others in order when it does not. Does not connect yet.
     ///
     /// # Errors
-    /// There is none or more than [`ENDPOINTS_MAX`]; one is not `http://host:port` without TLS or `https://host:port` with it.
+    /// There is none or more than [`ENDPOINTS_MAX`]; one is not `http://host:port` without TLS or
+    /// `https://host:port` with it.
     pub fn new<E: AsRef<str>>(endpoints: &[E], tls: Tls) -> io::Result<Self> {
         let gateway = Gateway::new(endpoints, tls, TIMEOUT_DEFAULT)?;
         Ok(Self {
@@ -78,16 +82,16 @@ impl EtcdLeases {
         })
     }
 
-    /// Who asks, where etcd's authentication is enabled. The user needs to read and write keys with the prefix. Without TLS the password
-    /// goes over the network as it is.
+    /// Who asks, where etcd's authentication is enabled. The user needs to read and write keys with the
+    /// prefix. Without TLS the password goes over the network as it is.
     #[must_use]
     pub fn user(mut self, name: &str, password: &str) -> Self {
         self.gateway.set_user(name, password);
         self
     }
 
-    /// What the keys begin with (default [`PREFIX_DEFAULT`]). Clusters that share an etcd take one each, or name their leases
-    /// apart.
+    /// What the keys begin with (default [`PREFIX_DEFAULT`]). Clusters that share an etcd take one each, or
+    /// name their leases apart.
     ///
     /// # Errors
     /// It is empty or longer than [`PREFIX_BYTES_MAX`].
@@ -100,8 +104,9 @@ impl EtcdLeases {
         Ok(self)
     }
 
-    /// How long etcd may take for a question (default 5 s, from 10 ms to an hour), all endpoints together: each gets its share of what is left. Keep
-    /// it well below a quarter of the leases' time to live, or a cluster that is slow once costs the lease.
+    /// How long etcd may take for a question (default 5 s, from 10 ms to an hour), all endpoints together:
+    /// each gets its share of what is left. Keep it well below a quarter of the leases' time to live, or a
+    /// cluster that is slow once costs the lease.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.gateway.set_timeout(timeout);

@@ -17,7 +17,8 @@ struct Trust {
 }
 
 impl Tls {
-    /// Encrypted, with members whose certificates were issued by one of these authorities (PEM) for the name they are reached by.
+    /// Encrypted, with members whose certificates were issued by one of these authorities (PEM) for the name
+    /// they are reached by.
     ///
     /// # Errors
     /// There is no certificate in the text, or one cannot be read.
@@ -26,8 +27,8 @@ impl Tls {
         Ok(Self(Some(Trust { roots, client: None })))
     }
 
-    /// Shows members this certificate, with those that vouch for it (PEM), and proves it by its key (PEM): what `--client-cert-auth` asks
-    /// for. Without effect without TLS.
+    /// Shows members this certificate, with those that vouch for it (PEM), and proves it by its key (PEM):
+    /// what `--client-cert-auth` asks for. Without effect without TLS.
     ///
     /// # Errors
     /// There is no certificate, or no key, or one cannot be read.

@@ -1,5 +1,5 @@
-//! Leases in etcd pass what is asked of every keeper, without and with TLS. Needs a server, which `QUORATE_ETCD` names;
-//! `tests/with_etcd.sh COMMAND` starts some for the length of a command.
+//! Leases in etcd pass what is asked of every keeper, without and with TLS. Needs a server, which
+//! `QUORATE_ETCD` names; `tests/with_etcd.sh COMMAND` starts some for the length of a command.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! Servers that are away, come back, forget, or are none. Needs the program that `QUORATE_ETCD_PROGRAM` names where a real one is
-//! killed; `tests/with_etcd.sh COMMAND` says where it is.
+//! Servers that are away, come back, forget, or are none. Needs the program that `QUORATE_ETCD_PROGRAM` names
+//! where a real one is killed; `tests/with_etcd.sh COMMAND` says where it is.
 
 use crate::common;
 
@@ -62,7 +62,8 @@ fn a_server_that_is_away_or_silent_is_an_error_in_time_and_never_a_grant() {
         assert!(matches!(cause(&error), EtcdError::Unreachable { .. }), "{error}");
         assert!(keeper.renew(NAME, &node(1), 1).is_err());
         assert!(keeper.release(NAME, &node(1)).is_err());
-        // Three questions of half a second; a machine that has other things to do may take longer, one that waits for ever does.
+        // Three questions of half a second; a machine that has other things to do may take longer, one that
+        // waits for ever does.
         assert!(started.elapsed() < Duration::from_secs(20), "{endpoints:?}");
     }
 }
@@ -140,7 +141,8 @@ fn the_next_endpoint_answers_for_one_that_does_not() {
     let keeper = EtcdLeases::new(&endpoints, Tls::off()).unwrap();
     let keeper = keeper.timeout(Duration::from_secs(16));
     let token = keeper.acquire(NAME, &node(1), TTL).unwrap().unwrap();
-    // Whoever answered last is asked first: the silent one takes no further share of the time, which is eight seconds.
+    // Whoever answered last is asked first: the silent one takes no further share of the time, which is eight
+    // seconds.
     let started = Instant::now();
     assert!(keeper.renew(NAME, &node(1), token).unwrap());
     assert!(

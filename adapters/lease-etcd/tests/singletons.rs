@@ -1,5 +1,5 @@
-//! A singleton whose lease is lost while it runs: its instance is killed at once, and nobody runs one without the lease. Over real sockets, with an etcd
-//! that is killed. Spec: sharding 1.10, 10.7; reliability I-26.
+//! A singleton whose lease is lost while it runs: its instance is killed at once, and nobody runs one without
+//! the lease. Over real sockets, with an etcd that is killed. Spec: sharding 1.10, 10.7; reliability I-26.
 
 use crate::common;
 
@@ -171,7 +171,8 @@ async fn lose(timeout: Duration, fail: impl Fn(&mut Etcd), mend: impl Fn(&mut Et
         "the instance ended {:.1} ms after its lease",
         late.as_secs_f64() * 1_000.0
     );
-    // A tick, on a machine that has time for it; one that waits for whom it serves, or for etcd, ends ten times later.
+    // A tick, on a machine that has time for it; one that waits for whom it serves, or for etcd, ends ten
+    // times later.
     assert!(late < TIME_TO_LIVE / 2, "{late:?}");
     assert!(busy.await.unwrap(), "whom it did not answer is told so");
     // Nobody has the lease, and so nobody runs it.
@@ -213,7 +214,8 @@ async fn an_instance_whose_lease_was_taken_by_hand_ends_with_the_next_renewal() 
     let deleted_at = Instant::now();
     assert_eq!(deleted.get("deleted"), Some(&json!("1")), "{deleted}");
     let ended_at = until("its end", || journal.lock().unwrap().ended_at).await;
-    // A renewal is due after a quarter. Without it, it would end when the lease does, after three quarters at least.
+    // A renewal is due after a quarter. Without it, it would end when the lease does, after three quarters at
+    // least.
     assert!(ended_at.duration_since(deleted_at) < TIME_TO_LIVE * 5 / 8);
     assert!(
         answer(&billing).await > first,

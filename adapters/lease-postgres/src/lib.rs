@@ -7,16 +7,18 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let authority = std::fs::read("/etc/orders/database-ca.pem")?;
-//! let leases = PostgresLeases::new("host=db.internal user=orders dbname=orders", Tls::trusting(&authority)?)?;
+//! let database = "host=db.internal user=orders dbname=orders";
+//! let leases = PostgresLeases::new(database, Tls::trusting(&authority)?)?;
 //! // quorate_tokio::builder("orders").leases(Arc::new(leases))
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A lease is one row, and every question one statement: who waited for another's statement compares again. Time is the server's:
-//! a holder that is not heard of for its time to live by **that** clock loses the lease, so clocks of nodes do not matter. The node
-//! gives a lease up by its own monotonic clock, counted from before it asked, and so before the server does; setting the server's clock
-//! forward by more than it takes breaks that, as does a failover to a standby that lacks the last commits.
+//! A lease is one row, and every question one statement: who waited for another's statement compares again.
+//! Time is the server's: a holder that is not heard of for its time to live by **that** clock loses the
+//! lease, so clocks of nodes do not matter. The node gives a lease up by its own monotonic clock, counted
+//! from before it asked, and so before the server does; setting the server's clock forward by more than it
+//! takes breaks that, as does a failover to a standby that lacks the last commits.
 //!
 //! A lease keeper blocks. The node asks it on a thread of its own; do not call it in asynchronous code.
 #![forbid(unsafe_code)]
@@ -33,18 +35,20 @@ pub use quorate_store_postgres::{SCHEMA_DEFAULT, Tls};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// How long the server may take for an answer, the connection included, unless [`PostgresLeases::timeout`] says otherwise.
+/// How long the server may take for an answer, the connection included, unless [`PostgresLeases::timeout`]
+/// says otherwise.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// Leases in PostgreSQL. Give one to a node with `ClusterBuilder::leases`. Connects with the first question, and again after
-/// each that failed.
+/// Leases in PostgreSQL. Give one to a node with `ClusterBuilder::leases`. Connects with the first question,
+/// and again after each that failed.
 pub struct PostgresLeases {
     settings: connection::Settings,
     connection: Mutex<Option<Connection>>,
 }
 
 impl PostgresLeases {
-    /// Leases at this server, `host=db user=orders dbname=orders` or `postgres://orders@db/orders`. Does not connect yet.
+    /// Leases at this server, `host=db user=orders dbname=orders` or `postgres://orders@db/orders`. Does not
+    /// connect yet.
     ///
     /// # Errors
     /// The text cannot be read, or asks for TLS (`sslmode=require`) and there is none.
@@ -56,8 +60,8 @@ impl PostgresLeases {
         })
     }
 
-    /// The schema that holds the table (default [`SCHEMA_DEFAULT`]); it is made if it is not there. Clusters that share a database
-    /// take one each, or name their leases apart.
+    /// The schema that holds the table (default [`SCHEMA_DEFAULT`]); it is made if it is not there. Clusters
+    /// that share a database take one each, or name their leases apart.
     ///
     /// # Errors
     /// The name is not 1 to 63 lower-case letters, digits and underscores, beginning with a letter.
@@ -66,8 +70,8 @@ impl PostgresLeases {
         Ok(self)
     }
 
-    /// How long the server may take (default 5 s, at least 10 ms). Keep it well below a quarter of the leases' time to live, or
-    /// a server that is slow once costs the lease.
+    /// How long the server may take (default 5 s, at least 10 ms). Keep it well below a quarter of the
+    /// leases' time to live, or a server that is slow once costs the lease.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings = self.settings.timeout(timeout);

@@ -1,6 +1,8 @@
-//! Three nodes in one program, over QUIC: `cargo run -p quorate-quinn --features dev-certs --example hello_quinn`.
+//! Three nodes in one program, over QUIC:
+//! `cargo run -p quorate-quinn --features dev-certs --example hello_quinn`.
 //!
-//! A throw-away authority gives each a certificate; they form a cluster over loopback UDP, one node asks entities wherever they live, and one node leaves.
+//! A throw-away authority gives each a certificate; they form a cluster over loopback UDP, one node asks
+//! entities wherever they live, and one node leaves.
 
 use std::error::Error;
 

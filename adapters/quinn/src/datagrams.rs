@@ -1,5 +1,6 @@
-//! Frames beside a link's stream: QUIC datagrams that begin with the number of the stream they belong to (eight bytes, big-endian), as
-//! HTTP/3 has it. Decides nothing about what is in them. Spec: `docs/WIRE.md` 3.6.
+//! Frames beside a link's stream: QUIC datagrams that begin with the number of the stream they belong to
+//! (eight bytes, big-endian), as HTTP/3 has it. Decides nothing about what is in them. Spec: `docs/WIRE.md`
+//! 3.6.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,8 @@ const NUMBER_BYTES: usize = 8;
 /// Most bytes of a datagram that is taken from a peer: more than a packet of the usual networks holds.
 const BYTES_MAX: usize = 2_048;
 
-/// Datagrams that wait for one link to be read. The newest is dropped: a link that is not read has older ones to answer.
+/// Datagrams that wait for one link to be read. The newest is dropped: a link that is not read has older ones
+/// to answer.
 const WAITING_MAX: usize = 16;
 
 fn number(stream: StreamId) -> u64 {

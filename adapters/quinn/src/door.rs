@@ -1,10 +1,11 @@
-//! Who may shake hands at the port, and how many may at once. Peers that have no link have places of their own and take none of those
-//! who have: handshakes, and connections of peers that have proved who they are and have no link open. When there are too many of
-//! either, one goes at random, of the source that has the most. Decides that and nothing else; it never closes a connection that
-//! has a link. Spec: reliability 3b, B-52.
+//! Who may shake hands at the port, and how many may at once. Peers that have no link have places of their
+//! own and take none of those who have: handshakes, and connections of peers that have proved who they are
+//! and have no link open. When there are too many of either, one goes at random, of the source that has the
+//! most. Decides that and nothing else; it never closes a connection that has a link. Spec: reliability 3b,
+//! B-52.
 //!
-//! The driver has the same rule for what comes after: links on which peers say who they are. Here a peer counts as proved when
-//! its certificate holds, for the driver alone knows who is a member.
+//! The driver has the same rule for what comes after: links on which peers say who they are. Here a peer
+//! counts as proved when its certificate holds, for the driver alone knows who is a member.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,11 +16,13 @@ use quorate_driver::spi::{Crowd, HandshakeStats, Pending, Source};
 use quorate_driver::{Bounds, HandshakeLimits};
 use tokio::sync::oneshot;
 
-/// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those given up, which linger
-/// for a moment (RFC 9000, 10.2). Bounds memory if strangers come faster than that moment passes.
+/// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those
+/// given up, which linger for a moment (RFC 9000, 10.2). Bounds memory if strangers come faster than that
+/// moment passes.
 const LINGERING_TIMES: usize = 4;
 
-/// How long a source is known for somebody who proved himself there: peers whose connections broke come back within it.
+/// How long a source is known for somebody who proved himself there: peers whose connections broke come back
+/// within it.
 const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// What is known of a source.
@@ -133,8 +136,8 @@ impl Places {
         }
     }
 
-    /// Whether so many connections may have links. The driver's own limits, for members' links, strangers' and those in their
-    /// handshake, are reached before, so that none of these keeps another from its places.
+    /// Whether so many connections may have links. The driver's own limits, for members' links, strangers'
+    /// and those in their handshake, are reached before, so that none of these keeps another from its places.
     fn has_room_for_links(&self) -> bool {
         let limits = &self.limits;
         let max = limits.links_max + limits.pending_max + limits.stranger_links_max;
@@ -156,7 +159,8 @@ impl Door {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more may begin. `open`: connections of all kinds that the port has; `dialed`: those that this node opened.
+    /// Whether one more may begin. `open`: connections of all kinds that the port has; `dialed`: those that
+    /// this node opened.
     pub(crate) fn has_room(&self, open: usize, dialed: usize) -> bool {
         let places = self.places();
         open.saturating_sub(dialed + places.proved) < LINGERING_TIMES * places.limits.pending_max

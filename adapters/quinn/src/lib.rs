@@ -1,8 +1,9 @@
-//! Quorate clusters over QUIC, on tokio (or smol: feature `smol`): one connection per peer and direction, one stream per link, TLS 1.3 with certificates
-//! on both sides.
+//! Quorate clusters over QUIC, on tokio (or smol: feature `smol`): one connection per peer and direction, one
+//! stream per link, TLS 1.3 with certificates on both sides.
 //!
-//! A stream that waits for a lost packet holds up no other: heartbeats pass while user messages are resent. QUIC is never
-//! unencrypted, so a node needs certificates; here a throw-away authority makes one (feature `dev-certs`):
+//! A stream that waits for a lost packet holds up no other: heartbeats pass while user messages are resent.
+//! QUIC is never unencrypted, so a node needs certificates; here a throw-away authority makes one (feature
+//! `dev-certs`):
 //!
 //! ```no_run
 //! # #[cfg(feature = "dev-certs")]
@@ -48,8 +49,10 @@
 //!
 //! With certificates of your own: `Mtls::new("orders.cluster.internal", Credentials::from_pem_files(..)?)`.
 //!
-//! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel as QUIC datagrams, or on
-//! the control link's stream to a peer that takes none. 0-RTT and resumption are off: every connection proves its certificates anew. The port is UDP, and it is free a moment *after* [`Cluster::terminated`](quorate_driver::Cluster::terminated).
+//! All nodes of a cluster speak QUIC, or all speak TCP. Heartbeats travel as QUIC datagrams, or on the
+//! control link's stream to a peer that takes none. 0-RTT and resumption are off: every connection proves its
+//! certificates anew. The port is UDP, and it is free a moment *after*
+//! [`Cluster::terminated`](quorate_driver::Cluster::terminated).
 //!
 //! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
 //! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`

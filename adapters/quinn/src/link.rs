@@ -1,5 +1,6 @@
-//! One link: a bidirectional stream of the one connection to a peer. Decides only that a connection on which nobody acknowledges
-//! anything is closed, so that the next dial opens a new one; never what is on a link. Spec: `docs/adr/0001`, `docs/WIRE.md` 3.6.
+//! One link: a bidirectional stream of the one connection to a peer. Decides only that a connection on which
+//! nobody acknowledges anything is closed, so that the next dial opens a new one; never what is on a link.
+//! Spec: `docs/adr/0001`, `docs/WIRE.md` 3.6.
 
 use std::io;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use quorate_driver::{PeerCertificate, Proved};
 use crate::datagrams::{Receiving, Sending};
 use crate::runtime::Timer;
 
-/// How long the good end of a link waits for the peer to have received everything. The kernel goes on delivering for a TCP
-/// connection that was closed; here nobody would.
+/// How long the good end of a link waits for the peer to have received everything. The kernel goes on
+/// delivering for a TCP connection that was closed; here nobody would.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// A peer that knows a connection acknowledges what is said on it within a fraction of this, on any network that a cluster spans.
+/// A peer that knows a connection acknowledges what is said on it within a fraction of this, on any network
+/// that a cluster spans.
 pub(crate) const ACK_WAIT: Duration = Duration::from_millis(500);
 
 /// The receiving half.
@@ -50,7 +52,8 @@ impl Unanswered {
         }
     }
 
-    /// Whether nobody seems to know the connection: who does acknowledges what is said on it, whatever it thinks of the link.
+    /// Whether nobody seems to know the connection: who does acknowledges what is said on it, whatever it
+    /// thinks of the link.
     fn is_dead(&self) -> bool {
         self.since.elapsed() >= ACK_WAIT && self.connection.stats().frame_rx.acks == self.acks
     }
@@ -117,9 +120,10 @@ impl QuicReader {
 }
 
 impl Drop for QuicReader {
-    /// A link given up on whose connection nothing was acknowledged either: the peer may have been restarted and know nothing of
-    /// it. Closed, so that the next dial opens a new one rather than waiting for the silence to be long enough. A peer that
-    /// acknowledges and has not got to the link yet is alive, and other links share the connection.
+    /// A link given up on whose connection nothing was acknowledged either: the peer may have been restarted
+    /// and know nothing of it. Closed, so that the next dial opens a new one rather than waiting for the
+    /// silence to be long enough. A peer that acknowledges and has not got to the link yet is alive, and
+    /// other links share the connection.
     fn drop(&mut self) {
         if let Some(unanswered) = self.unanswered.take()
             && unanswered.is_dead()
@@ -146,7 +150,8 @@ impl LinkReader for QuicReader {
         let Some(mut datagrams) = self.datagrams.take() else {
             return self.read(buffer).await.map(Read::Stream);
         };
-        // Both wait without losing anything when they are dropped. Datagrams first: a busy stream is always ready.
+        // Both wait without losing anything when they are dropped. Datagrams first: a busy stream is always
+        // ready.
         let read = tokio::select! {
             biased;
             datagram = datagrams.next() => match buffer.get_mut(..datagram.len()) {

@@ -1,4 +1,5 @@
-//! Connections to peers: one per peer, shared by the links that this node dials; a second one while links are renewed. Decides nothing about the protocol.
+//! Connections to peers: one per peer, shared by the links that this node dials; a second one while links are
+//! renewed. Decides nothing about the protocol.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +20,16 @@ use crate::link::{QuicReader, QuicWriter, lost};
 use crate::port::QuicPort;
 use crate::runtime::{QuicRuntime, Timer};
 
-/// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens a new one.
+/// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens
+/// a new one.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// How often a connection without traffic is probed: three probes may get lost.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1_250);
 
-/// What a round trip takes before it was measured: a first packet that is lost, or that a flooded port has no room for, is said again
-/// after three of these, and after twice as long each time. The usual third of a second would leave two tries within the time for a
-/// handshake.
+/// What a round trip takes before it was measured: a first packet that is lost, or that a flooded port has no
+/// room for, is said again after three of these, and after twice as long each time. The usual third of a
+/// second would leave two tries within the time for a handshake.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// Streams a peer may have open: its two links, and as many again while they are being replaced.
@@ -36,12 +38,13 @@ const STREAMS_MAX: u32 = 4;
 /// What a peer may send on one stream beyond what was read: more than the largest frame in one round trip.
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
-/// The same for a whole connection: two streams' worth, so that a user link that is paused with a full window leaves the
-/// control link all it can use.
+/// The same for a whole connection: two streams' worth, so that a user link that is paused with a full window
+/// leaves the control link all it can use.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * STREAM_WINDOW_BYTES;
 
-/// What the system holds for a port that is not read for a moment: some tens of milliseconds of a flood. Its usual 200 KiB are a
-/// hundred first packets, and what members say is lost behind them. Systems cut it to what they allow.
+/// What the system holds for a port that is not read for a moment: some tens of milliseconds of a flood. Its
+/// usual 200 KiB are a hundred first packets, and what members say is lost behind them. Systems cut it to
+/// what they allow.
 const RECEIVE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 /// Datagrams that wait to be sent, or to be looked at: a few hundred heartbeats. The oldest go first.
@@ -56,14 +59,16 @@ pub struct QuicLinks<R = TokioRuntime> {
 /// A connection and when it was opened.
 type Opened = (Connection, Instant);
 
-/// A connection, or the place where it will be: locked while it is dialed, so that links dialed meanwhile wait for it.
+/// A connection, or the place where it will be: locked while it is dialed, so that links dialed meanwhile
+/// wait for it.
 type Slot = Arc<tokio::sync::Mutex<Option<Opened>>>;
 
 struct Inside<R> {
     runtime: R,
     timer: Timer,
     mtls: Mtls,
-    /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates would stay.
+    /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates
+    /// would stay.
     connection_age_max: Option<Duration>,
     limits: HandshakeLimits,
     door: Door,
@@ -261,7 +266,8 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
         Ok((QuicReader::dialed(reader, connection), writer))
     }
 
-    /// Reading and writing a stream copies bytes; what takes the processor is the work of the connection's own task.
+    /// Reading and writing a stream copies bytes; what takes the processor is the work of the connection's
+    /// own task.
     fn links_run_in_loop(&self) -> bool {
         true
     }

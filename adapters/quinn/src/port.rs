@@ -1,5 +1,5 @@
-//! Where peers reach this node: accepts connections, shakes hands with each in a task of its own, and hands out the streams
-//! they open. Decides nothing: the door knows who may come. Spec: reliability 3b.
+//! Where peers reach this node: accepts connections, shakes hands with each in a task of its own, and hands
+//! out the streams they open. Decides nothing: the door knows who may come. Spec: reliability 3b.
 
 use std::io;
 use std::net::SocketAddr;
@@ -65,8 +65,8 @@ async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint,
             return;
         };
         if !incoming.remote_address_validated() {
-            // Whoever forges its address never sees the answer: costs an honest peer one round trip, and keeps strangers
-            // from making this node compute signatures for addresses that are not theirs.
+            // Whoever forges its address never sees the answer: costs an honest peer one round trip, and
+            // keeps strangers from making this node compute signatures for addresses that are not theirs.
             let _ = incoming.retry();
         } else if !door.has_room(endpoint.open_connections(), transport.dialed()) {
             // Without an answer: an honest peer says it again after a while.
@@ -128,7 +128,8 @@ async fn shake_hands<R: QuicRuntime>(
     }
 }
 
-/// Hands out a connection's links. `limit`: how long there may be none, before the first one or after the last.
+/// Hands out a connection's links. `limit`: how long there may be none, before the first one or after the
+/// last.
 async fn hand_out(
     connection: &Connection,
     proved: &Proved,
@@ -163,7 +164,8 @@ async fn hand_out(
     connection.close(VarInt::from_u32(0), b"no link");
 }
 
-/// The first stream on a connection that has no link. `None`: it did not come in time, or somebody else needs the place.
+/// The first stream on a connection that has no link. `None`: it did not come in time, or somebody else needs
+/// the place.
 async fn first_stream(
     connection: &Connection,
     proved: &Proved,

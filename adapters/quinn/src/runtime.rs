@@ -1,4 +1,5 @@
-//! What QUIC needs of a runtime beyond clock and spawn: quinn's own hooks into it, and names. Decides nothing.
+//! What QUIC needs of a runtime beyond clock and spawn: quinn's own hooks into it, and names. Decides
+//! nothing.
 
 use std::fmt;
 use std::future::Future;
@@ -23,8 +24,8 @@ pub trait QuicRuntime: Runtime {
     fn resolve(address: String) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
-/// Quinn's own hooks, except that what it spawns runs where the node's other tasks do: quinn knows global executors only,
-/// and those are the users'.
+/// Quinn's own hooks, except that what it spawns runs where the node's other tasks do: quinn knows global
+/// executors only, and those are the users'.
 #[derive(Debug)]
 struct Hooks<R, Q> {
     runtime: R,

@@ -51,7 +51,8 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
         .unwrap()
 }
 
-/// What a node has counted once it has sent enough heartbeats and answers on links that are open, however long those took.
+/// What a node has counted once it has sent enough heartbeats and answers on links that are open, however
+/// long those took.
 async fn after_heartbeats(node: &Cluster) -> LinkStats {
     within(async {
         loop {

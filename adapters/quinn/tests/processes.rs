@@ -1,5 +1,5 @@
-//! How processes with a node over QUIC end, on tokio and on smol. Several of them would need certificates of one authority: that five
-//! stop together is tested in one process.
+//! How processes with a node over QUIC end, on tokio and on smol. Several of them would need certificates of
+//! one authority: that five stop together is tested in one process.
 #![cfg(unix)]
 
 use quorate_quinn::{DevCa, Security};

@@ -42,8 +42,9 @@
 //!
 //! Everything runs in [`smol::spawn`]'s global executor, which has one thread unless the environment variable
 //! `SMOL_THREADS` says otherwise. A handler that blocks its thread (files, long computations) belongs into
-//! `smol::unblock`, or every entity of the program waits for it; heartbeats do not, the node has a thread of its own. Nodes on other runtimes that speak TCP (`quorate-tokio`,
-//! `quorate-async-std`) are members of the same cluster.
+//! `smol::unblock`, or every entity of the program waits for it; heartbeats do not, the node has a thread of
+//! its own. Nodes on other runtimes that speak TCP (`quorate-tokio`, `quorate-async-std`) are members of the
+//! same cluster.
 //!
 //! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
 //! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`

@@ -4,7 +4,8 @@ use quorate_conformance::adapters_form_one_cluster;
 use quorate_smol::{DevCa, Security, Smol};
 use quorate_tokio::Tokio;
 
-/// The test itself waits in tokio, whose runtime the tokio nodes need; smol's nodes bring their threads along.
+/// The test itself waits in tokio, whose runtime the tokio nodes need; smol's nodes bring their threads
+/// along.
 fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -1,4 +1,5 @@
-//! The suite over TLS, and who does not get into a cluster over real sockets. Why each is refused is tested in the driver.
+//! The suite over TLS, and who does not get into a cluster over real sockets. Why each is refused is tested
+//! in the driver.
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
 use quorate_smol::{DevCa, Mtls, Security, Smol};

@@ -1,5 +1,5 @@
-//! One connection whose statements are transactions of their own, for crates that keep something else than a store in
-//! PostgreSQL. Blocks; decides nothing.
+//! One connection whose statements are transactions of their own, for crates that keep something else than a
+//! store in PostgreSQL. Blocks; decides nothing.
 
 use std::fmt;
 use std::io;
@@ -93,7 +93,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Ending a runtime waits, which is forbidden in asynchronous code, where the last handle may be dropped.
+        // Ending a runtime waits, which is forbidden in asynchronous code, where the last handle may be
+        // dropped.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -5,34 +5,37 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let authority = std::fs::read("/etc/orders/database-ca.pem")?;
-//! let store = Postgres::new("host=db.internal user=orders password=secret dbname=orders", "node-1", Tls::trusting(&authority)?)?;
+//! let database = "host=db.internal user=orders password=secret dbname=orders";
+//! let store = Postgres::new(database, "node-1", Tls::trusting(&authority)?)?;
 //! // quorate_tokio::builder("orders").store(store)
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # What belongs to whom
-//! **Logs** are shared by all nodes that use the same database and schema: whoever opens one with a higher token takes it from
-//! its owner, wherever that one runs. The token is written before anything is read, and every append compares token and expected
-//! sequence in the statement that writes (sharding §10.7).
+//! **Logs** are shared by all nodes that use the same database and schema: whoever opens one with a higher
+//! token takes it from its owner, wherever that one runs. The token is written before anything is read, and
+//! every append compares token and expected sequence in the statement that writes (sharding §10.7).
 //!
-//! **Keys** are each node's own, under the name given to [`Postgres::new`]: give every node its own name, and the same one again
-//! when it is restarted. A node that is started twice under one name takes the keys from its earlier life, whose writes are
-//! refused from then on. A tool ([`Store::open_unused`]) is refused while a session of that node is
-//! open: each session holds an advisory lock on the node's name. A node that has lost its connection is not seen; it counts as an
-//! earlier life afterwards.
+//! **Keys** are each node's own, under the name given to [`Postgres::new`]: give every node its own name, and
+//! the same one again when it is restarted. A node that is started twice under one name takes the keys from
+//! its earlier life, whose writes are refused from then on. A tool ([`Store::open_unused`]) is refused while
+//! a session of that node is open: each session holds an advisory lock on the node's name. A node that has
+//! lost its connection is not seen; it counts as an earlier life afterwards.
 //!
 //! # What it guarantees
-//! - An order is acknowledged once its transaction is committed and flushed: `synchronous_commit` is turned on where it is `off` or
-//!   `local`. A server that runs with `fsync = off` is warned of, once per connection, and can lose what it acknowledged.
+//! - An order is acknowledged once its transaction is committed and flushed: `synchronous_commit` is turned
+//!   on where it is `off` or `local`. A server that runs with `fsync = off` is warned of, once per
+//!   connection, and can lose what it acknowledged.
 //! - What happens to a commit whose connection broke is not known, and is said so ([`StoreFault::Failed`]).
-//! - A server that does not answer within the time limit counts as gone; its session ends itself a moment later, so that nobody waits
-//!   for locks of a node that is away.
+//! - A server that does not answer within the time limit counts as gone; its session ends itself a moment
+//!   later, so that nobody waits for locks of a node that is away.
 //! - Records and values carry checksums; what is damaged is not given out.
 //!
 //! # What it does not
-//! It is as durable as the server: a failover to a standby that lacks the last commits takes acknowledged ones back, so replicate
-//! synchronously. It does not pipeline: each order but plain writes costs a round trip within its group's transaction.
+//! It is as durable as the server: a failover to a standby that lacks the last commits takes acknowledged
+//! ones back, so replicate synchronously. It does not pipeline: each order but plain writes costs a round
+//! trip within its group's transaction.
 #![forbid(unsafe_code)]
 
 pub mod connection;
@@ -63,8 +66,8 @@ pub const SCHEMA_DEFAULT: &str = "quorate";
 /// A node's name: 1 to so many bytes.
 pub const NODE_NAME_BYTES_MAX: usize = 255;
 
-/// A store in PostgreSQL. Give it to a node with `ClusterBuilder::store`. Connects when the node starts, and again whenever
-/// the connection was lost.
+/// A store in PostgreSQL. Give it to a node with `ClusterBuilder::store`. Connects when the node starts, and
+/// again whenever the connection was lost.
 pub struct Postgres {
     settings: Settings,
     session: Option<Session>,
@@ -80,13 +83,13 @@ pub(crate) struct Settings {
 }
 
 impl Postgres {
-    /// A store at this server, `host=db user=orders dbname=orders` or `postgres://orders@db/orders`, for the node of this name.
-    /// Does not connect yet. A password belongs into the text or into the environment of the program that makes it; it is never
-    /// logged.
+    /// A store at this server, `host=db user=orders dbname=orders` or `postgres://orders@db/orders`, for the
+    /// node of this name. Does not connect yet. A password belongs into the text or into the environment of
+    /// the program that makes it; it is never logged.
     ///
     /// # Errors
-    /// The text cannot be read or asks for TLS (`sslmode=require`) and there is none ([`Tls::off`]), or the node's name is empty, too long,
-    /// or has a zero byte.
+    /// The text cannot be read or asks for TLS (`sslmode=require`) and there is none ([`Tls::off`]), or the
+    /// node's name is empty, too long, or has a zero byte.
     pub fn new(server: &str, node: &str, tls: Tls) -> io::Result<Self> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
         let config = tokio_postgres::Config::from_str(server)
@@ -112,8 +115,8 @@ impl Postgres {
         })
     }
 
-    /// The schema that holds the tables (default [`SCHEMA_DEFAULT`]); it is made if it is not there. Clusters that share a database
-    /// take one each.
+    /// The schema that holds the tables (default [`SCHEMA_DEFAULT`]); it is made if it is not there. Clusters
+    /// that share a database take one each.
     ///
     /// # Errors
     /// The name is not 1 to 63 lower-case letters, digits and underscores, beginning with a letter.
@@ -129,7 +132,8 @@ impl Postgres {
         Ok(self)
     }
 
-    /// How long the server may take for one group of orders, the connection included (default 10 s, at least 10 ms).
+    /// How long the server may take for one group of orders, the connection included (default 10 s, at least
+    /// 10 ms).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout.max(Duration::from_millis(10));

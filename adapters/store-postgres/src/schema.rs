@@ -25,7 +25,8 @@ pub(crate) async fn prepare(client: &mut Client, schema: &str) -> Result<(), Fau
     prepare_with(client, schema, TABLES).await
 }
 
-/// Makes what is not there, and speaks of it without naming the schema from then on. The schema's name was checked.
+/// Makes what is not there, and speaks of it without naming the schema from then on. The schema's name was
+/// checked.
 pub(crate) async fn prepare_with(client: &mut Client, schema: &str, tables: &str) -> Result<(), Fault> {
     let transaction = client.transaction().await?;
     transaction
@@ -48,9 +49,11 @@ pub(crate) enum User {
     Tool,
 }
 
-/// Holds the node's name for as long as the session lives; false if a tool finds that a session of the node has it.
+/// Holds the node's name for as long as the session lives; false if a tool finds that a session of the node
+/// has it.
 pub(crate) async fn hold(client: &Client, schema: &str, node: &str, user: User) -> Result<bool, Fault> {
-    // The schema's name has no blank: no two pairs give one text. A collision of the hash makes a tool refuse, or a node wait for it.
+    // The schema's name has no blank: no two pairs give one text. A collision of the hash makes a tool
+    // refuse, or a node wait for it.
     let name = format!("{schema} {node}");
     let lock = match user {
         User::Node => "SELECT pg_advisory_lock_shared(hashtextextended($1, 0)) IS NOT NULL",

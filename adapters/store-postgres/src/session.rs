@@ -1,5 +1,5 @@
-//! One connection: runs a group of orders as one transaction, and says what an error means. Spec: sharding 10.7; reliability
-//! I-81.
+//! One connection: runs a group of orders as one transaction, and says what an error means. Spec: sharding
+//! 10.7; reliability I-81.
 
 use std::error::Error;
 use std::io;
@@ -187,7 +187,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Ending a runtime waits, which is forbidden in asynchronous code, where whoever asks the store itself may drop it.
+        // Ending a runtime waits, which is forbidden in asynchronous code, where whoever asks the store
+        // itself may drop it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -219,7 +220,8 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Client, Fault> {
     Ok(client)
 }
 
-/// Sees to it that a commit is durable, and that nobody waits for ever for a node that went away in the middle of one.
+/// Sees to it that a commit is durable, and that nobody waits for ever for a node that went away in the
+/// middle of one.
 pub(crate) async fn configure(client: &Client, timeout: Duration) -> Result<(), Fault> {
     let limit = format!("{}ms", timeout.as_millis());
     for setting in [

@@ -8,12 +8,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// How the connection to the server is protected. Has no default: the choice has to be visible in the program.
+/// How the connection to the server is protected. Has no default: the choice has to be visible in the
+/// program.
 #[derive(Clone)]
 pub struct Tls(pub(crate) Option<ClientConfig>);
 
 impl Tls {
-    /// Encrypted, with a server whose certificate was issued by one of these authorities (PEM) for the name it is reached by.
+    /// Encrypted, with a server whose certificate was issued by one of these authorities (PEM) for the name
+    /// it is reached by.
     ///
     /// # Errors
     /// There is no certificate in the text, or one cannot be read.

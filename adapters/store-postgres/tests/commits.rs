@@ -1,5 +1,6 @@
-//! A connection that breaks at COMMIT: nobody knows whether the transaction is there. The store says so, acknowledges nothing until
-//! it was opened again, and what is there then is whole (I-81). Needs a server, as `conformance.rs` does.
+//! A connection that breaks at COMMIT: nobody knows whether the transaction is there. The store says so,
+//! acknowledges nothing until it was opened again, and what is there then is whole (I-81). Needs a server, as
+//! `conformance.rs` does.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

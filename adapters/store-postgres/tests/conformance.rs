@@ -1,7 +1,7 @@
-//! PostgreSQL passes what is asked of every store, and of those that machines share. Needs a server: `QUORATE_POSTGRES` says how
-//! to reach it, as a connection string; `QUORATE_POSTGRES_CA` names the authority of its certificate, if it has one.
-//! `tests/with_postgres.sh COMMAND` starts one for the length of a command, with `QUORATE_POSTGRES_SMALL`, a file system of a few
-//! megabytes, where it may mount one.
+//! PostgreSQL passes what is asked of every store, and of those that machines share. Needs a server:
+//! `QUORATE_POSTGRES` says how to reach it, as a connection string; `QUORATE_POSTGRES_CA` names the authority
+//! of its certificate, if it has one. `tests/with_postgres.sh COMMAND` starts one for the length of a
+//! command, with `QUORATE_POSTGRES_SMALL`, a file system of a few megabytes, where it may mount one.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! Durable entities over a real server whose connections break all the time: what was acknowledged counts once, whatever became of the
-//! commit that a break cut off. Needs a server, as `conformance.rs` does. Spec: sharding 10.7.
+//! Durable entities over a real server whose connections break all the time: what was acknowledged counts
+//! once, whatever became of the commit that a break cut off. Needs a server, as `conformance.rs` does. Spec:
+//! sharding 10.7.
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What is between redb and the disk: notes what of a commit has reached the disk, and lets a file grow only by bytes that are
-//! really there. Decides nothing. Spec: reliability I-81, I-82.
+//! What is between redb and the disk: notes what of a commit has reached the disk, and lets a file grow only
+//! by bytes that are really there. Decides nothing. Spec: reliability I-81, I-82.
 
 use std::fmt;
 use std::io;
@@ -68,8 +68,8 @@ impl Watched {
         }
     }
 
-    /// Zeros from the old end to the new one: a hole has no room of its own, and would turn up as a full disk in the middle of
-    /// a commit.
+    /// Zeros from the old end to the new one: a hole has no room of its own, and would turn up as a full disk
+    /// in the middle of a commit.
     fn fill(&self, from: u64, to: u64) -> io::Result<()> {
         let zeros = vec![0; CHUNK_BYTES];
         let mut at = from;
@@ -96,8 +96,8 @@ pub(crate) fn rewrite(backend: &dyn StorageBackend) -> io::Result<()> {
     backend.sync_data()
 }
 
-/// Empties a file whose making was cut short: redb writes its magic number last, so nothing was ever acknowledged in it.
-/// Must not be called for a store that was used before: there it is damage.
+/// Empties a file whose making was cut short: redb writes its magic number last, so nothing was ever
+/// acknowledged in it. Must not be called for a store that was used before: there it is damage.
 pub(crate) fn clear_if_unfinished(backend: &dyn StorageBackend) -> io::Result<()> {
     let mut magic = [0; MAGIC_BYTES];
     let len = backend.len()?;

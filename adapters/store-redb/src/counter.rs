@@ -1,5 +1,6 @@
-//! The number of a store's last life, in a file beside it: how a store notices that its disk went back in time. Written after
-//! the store has counted the life itself, so it is never ahead of a store that is what it was. Spec: reliability F-04, I-84.
+//! The number of a store's last life, in a file beside it: how a store notices that its disk went back in
+//! time. Written after the store has counted the life itself, so it is never ahead of a store that is what it
+//! was. Spec: reliability F-04, I-84.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

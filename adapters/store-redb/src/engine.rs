@@ -1,4 +1,5 @@
-//! The rules of a store over redb's transactions: one table, one commit per group. Decides nothing. Spec: sharding 10.10.
+//! The rules of a store over redb's transactions: one table, one commit per group. Decides nothing. Spec:
+//! sharding 10.10.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use super::backend::{Flags, Watched};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("quorate");
 
-/// Pages that are kept in memory. A node's store is small; whoever reads much of it reads it once, at the start.
+/// Pages that are kept in memory. A node's store is small; whoever reads much of it reads it once, at the
+/// start.
 const CACHE_BYTES: usize = 16 << 20;
 
 /// An open file.

@@ -11,21 +11,25 @@
 //! ```
 //!
 //! # What it guarantees
-//! - What was acknowledged survives kill -9 and a power failure at any moment: a group of orders is one commit and one fsync.
-//! - After a write or fsync that failed it acknowledges nothing until it was opened and verified again. All of the file is
-//!   written anew before that, because a system that could not write a page may show it as written.
+//! - What was acknowledged survives kill -9 and a power failure at any moment: a group of orders is one
+//!   commit and one fsync.
+//! - After a write or fsync that failed it acknowledges nothing until it was opened and verified again. All
+//!   of the file is written anew before that, because a system that could not write a page may show it as
+//!   written.
 //! - Every record carries a checksum of its own beside redb's; one that is damaged is never given out.
-//! - A full disk refuses writes and goes on reading. The file grows by bytes that are really there, so that a commit does not find out
-//!   half-way that it has no room.
+//! - A full disk refuses writes and goes on reading. The file grows by bytes that are really there, so that a
+//!   commit does not find out half-way that it has no room.
 //! - A file belongs to one process at a time; a second one is told so.
 //!
 //! # What it does not
 //! A file orders the lives of **one node**: it says nothing about an owner on another machine (that is what
-//! `quorate-store-postgres` is for), and nothing once it is lost. Beside the file `PATH.boot` keeps the number of the last life:
-//! a file that is older than that, because it was restored from a backup or is gone, counts as data loss (I-84). It is put
-//! aside as `PATH.rolled-back-N`, and the node begins with an empty store of another id. A file **and** its boot counter that go back in time
-//! together, as with a snapshot of the whole disk, are noticed only by peers that compare `StoreIdentity`; put the counter onto
-//! another disk with [`Redb::open_with_counter`] where that matters. A copy made and put back within one life is not noticed.
+//! `quorate-store-postgres` is for), and nothing once it is lost. Beside the file `PATH.boot` keeps the
+//! number of the last life: a file that is older than that, because it was restored from a backup or is gone,
+//! counts as data loss (I-84). It is put aside as `PATH.rolled-back-N`, and the node begins with an empty
+//! store of another id. A file **and** its boot counter that go back in time together, as with a snapshot of
+//! the whole disk, are noticed only by peers that compare `StoreIdentity`; put the counter onto another disk
+//! with [`Redb::open_with_counter`] where that matters. A copy made and put back within one life is not
+//! noticed.
 //!
 //! # Cost
 //! One fsync per group of orders. Opening reads the whole file to verify it.
@@ -66,12 +70,15 @@ pub struct Redb {
 }
 
 impl Redb {
-    /// Opens the store in this file, or makes a new one. Folders that do not exist are made. The boot counter is beside it.
+    /// Opens the store in this file, or makes a new one. Folders that do not exist are made. The boot counter
+    /// is beside it.
     ///
-    /// Blocks while it reads the file to verify it; call it before the node runs, or where blocking is allowed.
+    /// Blocks while it reads the file to verify it; call it before the node runs, or where blocking is
+    /// allowed.
     ///
     /// # Errors
-    /// The file is in use by another process or another node, is no store, or is damaged; or what the system says.
+    /// The file is in use by another process or another node, is no store, or is damaged; or what the system
+    /// says.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let mut counter = path.as_os_str().to_owned();
@@ -79,8 +86,8 @@ impl Redb {
         Self::open_with_counter(path, PathBuf::from(counter))
     }
 
-    /// The same with the boot counter in a file of its own, on another disk for instance, so that this disk cannot go back
-    /// in time without being noticed.
+    /// The same with the boot counter in a file of its own, on another disk for instance, so that this disk
+    /// cannot go back in time without being noticed.
     ///
     /// # Errors
     /// As [`Redb::open`].
@@ -118,8 +125,8 @@ impl Redb {
         Ok(store)
     }
 
-    /// A store in whatever `place` opens, each time it is called: storage of your own, or a disk that fails for tests.
-    /// Nothing is opened yet, and there is no boot counter beside the store's own.
+    /// A store in whatever `place` opens, each time it is called: storage of your own, or a disk that fails
+    /// for tests. Nothing is opened yet, and there is no boot counter beside the store's own.
     #[must_use]
     pub fn on(place: impl Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync + 'static) -> Self {
         Self {
@@ -163,8 +170,8 @@ impl Redb {
         Ok(identity)
     }
 
-    /// The engine over what is on the disk. After a failure all of it is written again first: what could not be made
-    /// durable then may be read from a cache now, and would be taken for durable.
+    /// The engine over what is on the disk. After a failure all of it is written again first: what could not
+    /// be made durable then may be read from a cache now, and would be taken for durable.
     fn reach(&mut self) -> io::Result<Engine> {
         let backend = (self.place)()?;
         if self.is_suspect {

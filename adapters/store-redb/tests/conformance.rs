@@ -1,4 +1,5 @@
-//! A redb file passes what is asked of every store, and on a disk that fails what is asked of those that write to one.
+//! A redb file passes what is asked of every store, and on a disk that fails what is asked of those that
+//! write to one.
 
 use crate::common;
 

@@ -1,6 +1,6 @@
-//! kill -9 at the n-th fsync, for n = 1 to 50, before and after it: what is recovered holds every acknowledged record. The
-//! child is this test program itself: it says each acknowledgement on its standard output, and at the fsync it stands still
-//! until its parent kills it. Spec: reliability F-02, I-80.
+//! kill -9 at the n-th fsync, for n = 1 to 50, before and after it: what is recovered holds every
+//! acknowledged record. The child is this test program itself: it says each acknowledgement on its standard
+//! output, and at the fsync it stands still until its parent kills it. Spec: reliability F-02, I-80.
 
 use crate::common;
 

@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 pub struct TokioRuntime {
     handle: Handle,
     clock: Clock,
-    /// The thread that drives it, if it is a node's own. Nothing is ever sent: letting go of it ends the thread.
+    /// The thread that drives it, if it is a node's own. Nothing is ever sent: letting go of it ends the
+    /// thread.
     _thread: Option<Arc<oneshot::Sender<Infallible>>>,
 }
 
@@ -62,7 +63,8 @@ impl Runtime for TokioRuntime {
     }
 
     fn sleep_until(&self, at: Instant) -> impl Future<Output = ()> + Send + 'static {
-        // A deadline beyond what the clock can hold is one that never comes: tokio caps it at about thirty years.
+        // A deadline beyond what the clock can hold is one that never comes: tokio caps it at about thirty
+        // years.
         let until = self.clock.system(at);
         async move {
             match until {

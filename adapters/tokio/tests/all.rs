@@ -1,4 +1,5 @@
-//! All tests of this package that need no process of their own, as one program: each program is linked with everything below it.
+//! All tests of this package that need no process of their own, as one program: each program is linked with
+//! everything below it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod blocking;

@@ -1,4 +1,5 @@
-//! Clusters in one process over real sockets: formation, messages between nodes, graceful leave, a crash, a restart.
+//! Clusters in one process over real sockets: formation, messages between nodes, graceful leave, a crash, a
+//! restart.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! Every flipped bit and every truncation of every golden frame, sent to a live node: none of them reaches the protocol, each
-//! is counted, and the node goes on. Spec: reliability 3c (B-15, B-16).
+//! Every flipped bit and every truncation of every golden frame, sent to a live node: none of them reaches
+//! the protocol, each is counted, and the node goes on. Spec: reliability 3c (B-15, B-16).
 
 use crate::common;
 
@@ -30,7 +30,8 @@ const CHECKSUM_FAILURES_MAX: u32 = 1_000;
 /// Where the lane's number stands in a header.
 const LANE: usize = 3;
 
-/// The bytes of a header behind which nothing can be found any more when one of them is wrong: magic, version, lane, flags, length.
+/// The bytes of a header behind which nothing can be found any more when one of them is wrong: magic,
+/// version, lane, flags, length.
 const fn is_structure(byte: usize) -> bool {
     matches!(byte, 0..=3 | 6..=11)
 }
@@ -83,7 +84,8 @@ fn somebody() -> UniqueAddress {
     UniqueAddress::new(Address::new("127.0.0.1", port).unwrap(), uid)
 }
 
-/// A link of somebody new, from somewhere new: a source whose strangers break the protocol again and again is refused for a while.
+/// A link of somebody new, from somewhere new: a source whose strangers break the protocol again and again is
+/// refused for a while.
 async fn link(target: &Cluster) -> TcpStream {
     link_as(target, &somebody(), LinkKind::Control).await
 }
@@ -122,7 +124,8 @@ async fn link_as(target: &Cluster, from: &UniqueAddress, link: LinkKind) -> TcpS
     stream
 }
 
-/// Somebody new who is a member, and its control link: what others say on links of users and of bulk data is not read.
+/// Somebody new who is a member, and its control link: what others say on links of users and of bulk data is
+/// not read.
 async fn member(target: &Cluster) -> (UniqueAddress, TcpStream) {
     let me = somebody();
     let mut stream = link_as(target, &me, LinkKind::Control).await;
@@ -230,8 +233,9 @@ async fn patient() -> Cluster {
     target
 }
 
-/// The same on links that only members have: flipped bits behind which the next frame is found, all of every frame; those of the
-/// header, which end a link, of one frame each, by members that are quarantined for it; every truncation.
+/// The same on links that only members have: flipped bits behind which the next frame is found, all of every
+/// frame; those of the header, which end a link, of one frame each, by members that are quarantined for it;
+/// every truncation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b_15_b_16_damaged_frames_on_a_members_user_and_bulk_links_are_refused() {
     let target = patient().await;

@@ -1,4 +1,5 @@
-//! Replicated data over real sockets: counters and sets changed on three nodes, read on all, heard by who listens.
+//! Replicated data over real sockets: counters and sets changed on three nodes, read on all, heard by who
+//! listens.
 
 use crate::common;
 

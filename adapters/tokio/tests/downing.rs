@@ -1,6 +1,6 @@
-//! Downing over real sockets: a strategy of the application decides, and the log tells with stable markers what was decided
-//! and what cannot be meant. The tests share the process' log: each looks for what only it can have caused. Spec: membership 3,
-//! `README.md`.
+//! Downing over real sockets: a strategy of the application decides, and the log tells with stable markers
+//! what was decided and what cannot be meant. The tests share the process' log: each looks for what only it
+//! can have caused. Spec: membership 3, `README.md`.
 
 use crate::common;
 
@@ -165,7 +165,8 @@ async fn a_strategy_of_the_application_ends_a_majority() {
     }
 }
 
-/// What a node with the second strategy hears that joins one with the first, and its log lines and the other's.
+/// What a node with the second strategy hears that joins one with the first, and its log lines and the
+/// other's.
 async fn refused(first_has: Builder, joiner_has: Builder, here: &str, there: &str) {
     let first = first(first_has).await;
     let joiner = joiner_has.start().await.unwrap();

@@ -1,5 +1,5 @@
-//! What an entity has around it: the way to itself and to others, its hooks, its end; and what callers hear when there is no
-//! answer.
+//! What an entity has around it: the way to itself and to others, its hooks, its end; and what callers hear
+//! when there is no answer.
 
 use crate::common;
 
@@ -347,7 +347,8 @@ async fn a_kind_with_another_role_is_refused_with_the_field_and_both_values() {
     })
     .await;
 
-    // Nothing of the refused kind is left there, and what stands works on, there too with the cluster's fields.
+    // Nothing of the refused kind is left there, and what stands works on, there too with the cluster's
+    // fields.
     let gone = second.region::<Order, Notes>("notebook").unwrap_err();
     assert!(matches!(gone, RegionError::NotRegistered { .. }), "{gone}");
     let note = Order::Note("one".to_owned());

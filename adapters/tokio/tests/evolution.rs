@@ -1,4 +1,5 @@
-//! A rolling upgrade that changes a message: a node of the old program and one of the new, and what each can read. Page: `docs/entities.md`.
+//! A rolling upgrade that changes a message: a node of the old program and one of the new, and what each can
+//! read. Page: `docs/entities.md`.
 
 use crate::common;
 

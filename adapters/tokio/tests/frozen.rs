@@ -1,5 +1,6 @@
-//! Two hosts whose handlers hold every thread that their programs have, in real time: each node has an executor with two threads of
-//! its own, as in a process of its own. Spec: issue 12 point 13, `docs/downing.md`.
+//! Two hosts whose handlers hold every thread that their programs have, in real time: each node has an
+//! executor with two threads of its own, as in a process of its own. Spec: issue 12 point 13,
+//! `docs/downing.md`.
 
 use crate::common;
 

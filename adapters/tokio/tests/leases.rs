@@ -57,7 +57,8 @@ async fn i_26_who_gets_the_lease_goes_on_and_gives_it_back_when_the_other_side_i
     let keeper = FileLeases::new(&leases).unwrap();
     assert_eq!(second.stop().await, Termination::Stopped);
     all_up(&first, 1).await;
-    // Held until the other one is removed and for a while after that; then anybody may have it, with the next token.
+    // Held until the other one is removed and for a while after that; then anybody may have it, with the next
+    // token.
     let mut tokens = Vec::new();
     within(async {
         while tokens.is_empty() {

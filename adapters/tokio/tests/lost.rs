@@ -1,4 +1,5 @@
-//! Asks of a node that is gone: what was certainly not sent was not handled, and says so. Spec: I-44, issue 12 point 11.
+//! Asks of a node that is gone: what was certainly not sent was not handled, and says so. Spec: I-44, issue
+//! 12 point 11.
 
 use crate::common;
 

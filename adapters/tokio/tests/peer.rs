@@ -1,5 +1,5 @@
-//! A member written in another language from `docs/WIRE.md` alone (`tests/peer`), in a cluster of real nodes: it joins, asks an entity of
-//! a kind that it does not host, and leaves in good order.
+//! A member written in another language from `docs/WIRE.md` alone (`tests/peer`), in a cluster of real nodes:
+//! it joins, asks an entity of a kind that it does not host, and leaves in good order.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use std::io::Write;

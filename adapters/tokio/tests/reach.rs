@@ -1,5 +1,5 @@
-//! What users reach of shards, leases and replicated data beside their messages, over real sockets: which entities run, shards that stop
-//! by command, what a downed node gives back, and all values below a name.
+//! What users reach of shards, leases and replicated data beside their messages, over real sockets: which
+//! entities run, shards that stop by command, what a downed node gives back, and all values below a name.
 
 use crate::common;
 

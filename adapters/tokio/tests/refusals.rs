@@ -1,5 +1,5 @@
-//! Strangers at the port of a running cluster: every one is refused with a reason that is counted, within the handshake
-//! limit, and the cluster does not notice. Spec: reliability 3c (B-02 to B-12, B-39, B-52).
+//! Strangers at the port of a running cluster: every one is refused with a reason that is counted, within the
+//! handshake limit, and the cluster does not notice. Spec: reliability 3c (B-02 to B-12, B-39, B-52).
 
 use crate::common;
 

@@ -1,5 +1,6 @@
-//! What a node says of its links' security, and what it must never say: reasons in the log at warn level, audit lines with a
-//! stable marker, no secret at any level. One test: it owns the process' log. Spec: reliability 3a.
+//! What a node says of its links' security, and what it must never say: reasons in the log at warn level,
+//! audit lines with a stable marker, no secret at any level. One test: it owns the process' log. Spec:
+//! reliability 3a.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

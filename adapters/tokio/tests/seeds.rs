@@ -1,5 +1,5 @@
-//! What a node that finds no way in says about each seed, and what the seeds say about it; what is said of a restart. A program of its own, because it
-//! reads its own log.
+//! What a node that finds no way in says about each seed, and what the seeds say about it; what is said of a
+//! restart. A program of its own, because it reads its own log.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

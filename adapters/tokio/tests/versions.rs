@@ -1,6 +1,7 @@
-//! Nodes of several protocol versions in one cluster. The next version's node is a real node whose bytes are changed on their
-//! way out into what such a node would write on a link of version 1: a wider range of versions, features and fields that
-//! nobody knows yet, frames of unknown kinds between the known ones. Spec: `docs/WIRE.md` 6.
+//! Nodes of several protocol versions in one cluster. The next version's node is a real node whose bytes are
+//! changed on their way out into what such a node would write on a link of version 1: a wider range of
+//! versions, features and fields that nobody knows yet, frames of unknown kinds between the known ones. Spec:
+//! `docs/WIRE.md` 6.
 
 use crate::common;
 

@@ -42,7 +42,8 @@ async fn stored_homes_are_removed_from_a_database_whose_node_is_not_there() {
     homes_are_removed_from(|| store().map_err(|error| error.to_string())).await;
 }
 
-/// While a node uses its store nothing is removed and the node goes on; afterwards the homes go, and the node can start.
+/// While a node uses its store nothing is removed and the node goes on; afterwards the homes go, and the node
+/// can start.
 async fn homes_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
     let security = Security::insecure_plaintext();
     let start = async || {
@@ -107,8 +108,8 @@ async fn damaged_ids_are_named_and_removed_from_a_database() {
     damaged_ids_are_removed_from(|| store().map_err(|error| error.to_string())).await;
 }
 
-/// Where the record of an entry begins that has one: behind version and tag, the accepted token, position, origin, number, count and length
-/// (`docs/WIRE.md` 4.10, 4.14).
+/// Where the record of an entry begins that has one: behind version and tag, the accepted token, position,
+/// origin, number, count and length (`docs/WIRE.md` 4.10, 4.14).
 const RECORD: usize = 1 + 1 + 16 + 8 + 16 + 8 + 2 + 4;
 
 /// Has the logs of the shards of kind `alarm` hold something else than ids; how many records that were.
@@ -158,7 +159,8 @@ struct Sum(u64);
 
 impl Versioned for Sum {}
 
-/// What two purses hold when so much has come to each: the store keeps one before the logs of shards, the other behind them.
+/// What two purses hold when so much has come to each: the store keeps one before the logs of shards, the
+/// other behind them.
 async fn in_purses(node: &Cluster, more: u64) -> [u64; 2] {
     let kind = Kind::new("purse").shards(1);
     let purses = node.register_durable_state(kind, |_| Purse).await.unwrap();
@@ -172,8 +174,9 @@ async fn in_purses(node: &Cluster, more: u64) -> [u64; 2] {
     held
 }
 
-/// A remembered entity runs by itself until its shard's log holds something else: that is named, and nobody runs. Who lives there is removed
-/// while no node lives, and afterwards the kind serves and remembers again. What entities have stored is not touched.
+/// A remembered entity runs by itself until its shard's log holds something else: that is named, and nobody
+/// runs. Who lives there is removed while no node lives, and afterwards the kind serves and remembers again.
+/// What entities have stored is not touched.
 async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>) {
     let start = async || {
         let node = quorate_tokio::builder("removal")
@@ -311,8 +314,8 @@ async fn remove_homes(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Entities that are remembered in durable replicated data run by themselves, until that is removed of their kind while no node lives. Those of
-/// another kind run on, and the kind remembers again.
+/// Entities that are remembered in durable replicated data run by themselves, until that is removed of their
+/// kind while no node lives. Those of another kind run on, and the kind remembers again.
 async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S, String>, place: &[&str]) {
     let start = async || {
         let node = quorate_tokio::builder("removal")

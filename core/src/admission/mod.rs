@@ -1,6 +1,6 @@
-//! Which senders this node accepts, and who may ask what of it. Pure: what the sender is to this node, what its link has proved and what
-//! it asks come in, an answer comes out. Nothing here changes a state, keeps one, or decodes a message. Spec: membership 2.1,
-//! reliability 3a (join policy, admin), 3b.
+//! Which senders this node accepts, and who may ask what of it. Pure: what the sender is to this node, what
+//! its link has proved and what it asks come in, an answer comes out. Nothing here changes a state, keeps
+//! one, or decodes a message. Spec: membership 2.1, reliability 3a (join policy, admin), 3b.
 
 pub mod state;
 
@@ -48,8 +48,9 @@ const ANSWERS: [Tag; 3] = [
     MembershipMsg::JOIN_REFUSED,
 ];
 
-/// The one large thing that is heard of a stranger, if it was asked: the state that a joiner is answered with. A host gives room to
-/// no other large frame before its sender is a member; [`crate::node::Node::hears`] says whether this one is heard.
+/// The one large thing that is heard of a stranger, if it was asked: the state that a joiner is answered
+/// with. A host gives room to no other large frame before its sender is a member;
+/// [`crate::node::Node::hears`] says whether this one is heard.
 pub const WELCOME: Tag = MembershipMsg::WELCOME;
 
 fn is_one_of(tags: &[Tag], kind: u16) -> bool {
@@ -68,8 +69,9 @@ pub const fn is_welcome(kind: u16) -> bool {
     kind == WELCOME.kind
 }
 
-/// Whether a frame of this kind is decoded for such a sender: everything of members, of others what a join needs. Decided by
-/// the kind alone, before a body is decoded or inflated, so that a stranger costs no more than its header.
+/// Whether a frame of this kind is decoded for such a sender: everything of members, of others what a join
+/// needs. Decided by the kind alone, before a body is decoded or inflated, so that a stranger costs no more
+/// than its header.
 #[must_use]
 pub fn is_heard(kind: u16, of: Standing) -> bool {
     let is_former = match of {
@@ -87,8 +89,8 @@ pub fn is_heard(kind: u16, of: Standing) -> bool {
         // A newcomer is watched, and watches, before everybody has heard of it.
         true
     } else if is_one_of(ShardingMsg::TAGS, kind) {
-        // Its host lets a link for entities wait until this node has heard of the sender. The rest of it is said to members;
-        // answers and ends of hand-offs are the last words of one that has left.
+        // Its host lets a link for entities wait until this node has heard of the sender. The rest of it is
+        // said to members; answers and ends of hand-offs are the last words of one that has left.
         kind == ShardingMsg::ENTITY.kind || is_former
     } else if is_one_of(SingletonMsg::TAGS, kind) {
         // The same of messages to instances and of answers. A manager hears members only.

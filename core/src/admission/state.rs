@@ -1,5 +1,6 @@
-//! What the user's policy of admission is asked with and answers, and the policy itself as a value of the configuration. Types only;
-//! what a message asks and which senders are accepted is decided in `admission`. Spec: membership 2.1, reliability 3a (join policy, admin).
+//! What the user's policy of admission is asked with and answers, and the policy itself as a value of the
+//! configuration. Types only; what a message asks and which senders are accepted is decided in `admission`.
+//! Spec: membership 2.1, reliability 3a (join policy, admin).
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -23,7 +24,8 @@ pub enum Standing {
     },
 }
 
-/// What the peer of a link has proved to the host, which has checked it. Nothing where the host checks nothing.
+/// What the peer of a link has proved to the host, which has checked it. Nothing where the host checks
+/// nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Proof<'a> {
     /// Nothing: whoever reaches the port gets so far.
@@ -54,8 +56,8 @@ impl Debug for Proof<'_> {
     }
 }
 
-/// What a peer asks that changes who is a member. Nobody asks for a removal from elsewhere: that is this node's own program's to
-/// do.
+/// What a peer asks that changes who is a member. Nobody asks for a removal from elsewhere: that is this
+/// node's own program's to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ask<'a> {
@@ -118,8 +120,8 @@ impl<'a> Request<'a> {
 #[error("{0}")]
 pub struct Denied(pub String);
 
-/// Who may change who is a member, from elsewhere. Like a strategy it is a pure function, called on the node's loop: it answers
-/// at once, by nothing but the request.
+/// Who may change who is a member, from elsewhere. Like a strategy it is a pure function, called on the
+/// node's loop: it answers at once, by nothing but the request.
 pub trait AdmissionPolicy: Debug + Send + Sync {
     /// Whether a peer may have what it asks.
     ///

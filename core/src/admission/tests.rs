@@ -1,4 +1,5 @@
-//! Which senders are accepted, kind by kind; whom the policy is asked about; and what a node does with its answer.
+//! Which senders are accepted, kind by kind; whom the policy is asked about; and what a node does with its
+//! answer.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,5 +1,6 @@
-//! What the application adds to that on which all members have to agree: settings of its own, and when two values of them go
-//! together. Keys and values are checked when a checker is added. Spec: membership 2.2, M-184 to M-190.
+//! What the application adds to that on which all members have to agree: settings of its own, and when two
+//! values of them go together. Keys and values are checked when a checker is added. Spec: membership 2.2,
+//! M-184 to M-190.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,8 +8,9 @@ use core::fmt::Debug;
 
 use super::{OWN_SETTINGS_MAX, Setting, SettingError, check_count};
 
-/// Settings of the application that all members have to agree on, and when two values do. Both nodes ask their own; a node is
-/// taken in if both are content. Like a strategy it is called on the node's loop and must answer at once.
+/// Settings of the application that all members have to agree on, and when two values do. Both nodes ask
+/// their own; a node is taken in if both are content. Like a strategy it is called on the node's loop and
+/// must answer at once.
 ///
 /// ```
 /// use quorate_core::agreement::{JoinChecker, Setting};
@@ -31,8 +33,8 @@ pub trait JoinChecker: Debug + Send + Sync {
     /// Its settings. Read once, when the configuration is checked.
     fn settings(&self) -> Vec<Setting>;
 
-    /// Whether a node with `own` for this key may work together with one that has `other` (default: if they are equal). Not
-    /// asked about a value that is missing: that is [`Setting::if_known`]'s to say.
+    /// Whether a node with `own` for this key may work together with one that has `other` (default: if they
+    /// are equal). Not asked about a value that is missing: that is [`Setting::if_known`]'s to say.
     fn agrees(&self, key: &str, own: &str, other: &str) -> bool {
         let _ = key;
         own == other
@@ -86,7 +88,8 @@ impl JoinCheckers {
         self.by_key.iter().map(|(setting, _)| setting)
     }
 
-    /// Whether two values of a key go together. Equal ones always do: no checker can divide nodes that say the same.
+    /// Whether two values of a key go together. Equal ones always do: no checker can divide nodes that say
+    /// the same.
     pub(super) fn agree(&self, key: &str, own: &str, other: &str) -> bool {
         let checker = self.by_key.iter().find(|(setting, _)| setting.key() == key);
         own == other || checker.is_some_and(|(_, checker)| checker.agrees(key, own, other))

@@ -1,4 +1,5 @@
-//! Where two nodes do not agree, in words for those who have to fix it. Decides nothing. Spec: M-184 to M-186.
+//! Where two nodes do not agree, in words for those who have to fix it. Decides nothing. Spec: M-184 to
+//! M-186.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -29,8 +30,8 @@ impl Display for SettingDifference {
     }
 }
 
-/// Every setting that two nodes do not agree on, by key; at most those of both lists. Cheap to clone. Its `Display` is one line
-/// in which values are quoted and escaped.
+/// Every setting that two nodes do not agree on, by key; at most those of both lists. Cheap to clone. Its
+/// `Display` is one line in which values are quoted and escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differences(Arc<[SettingDifference]>);
 
@@ -58,7 +59,8 @@ impl Differences {
         self.0.len()
     }
 
-    /// Whether there are none, or none is known: a version that does not send its settings says only that they differ.
+    /// Whether there are none, or none is known: a version that does not send its settings says only that
+    /// they differ.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

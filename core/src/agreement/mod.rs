@@ -1,6 +1,6 @@
-//! What all members have to agree on: settings as keys and values, how two lists of them are compared, and the differences in
-//! words. Values only. Never asks anybody and decides nothing about a join; a list from a peer is checked like one's own, when
-//! it is made. Spec: membership 2.2, M-184 to M-195.
+//! What all members have to agree on: settings as keys and values, how two lists of them are compared, and
+//! the differences in words. Values only. Never asks anybody and decides nothing about a join; a list from a
+//! peer is checked like one's own, when it is made. Spec: membership 2.2, M-184 to M-195.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -20,14 +20,16 @@ pub use difference::{Differences, SettingDifference};
 
 /// Longest key in bytes: a section and a name, as in `docs/configuration.md`.
 pub const KEY_BYTES_MAX: usize = 64;
-/// Longest value in bytes: what a person compares at a glance; longer ones of this crate's own are cut, with a hash.
+/// Longest value in bytes: what a person compares at a glance; longer ones of this crate's own are cut, with
+/// a hash.
 pub const VALUE_BYTES_MAX: usize = 128;
 /// Most settings that the application adds, by checkers and by a strategy of its own.
 pub const OWN_SETTINGS_MAX: usize = 32;
-/// Most settings of one list: those of the application, and as many for this crate's in this and later versions.
+/// Most settings of one list: those of the application, and as many for this crate's in this and later
+/// versions.
 pub const SETTINGS_MAX: usize = 64;
-/// Bytes of a whole list as it is sent. With its frame it has to fit 4 KiB, the most that anybody reads of a stranger, which
-/// each of the two still is to the other.
+/// Bytes of a whole list as it is sent. With its frame it has to fit 4 KiB, the most that anybody reads of a
+/// stranger, which each of the two still is to the other.
 pub const LIST_BYTES_MAX: usize = 3_584;
 
 /// What an entry takes beside its key and its value: two lengths and its flags.
@@ -46,7 +48,8 @@ pub const RESERVED: [&str; 9] = [
     "sharding",
 ];
 
-/// The downing strategy's name. What lies below it belongs to that strategy, and says nothing about another one.
+/// The downing strategy's name. What lies below it belongs to that strategy, and says nothing about another
+/// one.
 pub const STRATEGY: &str = "downing.strategy";
 
 /// Why a setting, or a list of them, was refused.
@@ -108,8 +111,9 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A setting that every node must have, with this value unless its checker says otherwise. The value is shown to operators
-    /// and sent to nodes that want to join: see [`Setting::secret`]. Checked when the configuration is.
+    /// A setting that every node must have, with this value unless its checker says otherwise. The value is
+    /// shown to operators and sent to nodes that want to join: see [`Setting::secret`]. Checked when the
+    /// configuration is.
     pub fn new(key: impl Into<String>, value: impl ToString) -> Self {
         Self {
             key: key.into(),
@@ -118,8 +122,9 @@ impl Setting {
         }
     }
 
-    /// A setting whose value nobody is shown: what is compared, sent and logged is `#` and a hash of 32 bits, enough to notice
-    /// that two values differ (all but once in four billion times) and too little to tell the value from a guess.
+    /// A setting whose value nobody is shown: what is compared, sent and logged is `#` and a hash of 32 bits,
+    /// enough to notice that two values differ (all but once in four billion times) and too little to tell
+    /// the value from a guess.
     pub fn secret(key: impl Into<String>, value: impl AsRef<[u8]>) -> Self {
         let key = key.into();
         let mut hasher = SipHasher13::new_with_keys(0x7175_6f72_6174_6531, 0x7365_7474_696e_6773);
@@ -193,7 +198,8 @@ impl Debug for Setting {
     }
 }
 
-/// Cuts a value that may be longer than a setting's to one that is not: its beginning, and a hash of the whole.
+/// Cuts a value that may be longer than a setting's to one that is not: its beginning, and a hash of the
+/// whole.
 pub(crate) fn shortened(value: String) -> String {
     if value.len() <= VALUE_BYTES_MAX {
         return value;

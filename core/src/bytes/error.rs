@@ -1,4 +1,5 @@
-//! Why bytes were refused, and what the link does about it. Never says what the bytes meant. Spec: reliability 3c.
+//! Why bytes were refused, and what the link does about it. Never says what the bytes meant. Spec:
+//! reliability 3c.
 
 /// What a link does about a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,8 @@ pub enum Reaction {
     CloseAndCount,
 }
 
-/// What was wrong with bytes from a peer, or (the last variant) with a message of our own. Catalogue: reliability 3c.
+/// What was wrong with bytes from a peer, or (the last variant) with a message of our own. Catalogue:
+/// reliability 3c.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {

@@ -1,5 +1,5 @@
-//! Reading and writing little-endian fields. Every read is checked; a reader never allocates before it knows that the
-//! bytes for it are there. Never decides what a field means. Spec: reliability 3b.
+//! Reading and writing little-endian fields. Every read is checked; a reader never allocates before it knows
+//! that the bytes for it are there. Never decides what a field means. Spec: reliability 3b.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! Tables of nodes in columns: host names once, in rising order, then host index, port and uid per node. A table has one
-//! written form, so that every reader can refuse another. Spec: membership 5, `docs/WIRE.md` 5.1.
+//! Tables of nodes in columns: host names once, in rising order, then host index, port and uid per node. A
+//! table has one written form, so that every reader can refuse another. Spec: membership 5, `docs/WIRE.md`
+//! 5.1.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -97,8 +98,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The first 16 bytes of a text of `len` bytes at the start of `bytes` as one number that sorts like them; a shorter text
-/// counts as if zeros followed it.
+/// The first 16 bytes of a text of `len` bytes at the start of `bytes` as one number that sorts like them; a
+/// shorter text counts as if zeros followed it.
 fn head(bytes: &[u8], len: u8) -> u128 {
     let number = match bytes.first_chunk() {
         Some(chunk) => u128::from_be_bytes(*chunk),
@@ -347,8 +348,8 @@ impl<'a> TextCursor<'a> {
         cursor
     }
 
-    /// The text at this position. Costs the distance to the position asked before, or to the start if that was a later
-    /// one.
+    /// The text at this position. Costs the distance to the position asked before, or to the start if that
+    /// was a later one.
     #[inline]
     pub(crate) fn seek(&mut self, position: u16) -> &'a [u8] {
         let position = usize::from(position);

@@ -1,5 +1,5 @@
-//! Which settings all members have to agree on, as a list of keys and values. What may differ is left out on purpose; the
-//! reasons stand in `docs/configuration.md`. Never compares. Spec: membership 2.2, 8.10.
+//! Which settings all members have to agree on, as a list of keys and values. What may differ is left out on
+//! purpose; the reasons stand in `docs/configuration.md`. Never compares. Spec: membership 2.2, 8.10.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use crate::ident::Role;
 /// What a message takes beside the list.
 const BESIDE_BYTES: usize = 16;
 
-/// A setting of this crate. Compared where both nodes have it: a version that does not know it is not refused for that, and a
-/// strategy's own only between nodes of that strategy.
+/// A setting of this crate. Compared where both nodes have it: a version that does not know it is not refused
+/// for that, and a strategy's own only between nodes of that strategy.
 fn ours(key: &str, value: String) -> Setting {
     Setting::new(key, shortened(value)).if_known()
 }
@@ -119,7 +119,8 @@ impl DowningStrategy {
 }
 
 impl DdataConfig {
-    /// Nodes that differ would write to other replicas, forget what others believe stored, or refuse each other's values.
+    /// Nodes that differ would write to other replicas, forget what others believe stored, or refuse each
+    /// other's values.
     fn settings(&self) -> Vec<Setting> {
         let mut durable: Vec<String> = self.durable_keys.iter().map(ToString::to_string).collect();
         durable.sort();
@@ -134,7 +135,8 @@ impl DdataConfig {
 }
 
 impl JournalConfig {
-    /// Stores of another number would be chosen by one node and refused by the next. A node that keeps no logs so agrees with all.
+    /// Stores of another number would be chosen by one node and refused by the next. A node that keeps no
+    /// logs so agrees with all.
     fn settings(&self) -> Option<Setting> {
         (self.voters > 0).then(|| ours("journal.voters", self.voters.to_string()))
     }

@@ -15,69 +15,77 @@ const DELTA_INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// Settings of replicated data.
 #[derive(Clone, Debug)]
 pub struct DdataConfig {
-    /// Members with this role hold replicas; all members if `None` (the default). The same on every node. Mirrors `role`.
+    /// Members with this role hold replicas; all members if `None` (the default). The same on every node.
+    /// Mirrors `role`.
     pub role: Option<Role>,
     /// Time between two comparisons with another replica (default 2 s, > 0). Mirrors `gossip-interval`.
     pub gossip_interval: Duration,
-    /// Time between two rounds of changes to subscribers (default 500 ms, > 0). Mirrors `notify-subscribers-interval`.
+    /// Time between two rounds of changes to subscribers (default 500 ms, > 0). Mirrors
+    /// `notify-subscribers-interval`.
     pub notify_subscribers_interval: Duration,
-    /// Keys compared in one message (default 500, 1 to 10,000); more are compared in chunks of about so many. Mirrors
-    /// `max-delta-elements`.
+    /// Keys compared in one message (default 500, 1 to 10,000); more are compared in chunks of about so many.
+    /// Mirrors `max-delta-elements`.
     pub max_delta_elements: usize,
-    /// Time between two looks at contributions of removed nodes (default 120 s, > 0; `None`: they stay). Mirrors
-    /// `pruning-interval`.
+    /// Time between two looks at contributions of removed nodes (default 120 s, > 0; `None`: they stay).
+    /// Mirrors `pruning-interval`.
     pub pruning_interval: Option<Duration>,
-    /// How long a removed node's last changes may need to reach everybody, counted while nobody is unreachable (default
-    /// 300 s). Mirrors `max-pruning-dissemination`.
+    /// How long a removed node's last changes may need to reach everybody, counted while nobody is
+    /// unreachable (default 300 s). Mirrors `max-pruning-dissemination`.
     pub max_pruning_dissemination: Duration,
-    /// How long late data of a pruned node is recognised (default 6 h, > 0). Mirrors `pruning-marker-time-to-live`.
+    /// How long late data of a pruned node is recognised (default 6 h, > 0). Mirrors
+    /// `pruning-marker-time-to-live`.
     pub pruning_marker_time_to_live: Duration,
-    /// The same for durable keys, whose data may lie on the disk of a node that is down (default 10 days, > 0). Mirrors
-    /// `durable.pruning-marker-time-to-live`.
+    /// The same for durable keys, whose data may lie on the disk of a node that is down (default 10 days, >
+    /// 0). Mirrors `durable.pruning-marker-time-to-live`.
     pub durable_pruning_marker_time_to_live: Duration,
-    /// Whether operations ask the oldest members first instead of any (default false). Mirrors `prefer-oldest`.
+    /// Whether operations ask the oldest members first instead of any (default false). Mirrors
+    /// `prefer-oldest`.
     pub prefer_oldest: bool,
     /// Whether changes travel as changes; otherwise every one costs the whole value (default true). Mirrors
     /// `delta-crdt.enabled`.
     pub deltas: bool,
-    /// Operations in one key's delta from which on the whole value is left to gossip instead (default 50, 1 to 10,000).
-    /// Mirrors `delta-crdt.max-delta-size`.
+    /// Operations in one key's delta from which on the whole value is left to gossip instead (default 50, 1
+    /// to 10,000). Mirrors `delta-crdt.max-delta-size`.
     pub max_delta_size: usize,
-    /// Time between two rounds of deltas (default `None`: a fifth of the gossip interval, at least 200 ms; > 0).
+    /// Time between two rounds of deltas (default `None`: a fifth of the gossip interval, at least 200 ms; >
+    /// 0).
     pub delta_interval: Option<Duration>,
-    /// Keys, or prefixes, that are forgotten everywhere when nobody has used them for so long (default none; > 0). The first
-    /// that matches counts. Mirrors `expire-keys-after-inactivity`.
+    /// Keys, or prefixes, that are forgotten everywhere when nobody has used them for so long (default none;
+    /// above 0). The first that matches counts. Mirrors `expire-keys-after-inactivity`.
     pub expire_keys_after_inactivity: Vec<(Pattern, Duration)>,
-    /// Keys, or prefixes, that the store keeps (default none). The same on every node. Mirrors `durable.keys`.
+    /// Keys, or prefixes, that the store keeps (default none). The same on every node. Mirrors
+    /// `durable.keys`.
     pub durable_keys: Vec<Pattern>,
-    /// How long changes of durable keys are gathered before they are stored (default `None`: stored at once; > 0). With it,
-    /// writes are confirmed before they are on disk. Mirrors `durable.lmdb.write-behind-interval`.
+    /// How long changes of durable keys are gathered before they are stored (default `None`: stored at once;
+    /// above 0). With it, writes are confirmed before they are on disk. Mirrors
+    /// `durable.lmdb.write-behind-interval`.
     pub write_behind_interval: Option<Duration>,
-    /// Whether a store is loaded whose replica was away for longer than `durable_pruning_marker_time_to_live` (default false).
-    /// Right after the whole cluster was stopped for so long; wrong if others ran on: what they settled of removed nodes would
-    /// be counted twice.
+    /// Whether a store is loaded whose replica was away for longer than `durable_pruning_marker_time_to_live`
+    /// (default false). Right after the whole cluster was stopped for so long; wrong if others ran on: what
+    /// they settled of removed nodes would be counted twice.
     pub load_outdated: bool,
     /// The user's own types (default none). The same on every node.
     pub custom_types: CustomTypes,
-    /// Size from which on a value is reported as large (default 10 KiB, >= 1). Mirrors `log-data-size-exceeding`.
+    /// Size from which on a value is reported as large (default 10 KiB, >= 1). Mirrors
+    /// `log-data-size-exceeding`.
     pub log_data_size_exceeding: usize,
     /// Least replicas of a majority (default 0). Mirrors `majority-min-cap`.
     pub majority_min_cap: usize,
-    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h). What is beyond is refused,
-    /// because it would win over every later write.
+    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h). What is
+    /// beyond is refused, because it would win over every later write.
     pub clock_skew_max: Duration,
     /// Keys held (default 100,000, 1 to 1,000,000), deleted ones included: their tombstones stay.
     pub keys_max: usize,
-    /// Bytes of one value, encoded, from which on updates are refused (default 1 MiB, 1 KiB to 8 MiB, and at most half of
-    /// what fits a frame, so that two replicas at the limit can still be merged and sent).
+    /// Bytes of one value, encoded, from which on updates are refused (default 1 MiB, 1 KiB to 8 MiB, and at
+    /// most half of what fits a frame, so that two replicas at the limit can still be merged and sent).
     pub value_bytes_max: usize,
-    /// Bytes of all values, encoded, with 200 per key (default 256 MiB, >= `value_bytes_max`). Memory is about three times that
-    /// for sets of short elements, and four times for many small counters.
+    /// Bytes of all values, encoded, with 200 per key (default 256 MiB, >= `value_bytes_max`). Memory is
+    /// about three times that for sets of short elements, and four times for many small counters.
     pub bytes_max: usize,
     /// Subscriptions (default 10,000, >= 1).
     pub subscribers_max: usize,
-    /// Operations that wait for other replicas or for the store (default 10,000, >= 1): each holds its value, so that many
-    /// of the largest are what `bytes_max` may be exceeded by.
+    /// Operations that wait for other replicas or for the store (default 10,000, >= 1): each holds its value,
+    /// so that many of the largest are what `bytes_max` may be exceeded by.
     pub open_operations_max: usize,
 }
 

@@ -8,8 +8,8 @@ use super::ranges::{at_least_one, bounded, ensure, positive, within};
 /// Settings of heartbeats and the accrual detector.
 #[derive(Clone, Debug)]
 pub struct FailureDetectorConfig {
-    /// Which detector judges silence (default phi accrual). With the deadline detector `threshold`, `max_sample_size` and
-    /// `min_std_deviation` mean nothing. Mirrors `failure-detector.implementation`.
+    /// Which detector judges silence (default phi accrual). With the deadline detector `threshold`,
+    /// `max_sample_size` and `min_std_deviation` mean nothing. Mirrors `failure-detector.implementation`.
     pub implementation: DetectorImplementation,
     /// Time between heartbeats; also the first estimate of their interval (default 1 s, > 0). Mirrors
     /// `failure-detector.heartbeat-interval`.
@@ -20,14 +20,16 @@ pub struct FailureDetectorConfig {
     pub max_sample_size: usize,
     /// Least standard deviation assumed (default 100 ms, > 0). Mirrors `.min-std-deviation`.
     pub min_std_deviation: Duration,
-    /// Silence beyond the expected interval that is forgiven (default 3 s). Mirrors `.acceptable-heartbeat-pause`.
+    /// Silence beyond the expected interval that is forgiven (default 3 s). Mirrors
+    /// `.acceptable-heartbeat-pause`.
     pub acceptable_heartbeat_pause: Duration,
     /// How many members watch each member (default 9, >= 1). Mirrors `.monitored-by-nr-of-members`.
     pub monitored_by_nr_of_members: usize,
     /// Silence of a member that never answered starts to count after this (default 1 s, > 0). Mirrors
     /// `.expected-response-after`.
     pub expected_response_after: Duration,
-    /// Time between two looks at the detector (default 1 s, > 0). Mirrors `unreachable-nodes-reaper-interval`.
+    /// Time between two looks at the detector (default 1 s, > 0). Mirrors
+    /// `unreachable-nodes-reaper-interval`.
     pub unreachable_nodes_reaper_interval: Duration,
 }
 

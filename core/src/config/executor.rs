@@ -1,16 +1,18 @@
-//! Settings of what a host watches about the executor of the application's handlers, and their check. Spec: reliability I-97.
+//! Settings of what a host watches about the executor of the application's handlers, and their check. Spec:
+//! reliability I-97.
 
 use core::time::Duration;
 
 use super::ConfigError;
 use super::ranges::ensure;
 
-/// Settings of what a host watches about the executor that runs the application's handlers. The core does not read them.
+/// Settings of what a host watches about the executor that runs the application's handlers. The core does not
+/// read them.
 #[derive(Clone, Debug)]
 pub struct ExecutorConfig {
-    /// After how long without any progress of the executor, although the node itself runs, the node leaves instead of
-    /// keeping its shards (default 30 s, 1 s to 24 h; `None`: never). It is not ready, and says so, after one to two seconds
-    /// already. Pauses of the whole process do not count.
+    /// After how long without any progress of the executor, although the node itself runs, the node leaves
+    /// instead of keeping its shards (default 30 s, 1 s to 24 h; `None`: never). It is not ready, and says
+    /// so, after one to two seconds already. Pauses of the whole process do not count.
     pub stall_timeout: Option<Duration>,
 }
 

@@ -1,24 +1,27 @@
-//! Settings of sharding that one kind of entities may have in the place of the node's. Each node has its own: members do not compare them.
-//! Spec: sharding 4.1.
+//! Settings of sharding that one kind of entities may have in the place of the node's. Each node has its own:
+//! members do not compare them. Spec: sharding 4.1.
 
 use core::time::Duration;
 
 use super::{ConfigError, ShardingConfig};
 use crate::sharding::state::remember::EntityRecovery;
 
-/// Settings of one kind on this node, with the ranges of [`ShardingConfig`]; `None`: as that says. What must be the same on every node is
-/// not among them: those are fields of [`KindSettings`](crate::input::KindSettings), and compared before the kind is hosted.
+/// Settings of one kind on this node, with the ranges of [`ShardingConfig`]; `None`: as that says. What must
+/// be the same on every node is not among them: those are fields of
+/// [`KindSettings`](crate::input::KindSettings), and compared before the kind is hosted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindConfig {
     /// `sharding.retry_interval`.
     pub retry_interval: Option<Duration>,
-    /// `sharding.buffer_messages_max`. What other nodes send is bounded by the node's as well, for all kinds together.
+    /// `sharding.buffer_messages_max`. What other nodes send is bounded by the node's as well, for all kinds
+    /// together.
     pub buffer_messages_max: Option<usize>,
     /// `sharding.buffer_bytes_max`, likewise.
     pub buffer_bytes_max: Option<usize>,
     /// `sharding.buffer_waiting_max`.
     pub buffer_waiting_max: Option<usize>,
-    /// `sharding.handoff_timeout`. The coordinator's limits a hand-off, each region's how long what stops otherwise may take.
+    /// `sharding.handoff_timeout`. The coordinator's limits a hand-off, each region's how long what stops
+    /// otherwise may take.
     pub handoff_timeout: Option<Duration>,
     /// `sharding.shard_start_timeout`. The coordinator's counts.
     pub shard_start_timeout: Option<Duration>,

@@ -1,5 +1,5 @@
-//! Configuration: every key with unit, range, default and the setting of Akka it mirrors, checked once when it is
-//! built. Nothing else in the core checks a setting. Spec: membership 4, sharding 4.1, reliability 3b.
+//! Configuration: every key with unit, range, default and the setting of Akka it mirrors, checked once when
+//! it is built. Nothing else in the core checks a setting. Spec: membership 4, sharding 4.1, reliability 3b.
 
 mod agreement;
 mod ddata;

@@ -11,7 +11,8 @@ use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
 
 impl Config {
-    /// The documented defaults: made for a local network, with a fail-over of about 20 s for a cluster of three.
+    /// The documented defaults: made for a local network, with a fail-over of about 20 s for a cluster of
+    /// three.
     #[must_use]
     pub fn lan(cluster: ClusterName) -> Self {
         Self {
@@ -32,8 +33,8 @@ impl Config {
         }
     }
 
-    /// Timings for demonstrations and tests on one machine: about a tenth of the defaults, a fail-over of a few seconds.
-    /// Far too nervous for a real network.
+    /// Timings for demonstrations and tests on one machine: about a tenth of the defaults, a fail-over of a
+    /// few seconds. Far too nervous for a real network.
     #[must_use]
     pub fn fast(cluster: ClusterName) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The checks of ranges, with the error that each setting out of its range has. For settings of hosts too: those of links are
-//! checked by these.
+//! The checks of ranges, with the error that each setting out of its range has. For settings of hosts too:
+//! those of links are checked by these.
 
 use core::fmt::Debug;
 use core::time::Duration;

@@ -8,8 +8,9 @@ use super::ranges::positive;
 /// What most phases may take, as in Akka (`default-phase-timeout`).
 const PHASE: Duration = Duration::from_secs(5);
 
-/// Time limits of the phases of a shutdown, each > 0. A phase that takes longer is given up and the next one begins: none of
-/// them can keep a node from ending. They mirror `coordinated-shutdown.phases.<name>.timeout`.
+/// Time limits of the phases of a shutdown, each > 0. A phase that takes longer is given up and the next one
+/// begins: none of them can keep a node from ending. They mirror
+/// `coordinated-shutdown.phases.<name>.timeout`.
 #[derive(Clone, Debug)]
 pub struct ShutdownConfig {
     /// Time limit of `before-service-unbind` (default 5 s, > 0).
@@ -22,24 +23,27 @@ pub struct ShutdownConfig {
     pub service_stop_timeout: Duration,
     /// Time limit of `before-cluster-shutdown` (default 5 s, > 0).
     pub before_cluster_shutdown_timeout: Duration,
-    /// Time limit of `cluster-sharding-shutdown-region`: how long a leaving node waits for its shards to be handed over
-    /// (default 10 s, > 0).
+    /// Time limit of `cluster-sharding-shutdown-region`: how long a leaving node waits for its shards to be
+    /// handed over (default 10 s, > 0).
     pub cluster_sharding_shutdown_region_timeout: Duration,
     /// Time limit of `cluster-leave`: how long the node may take to be Leaving (default 5 s, > 0).
     pub cluster_leave_timeout: Duration,
-    /// Time limit of `cluster-exiting`: how long a leaving node waits for its singletons to be handed over, and for the leader
-    /// to move it to Exiting; after that it goes all the same, and the others find it unreachable (default 10 s, > 0).
+    /// Time limit of `cluster-exiting`: how long a leaving node waits for its singletons to be handed over,
+    /// and for the leader to move it to Exiting; after that it goes all the same, and the others find it
+    /// unreachable (default 10 s, > 0).
     pub cluster_exiting_timeout: Duration,
     /// Time limit of `cluster-exiting-done`: how long the node may take to say good-bye (default 5 s, > 0).
     pub cluster_exiting_done_timeout: Duration,
-    /// Time limit of `cluster-shutdown`: how long the node may take to close its links and end its entities (default 5 s, > 0).
+    /// Time limit of `cluster-shutdown`: how long the node may take to close its links and end its entities
+    /// (default 5 s, > 0).
     pub cluster_shutdown_timeout: Duration,
-    /// Time limit of `before-process-end` (default 5 s, > 0). Mirrors the phase `before-actor-system-terminate`.
+    /// Time limit of `before-process-end` (default 5 s, > 0). Mirrors the phase
+    /// `before-actor-system-terminate`.
     pub before_process_end_timeout: Duration,
     /// Time limit of `process-end` (default 10 s, > 0). Mirrors the phase `actor-system-terminate`.
     pub process_end_timeout: Duration,
-    /// How long all phases together may take when a signal of the system began them; after that the node stops at once
-    /// (default 25 s, > 0). Below the 30 s after which container platforms kill.
+    /// How long all phases together may take when a signal of the system began them; after that the node
+    /// stops at once (default 25 s, > 0). Below the 30 s after which container platforms kill.
     pub after_signal_timeout: Duration,
 }
 
@@ -64,7 +68,8 @@ impl Default for ShutdownConfig {
 }
 
 impl ShutdownConfig {
-    /// Timings for one machine; see [`super::Config::fast`]. What a node does itself depends on how busy the machine is.
+    /// Timings for one machine; see [`super::Config::fast`]. What a node does itself depends on how busy the
+    /// machine is.
     pub(super) fn fast() -> Self {
         let phase = Duration::from_millis(1_000);
         Self {

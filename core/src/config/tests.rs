@@ -1,4 +1,5 @@
-//! Both ends of every range, and what lies beyond them: each key is refused by name, with its value and legal range.
+//! Both ends of every range, and what lies beyond them: each key is refused by name, with its value and legal
+//! range.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,5 +1,5 @@
-//! What all machines of a node share, as its owner holds it: the node, or the fixture of a unit test. Lends it to one machine
-//! at a time. Decides nothing.
+//! What all machines of a node share, as its owner holds it: the node, or the fixture of a unit test. Lends
+//! it to one machine at a time. Decides nothing.
 
 use alloc::sync::Arc;
 use core::marker::PhantomData;

@@ -1,5 +1,6 @@
-//! Everything a machine may touch outside itself: the time, who I am, the picture, chance and the sinks. No machine ever
-//! holds a reference to another, and none can speak another's words: a [`Cx`] knows whose it is. Spec: `ARCHITECTURE.md`.
+//! Everything a machine may touch outside itself: the time, who I am, the picture, chance and the sinks. No
+//! machine ever holds a reference to another, and none can speak another's words: a [`Cx`] knows whose it is.
+//! Spec: `ARCHITECTURE.md`.
 
 mod base;
 mod orders;
@@ -27,8 +28,8 @@ use crate::time::{Instant, Now};
 use crate::timers::Timers;
 use crate::view::View;
 
-/// The surroundings of the machine with these words, for the length of one call. What only that machine may do stands in
-/// `orders`.
+/// The surroundings of the machine with these words, for the length of one call. What only that machine may
+/// do stands in `orders`.
 pub(crate) struct Cx<'a, W> {
     now: Now,
     me: &'a UniqueAddress,
@@ -44,8 +45,8 @@ pub(crate) struct Cx<'a, W> {
 }
 
 impl<'a, W: Words> Cx<'a, W> {
-    /// Sends a message to an incarnation. One to myself comes back through the router after this handler, like any
-    /// other.
+    /// Sends a message to an incarnation. One to myself comes back through the router after this handler,
+    /// like any other.
     pub(crate) fn send(&mut self, to: &UniqueAddress, message: W::Msg) {
         let message = message.into();
         if to == self.me {
@@ -59,8 +60,8 @@ impl<'a, W: Words> Cx<'a, W> {
         });
     }
 
-    /// Sends a message to another incarnation unless the queue to it is full: then it comes back at once, and this machine hears when there
-    /// is room.
+    /// Sends a message to another incarnation unless the queue to it is full: then it comes back at once, and
+    /// this machine hears when there is room.
     pub(crate) fn offer(&mut self, to: &UniqueAddress, message: W::Msg) {
         debug_assert!(to != self.me, "nothing of this node waits for a link to itself");
         self.stats.node.messages_sent += 1;

@@ -1,5 +1,5 @@
-//! What only one machine may do: say its statements to the others, and have the host do what is its business. A machine that
-//! is not named here cannot. Decides nothing.
+//! What only one machine may do: say its statements to the others, and have the host do what is its business.
+//! A machine that is not named here cannot. Decides nothing.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -112,7 +112,8 @@ impl Cx<'_, OfSharding> {
         self.signals.drained(DrainPart::Sharding);
     }
 
-    /// Asks another machine of this node, which keeps what must outlive entities; its answer comes home to who asks.
+    /// Asks another machine of this node, which keeps what must outlive entities; its answer comes home to
+    /// who asks.
     pub(crate) fn ask_store(&mut self, ask: StoreAsk, command: Command) {
         self.outbox.asked.push_back((ask, command));
     }
@@ -178,7 +179,8 @@ impl Cx<'_, OfSingleton> {
         self.signals.drained(DrainPart::Singletons);
     }
 
-    /// Says which fields a singleton of this node has, so that the cluster is asked; `None`: it is none of this node's any more.
+    /// Says which fields a singleton of this node has, so that the cluster is asked; `None`: it is none of
+    /// this node's any more.
     pub(crate) fn say_registered(&mut self, singleton: SingletonId, fields: Option<SingletonFields>) {
         self.signals.singleton_registered(singleton, fields);
     }

@@ -1,6 +1,6 @@
-//! What may become part of a value: the one door for everything that comes from a peer or from the store. Refuses what is
-//! too much, of another type, forged or from the future; never changes anything then. Spec: sharding 1.12; reliability
-//! I-65, I-68.
+//! What may become part of a value: the one door for everything that comes from a peer or from the store.
+//! Refuses what is too much, of another type, forged or from the future; never changes anything then. Spec:
+//! sharding 1.12; reliability I-65, I-68.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +18,8 @@ use crate::ident::UniqueAddress;
 use crate::reject;
 use crate::time::Instant;
 
-/// Nodes that one value may name: every member a cluster can have and as many that were removed and are not pruned yet.
+/// Nodes that one value may name: every member a cluster can have and as many that were removed and are not
+/// pruned yet.
 const CONTRIBUTORS_MAX: usize = 20_000;
 
 /// Bytes that the markers of a value, its key and the message around it take at most in a frame.
@@ -48,7 +49,8 @@ impl Rejection {
 }
 
 impl Replicator {
-    /// Merges what another replica holds, or, `from` nobody, the store. `Ok` says whether anything changed here.
+    /// Merges what another replica holds, or, `from` nobody, the store. `Ok` says whether anything changed
+    /// here.
     pub(super) fn merge_in(
         &mut self,
         cx: &mut Cx<'_>,
@@ -190,7 +192,8 @@ impl Replicator {
         cx.reject(from, reject::Rejection::Ddata(rejection));
     }
 
-    /// Answers what waits for an answer although this node takes no part, so that the asker need not wait for nothing.
+    /// Answers what waits for an answer although this node takes no part, so that the asker need not wait for
+    /// nothing.
     pub(super) fn refuse(&self, cx: &mut Cx<'_>, from: &UniqueAddress, message: &Msg) {
         let is_member = cx.view().member(from).is_some();
         if let Some(operation) = message.body.awaited_write()
@@ -201,8 +204,8 @@ impl Replicator {
         }
     }
 
-    /// A value may name dots of this node that it never minted, as an earlier life of it or a liar made them. What it mints from here on is
-    /// above them: others that hold them would take it for removed.
+    /// A value may name dots of this node that it never minted, as an earlier life of it or a liar made them.
+    /// What it mints from here on is above them: others that hold them would take it for removed.
     fn mint_above(&mut self, cx: &mut Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
         let data = envelope.data.as_ref();
         let claimed = data.map_or(0, |data| data.highest_version_of(self.minting.me()));
@@ -238,7 +241,8 @@ impl Replicator {
     }
 }
 
-/// Bytes that a value may reach by merging: what fits a frame. Two replicas that are both at the limit for updates fit.
+/// Bytes that a value may reach by merging: what fits a frame. Two replicas that are both at the limit for
+/// updates fit.
 pub(super) fn merged_bytes_max(cx: &Cx<'_>) -> usize {
     let frame = cx.config().ddata_frame_bytes_max();
     frame
@@ -273,7 +277,8 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
         .map_err(|ahead| Rejection::stamp(key, ahead))
 }
 
-/// Ends of markers far ahead, in a value that a peer holds, would end those of all nodes that are removed later.
+/// Ends of markers far ahead, in a value that a peer holds, would end those of all nodes that are removed
+/// later.
 fn check_ends(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
     let settings = &cx.config().ddata;
     let life = settings

@@ -1,5 +1,6 @@
-//! Which versions of a member's dots are believed of whom. A version that is far beyond what anybody mints leaves its member none, so the
-//! last half is believed of the member itself alone, and of others only as far as it has come by its own word. Spec: reliability I-100.
+//! Which versions of a member's dots are believed of whom. A version that is far beyond what anybody mints
+//! leaves its member none, so the last half is believed of the member itself alone, and of others only as far
+//! as it has come by its own word. Spec: reliability I-100.
 
 use super::protocol::Rejection;
 use super::{Cx, Replicator};
@@ -8,7 +9,8 @@ use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
 use crate::view::View;
 
-/// How far members have come in the last half of all versions, by their own word: nobody, unless there was a liar.
+/// How far members have come in the last half of all versions, by their own word: nobody, unless there was a
+/// liar.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SaidVersions(OrderedMap<UniqueAddress, u64>);
 
@@ -20,8 +22,8 @@ impl SaidVersions {
 }
 
 impl Replicator {
-    /// Checks versions beyond [`CLAIM_MAX`] that somebody names. Of this node itself [`skip_to`](Replicator::skip_to) decides, and one
-    /// that is no member any more needs none.
+    /// Checks versions beyond [`CLAIM_MAX`] that somebody names. Of this node itself
+    /// [`skip_to`](Replicator::skip_to) decides, and one that is no member any more needs none.
     pub(super) fn check_versions<'n>(
         &mut self,
         cx: &Cx<'_>,

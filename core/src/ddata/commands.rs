@@ -1,5 +1,6 @@
-//! What an application asks for: get, update, delete, subscribe, keys. Applies a change here first, then has it spread as far
-//! as was asked for; what is refused changed nothing. Spec: sharding 1.12 (local API, write flow).
+//! What an application asks for: get, update, delete, subscribe, keys. Applies a change here first, then has
+//! it spread as far as was asked for; what is refused changed nothing. Spec: sharding 1.12 (local API, write
+//! flow).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -237,8 +238,9 @@ impl Replicator {
         self.wake_operations(cx);
     }
 
-    /// What a replica is to be sent so that it has a change: this one and those before it that it was not sent yet. A write asks
-    /// other replicas than the one before it did; without these it would meet a gap there, and cost the whole value.
+    /// What a replica is to be sent so that it has a change: this one and those before it that it was not
+    /// sent yet. A write asks other replicas than the one before it did; without these it would meet a gap
+    /// there, and cost the whole value.
     fn changes_for(&mut self, cx: &Cx<'_>, node: &UniqueAddress, newest: &DeltaEntry) -> Option<DeltaEntry> {
         if cx.view().is_reachable(node) {
             self.log.take_key_for(&newest.key, node)
@@ -474,7 +476,8 @@ fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
     }
 }
 
-/// A type that this node was not told of is not written: what it is called on the wire would mean nothing to the others.
+/// A type that this node was not told of is not written: what it is called on the wire would mean nothing to
+/// the others.
 fn check_type(cx: &Cx<'_>, initial: &Data) -> Result<(), WriteError> {
     if let Data::Custom(own) = initial
         && cx.config().ddata.custom_types.get(own.name()).is_none()

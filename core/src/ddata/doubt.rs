@@ -1,7 +1,8 @@
-//! Doubt after a long absence. Whoever stood still for longer than a marker lives may have been removed meanwhile, and what
-//! removed nodes contributed may be nobody's by now: what it holds would count twice wherever it tells it. So it tells nothing
-//! and answers nothing until everybody who could have gone on without it has said that it is still a member. Lets go of nothing:
-//! nothing is settled while a member is silent, so a member holds what all hold. Spec: sharding 10.8; `docs/adr/0012`.
+//! Doubt after a long absence. Whoever stood still for longer than a marker lives may have been removed
+//! meanwhile, and what removed nodes contributed may be nobody's by now: what it holds would count twice
+//! wherever it tells it. So it tells nothing and answers nothing until everybody who could have gone on
+//! without it has said that it is still a member. Lets go of nothing: nothing is settled while a member is
+//! silent, so a member holds what all hold. Spec: sharding 10.8; `docs/adr/0012`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,7 +20,8 @@ use crate::view::View;
 /// When this replica last ran, and what it asks since it was away.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubt {
-    /// By both clocks: a process that is stopped sees both go on, a machine that is suspended often only the wall clock.
+    /// By both clocks: a process that is stopped sees both go on, a machine that is suspended often only the
+    /// wall clock.
     ran: Option<(Instant, u64)>,
     question: Option<Question>,
 }
@@ -66,8 +68,9 @@ impl Replicator {
         }
     }
 
-    /// Before every input, so that nothing is done by what was known before this node was away; `before` is the picture of
-    /// then. A replica that holds something has timers that are due far more often than a marker ends.
+    /// Before every input, so that nothing is done by what was known before this node was away; `before` is
+    /// the picture of then. A replica that holds something has timers that are due far more often than a
+    /// marker ends.
     pub(super) fn notice_absence(&mut self, cx: &mut Cx<'_>, before: &View) {
         let away = self.doubt.run((cx.mono(), cx.now().unix_ms));
         if away <= cx.config().ddata.marker_life_min() {
@@ -91,7 +94,8 @@ impl Replicator {
         self.ask_whether_still_member(cx);
     }
 
-    /// A write of nothing: who counts this node in confirms it, whatever it holds. Asked again with every gossip tick.
+    /// A write of nothing: who counts this node in confirms it, whatever it holds. Asked again with every
+    /// gossip tick.
     pub(super) fn ask_whether_still_member(&self, cx: &mut Cx<'_>) {
         let Some(Question { number, unheard }) = &self.doubt.question else {
             return;
@@ -104,7 +108,8 @@ impl Replicator {
         arm(cx, true, Timer::Gossip, interval);
     }
 
-    /// Answers who asks whether it is still a member, and hears the answers. Says whether the message was one of these.
+    /// Answers who asks whether it is still a member, and hears the answers. Says whether the message was one
+    /// of these.
     pub(super) fn on_doubt(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: &Msg) -> bool {
         match &message.body {
             Body::Deltas {

@@ -1,5 +1,6 @@
-//! Keys that the store keeps: reads all of it before anything is served, then stores what changed, one batch after the
-//! other, and answers who waits once it is durable. Never does I/O. Spec: sharding 1.12 (durable), 10.10; reliability I-81.
+//! Keys that the store keeps: reads all of it before anything is served, then stores what changed, one batch
+//! after the other, and answers who waits once it is durable. Never does I/O. Spec: sharding 1.12 (durable),
+//! 10.10; reliability I-81.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,9 +16,9 @@ use crate::store::limits::{ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, ORDER_BYTES_
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::wire;
 
-/// A store that cannot be read for the time being is asked again after the first of these, then after twice as long, up to the
-/// second: a store that is being opened takes a moment, a database that is down minutes, and nobody is to wait for long
-/// once it is there.
+/// A store that cannot be read for the time being is asked again after the first of these, then after twice
+/// as long, up to the second: a store that is being opened takes a moment, a database that is down minutes,
+/// and nobody is to wait for long once it is there.
 const LOAD_AGAIN_MIN: Duration = Duration::from_millis(100);
 const LOAD_AGAIN_MAX: Duration = Duration::from_secs(5);
 

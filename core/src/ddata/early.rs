@@ -1,5 +1,6 @@
-//! What applications ask for while the store is still read, or while this node has to hear that it is still a member: kept in
-//! order, and begun once this replica serves, so that the first write of a node that is up is not refused. Looks at no value. Spec: sharding 1.12 (durable).
+//! What applications ask for while the store is still read, or while this node has to hear that it is still a
+//! member: kept in order, and begun once this replica serves, so that the first write of a node that is up is
+//! not refused. Looks at no value. Spec: sharding 1.12 (durable).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -51,7 +52,8 @@ impl Early {
 }
 
 impl Replicator {
-    /// Keeps a command until this replica serves, or its time is over. Gives back those that are answered at any time.
+    /// Keeps a command until this replica serves, or its time is over. Gives back those that are answered at
+    /// any time.
     pub(super) fn keep_early(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,5 +1,5 @@
-//! The table of keys: values, their digests, their use and what they weigh. Keeps the limits on keys and bytes. Never sends
-//! and never decides who may write. Spec: sharding 1.12; limits: reliability 3b.
+//! The table of keys: values, their digests, their use and what they weigh. Keeps the limits on keys and
+//! bytes. Never sends and never decides who may write. Spec: sharding 1.12; limits: reliability 3b.
 
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -24,7 +24,8 @@ pub(super) struct Entry {
     pub(super) envelope: Envelope,
     /// When it was used anywhere, by this node's clock.
     pub(super) used: Instant,
-    /// At least the length of the encoded value. Exact when it was last looked at; what was added since was added to it.
+    /// At least the length of the encoded value. Exact when it was last looked at; what was added since was
+    /// added to it.
     pub(super) bytes: usize,
     hash: u64,
     digest: Option<Digest>,
@@ -57,7 +58,8 @@ impl Entry {
     }
 }
 
-/// The digest of an envelope, without its delta versions: equal for equal values, whatever way they came about.
+/// The digest of an envelope, without its delta versions: equal for equal values, whatever way they came
+/// about.
 pub(super) fn digest_of(envelope: &Envelope) -> Digest {
     let Some(data) = &envelope.data else {
         return Digest::DELETED;
@@ -141,7 +143,8 @@ impl Entries {
         (!is_new || self.map.len() < keys_max) && total.saturating_sub(held.unwrap_or(0)) <= bytes_max
     }
 
-    /// Takes a value out to change it without a copy; it must be put back with [`Self::put_back`] or [`Self::replace`].
+    /// Takes a value out to change it without a copy; it must be put back with [`Self::put_back`] or
+    /// [`Self::replace`].
     pub(super) fn take(&mut self, key: &Key) -> Option<Envelope> {
         let entry = self.map.get_mut(key)?;
         Some(core::mem::replace(&mut entry.envelope, Envelope::deleted()))

@@ -1,5 +1,5 @@
-//! Reads and writes between replicas: what a replica answers, and what the asker does with the answers. Spec: sharding 1.12
-//! (write flow, read flow), 2.3.
+//! Reads and writes between replicas: what a replica answers, and what the asker does with the answers. Spec:
+//! sharding 1.12 (write flow, read flow), 2.3.
 
 use alloc::vec::Vec;
 
@@ -46,7 +46,8 @@ impl Replicator {
         if let Some(envelope) = envelope {
             match merged {
                 Some(merged) => {
-                    // Of another type than the answers before: it is refused below, when it meets what this node holds.
+                    // Of another type than the answers before: it is refused below, when it meets what this
+                    // node holds.
                     let _ = merged.merge(envelope.clone());
                 }
                 None => *merged = Some(envelope.clone()),
@@ -157,7 +158,8 @@ impl Replicator {
         self.wake_operations(cx);
     }
 
-    /// After a fifth of the time: replicas beyond those needed, and the whole value to those that were sent a change only.
+    /// After a fifth of the time: replicas beyond those needed, and the whole value to those that were sent a
+    /// change only.
     fn ask_the_others(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(operation) = self.operations.get_mut(id) else {
             return;
@@ -186,7 +188,8 @@ impl Replicator {
         };
         let has_quorum = operation.has_quorum();
         let is_stored = match &mut operation.work {
-            // What a read found is durable here before anybody is told, so that a later read does not find less.
+            // What a read found is durable here before anybody is told, so that a later read does not find
+            // less.
             Work::Read { kept, .. } => {
                 let settings = &cx.config().ddata;
                 let waits = settings.is_durable(&operation.key) && settings.write_behind_interval.is_none();
@@ -239,7 +242,8 @@ impl Replicator {
         })
     }
 
-    /// Tells the value, which this node holds by now, and has those replicas repaired that answered with less.
+    /// Tells the value, which this node holds by now, and has those replicas repaired that answered with
+    /// less.
     fn finish_read(&mut self, cx: &mut Cx<'_>, operation: Operation) {
         let Operation {
             caller, key, work, ..

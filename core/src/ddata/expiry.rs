@@ -1,5 +1,5 @@
-//! Keys that nobody used for too long are forgotten, without a tombstone, by every node on its own. Spec: sharding 1.12
-//! (expiry).
+//! Keys that nobody used for too long are forgotten, without a tombstone, by every node on its own. Spec:
+//! sharding 1.12 (expiry).
 
 use alloc::vec::Vec;
 

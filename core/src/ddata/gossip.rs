@@ -1,5 +1,6 @@
-//! Comparing with others by digests, and exchanging what differs. Decides what is sent; what becomes of it is decided by the
-//! merge. Frames stay small, so that none holds up another. Spec: sharding 1.12 (full-state gossip).
+//! Comparing with others by digests, and exchanging what differs. Decides what is sent; what becomes of it is
+//! decided by the merge. Frames stay small, so that none holds up another. Spec: sharding 1.12 (full-state
+//! gossip).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,12 +22,12 @@ use crate::time::Instant;
 /// Bytes of a key and its digest beside the key's text.
 const DIGESTED_BYTES: usize = 32;
 
-/// A chunk holds about as many keys as it is meant to, and up to twice that while they become more; so much is sent of what a
-/// peer lacks of one.
+/// A chunk holds about as many keys as it is meant to, and up to twice that while they become more; so much
+/// is sent of what a peer lacks of one.
 const KEYS_PER_CHUNK_FACTOR: usize = 2;
 
-/// Statuses that a peer may send between two ticks of this node: a tick's chunks, twice, because ticks of two nodes drift,
-/// and the chunks of a node with half the interval.
+/// Statuses that a peer may send between two ticks of this node: a tick's chunks, twice, because ticks of two
+/// nodes drift, and the chunks of a node with half the interval.
 const STATUSES_PER_TICK_MAX: u32 = 4 * CHUNKS_PER_TICK_MAX as u32;
 
 /// Chunks that a peer may divide its keys into: as many keys as one may hold, one by one.

@@ -1,6 +1,6 @@
-//! Which keys a comparison passes over: those whose changes are on their way as deltas, so that two replicas differ for a
-//! moment and whole values would be exchanged for nothing. Decides only that; what a delta did not bring, a later comparison
-//! does. Spec: sharding 1.12 (full-state gossip, delta propagation).
+//! Which keys a comparison passes over: those whose changes are on their way as deltas, so that two replicas
+//! differ for a moment and whole values would be exchanged for nothing. Decides only that; what a delta did
+//! not bring, a later comparison does. Spec: sharding 1.12 (full-state gossip, delta propagation).
 
 use core::time::Duration;
 
@@ -11,8 +11,9 @@ use super::state::key::Key;
 use crate::ddata::Cx;
 use crate::time::Instant;
 
-/// Comparisons that a key is passed over in a row, at most; a node takes part in about two per round of gossip. It bounds for
-/// how long a replica goes without what somebody else's deltas did not bring, while the key is changed all the time.
+/// Comparisons that a key is passed over in a row, at most; a node takes part in about two per round of
+/// gossip. It bounds for how long a replica goes without what somebody else's deltas did not bring, while the
+/// key is changed all the time.
 const PASSED_OVER_MAX: u8 = 30;
 
 /// What is known about a key's changes that travel as deltas.
@@ -82,8 +83,8 @@ impl Replicator {
     }
 }
 
-/// The time in which the deltas of a change have been sent to everybody, and arrived: a slice of the members per tick, and a
-/// tick more.
+/// The time in which the deltas of a change have been sent to everybody, and arrived: a slice of the members
+/// per tick, and a tick more.
 fn spreads_within(cx: &Cx<'_>) -> Duration {
     let told = Replicas::new(cx.view(), &cx.config().ddata).told().count();
     let ticks = told.div_ceil(slice_size(told).max(1)) + 1;

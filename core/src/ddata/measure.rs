@@ -1,4 +1,5 @@
-//! How much room values take: the length of what they are written as. Never keeps anything. Spec: reliability 3b.
+//! How much room values take: the length of what they are written as. Never keeps anything. Spec: reliability
+//! 3b.
 
 use alloc::vec::Vec;
 

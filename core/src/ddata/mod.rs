@@ -1,5 +1,6 @@
-//! Distributed data: values that every node holds and changes, and that converge. This file holds the replicator's parts
-//! and hands each input to its file; it decides nothing. Spec: sharding 1.12, 1.13, 10.6, 10.8, 10.10, 10.21.
+//! Distributed data: values that every node holds and changes, and that converge. This file holds the
+//! replicator's parts and hands each input to its file; it decides nothing. Spec: sharding 1.12, 1.13, 10.6,
+//! 10.8, 10.10, 10.21.
 
 mod admission;
 mod claims;
@@ -56,7 +57,8 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfDdata>;
 /// What a message without a value weighs in a queue, at most: its key and a few numbers.
 const SMALL_MESSAGE_BYTES: usize = 320;
 
-/// Everything a node knows about distributed data. Users see it through [`Replicator::get`] and the getters beside it.
+/// Everything a node knows about distributed data. Users see it through [`Replicator::get`] and the getters
+/// beside it.
 #[derive(Clone, Debug)]
 pub struct Replicator {
     entries: Entries,
@@ -124,13 +126,15 @@ impl Replicator {
         self.entries.iter().map(|(key, _)| key)
     }
 
-    /// Bytes held: encoded values and a flat amount per key. A little more than the truth between two comparisons.
+    /// Bytes held: encoded values and a flat amount per key. A little more than the truth between two
+    /// comparisons.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.entries.bytes()
     }
 
-    /// The digest of every key, without delta versions: equal on replicas that agree. Costs an encoding of every value.
+    /// The digest of every key, without delta versions: equal on replicas that agree. Costs an encoding of
+    /// every value.
     #[must_use]
     pub fn digests(&self) -> OrderedMap<Key, Digest> {
         let entries = self.entries.iter();
@@ -154,8 +158,8 @@ impl Replicator {
     /// Another node's replicator speaks.
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: Msg) {
         self.notice_absence_now(cx);
-        // Meant for an earlier incarnation of this address, from one that is no member (any more), or too early: what it
-        // brings comes again with gossip.
+        // Meant for an earlier incarnation of this address, from one that is no member (any more), or too
+        // early: what it brings comes again with gossip.
         let is_from_replica = Replicas::new(cx.view(), &cx.config().ddata).hears(from);
         let is_heard = message.to_uid == cx.me().uid() && is_from_replica;
         if is_heard && self.on_doubt(cx, from, &message) {
@@ -242,8 +246,8 @@ impl Replicator {
         }
     }
 
-    /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing is woken for a
-    /// replicator that holds nothing.
+    /// After every input: has the store keep what changed, and waits for what there is to wait for. Nothing
+    /// is woken for a replicator that holds nothing.
     fn after_input(&mut self, cx: &mut Cx<'_>) {
         self.store_noted(cx);
         if !self.takes_part() {
@@ -301,8 +305,8 @@ impl Replicator {
 
 impl Buffers for Replicator {
     fn buffered(&self) -> Buffered {
-        // What it holds came over bulk links or from callers, and has bounds of its own (`ddata.open_operations_max`,
-        // `ddata.bytes_max`).
+        // What it holds came over bulk links or from callers, and has bounds of its own
+        // (`ddata.open_operations_max`, `ddata.bytes_max`).
         Buffered::NOTHING
     }
 }

@@ -1,5 +1,5 @@
-//! Telling subscribers what became of their keys: once per interval and key, and only if it differs from what they heard.
-//! Spec: sharding 1.12 (subscriptions).
+//! Telling subscribers what became of their keys: once per interval and key, and only if it differs from what
+//! they heard. Spec: sharding 1.12 (subscriptions).
 
 use core::ops::Bound;
 
@@ -9,8 +9,9 @@ use super::state::key::{Key, Pattern};
 use super::subscriptions::Told;
 use crate::ddata::Cx;
 
-/// Keys of which one round tells new subscribers what there is: as many as one exchange of gossip carries. Whoever subscribes to more
-/// hears of the rest in the next rounds, so that no round takes as long as there are keys.
+/// Keys of which one round tells new subscribers what there is: as many as one exchange of gossip carries.
+/// Whoever subscribes to more hears of the rest in the next rounds, so that no round takes as long as there
+/// are keys.
 const FIRST_PER_ROUND: usize = 500;
 
 impl Replicator {
@@ -53,8 +54,8 @@ impl Replicator {
         }
     }
 
-    /// A new subscriber hears of every key of its pattern, whatever the others know: in their order, behind a key. The last one that there
-    /// was room for, if there are more.
+    /// A new subscriber hears of every key of its pattern, whatever the others know: in their order, behind a
+    /// key. The last one that there was room for, if there are more.
     fn tell_what_there_is(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,5 +1,5 @@
-//! Open operations: whom each waits for, and until when. Decides when an operation has what it asked for. Never sends and
-//! never touches a value. Spec: sharding 1.12 (write flow, read flow).
+//! Open operations: whom each waits for, and until when. Decides when an operation has what it asked for.
+//! Never sends and never touches a value. Spec: sharding 1.12 (write flow, read flow).
 
 use alloc::vec::Vec;
 
@@ -76,7 +76,8 @@ impl Operation {
         self.retry_at.unwrap_or(self.deadline)
     }
 
-    /// Whether so many stores failed, or so many replicas hold another type, that the quorum cannot be reached any more.
+    /// Whether so many stores failed, or so many replicas hold another type, that the quorum cannot be
+    /// reached any more.
     pub(super) fn is_lost(&self) -> bool {
         match self.work {
             Work::Read { .. } => false,

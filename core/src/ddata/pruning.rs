@@ -1,6 +1,7 @@
-//! Forgetting who contributed what, once a node is removed. It is announced to all; when all know, it is said when it ends;
-//! then every replica on its own gives what stands under that name to nobody. Nothing happens while anybody is
-//! unreachable. Never moves anything before the end. Spec: sharding 1.12 (pruning), 10.8; `docs/adr/0012`.
+//! Forgetting who contributed what, once a node is removed. It is announced to all; when all know, it is said
+//! when it ends; then every replica on its own gives what stands under that name to nobody. Nothing happens
+//! while anybody is unreachable. Never moves anything before the end. Spec: sharding 1.12 (pruning), 10.8;
+//! `docs/adr/0012`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +19,8 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 use crate::view::View;
 
-/// Removed nodes that are remembered: as many as there are tombstones. Past it the rest waits for the next look.
+/// Removed nodes that are remembered: as many as there are tombstones. Past it the rest waits for the next
+/// look.
 const DEPARTED_MAX: usize = 10_000;
 
 /// Who was removed, and how much time has passed in which everybody could hear of it.
@@ -30,8 +32,8 @@ pub(super) struct Departed {
     all_reachable: Duration,
     /// Until when that is counted, and whether it was running.
     counted: Option<(Instant, bool)>,
-    /// When each marker was first found to have ended, by the clock above. A wall clock that jumps ends it here before others
-    /// may have heard of it: they get the time that everything gets to spread.
+    /// When each marker was first found to have ended, by the clock above. A wall clock that jumps ends it
+    /// here before others may have heard of it: they get the time that everything gets to spread.
     ended: OrderedMap<(Key, UniqueAddress), Duration>,
 }
 
@@ -154,7 +156,8 @@ impl Replicator {
         });
     }
 
-    /// Nodes that values name although they are no members and nobody was seen leaving: of an earlier life of the cluster.
+    /// Nodes that values name although they are no members and nobody was seen leaving: of an earlier life of
+    /// the cluster.
     fn notice_strangers(&mut self, view: &View) {
         for node in self.named_nodes() {
             if view.member(&node).is_none() {
@@ -198,8 +201,8 @@ impl Replicator {
         self.changed(cx, key, envelope, bytes, used);
     }
 
-    /// What some nodes contributed to a key has become nobody's here. What this node has logged of it is about the value as it
-    /// was before: whoever lacks that needs the whole value.
+    /// What some nodes contributed to a key has become nobody's here. What this node has logged of it is
+    /// about the value as it was before: whoever lacks that needs the whole value.
     pub(super) fn on_settled(
         &mut self,
         cx: &mut Cx<'_>,
@@ -216,8 +219,8 @@ impl Replicator {
     }
 }
 
-/// Whether nobody is left who could do what a marker announces. It must go everywhere: the marker of a lower owner wins where
-/// two meet, and a later life of an address may be the higher one.
+/// Whether nobody is left who could do what a marker announces. It must go everywhere: the marker of a lower
+/// owner wins where two meet, and a later life of an address may be the higher one.
 pub(super) fn is_abandoned(view: &View, owner: &UniqueAddress) -> bool {
     view.member(owner).is_none()
 }
@@ -271,8 +274,8 @@ fn ended(envelope: &Envelope, now_ms: u64) -> Vec<(UniqueAddress, u64)> {
     ended.collect()
 }
 
-/// Whether as many replicas are there as the cluster needs to begin: before that, the disks of others may hold what this
-/// one lacks.
+/// Whether as many replicas are there as the cluster needs to begin: before that, the disks of others may
+/// hold what this one lacks.
 fn has_quorate_stores(cx: &Cx<'_>, view: &View) -> bool {
     let electorate = Replicas::new(view, &cx.config().ddata).electorate();
     electorate.members >= cx.config().membership.min_nr_of_members

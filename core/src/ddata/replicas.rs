@@ -1,5 +1,5 @@
-//! Who holds replicas, read from the picture at every use. Keeps no list of its own. Spec: sharding 1.12 (state, roles,
-//! weakly-up).
+//! Who holds replicas, read from the picture at every use. Keeps no list of its own. Spec: sharding 1.12
+//! (state, roles, weakly-up).
 
 use alloc::vec::Vec;
 

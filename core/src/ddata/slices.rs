@@ -1,5 +1,5 @@
-//! Which nodes hear of changes in a tick, and which keys a tick compares. Pure. Spec: sharding 1.12 (delta propagation,
-//! full-state gossip).
+//! Which nodes hear of changes in a tick, and which keys a tick compares. Pure. Spec: sharding 1.12 (delta
+//! propagation, full-state gossip).
 
 use alloc::vec::Vec;
 
@@ -68,9 +68,9 @@ pub struct Chunks {
     pub total: usize,
 }
 
-/// Goes round the chunks of a node's keys, some per tick. A round keeps the number of chunks with which it began: with another
-/// number every key has another chunk, so that a node whose keys become more with every tick, as after a heal, would look at
-/// chance parts of them and miss some for several rounds.
+/// Goes round the chunks of a node's keys, some per tick. A round keeps the number of chunks with which it
+/// began: with another number every key has another chunk, so that a node whose keys become more with every
+/// tick, as after a heal, would look at chance parts of them and miss some for several rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
     total: usize,
@@ -78,7 +78,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// The chunks of this tick, for so many entries. A round is given up when its chunks would be twice as large as is meant.
+    /// The chunks of this tick, for so many entries. A round is given up when its chunks would be twice as
+    /// large as is meant.
     pub const fn advance(&mut self, entries: usize, max_delta_elements: usize) -> Chunks {
         let wanted = chunks_total(entries, max_delta_elements);
         if self.next >= self.total || wanted >= 2 * self.total {

@@ -1,5 +1,5 @@
-//! Telling others what this node changed, and applying what they changed: in order per sender, nothing across a gap. What
-//! is lost on the way is brought by gossip. Spec: sharding 1.12 (delta propagation), 10.6, 10.21.
+//! Telling others what this node changed, and applying what they changed: in order per sender, nothing across
+//! a gap. What is lost on the way is brought by gossip. Spec: sharding 1.12 (delta propagation), 10.6, 10.21.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,8 +40,9 @@ impl Replicator {
         }
     }
 
-    /// This node is about to end: everybody hears at once what would have been told in turns. Nothing is waited for; what is
-    /// lost on the way, and what is not told by deltas, others have of the writes that were acknowledged.
+    /// This node is about to end: everybody hears at once what would have been told in turns. Nothing is
+    /// waited for; what is lost on the way, and what is not told by deltas, others have of the writes that
+    /// were acknowledged.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         self.notice_absence_now(cx);
         let view = Arc::clone(cx.view());
@@ -120,13 +121,14 @@ impl Replicator {
                 held.envelope.pruning.get(from),
                 Some(Pruning::Initialized { .. } | Pruning::Performed { .. })
             );
-            // What seems to be known is joined all the same, which changes nothing if it is: that it is, others may have said falsely.
+            // What seems to be known is joined all the same, which changes nothing if it is: that it is,
+            // others may have said falsely.
             if held.envelope.is_deleted() || is_pruned {
                 return Ok(Outcome::Known);
             }
         }
-        // A change of a value that is settled further, or less far, than the one here would bring what stands here already, or
-        // no more, under another name (I-64).
+        // A change of a value that is settled further, or less far, than the one here would bring what stands
+        // here already, or no more, under another name (I-64).
         if entry.after > current || entry.settled_ms != settled_ms {
             self.note_gap(key);
             return Ok(Outcome::Gap);

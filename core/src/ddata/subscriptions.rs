@@ -1,5 +1,5 @@
-//! Who wants to hear of which keys, and what they heard last. Decides what is news: a digest that differs from the last one
-//! told. Never looks at values. Spec: sharding 1.12 (subscriptions).
+//! Who wants to hear of which keys, and what they heard last. Decides what is news: a digest that differs
+//! from the last one told. Never looks at values. Spec: sharding 1.12 (subscriptions).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,7 +23,8 @@ pub(super) struct Subscriptions {
     patterns: OrderedMap<u64, Pattern>,
     /// By key, so that a change finds its subscribers without a search.
     by_key: OrderedMap<Key, OrderedSet<u64>>,
-    /// By prefix, so that a change looks for the prefixes that its key has, however many subscribers there are.
+    /// By prefix, so that a change looks for the prefixes that its key has, however many subscribers there
+    /// are.
     by_prefix: OrderedMap<Arc<str>, OrderedSet<u64>>,
     /// Subscribers that have not been told all that there is, with the last key of which they have been.
     new: OrderedMap<u64, Option<Key>>,

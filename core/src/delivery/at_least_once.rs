@@ -1,6 +1,7 @@
-//! What a sender has sent and nobody has confirmed: it is sent again in the order of its numbers, a limited number at a time, at
-//! intervals that grow. The sender keeps [`AtLeastOnce::counter`] and what is unconfirmed where it keeps its state, and gives
-//! both back when it has recovered. Spec: sharding 1.15, S-247, S-248.
+//! What a sender has sent and nobody has confirmed: it is sent again in the order of its numbers, a limited
+//! number at a time, at intervals that grow. The sender keeps [`AtLeastOnce::counter`] and what is
+//! unconfirmed where it keeps its state, and gives both back when it has recovered. Spec: sharding 1.15,
+//! S-247, S-248.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,9 +13,11 @@ use crate::time::Instant;
 /// Settings of a sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtLeastOnceSettings {
-    /// When what nobody has confirmed is sent for the second time (default 5 s, > 0). Mirrors `redeliver-interval`.
+    /// When what nobody has confirmed is sent for the second time (default 5 s, > 0). Mirrors
+    /// `redeliver-interval`.
     pub redeliver_interval: Duration,
-    /// Each further wait is so many times the one before (default 1.5, at least 1). Akka always waits as long: 1.
+    /// Each further wait is so many times the one before (default 1.5, at least 1). Akka always waits as
+    /// long: 1.
     pub interval_factor: f64,
     /// Longest wait (default 60 s, at least the first one).
     pub interval_max: Duration,
@@ -71,7 +74,8 @@ impl AtLeastOnceSettings {
     }
 }
 
-/// There are as many unconfirmed messages as there may be. The message was not taken, and no number was used up.
+/// There are as many unconfirmed messages as there may be. The message was not taken, and no number was used
+/// up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many messages are unconfirmed; try again later")]
 pub struct TooManyUnconfirmed;
@@ -130,8 +134,8 @@ impl<M> AtLeastOnce<M> {
         })
     }
 
-    /// A sender as it was kept: its counter, and what was unconfirmed. What follows is replayed with [`Self::deliver`] and
-    /// [`Self::confirm`], and nothing is sent before [`Self::on_recovered`].
+    /// A sender as it was kept: its counter, and what was unconfirmed. What follows is replayed with
+    /// [`Self::deliver`] and [`Self::confirm`], and nothing is sent before [`Self::on_recovered`].
     ///
     /// # Errors
     /// [`BadSetting`] for settings out of range.
@@ -180,7 +184,8 @@ impl<M> AtLeastOnce<M> {
         self.redeliver(now)
     }
 
-    /// What is to be sent again now. Called at least every half of the first interval. Linear in what is unconfirmed.
+    /// What is to be sent again now. Called at least every half of the first interval. Linear in what is
+    /// unconfirmed.
     pub fn redeliver(&mut self, now: Instant) -> Redelivery {
         let mut due = Redelivery {
             send: Vec::new(),
@@ -247,7 +252,8 @@ impl<M> AtLeastOnce<M> {
         self.settings.redeliver_interval
     }
 
-    /// The longest that is waited for any confirmation at present; `None` if there is none to wait for. Looks at all of them.
+    /// The longest that is waited for any confirmation at present; `None` if there is none to wait for. Looks
+    /// at all of them.
     #[must_use]
     pub fn longest_wait(&self) -> Option<Duration> {
         self.unconfirmed.values().map(Unconfirmed::wait).max()

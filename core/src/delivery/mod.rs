@@ -1,11 +1,14 @@
-//! Messages that are repeated until somebody has confirmed them. State machines without a clock, a network or a store of their
-//! own: each call says what has happened and gets what is to be done. Spec: sharding 1.14, 1.15, 2.4.
+//! Messages that are repeated until somebody has confirmed them. State machines without a clock, a network or
+//! a store of their own: each call says what has happened and gets what is to be done. Spec: sharding 1.14,
+//! 1.15, 2.4.
 //!
-//! * [`AtLeastOnce`]: what a persistent sender has sent and nobody has confirmed, sent again at intervals that grow.
+//! * [`AtLeastOnce`]: what a persistent sender has sent and nobody has confirmed, sent again at intervals
+//!   that grow.
 //! * [`Producer`]: numbers messages, sends as many as were asked for, and again what is not confirmed.
 //! * [`ToEntities`]: a producer for each of many entities, with one bound for all.
 //! * [`Work`]: jobs of one producer for workers that ask for them.
-//! * [`Consumer`]: one message at a time, in order and without a gap, and no more on the way than there is room for.
+//! * [`Consumer`]: one message at a time, in order and without a gap, and no more on the way than there is
+//!   room for.
 
 mod at_least_once;
 mod consumer;

@@ -1,5 +1,6 @@
-//! Work pulling: jobs of one producer go to workers that ask for them, those of a worker that is gone to others, in front of all that
-//! wait. No order among workers, and a job may be done twice. A value: who holds it sends what it gives out. Spec: sharding 1.14.
+//! Work pulling: jobs of one producer go to workers that ask for them, those of a worker that is gone to
+//! others, in front of all that wait. No order among workers, and a job may be done twice. A value: who holds
+//! it sends what it gives out. Spec: sharding 1.14.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -32,7 +33,8 @@ pub struct Pull {
     pub turn: u64,
     /// Jobs that it has done.
     pub done: Vec<u64>,
-    /// Jobs that it has and has not done. What it was given and does not name was lost on the way, or given back.
+    /// Jobs that it has and has not done. What it was given and does not name was lost on the way, or given
+    /// back.
     pub holds: Vec<u64>,
 }
 
@@ -47,8 +49,8 @@ pub struct Work<W> {
 }
 
 impl<W: Copy + Ord> Work<W> {
-    /// Nothing to do. `waiting_max`: jobs that may wait for a worker, at least 1; of Akka's `buffer-size` the default is 1,000.
-    /// `first`: the number of the first job, above all that were given before.
+    /// Nothing to do. `waiting_max`: jobs that may wait for a worker, at least 1; of Akka's `buffer-size` the
+    /// default is 1,000. `first`: the number of the first job, above all that were given before.
     #[must_use]
     pub const fn new(waiting_max: usize, first: u64) -> Self {
         Self {
@@ -60,7 +62,8 @@ impl<W: Copy + Ord> Work<W> {
         }
     }
 
-    /// Gives back jobs that were stored and not done: they wait, in the order of their numbers, however many there are.
+    /// Gives back jobs that were stored and not done: they wait, in the order of their numbers, however many
+    /// there are.
     pub fn recover(&mut self, stored: impl IntoIterator<Item = (u64, Payload)>) {
         let worker = None;
         for (id, payload) in stored {
@@ -92,8 +95,8 @@ impl<W: Copy + Ord> Work<W> {
         self.waiting.len() < self.waiting_max
     }
 
-    /// A worker asks: what it has done is confirmed, what it should have and does not name waits again. Whether it may be given jobs
-    /// now (an older question may not); and the jobs that are confirmed by this.
+    /// A worker asks: what it has done is confirmed, what it should have and does not name waits again.
+    /// Whether it may be given jobs now (an older question may not); and the jobs that are confirmed by this.
     pub fn on_pull(&mut self, worker: W, pull: &Pull) -> (bool, Vec<u64>) {
         let known = self.workers.entry(worker).or_default();
         if pull.turn <= known.turn {
@@ -116,7 +119,8 @@ impl<W: Copy + Ord> Work<W> {
         (true, done)
     }
 
-    /// What is in a worker's hands already, in those of one before this queue's present holder for instance, need not go to another.
+    /// What is in a worker's hands already, in those of one before this queue's present holder for instance,
+    /// need not go to another.
     fn adopt(&mut self, worker: W, id: u64) {
         if let Some(job) = self.jobs.get_mut(&id)
             && job.worker.is_none()

@@ -1,5 +1,5 @@
-//! The deadline failure detector of one peer: silent after a fixed time without a heartbeat. Simpler than phi and blind to how
-//! regular a peer is. Never reads a clock. Spec: membership 2.14.
+//! The deadline failure detector of one peer: silent after a fixed time without a heartbeat. Simpler than phi
+//! and blind to how regular a peer is. Never reads a clock. Spec: membership 2.14.
 
 use core::time::Duration;
 

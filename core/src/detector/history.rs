@@ -1,12 +1,12 @@
-//! The last heartbeat intervals of one peer, with mean and variance. Sums are integers, so they never drift however
-//! long the node runs. Knows no clock. Spec: membership 2.14.
+//! The last heartbeat intervals of one peer, with mean and variance. Sums are integers, so they never drift
+//! however long the node runs. Knows no clock. Spec: membership 2.14.
 
 use alloc::collections::VecDeque;
 
 use crate::math;
 
-/// Largest window that can be configured. Each sample takes 4 bytes per monitored peer, and the integer sums below stay
-/// far inside 128 bits.
+/// Largest window that can be configured. Each sample takes 4 bytes per monitored peer, and the integer sums
+/// below stay far inside 128 bits.
 pub const SAMPLES_MAX: usize = 65_536;
 
 /// A window over the newest intervals, in whole milliseconds.
@@ -36,7 +36,8 @@ impl History {
         }
     }
 
-    /// Adds an interval; the oldest one goes when the window is full. Intervals beyond 49 days count as 49 days.
+    /// Adds an interval; the oldest one goes when the window is full. Intervals beyond 49 days count as 49
+    /// days.
     pub fn push(&mut self, interval_ms: u64) {
         if self.intervals_ms.len() == self.capacity
             && let Some(oldest) = self.intervals_ms.pop_front()

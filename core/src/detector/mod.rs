@@ -1,5 +1,5 @@
-//! Who is silent: heartbeats along a ring, and an accrual detector per receiver. Reports silence, never downs anybody.
-//! Spec: membership 2.11 to 2.14, 8.5, 8.6.
+//! Who is silent: heartbeats along a ring, and an accrual detector per receiver. Reports silence, never downs
+//! anybody. Spec: membership 2.11 to 2.14, 8.5, 8.6.
 
 mod deadline;
 pub(crate) mod heartbeats;

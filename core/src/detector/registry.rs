@@ -95,8 +95,8 @@ impl Registry {
         self.peers.clear();
     }
 
-    /// Forgives a pause of this process: nobody was silent during it. No heartbeat moves past `now`, because one that
-    /// was already handled after the pause needs no forgiving.
+    /// Forgives a pause of this process: nobody was silent during it. No heartbeat moves past `now`, because
+    /// one that was already handled after the pause needs no forgiving.
     pub(crate) fn shift(&mut self, by: Duration, now: Instant) {
         for detector in self.peers.values_mut() {
             let room = detector

@@ -1,7 +1,7 @@
-//! Revalidation after an own pause: while this process stood still the cluster may have removed it and given its work to
-//! others, so it must not go on as if nothing had happened. What was on its way before the pause proves nothing; only who
-//! answers a heartbeat sent after it, and then still gossips with this node, counts it in. Decides nothing about others.
-//! Spec: membership 8.5.
+//! Revalidation after an own pause: while this process stood still the cluster may have removed it and given
+//! its work to others, so it must not go on as if nothing had happened. What was on its way before the pause
+//! proves nothing; only who answers a heartbeat sent after it, and then still gossips with this node, counts
+//! it in. Decides nothing about others. Spec: membership 8.5.
 
 /// A pause that nobody has spoken to yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

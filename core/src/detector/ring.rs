@@ -1,5 +1,6 @@
-//! The heartbeat ring: who monitors whom. Every node computes the same ring from the same members, so each member is
-//! monitored by a fixed number of others and nobody by everybody. Decides nothing about silence. Spec: membership 2.13.
+//! The heartbeat ring: who monitors whom. Every node computes the same ring from the same members, so each
+//! member is monitored by a fixed number of others and nobody by everybody. Decides nothing about silence.
+//! Spec: membership 2.13.
 
 use alloc::vec::Vec;
 
@@ -17,8 +18,8 @@ pub struct HeartbeatRing {
 }
 
 impl HeartbeatRing {
-    /// The ring of `nodes` and `me`, where each member is monitored by `monitored_by` reachable others. Members in
-    /// `unreachable` are monitored too, on top. O(n log n).
+    /// The ring of `nodes` and `me`, where each member is monitored by `monitored_by` reachable others.
+    /// Members in `unreachable` are monitored too, on top. O(n log n).
     #[must_use]
     pub fn new(
         me: UniqueAddress,
@@ -56,9 +57,9 @@ impl HeartbeatRing {
         self.receivers_of(&self.me)
     }
 
-    /// Whom `sender` sends heartbeats to, in node order; nobody if it is not on the ring. Walks clockwise from its
-    /// successor until enough reachable members are taken; unreachable ones on the way are taken as well while fewer
-    /// than that number were taken in all, so that somebody notices their return. O(n).
+    /// Whom `sender` sends heartbeats to, in node order; nobody if it is not on the ring. Walks clockwise
+    /// from its successor until enough reachable members are taken; unreachable ones on the way are taken as
+    /// well while fewer than that number were taken in all, so that somebody notices their return. O(n).
     #[must_use]
     pub fn receivers_of(&self, sender: &UniqueAddress) -> Vec<UniqueAddress> {
         let Some(at) = self.nodes.iter().position(|node| node == sender) else {
@@ -138,8 +139,8 @@ mod tests {
 
     #[test]
     fn s_2_13_unreachable_members_are_taken_on_top_only_while_there_is_room() {
-        // From 1, two unreachable ones come first: both taken without counting, then one reachable fills the room, then
-        // two more reachable ones.
+        // From 1, two unreachable ones come first: both taken without counting, then one reachable fills the
+        // room, then two more reachable ones.
         assert_eq!(uids(&six(3, &[2, 3]).my_receivers()), [2, 3, 4, 5, 6]);
         // 5 is unreachable but three were taken before it: skipped.
         assert_eq!(uids(&six(3, &[2, 5]).my_receivers()), [2, 3, 4, 6]);
@@ -182,7 +183,8 @@ mod tests {
 
     #[test]
     fn s_1_1_the_ring_is_ordered_by_the_hash_as_a_signed_number() {
-        // Uids whose hashes are -2^31, -1, 0 and 1. Taken as unsigned numbers they would come 0, 1, -2^31, -1.
+        // Uids whose hashes are -2^31, -1, 0 and 1. Taken as unsigned numbers they would come 0, 1, -2^31,
+        // -1.
         let uids_in_order = [0x8000_0000, 0xFFFF_FFFF, 0x1_0000_0001, 1];
         let of = |uid: u64| UniqueAddress::new(Address::new("h", 1).unwrap(), uid);
         let ring = HeartbeatRing::new(of(1), uids_in_order.map(of), vec![], 1);

@@ -1,5 +1,6 @@
-//! Auto-down: whoever is unreachable goes. **Prone to split brains**: in a partition each side downs the other, and both
-//! go on. A pure function of a [`DowningView`]. Spec: membership 4 (`auto-down-unreachable-after`).
+//! Auto-down: whoever is unreachable goes. **Prone to split brains**: in a partition each side downs the
+//! other, and both go on. A pure function of a [`DowningView`]. Spec: membership 4
+//! (`auto-down-unreachable-after`).
 
 use crate::downing::state::decision::Decision;
 use crate::downing::state::strategy::Strategy;

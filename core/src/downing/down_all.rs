@@ -1,4 +1,5 @@
-//! Down-all: when anybody is unreachable, everybody goes. A pure function of a [`DowningView`]. Spec: membership 3.6.
+//! Down-all: when anybody is unreachable, everybody goes. A pure function of a [`DowningView`]. Spec:
+//! membership 3.6.
 
 use crate::downing::state::decision::Decision;
 use crate::downing::state::strategy::Strategy;

@@ -1,5 +1,5 @@
-//! Who has to go when members fall silent: strategies as pure functions, and the machine that waits for stability and
-//! acts. Marks nobody unreachable itself. Spec: membership 3, 8.7.
+//! Who has to go when members fall silent: strategies as pure functions, and the machine that waits for
+//! stability and acts. Marks nobody unreachable itself. Spec: membership 3, 8.7.
 
 pub mod auto_down;
 pub mod down_all;

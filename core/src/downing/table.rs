@@ -17,8 +17,8 @@ pub(crate) fn node(name: char) -> UniqueAddress {
     )
 }
 
-/// The member `A` to `G` of the table; a suffix is a status: `Aj` Joining, `Aw` WeaklyUp, `Al` Leaving, `Ax` Exiting,
-/// `Ad` Down.
+/// The member `A` to `G` of the table; a suffix is a status: `Aj` Joining, `Aw` WeaklyUp, `Al` Leaving, `Ax`
+/// Exiting, `Ad` Down.
 pub(crate) fn member(text: &str) -> Member {
     let name = text.chars().next().unwrap();
     let roles: &[&str] = match name {
@@ -74,7 +74,8 @@ pub(crate) fn split(here: &str, there: &str) -> DowningView {
     DowningView::new(near.into_iter().chain(far), unreachable, rows, seen)
 }
 
-/// One side of members all connected but for the complaints `rows`, each `observer subject`; `seen` are alive.
+/// One side of members all connected but for the complaints `rows`, each `observer subject`; `seen` are
+/// alive.
 pub(crate) fn connected(all: &str, rows: &[&str], seen: &str) -> DowningView {
     let rows: Vec<Observation> = rows
         .iter()

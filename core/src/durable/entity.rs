@@ -1,6 +1,6 @@
-//! One durable entity, from claiming its log until somebody else owns it: recovers however long that takes, appends one thing at a time and the
-//! same until it is known what became of it, keeps snapshots when they are due. Never reads a clock, and never looks into a record.
-//! Spec: sharding 10.7.
+//! One durable entity, from claiming its log until somebody else owns it: recovers however long that takes,
+//! appends one thing at a time and the same until it is known what became of it, keeps snapshots when they
+//! are due. Never reads a clock, and never looks into a record. Spec: sharding 10.7.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -21,7 +21,8 @@ const RETAIN_AGAIN: u64 = 100;
 pub enum Step {
     /// Nothing: that was not waited for.
     Nothing,
-    /// Ask the keeper of the log for this. Whether anything else is handled meanwhile is the host's business; no command is.
+    /// Ask the keeper of the log for this. Whether anything else is handled meanwhile is the host's business;
+    /// no command is.
     Ask(Request),
     /// Wait, then call [`DurableEntity::on_waited`].
     Wait(Wait),
@@ -143,7 +144,8 @@ pub struct DurableEntity {
 }
 
 impl DurableEntity {
-    /// One that has to recover. `has_an_end`: its log can be full while the store is not, and then a snapshot makes room.
+    /// One that has to recover. `has_an_end`: its log can be full while the store is not, and then a snapshot
+    /// makes room.
     #[must_use]
     pub fn new(retention: Retention, has_an_end: bool) -> Self {
         Self {
@@ -388,8 +390,9 @@ impl DurableEntity {
             && (behind >= self.retention.events || (behind > 0 && bytes_behind >= self.retention.bytes))
     }
 
-    /// Keeps what all records amount to, or deletes what the last one has made needless. What cannot be done now is tried again some records later:
-    /// nothing is lost by it. `state` is asked where there are snapshots; `None`: it is too large to be kept.
+    /// Keeps what all records amount to, or deletes what the last one has made needless. What cannot be done
+    /// now is tried again some records later: nothing is lost by it. `state` is asked where there are
+    /// snapshots; `None`: it is too large to be kept.
     pub fn retain(&mut self, state: impl FnOnce() -> Option<Bytes>) -> Step {
         let then = match mem::replace(&mut self.stage, Stage::Running) {
             Stage::Running => None,

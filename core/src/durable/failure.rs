@@ -11,26 +11,31 @@ pub enum DurableFailure {
     /// commands wait.
     #[error("the store is unavailable; nothing was done")]
     Unavailable,
-    /// The store has no room: ask again once there is some. The entity goes on answering what changes nothing.
+    /// The store has no room: ask again once there is some. The entity goes on answering what changes
+    /// nothing.
     #[error("the store is full; nothing was done")]
     Full,
-    /// An event, all events of the command, or the state is beyond its limit (`durable::limits` of the driver), or cannot be encoded: fix the
-    /// program.
+    /// An event, all events of the command, or the state is beyond its limit (`durable::limits` of the
+    /// driver), or cannot be encoded: fix the program.
     #[error("the events or the state are too large or cannot be encoded; nothing was done")]
     TooLarge,
-    /// The entity's id has no log, because the kind's name and the id together are longer than the name of a log may be.
+    /// The entity's id has no log, because the kind's name and the id together are longer than the name of a
+    /// log may be.
     #[error("the kind's name and the entity's id are too long for a log; nothing was done")]
     NameTooLong,
-    /// A later incarnation has taken the log over, and this one stopped: ask again, and the later one answers.
+    /// A later incarnation has taken the log over, and this one stopped: ask again, and the later one
+    /// answers.
     #[error("a later incarnation owns the log; nothing was done")]
     Fenced,
-    /// The same, but the command's events had been on their way already: the later incarnation has them or not.
+    /// The same, but the command's events had been on their way already: the later incarnation has them or
+    /// not.
     #[error("a later incarnation owns the log; the command may have been done")]
     FencedUnknown,
     /// What the log holds is damaged, or a record is missing: the entity cannot be recovered from this store.
     #[error("the log is damaged; nothing was done")]
     Damaged,
-    /// The log holds a version of an event or a state that this program cannot read: roll on, or fix it (`Versioned` of the driver).
+    /// The log holds a version of an event or a state that this program cannot read: roll on, or fix it
+    /// (`Versioned` of the driver).
     #[error("the log holds a version that this program cannot read; nothing was done")]
     Unreadable,
     /// The kind was registered as one of a single host (`Kind::single_host`), and another member may host it.

@@ -1,6 +1,6 @@
-//! Entities that keep what they did: what an entity does with what the keeper of its log says. A value for each entity, without a clock, I/O or
-//! knowledge of what events mean: its host does what a [`Step`] says and hands in what came of it. Page: `docs/durable.md`. Spec:
-//! sharding 10.7, 10.10, 10.15.
+//! Entities that keep what they did: what an entity does with what the keeper of its log says. A value for
+//! each entity, without a clock, I/O or knowledge of what events mean: its host does what a [`Step`] says and
+//! hands in what came of it. Page: `docs/durable.md`. Spec: sharding 10.7, 10.10, 10.15.
 //!
 //! | part | decides |
 //! |---|---|
@@ -12,10 +12,11 @@
 //! | [`DurableFailure`] | nothing: what is said to who asks |
 //!
 //! ```text
-//! recovering ──▶ running ──▶ writing ──▶ running      nothing is handled before a write is durable, and it is repeated
-//!     ▲ │           │           │                     until that is known
+//! recovering ──▶ running ──▶ writing ──▶ running      nothing is handled before a write is durable,
+//!     ▲ │           │           │                     and it is repeated until that is known
 //!     └─┘           ▼           ▼
-//!   a pause     retaining ──▶ running                 a snapshot, and what it makes needless; also where a log is full
+//!   a pause     retaining ──▶ running                 a snapshot, and what it makes needless;
+//!                   │           │                     also where a log is full
 //!                   └───────────┴──▶ stopped          a later incarnation owns the log
 //! ```
 
@@ -40,6 +41,6 @@ pub use outbox::{Numbered, Outbox};
 pub use reminders::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX, Reminder, Reminders, Wish};
 pub use retention::{Keeps, Retention};
 
-/// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out at most, so that an entity with a
-/// long log lets others have the store in between.
+/// The bytes that a recovery reads at once: a few thousand small events, a quarter of what a store gives out
+/// at most, so that an entity with a long log lets others have the store in between.
 pub const RECOVERY_PAGE_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
-//! What the library keeps in an entity's log beside its events, and in its snapshot beside its state: which messages it has to deliver, and what it wants to be
-//! reminded of.
-//! These bytes are on disks: forms never change, and variants are only appended. Spec: sharding 1.15.
+//! What the library keeps in an entity's log beside its events, and in its snapshot beside its state: which
+//! messages it has to deliver, and what it wants to be reminded of. These bytes are on disks: forms never
+//! change, and variants are only appended. Spec: sharding 1.15.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,10 +10,12 @@ use super::letter::{Letter, Recipient};
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 use crate::store::Bytes;
 
-/// The first byte of a record that is a note; its number and its fields follow, as postcard writes them. One is an event's.
+/// The first byte of a record that is a note; its number and its fields follow, as postcard writes them. One
+/// is an event's.
 const NOTE_FORM: u8 = 2;
 
-/// The first byte of a snapshot that has notes in front: their length (4 bytes, little-endian), the notes, the state as without them.
+/// The first byte of a snapshot that has notes in front: their length (4 bytes, little-endian), the notes,
+/// the state as without them.
 const NOTED_FORM: u8 = 3;
 
 /// Where their length ends.

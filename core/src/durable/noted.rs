@@ -1,4 +1,5 @@
-//! What all notes of a log amount to: which messages are unconfirmed, and what the entity wants to be reminded of. Spec: sharding 1.15.
+//! What all notes of a log amount to: which messages are unconfirmed, and what the entity wants to be
+//! reminded of. Spec: sharding 1.15.
 
 use super::letter::Letter;
 use super::note::Note;

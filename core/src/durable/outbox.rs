@@ -1,5 +1,6 @@
-//! What a durable entity has to deliver: numbers for its messages, what is unconfirmed, and when it has to be awake for that. The rules of
-//! sending again are [`AtLeastOnce`]'s. Sends nothing itself. Spec: sharding 1.15, S-247, S-248.
+//! What a durable entity has to deliver: numbers for its messages, what is unconfirmed, and when it has to be
+//! awake for that. The rules of sending again are [`AtLeastOnce`]'s. Sends nothing itself. Spec: sharding
+//! 1.15, S-247, S-248.
 
 use alloc::vec::Vec;
 use core::iter;

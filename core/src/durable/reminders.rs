@@ -1,5 +1,6 @@
-//! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and crashes. Says what is due; who
-//! wakes the entity for it is [`crate::wakeups`]. Never reads a clock: it is told the time. Spec: issue "reminders".
+//! What a durable entity wants to be reminded of: kept in its log, so it outlives passivation, moves and
+//! crashes. Says what is due; who wakes the entity for it is [`crate::wakeups`]. Never reads a clock: it is
+//! told the time. Spec: issue "reminders".
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,8 +20,8 @@ pub const REMINDER_NAME_BYTES_MAX: usize = 255;
 /// After so long a reminder whose handler decided what could not be kept is handled again.
 const REMIND_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long an entity waits for a reminder at most before it looks at the clock again, which may be set; one whose command cannot be read
-/// rests as long.
+/// How long an entity waits for a reminder at most before it looks at the clock again, which may be set; one
+/// whose command cannot be read rests as long.
 const NAP_MAX: Duration = Duration::from_secs(60);
 
 /// The shortest time between two of a reminder that comes again: each is a write.
@@ -131,8 +132,8 @@ impl Reminders {
         self.all.values().map(|reminder| reminder.at_ms).min()
     }
 
-    /// The first that is due, and what is to be kept with what its handler decides: that it is over, or when it comes again. What was missed
-    /// is not made up for.
+    /// The first that is due, and what is to be kept with what its handler decides: that it is over, or when
+    /// it comes again. What was missed is not made up for.
     #[must_use]
     pub fn due(&self, now_ms: u64) -> Option<(&Reminder, Note)> {
         let due = self.all.iter().filter(|(_, reminder)| reminder.at_ms <= now_ms);

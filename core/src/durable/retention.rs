@@ -2,7 +2,8 @@
 
 use super::RECOVERY_PAGE_BYTES;
 
-/// After so many events a snapshot is kept, unless something else is said: a recovery reads one page of a log then.
+/// After so many events a snapshot is kept, unless something else is said: a recovery reads one page of a log
+/// then.
 const EVENTS_DEFAULT: u64 = 100;
 
 /// After so many states the older ones are deleted: each costs an order of its own.

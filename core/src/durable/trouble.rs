@@ -2,15 +2,15 @@
 
 use core::time::Duration;
 
-/// The first pause after the store could not do what it was asked; doubled each time. As long as the store's own thread waits
-/// before it opens the store again.
+/// The first pause after the store could not do what it was asked; doubled each time. As long as the store's
+/// own thread waits before it opens the store again.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
 /// The longest pause: an entity goes on within seconds of its store.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// For so long commands wait for a store that is in trouble; then they are answered that nothing was done. Below half of the default
-/// time of an ask, so that the asker hears why.
+/// For so long commands wait for a store that is in trouble; then they are answered that nothing was done.
+/// Below half of the default time of an ask, so that the asker hears why.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long an entity has been kept waiting.

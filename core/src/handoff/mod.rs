@@ -1,8 +1,8 @@
-//! One barrier: a change that goes on when everybody it concerns has marked. Says who is waited for and until when; never sends, and
-//! knows neither what moves nor what a mark is. Spec: sharding 10.14 d and e, 10.18.
+//! One barrier: a change that goes on when everybody it concerns has marked. Says who is waited for and until
+//! when; never sends, and knows neither what moves nor what a mark is. Spec: sharding 10.14 d and e, 10.18.
 //!
-//! Several changes of one thing follow each other; only marks of the present one count, because one of an earlier change says
-//! nothing about what was sent since.
+//! Several changes of one thing follow each other; only marks of the present one count, because one of an
+//! earlier change says nothing about what was sent since.
 
 use crate::ordered::OrderedSet;
 use crate::time::Instant;

@@ -1,5 +1,6 @@
-//! Names: addresses, incarnations, roles, cluster names. Every name is checked once, when it is made, so that no
-//! other room has to. Ordering is the field's: host by bytes, then port, then uid as signed. Spec: membership 1.1.
+//! Names: addresses, incarnations, roles, cluster names. Every name is checked once, when it is made, so that
+//! no other room has to. Ordering is the field's: host by bytes, then port, then uid as signed. Spec:
+//! membership 1.1.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -77,7 +78,8 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_name_byte)
 }
 
-/// Whether a name may have this byte. Without branches, because decoders ask it about every byte of thousands of names.
+/// Whether a name may have this byte. Without branches, because decoders ask it about every byte of thousands
+/// of names.
 pub(crate) const fn is_name_byte(byte: u8) -> bool {
     let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
     let digit_or_colon = byte.wrapping_sub(b'0') < 11;
@@ -116,8 +118,8 @@ impl Address {
     /// Checks and makes an address.
     ///
     /// # Errors
-    /// [`NameError`] if the host is empty, longer than [`HOST_BYTES_MAX`] or has a byte outside `[A-Za-z0-9._:-]`, or
-    /// if the port is 0.
+    /// [`NameError`] if the host is empty, longer than [`HOST_BYTES_MAX`] or has a byte outside
+    /// `[A-Za-z0-9._:-]`, or if the port is 0.
     pub fn new(host: &str, port: u16) -> Result<Self, NameError> {
         check_name(host, HOST_BYTES_MAX)?;
         if port == 0 {
@@ -186,8 +188,9 @@ impl fmt::Debug for Address {
     }
 }
 
-/// One incarnation of a node: its address and a random 64-bit uid drawn at process start (or at re-join). Everything
-/// that refers to a node refers to its incarnation. Ordered by address, then by uid as a signed number.
+/// One incarnation of a node: its address and a random 64-bit uid drawn at process start (or at re-join).
+/// Everything that refers to a node refers to its incarnation. Ordered by address, then by uid as a signed
+/// number.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct UniqueAddress {
     // Equality looks at the fields in this order: the telling one first.
@@ -326,7 +329,8 @@ impl fmt::Display for Role {
     }
 }
 
-/// The roles of one incarnation: sorted, without duplicates, with exactly one data-center role. Cheap to clone.
+/// The roles of one incarnation: sorted, without duplicates, with exactly one data-center role. Cheap to
+/// clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Roles(Arc<[Role]>);
 
@@ -346,7 +350,8 @@ impl Roles {
         Self::from_wire(all)
     }
 
-    /// Roles as they stand on the wire: sorted and deduplicated; a missing data-center role becomes the default one.
+    /// Roles as they stand on the wire: sorted and deduplicated; a missing data-center role becomes the
+    /// default one.
     ///
     /// # Errors
     /// [`NameError::TooManyRoles`].

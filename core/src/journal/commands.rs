@@ -1,4 +1,5 @@
-//! What this node's user wants of quorum logs. Checks the caller's arguments once; decides nothing else. Spec: sharding 10.7.
+//! What this node's user wants of quorum logs. Checks the caller's arguments once; decides nothing else.
+//! Spec: sharding 10.7.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

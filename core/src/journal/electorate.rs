@@ -1,8 +1,10 @@
-//! Who votes about logs: stores, chosen once by the oldest member among those it knows, and settled when each of them has durably
-//! agreed. From then on they never change, so any two majorities there ever are share a store; a store that was lost comes back
-//! with another number, and does not vote. Decides nothing about logs. Spec: sharding 10.7, 10.16; reliability I-84.
+//! Who votes about logs: stores, chosen once by the oldest member among those it knows, and settled when each
+//! of them has durably agreed. From then on they never change, so any two majorities there ever are share a
+//! store; a store that was lost comes back with another number, and does not vote. Decides nothing about
+//! logs. Spec: sharding 10.7, 10.16; reliability I-84.
 //!
-//! A store agrees to one choice in its life. So of two choices that share a store one at most is ever settled.
+//! A store agrees to one choice in its life. So of two choices that share a store one at most is ever
+//! settled.
 
 use alloc::sync::Arc;
 use alloc::vec;

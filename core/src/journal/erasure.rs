@@ -1,11 +1,12 @@
-//! How logs are emptied in one node's store while nothing runs: what to ask the store. Never touches other logs, and keeps what was
-//! promised, so that a voter whose log was emptied still refuses what it has refused. Spec: sharding 1.9, 10.7.
+//! How logs are emptied in one node's store while nothing runs: what to ask the store. Never touches other
+//! logs, and keeps what was promised, so that a voter whose log was emptied still refuses what it has
+//! refused. Spec: sharding 1.9, 10.7.
 //!
-//! A log is empty once it is so in the stores of a majority of the voters, and stays so once it is in all: of stores that disagree the
-//! next opener takes what one of them holds.
+//! A log is empty once it is so in the stores of a majority of the voters, and stays so once it is in all: of
+//! stores that disagree the next opener takes what one of them holds.
 //!
-//! Of many logs most are in no store, so the store is asked for ranges of them. It cannot say whose a head is that it cannot read: then the
-//! range is halved until one log is left.
+//! Of many logs most are in no store, so the store is asked for ranges of them. It cannot say whose a head is
+//! that it cannot read: then the range is halved until one log is left.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -20,14 +21,14 @@ use crate::store::limits::ANSWER_BYTES_MAX;
 use crate::store::{Bytes, Change, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
 use crate::token::Token;
 
-/// Empties these logs: has the store asked first which of them it holds anything of, and then to remove that, damaged or not. All orders
-/// are in the space of [`crate::owner::Owner::Journal`].
+/// Empties these logs: has the store asked first which of them it holds anything of, and then to remove that,
+/// damaged or not. All orders are in the space of [`crate::owner::Owner::Journal`].
 #[derive(Clone, Debug)]
 pub struct Erasure {
     /// In the order of their keys.
     logs: Vec<(Bytes, LogName)>,
-    /// Which of them are to be asked for, the next one first: never none in one range, and only logs whose names are equally long, so
-    /// that the keys of a kind's shards stand together.
+    /// Which of them are to be asked for, the next one first: never none in one range, and only logs whose
+    /// names are equally long, so that the keys of a kind's shards stand together.
     unknown: VecDeque<Range<usize>>,
     removals: Vec<StoreOrder>,
     /// What was promised above this term is forgotten too.
@@ -55,7 +56,8 @@ impl Erasure {
         }
     }
 
-    /// Lowers what was promised above this term to it as well: for terms that no owner of the logs can have taken.
+    /// Lowers what was promised above this term to it as well: for terms that no owner of the logs can have
+    /// taken.
     #[must_use]
     pub fn down_to(mut self, term: u64) -> Self {
         self.term_max = term;
@@ -128,8 +130,8 @@ impl Erasure {
         self.unknown.push_front(asked.start..middle);
     }
 
-    /// What removes all that the store holds of the logs: one order for each of which it holds anything. Complete once there is nothing to
-    /// ask.
+    /// What removes all that the store holds of the logs: one order for each of which it holds anything.
+    /// Complete once there is nothing to ask.
     #[must_use]
     pub fn removals(&self) -> &[StoreOrder] {
         &self.removals
@@ -143,8 +145,8 @@ pub fn ask_head(log: &str) -> StoreOrder {
     StoreOrder::Read { key }
 }
 
-/// What lowers the promise that a store answered with to `term`; `None` if it promised no term above that. The log's entries stay: of what was
-/// accepted with a higher token nothing is known by this.
+/// What lowers the promise that a store answered with to `term`; `None` if it promised no term above that.
+/// The log's entries stay: of what was accepted with a higher token nothing is known by this.
 ///
 /// # Errors
 /// The store has failed, or what it holds cannot be read.
@@ -178,8 +180,8 @@ fn behind(key: &[u8]) -> Bytes {
     Arc::from(behind)
 }
 
-/// Removes all that the store holds of a log, whose head it was asked for. What cannot be read is removed too, and then the store has
-/// promised nothing for this log any more. `None`: it holds nothing.
+/// Removes all that the store holds of a log, whose head it was asked for. What cannot be read is removed
+/// too, and then the store has promised nothing for this log any more. `None`: it holds nothing.
 fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match head {
         Ok(StoreAnswer::Value(None)) => return Ok(None),

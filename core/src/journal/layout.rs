@@ -1,5 +1,5 @@
-//! How a replica keeps logs in the node's store: its keys. Part of every file that a node wrote, so it only ever grows.
-//! Spec: sharding 10.7.
+//! How a replica keeps logs in the node's store: its keys. Part of every file that a node wrote, so it only
+//! ever grows. Spec: sharding 10.7.
 //!
 //! | first byte | key | value |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | 2 | log, 0, part (4) | that part of the snapshot, as it is |
 //! | 2 | log, 1, position (8) | the entry |
 //!
-//! A log is the length of its name (2) and its name. Numbers in keys are big-endian, so that they rise; what values are made of,
-//! `wire` says (`docs/WIRE.md` 4.14).
+//! A log is the length of its name (2) and its name. Numbers in keys are big-endian, so that they rise; what
+//! values are made of, `wire` says (`docs/WIRE.md` 4.14).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

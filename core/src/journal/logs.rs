@@ -1,4 +1,5 @@
-//! The logs that this node owns or tries to own: what their writers want done, and who waits for what. Spec: sharding 10.7.
+//! The logs that this node owns or tries to own: what their writers want done, and who waits for what. Spec:
+//! sharding 10.7.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -231,8 +232,8 @@ fn answer(cx: &mut Cx<'_>, caller: Option<Caller>, answer: Answer) {
     }
 }
 
-/// A rest that is drawn, so that two who open do not refuse each other for ever. None after the first refusal: that says only how
-/// high the token has to be.
+/// A rest that is drawn, so that two who open do not refuse each other for ever. None after the first
+/// refusal: that says only how high the token has to be.
 fn rest(cx: &mut Cx<'_>, attempt: u32) -> Duration {
     let Some(doublings) = attempt.checked_sub(2) else {
         return Duration::ZERO;

@@ -1,18 +1,20 @@
-//! Quorum logs: append logs that are kept on a majority of fixed stores, each a node's own, and owned by whoever holds the highest
-//! token. Found again after their owner has moved, after a store is lost for good, and after all nodes were killed. What one node's
-//! own store cannot: a file orders the incarnations of one node, and claims nothing beyond it. This file holds the logs that this
-//! node owns and hands each message to its part; it decides nothing. Spec: sharding 10.7, 10.10, 10.15, 10.16; reliability I-80 to
-//! I-84.
+//! Quorum logs: append logs that are kept on a majority of fixed stores, each a node's own, and owned by
+//! whoever holds the highest token. Found again after their owner has moved, after a store is lost for good,
+//! and after all nodes were killed. What one node's own store cannot: a file orders the incarnations of one
+//! node, and claims nothing beyond it. This file holds the logs that this node owns and hands each message to
+//! its part; it decides nothing. Spec: sharding 10.7, 10.10, 10.15, 10.16; reliability I-80 to I-84.
 //!
 //! * `electorate`: which stores vote, agreed once and for good.
-//! * [`writer`]: opens a log, appends to it, keeps snapshots of it. A state machine without a clock, a network or a store of its own.
+//! * [`writer`]: opens a log, appends to it, keeps snapshots of it. A state machine without a clock, a
+//!   network or a store of its own.
 //! * [`replica`]: one voter, in this node's store. Likewise.
 //! * [`erasure`]: empties logs in a store that no node uses.
 //!
-//! Why an acknowledged record is never lost: it is one entry, which a majority accepted with the owner's token. Who opens the log
-//! later has a higher token, which a majority promised before it said what it holds; the two majorities share a replica. That one
-//! accepted the entry before it promised, so it names it; or it promised first, and then refused the entry. Whatever was written at
-//! that place with a higher token was written by somebody who had seen the entry, so the highest token has the right one.
+//! Why an acknowledged record is never lost: it is one entry, which a majority accepted with the owner's
+//! token. Who opens the log later has a higher token, which a majority promised before it said what it holds;
+//! the two majorities share a replica. That one accepted the entry before it promised, so it names it; or it
+//! promised first, and then refused the entry. Whatever was written at that place with a higher token was
+//! written by somebody who had seen the entry, so the highest token has the right one.
 
 pub mod erasure;
 pub mod protocol;
@@ -84,7 +86,8 @@ impl Journals {
         }
     }
 
-    /// Calls the electorate. Once the voters are settled this node votes if it is one, and logs that wait are opened.
+    /// Calls the electorate. Once the voters are settled this node votes if it is one, and logs that wait are
+    /// opened.
     fn with_electorate(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Electorate, &mut Cx<'_>)) {
         let was_settled = self.electorate.settled().is_some();
         call(&mut self.electorate, cx);

@@ -1,4 +1,5 @@
-//! What a quorum log consists of: entries, snapshots, the stores that keep it. Values only. Spec: sharding 10.7.
+//! What a quorum log consists of: entries, snapshots, the stores that keep it. Values only. Spec: sharding
+//! 10.7.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -6,23 +7,27 @@ use alloc::vec::Vec;
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
-/// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody else.
+/// No log has so many owners or entries: a number above it is nonsense, and would leave none for anybody
+/// else.
 pub const NUMBER_MAX: u64 = u64::MAX >> 16;
 
-/// The most stores that may vote about logs: each append waits for more than half of them, and nine bear the loss of four.
+/// The most stores that may vote about logs: each append waits for more than half of them, and nine bear the
+/// loss of four.
 pub const VOTERS_MAX: usize = 9;
 
-/// A store, by the number that was drawn when it was made. A store that lost what it held has another one, and does not vote.
+/// A store, by the number that was drawn when it was made. A store that lost what it held has another one,
+/// and does not vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u128);
 
-/// The place of an entry in its log. The first one has 1; 0 stands before it. Users never see it: see [`Sequence`].
+/// The place of an entry in its log. The first one has 1; 0 stands before it. Users never see it: see
+/// [`Sequence`].
 pub type Position = u64;
 
 /// What is kept and acknowledged as one: the records of one append, or none where an owner opened the log.
 ///
-/// One append is one entry, never several: of a batch that only a few replicas took, an opener would else find the end without
-/// the beginning, behind the `Opened` of somebody who saw neither.
+/// One append is one entry, never several: of a batch that only a few replicas took, an opener would else
+/// find the end without the beginning, behind the `Opened` of somebody who saw neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its place.

@@ -1,5 +1,5 @@
-//! Leases: exclusive, named, kept by somebody outside the cluster. The core asks and is told; who keeps the lease, renews
-//! it and lets it expire is the host's. Spec: membership 3.6, reliability I-26.
+//! Leases: exclusive, named, kept by somebody outside the cluster. The core asks and is told; who keeps the
+//! lease, renews it and lets it expire is the host's. Spec: membership 3.6, reliability I-26.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -9,12 +9,12 @@ use crate::ident::UniqueAddress;
 /// A lease's name; all that want the same thing name the same lease.
 pub type LeaseName = Arc<str>;
 
-/// What the node asks of the lease's keeper. Every order is answered by one [`LeaseReport`]; an answer that does not come
-/// in time counts as a refusal.
+/// What the node asks of the lease's keeper. Every order is answered by one [`LeaseReport`]; an answer that
+/// does not come in time counts as a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOrder {
-    /// Get hold of the lease for `owner`, and keep it until it is released or its owner has not been heard of for
-    /// `time_to_live`. Granted again to who holds it already, with the same token.
+    /// Get hold of the lease for `owner`, and keep it until it is released or its owner has not been heard of
+    /// for `time_to_live`. Granted again to who holds it already, with the same token.
     Acquire {
         /// Which.
         name: LeaseName,

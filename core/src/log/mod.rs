@@ -1,6 +1,7 @@
-//! The one owner of a log: claims it, replays what it holds, appends one thing at a time, puts a snapshot in the place of records, and begins
-//! anew when it was outdone. A value without a clock and without I/O: its host does what it asks ([`Request`]), hands the answer in and
-//! learns what that means ([`Progress`]). Knows neither what records mean nor who keeps the log. Spec: sharding 1.1, 1.5, 10.7, 10.16.
+//! The one owner of a log: claims it, replays what it holds, appends one thing at a time, puts a snapshot in
+//! the place of records, and begins anew when it was outdone. A value without a clock and without I/O: its
+//! host does what it asks ([`Request`]), hands the answer in and learns what that means ([`Progress`]). Knows
+//! neither what records mean nor who keeps the log. Spec: sharding 1.1, 1.5, 10.7, 10.16.
 //!
 //! | stage | asked | it ends with |
 //! |---|---|---|
@@ -16,12 +17,14 @@
 //!
 //! * outdone by another owner: it is lost, in every stage;
 //! * full: a snapshot makes room, unless there was one just now;
-//! * not known whether it is written: the same is asked again ([`LogOwner::again`]), and nothing else until its outcome is known;
+//! * not known whether it is written: the same is asked again ([`LogOwner::again`]), and nothing else until
+//!   its outcome is known;
 //! * surely not done: what was to be written is given back;
-//! * damaged: nothing is decided by it. A record that is missing may have been covered by a later owner's snapshot while it was read: the
-//!   log is damaged only if one is missing again once it was claimed anew.
+//! * damaged: nothing is decided by it. A record that is missing may have been covered by a later owner's
+//!   snapshot while it was read: the log is damaged only if one is missing again once it was claimed anew.
 //!
-//! `W` is what an owner notes about the append that is on its way. [`QuorumLog`] is the owner of a log that a majority of stores keeps.
+//! `W` is what an owner notes about the append that is on its way. [`QuorumLog`] is the owner of a log that a
+//! majority of stores keeps.
 
 mod quorum;
 #[cfg(test)]
@@ -170,7 +173,8 @@ impl<W> LogOwner<W> {
         Request::Forget { through }
     }
 
-    /// The same once more, after [`Progress::Again`]: the same append, or the log is claimed anew if it was being opened.
+    /// The same once more, after [`Progress::Again`]: the same append, or the log is claimed anew if it was
+    /// being opened.
     pub fn again(&mut self) -> Option<Request> {
         match &self.stage {
             Stage::Appending { records, upkeep, .. } => Some(self.request_append(records, *upkeep)),
@@ -379,7 +383,8 @@ impl<W> LogOwner<W> {
         )
     }
 
-    /// Whether a snapshot is to take the place of the records, of which there may be so many, before anything is appended.
+    /// Whether a snapshot is to take the place of the records, of which there may be so many, before anything
+    /// is appended.
     #[must_use]
     pub fn needs_snapshot(&self, records: usize) -> bool {
         self.is_full || self.extent.behind() >= records.max(1) as u64

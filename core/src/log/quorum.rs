@@ -1,5 +1,5 @@
-//! The owner of a log that a majority of the journal's voters keeps: asks in the journal's words, and is told all that the log holds at once.
-//! Decides nothing. Spec: sharding 10.7.
+//! The owner of a log that a majority of the journal's voters keeps: asks in the journal's words, and is told
+//! all that the log holds at once. Decides nothing. Spec: sharding 10.7.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -9,17 +9,19 @@ use crate::store::{Bytes, Record, Sequence, Snapshot, StoreError};
 /// What an owner asks of whoever keeps its log; answered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Own it. Answered with [`LogOwner::on_claimed`](super::LogOwner::on_claimed), or with all there is at once:
-    /// [`LogOwner::on_opened`](super::LogOwner::on_opened).
+    /// Own it. Answered with [`LogOwner::on_claimed`](super::LogOwner::on_claimed), or with all there is at
+    /// once: [`LogOwner::on_opened`](super::LogOwner::on_opened).
     Claim,
     /// The newest snapshot. Answered with [`LogOwner::on_snapshot`](super::LogOwner::on_snapshot).
     ReadSnapshot,
-    /// Records from this one on, at least one if there is one. Answered with [`LogOwner::on_records`](super::LogOwner::on_records).
+    /// Records from this one on, at least one if there is one. Answered with
+    /// [`LogOwner::on_records`](super::LogOwner::on_records).
     Read {
         /// The first.
         from: Sequence,
     },
-    /// Add records as one. Answered with [`LogOwner::on_appended`](super::LogOwner::on_appended) once they are durable.
+    /// Add records as one. Answered with [`LogOwner::on_appended`](super::LogOwner::on_appended) once they
+    /// are durable.
     Append {
         /// The last record, as far as the owner knows.
         expected: Sequence,
@@ -147,14 +149,17 @@ pub enum Progress<W> {
     Trimmed,
     /// This was not written, and a snapshot makes room for it.
     Full(W),
-    /// Surely not done, and the log is this owner's as before: what was to be written, unless it was a snapshot. A claim has ended.
+    /// Surely not done, and the log is this owner's as before: what was to be written, unless it was a
+    /// snapshot. A claim has ended.
     NotDone(Option<W>, Fault),
     /// The same has to be asked once more, after a pause: [`LogOwner::again`](super::LogOwner::again).
     Again {
-        /// It may be done already. If not, it can be taken back: [`LogOwner::take_back`](super::LogOwner::take_back).
+        /// It may be done already. If not, it can be taken back:
+        /// [`LogOwner::take_back`](super::LogOwner::take_back).
         is_unknown: bool,
     },
-    /// What the log holds is damaged: nothing is decided by it, and it is not this owner's until it is claimed anew.
+    /// What the log holds is damaged: nothing is decided by it, and it is not this owner's until it is
+    /// claimed anew.
     Damaged,
     /// Another owner has the log: whoever wants it claims it anew.
     Lost {

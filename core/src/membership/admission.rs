@@ -1,6 +1,6 @@
-//! The machine's part of admission: what a sender is to this node, what becomes of what is not heard, and of a request that the
-//! user's policy refuses. Which senders are accepted and who may ask is decided in `admission`, purely. Spec: membership 2.1, reliability 3a,
-//! 3b.
+//! The machine's part of admission: what a sender is to this node, what becomes of what is not heard, and of
+//! a request that the user's policy refuses. Which senders are accepted and who may ask is decided in
+//! `admission`, purely. Spec: membership 2.1, reliability 3a, 3b.
 
 use crate::admission::{Ask, Proof, Request, Standing, is_welcome};
 use crate::event::{Audit, MembershipEvent};
@@ -25,8 +25,8 @@ impl Membership {
         }
     }
 
-    /// Asks the policy about what a peer wants, if it is anything of its kind; `false` if the message goes no further. A joiner
-    /// that is refused hears so.
+    /// Asks the policy about what a peer wants, if it is anything of its kind; `false` if the message goes no
+    /// further. A joiner that is refused hears so.
     pub(crate) fn permits(cx: &mut Cx<'_>, from: &UniqueAddress, proof: Proof<'_>, msg: &Msg) -> bool {
         let Some(ask) = Ask::of(msg) else {
             return true;
@@ -52,7 +52,8 @@ impl Membership {
         false
     }
 
-    /// Counts a message that was not heard. Who was a member and does not know that it is none any more is told.
+    /// Counts a message that was not heard. Who was a member and does not know that it is none any more is
+    /// told.
     pub(crate) fn turn_away(&self, cx: &mut Cx<'_>, from: &UniqueAddress, kind: u16) {
         cx.counters().rejected_strangers += 1;
         if is_welcome(kind) {

@@ -1,6 +1,7 @@
-//! What is believed of a state's version: each entry counts the changes of one member, and only that member knows how many it made. What
-//! others say of it is bounded; its own word stands, and takes back what others said. So entries stay where their owners can count on,
-//! whatever a liar says and in whatever order. Never drops what else a state says. Spec: membership 8.9; `SECURITY.md` ("Forged state").
+//! What is believed of a state's version: each entry counts the changes of one member, and only that member
+//! knows how many it made. What others say of it is bounded; its own word stands, and takes back what others
+//! said. So entries stay where their owners can count on, whatever a liar says and in whatever order. Never
+//! drops what else a state says. Spec: membership 8.9; `SECURITY.md` ("Forged state").
 
 use alloc::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::membership::targets;
 use crate::reject::{MembershipRejection, Rejection};
 
 impl Membership {
-    /// Takes in a state whose version is not believed as it is. What else it says is kept; if that is news, by a change of mine,
-    /// because nothing in the version would name it.
+    /// Takes in a state whose version is not believed as it is. What else it says is kept; if that is news,
+    /// by a change of mine, because nothing in the version would name it.
     pub(super) fn on_doubtful(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mut remote: Gossip) {
         let mut mine = Gossip::clone(&self.gossip);
         let corrected = take_word(&mut mine, from, remote.version());
@@ -33,7 +34,8 @@ impl Membership {
         if corrected || is_outdated || is_news {
             return self.adopt_with_own_change(cx, from, merged);
         }
-        // Answered only if the sender lacks something, or two nodes of whom each thinks that the other errs would never be silent.
+        // Answered only if the sender lacks something, or two nodes of whom each thinks that the other errs
+        // would never be silent.
         match remote.version().compare(self.gossip.version()) {
             ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
             ClockOrder::Same | ClockOrder::After => {}
@@ -54,8 +56,9 @@ impl Membership {
         self.believed(cx, from, said, None)
     }
 
-    /// Whether a claim to my changes may stand. If it is above my counter that goes on above it, as far as it may: a lie that somebody
-    /// merged cannot hide what I change next. Further it does not, and whoever says more hears from me how many there are.
+    /// Whether a claim to my changes may stand. If it is above my counter that goes on above it, as far as it
+    /// may: a lie that somebody merged cannot hide what I change next. Further it does not, and whoever says
+    /// more hears from me how many there are.
     pub(super) fn hear_claim(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, claimed: u64) -> bool {
         let own = self.own_clock;
         if claimed <= own {
@@ -84,8 +87,9 @@ impl Membership {
         }
     }
 
-    /// The version without what is not believed: an entry far above the one held here stays as it is held. Not of the sender, whose
-    /// word it is, and not of one that is on its way out: it counts no further, and has to be the same everywhere before it can be removed.
+    /// The version without what is not believed: an entry far above the one held here stays as it is held.
+    /// Not of the sender, whose word it is, and not of one that is on its way out: it counts no further, and
+    /// has to be the same everywhere before it can be removed.
     fn believed(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,5 +1,6 @@
-//! The ways out: leaving, exiting with confirmation, being downed. An exiting node says goodbye, upon which it is
-//! removed, once the other machines have handed over their work, within a time limit. Spec: membership 2.9, 2.10.
+//! The ways out: leaving, exiting with confirmation, being downed. An exiting node says goodbye, upon which
+//! it is removed, once the other machines have handed over their work, within a time limit. Spec: membership
+//! 2.9, 2.10.
 
 use alloc::vec::Vec;
 
@@ -23,8 +24,8 @@ use crate::timer::MembershipTimer;
 
 /// Leader candidates that hear that an exiting node is done, because the first may itself be on its way out.
 const CONFIRMED_TO: usize = 2;
-/// Downed members that hear it at once, each by a whole state: one side of most partitions. The others hear it by gossip, and
-/// where they are not reached by their own resolver.
+/// Downed members that hear it at once, each by a whole state: one side of most partitions. The others hear
+/// it by gossip, and where they are not reached by their own resolver.
 const DOWN_HINTS: usize = 64;
 /// Leader ticks a downed node waits for the other downed nodes to learn of it (a constant of Akka).
 const SELF_DOWN_TICKS: u32 = 4;
@@ -66,7 +67,8 @@ impl Membership {
         self.gossip_round(cx);
     }
 
-    /// Moves a member to Down and says so at once: to the member itself, or to a few others if it is this node.
+    /// Moves a member to Down and says so at once: to the member itself, or to a few others if it is this
+    /// node.
     pub(super) fn down(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         if node != cx.me() {
             return self.down_others(cx, [node]);
@@ -81,8 +83,8 @@ impl Membership {
         }
     }
 
-    /// Moves members to Down and says so to them at once. One change, however many they are: each change is a picture of its
-    /// own, with all members in it, and whoever has not read the news yet keeps it.
+    /// Moves members to Down and says so to them at once. One change, however many they are: each change is a
+    /// picture of its own, with all members in it, and whoever has not read the news yet keeps it.
     pub(super) fn down_others<'n>(
         &mut self,
         cx: &mut Cx<'_>,
@@ -111,7 +113,8 @@ impl Membership {
         }
     }
 
-    /// If this node is Down: goes, as soon as every other downed member knows or cannot be reached, or after a few ticks.
+    /// If this node is Down: goes, as soon as every other downed member knows or cannot be reached, or after
+    /// a few ticks.
     pub(super) fn check_self_down(&mut self, cx: &mut Cx<'_>) {
         let down = self
             .gossip
@@ -179,8 +182,8 @@ impl Membership {
         cx.send(node, MembershipMsg::Removed { to: node.clone() });
     }
 
-    /// A member says that this node was removed: the others have gone on without it, and so it must not go on. Not
-    /// believed of one that is itself on its way out, or a single sick node could end healthy ones.
+    /// A member says that this node was removed: the others have gone on without it, and so it must not go
+    /// on. Not believed of one that is itself on its way out, or a single sick node could end healthy ones.
     pub(crate) fn on_removed(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) {
         if !Self::meant_for_me(cx, from, to) || !self.is_said_by_member(cx, from) {
             return;
@@ -192,8 +195,8 @@ impl Membership {
         self.halt(cx, HaltReason::Removed);
     }
 
-    /// A member refuses this incarnation's links for good, which it does only after its removal. Where a downing strategy is
-    /// set, the resolver decides; without one nobody else would.
+    /// A member refuses this incarnation's links for good, which it does only after its removal. Where a
+    /// downing strategy is set, the resolver decides; without one nobody else would.
     pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
         let sound = |m: &Member| m.status < Status::Leaving;
         let nobody_decides = matches!(cx.config().downing.strategy, DowningStrategy::Off);
@@ -235,15 +238,15 @@ impl Membership {
         self.begin_leaving(cx);
     }
 
-    /// This node sees itself Leaving: the other machines begin to hand over, one part after the other, each within a time
-    /// limit. Nothing happens if they do already.
+    /// This node sees itself Leaving: the other machines begin to hand over, one part after the other, each
+    /// within a time limit. Nothing happens if they do already.
     pub(super) fn begin_leaving(&mut self, cx: &mut Cx<'_>) {
         let step = self.drain.begin();
         self.go_on_draining(cx, step);
     }
 
-    /// A part did not hand over in time: this node goes on without waiting for it. If something of it may still be running,
-    /// it does not say that nothing runs here.
+    /// A part did not hand over in time: this node goes on without waiting for it. If something of it may
+    /// still be running, it does not say that nothing runs here.
     pub(super) fn on_drain_timeout(&mut self, cx: &mut Cx<'_>) {
         if !self.is_member() {
             return;
@@ -321,8 +324,8 @@ impl Membership {
         }
     }
 
-    /// The leader did not move this leaving node on in time: it goes all the same. The others find it unreachable, and it
-    /// is for them to down it.
+    /// The leader did not move this leaving node on in time: it goes all the same. The others find it
+    /// unreachable, and it is for them to down it.
     pub(super) fn on_leaving_timeout(&mut self, cx: &mut Cx<'_>) {
         let leaving = |m: &Member| m.status == Status::Leaving;
         if !self.is_member() || !self.gossip.member(cx.me()).is_some_and(leaving) {
@@ -374,7 +377,8 @@ impl Membership {
         if !Self::meant_for_me(cx, from, to) || !self.is_said_by_member(cx, from) {
             return;
         }
-        // The confirmation may overtake the gossip that shows the member Exiting; it only counts once it does.
+        // The confirmation may overtake the gossip that shows the member Exiting; it only counts once it
+        // does.
         if self.exiting_confirmed.insert(from.clone()) {
             self.publish(cx);
             self.wake_if_converged(cx);

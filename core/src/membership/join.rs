@@ -1,5 +1,5 @@
-//! Joining: the wait for a Welcome, and what a member answers to joiners. Never admits two live incarnations at one address.
-//! Spec: membership 2.1, 8.10.
+//! Joining: the wait for a Welcome, and what a member answers to joiners. Never admits two live incarnations
+//! at one address. Spec: membership 2.1, 8.10.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ use crate::time::Instant;
 use crate::timer::MembershipTimer;
 use crate::wire;
 
-/// A member that has not answered a Join is asked again this often: a node that is restarted at its address is back soon
-/// after the one before it is gone.
+/// A member that has not answered a Join is asked again this often: a node that is restarted at its address
+/// is back soon after the one before it is gone.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
 impl Membership {
@@ -40,9 +40,9 @@ impl Membership {
         }
     }
 
-    /// The Welcome did not come: start over. Or it came, but this node is still Joining: whoever admitted it may have been
-    /// removed before anybody else heard, and to all others it is a stranger. Asking one of them again mends that, and
-    /// changes nothing for one that knows it.
+    /// The Welcome did not come: start over. Or it came, but this node is still Joining: whoever admitted it
+    /// may have been removed before anybody else heard, and to all others it is a stranger. Asking one of
+    /// them again mends that, and changes nothing for one that knows it.
     pub(super) fn on_join_retry(&mut self, cx: &mut Cx<'_>) {
         if self.is_member() {
             return self.ask_again_while_joining(cx);
@@ -146,7 +146,8 @@ impl Membership {
         ));
         self.update(cx, next);
         self.welcome(cx, from);
-        // Joiners that start at once are admitted by several members: the leader waits for all of them, so it should know.
+        // Joiners that start at once are admitted by several members: the leader waits for all of them, so it
+        // should know.
         self.tell_leader(cx);
     }
 
@@ -177,8 +178,8 @@ impl Membership {
         }
     }
 
-    /// The member that was asked said no. Some reasons pass, and this node goes on asking; to others only a new
-    /// incarnation is the answer.
+    /// The member that was asked said no. Some reasons pass, and this node goes on asking; to others only a
+    /// new incarnation is the answer.
     pub(crate) fn on_join_refused(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, refused: &JoinRefused) {
         let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
         if !expected && !self.is_member() {
@@ -197,7 +198,8 @@ impl Membership {
                 self.halt(cx, HaltReason::JoinRefused);
             }
         } else if reason == JoinRefusal::UidRemoved && self.is_joining_still(cx) {
-            // Whoever took this node in was removed before anybody else heard, and somebody removed it with them.
+            // Whoever took this node in was removed before anybody else heard, and somebody removed it with
+            // them.
             self.halt(cx, HaltReason::Removed);
         }
     }

@@ -1,4 +1,5 @@
-//! Where this node is on its way into a cluster, and which joiners with other settings users have heard of. Values only. Spec: membership 2.1, 2.2.
+//! Where this node is on its way into a cluster, and which joiners with other settings users have heard of.
+//! Values only. Spec: membership 2.1, 2.2.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -28,8 +29,8 @@ pub(super) enum Joining {
         contacts: Vec<Address>,
         /// Times the contacts were asked.
         attempt: u32,
-        /// When all contacts are asked anew. Until then the target is asked again and again: an older incarnation of this
-        /// address may have to go first, and nobody says when it has.
+        /// When all contacts are asked anew. Until then the target is asked again and again: an older
+        /// incarnation of this address may have to go first, and nobody says when it has.
         until: Instant,
     },
     /// In a cluster.

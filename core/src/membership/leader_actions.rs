@@ -1,5 +1,5 @@
-//! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never reads a
-//! peer's opinion of what the leader should do. Spec: membership 2.8.
+//! Leader actions: moves members between statuses on convergence. Acts only on this node's own state; never
+//! reads a peer's opinion of what the leader should do. Spec: membership 2.8.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -18,7 +18,8 @@ use crate::membership::state::reachability::Reach;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::timer::MembershipTimer;
 
-/// Leader ticks without convergence after which users are told, and then again after each [`INCAPACITATED_AGAIN`].
+/// Leader ticks without convergence after which users are told, and then again after each
+/// [`INCAPACITATED_AGAIN`].
 const INCAPACITATED_AFTER: u64 = 20;
 const INCAPACITATED_AGAIN: u64 = 60;
 /// Oldest members, of all and of a role, that hear at once who is exiting and who was removed.
@@ -83,8 +84,9 @@ pub(super) fn plan(
     plan
 }
 
-/// Whom a leader that cannot reach convergence admits meanwhile: joining members of its data center that nobody who is not
-/// Down finds unreachable, as long as enough members are present and the cluster does not shut down.
+/// Whom a leader that cannot reach convergence admits meanwhile: joining members of its data center that
+/// nobody who is not Down finds unreachable, as long as enough members are present and the cluster does not
+/// shut down.
 pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfig) -> Vec<UniqueAddress> {
     if leader::is_shutting_down(gossip) || !enough_members(gossip, config) {
         return Vec::new();
@@ -150,7 +152,8 @@ impl Membership {
         self.act_converged(cx);
     }
 
-    /// Something was heard after which the leader may act: it does so at once, in a step of its own, not at its next tick.
+    /// Something was heard after which the leader may act: it does so at once, in a step of its own, not at
+    /// its next tick.
     pub(super) fn wake_if_converged(&self, cx: &mut Cx<'_>) {
         if self.may_act(cx) {
             let now = cx.mono();
@@ -165,8 +168,9 @@ impl Membership {
         }
     }
 
-    /// A goodbye that has overtaken the gossip of who said it is not enough: that member may have acted as the leader itself,
-    /// from this very state, and its gossip is on its way. By the next tick it is here or lost.
+    /// A goodbye that has overtaken the gossip of who said it is not enough: that member may have acted as
+    /// the leader itself, from this very state, and its gossip is on its way. By the next tick it is here or
+    /// lost.
     fn may_act(&self, cx: &Cx<'_>) -> bool {
         let is_on_its_way = |m: &Member| !m.status.is_terminal();
         let mut confirmed = self.exiting_confirmed.iter();
@@ -179,8 +183,9 @@ impl Membership {
     fn act_converged(&mut self, cx: &mut Cx<'_>) {
         self.ticks_without_convergence = 0;
         let dc = cx.config().node_roles().data_center();
-        // Who said goodbye also gossips, for everybody, whether anything still runs there. That is on another lane and may be
-        // overtaken; one who is removed without it would be given the removal margin. It is waited for, up to a tick.
+        // Who said goodbye also gossips, for everybody, whether anything still runs there. That is on another
+        // lane and may be overtaken; one who is removed without it would be given the removal margin. It is
+        // waited for, up to a tick.
         let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &cx.config().membership);
         // A leader on its way out may be unreachable for others, and still only they can remove it.
         plan.removed.retain(|node| node != cx.me());
@@ -264,14 +269,15 @@ impl Membership {
         if !plan.exiting.is_empty() || !plan.removed.is_empty() {
             self.hint_oldest(cx, &roles);
         }
-        // They wait for it, and begin their work only when they know. When many come at once gossip is the cheaper way.
+        // They wait for it, and begin their work only when they know. When many come at once gossip is the
+        // cheaper way.
         for (node, _) in plan.up.iter().take(UP_HINTS) {
             self.push_to(cx, node);
         }
     }
 
-    /// Tells the oldest members, and the oldest of each role that somebody who goes has: what runs once per cluster or
-    /// role moves to them, when that member exits and when it has been removed.
+    /// Tells the oldest members, and the oldest of each role that somebody who goes has: what runs once per
+    /// cluster or role moves to them, when that member exits and when it has been removed.
     fn hint_oldest(&self, cx: &mut Cx<'_>, roles: &OrderedSet<Role>) {
         let mut hinted: OrderedMap<&Role, usize> = roles.iter().map(|role| (role, 0)).collect();
         let dc = cx.config().node_roles().data_center();

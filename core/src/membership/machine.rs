@@ -1,6 +1,6 @@
-//! The membership machine: this node's own copy of the gossip state, its phase, and the one way to change either.
-//! Never judges silence (the detector does) and never decides who has to go (the resolver or an operator does).
-//! Spec: membership 2.0; `ARCHITECTURE.md`.
+//! The membership machine: this node's own copy of the gossip state, its phase, and the one way to change
+//! either. Never judges silence (the detector does) and never decides who has to go (the resolver or an
+//! operator does). Spec: membership 2.0; `ARCHITECTURE.md`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -166,7 +166,8 @@ impl Membership {
         }
     }
 
-    /// A peer hears nothing any more of what it has to: its links are refused, and it is downed as one that is silent.
+    /// A peer hears nothing any more of what it has to: its links are refused, and it is downed as one that
+    /// is silent.
     pub(crate) fn on_quarantine(&mut self, cx: &mut Cx<'_>, node: UniqueAddress) {
         if node != *cx.me() && self.gossip.member(&node).is_some() {
             cx.quarantine(node);
@@ -268,7 +269,8 @@ impl Membership {
         self.install(cx, next);
     }
 
-    /// Makes `next` this node's state: tells users what changed, publishes the picture and follows up on my own status.
+    /// Makes `next` this node's state: tells users what changed, publishes the picture and follows up on my
+    /// own status.
     pub(super) fn install(&mut self, cx: &mut Cx<'_>, next: Gossip) {
         let before = core::mem::replace(&mut self.gossip, Arc::new(next));
         self.age_tombstones(cx, &before);
@@ -311,8 +313,9 @@ impl Membership {
         }
     }
 
-    /// A removed incarnation never comes back: one that was Down is refused at once. Any other left gracefully, or was
-    /// downed while this node looked away; it may still have something to say, for a while.
+    /// A removed incarnation never comes back: one that was Down is refused at once. Any other left
+    /// gracefully, or was downed while this node looked away; it may still have something to say, for a
+    /// while.
     fn refuse_links(&self, cx: &mut Cx<'_>, node: &UniqueAddress, previous: Status) {
         if previous == Status::Down {
             cx.quarantine(node.clone());

@@ -1,6 +1,6 @@
-//! The seed process: asking contacts whether they are in a cluster and whether the settings fit, and answering those who ask.
-//! Only the first seed may form a cluster, and never beside a seed that refused it. Compares no settings itself: that is
-//! `agreement`. Spec: membership 2.2, M-184 to M-195.
+//! The seed process: asking contacts whether they are in a cluster and whether the settings fit, and
+//! answering those who ask. Only the first seed may form a cluster, and never beside a seed that refused it.
+//! Compares no settings itself: that is `agreement`. Spec: membership 2.2, M-184 to M-195.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,11 +20,12 @@ use crate::ordered::OrderedMap;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::timer::MembershipTimer;
 
-/// All seeds are asked this often, or five times within the timeout if that is shorter: an answer may be lost with a link to
-/// the node that was at this address before, and one that was in no cluster a moment ago may be in one now.
+/// All seeds are asked this often, or five times within the timeout if that is shorter: an answer may be lost
+/// with a link to the node that was at this address before, and one that was in no cluster a moment ago may
+/// be in one now.
 const SEED_RETRY_MAX: Duration = Duration::from_millis(500);
-/// A joiner that one seed refused for its settings waits so long for what the others say, and no longer than its seed timeout:
-/// it halts in any case, and those who fix it should hear of all at once.
+/// A joiner that one seed refused for its settings waits so long for what the others say, and no longer than
+/// its seed timeout: it halts in any case, and those who fix it should hear of all at once.
 const REFUSALS_HEARD_MAX: Duration = Duration::from_secs(1);
 
 impl Membership {
@@ -145,7 +146,8 @@ impl Membership {
     pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: &InitJoinAck) {
         let seeding = match &mut self.joining {
             Joining::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
-            // All contacts were asked and the first answer was taken: the others' answers are late, not wrong.
+            // All contacts were asked and the first answer was taken: the others' answers are late, not
+            // wrong.
             Joining::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
             Joining::Done | Joining::Over => return,
             Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {

@@ -1,5 +1,5 @@
-//! Gossip: what is sent in a round, what is pushed at once, and what is done with what arrives. Merging never counts my
-//! clock entry up. Spec: membership 2.5, 2.6, 8.1, 8.9.
+//! Gossip: what is sent in a round, what is pushed at once, and what is done with what arrives. Merging never
+//! counts my clock entry up. Spec: membership 2.5, 2.6, 8.1, 8.9.
 
 use alloc::sync::Arc;
 
@@ -68,7 +68,8 @@ impl Membership {
             .gossip
             .member(target)
             .is_some_and(|m| m.data_center() != own_dc);
-        // A state is large and a link to another data center slow: it gets one only if the versions turn out to differ.
+        // A state is large and a link to another data center slow: it gets one only if the versions turn out
+        // to differ.
         if far || self.gossip.has_seen(target) {
             self.send_status(cx, target);
         } else {
@@ -184,8 +185,8 @@ impl Membership {
                 }
                 (Gossip::clone(remote), unseen)
             }
-            // A newer clock that misses a member: whoever admitted it was removed before that spread, and its clock entry
-            // with it. Nothing but a tombstone removes a member, so both states are kept.
+            // A newer clock that misses a member: whoever admitted it was removed before that spread, and its
+            // clock entry with it. Nothing but a tombstone removes a member, so both states are kept.
             ClockOrder::Before | ClockOrder::After | ClockOrder::Concurrent => {
                 cx.counters().gossip_merges += 1;
                 let merged = merge::merge(&self.gossip, remote);
@@ -221,17 +222,18 @@ impl Membership {
         }
     }
 
-    /// Takes in a state that claims changes of mine which I did not make, once my counter is above the claim: by its clock
-    /// it contains everything I did, in truth it may lack it. Merging keeps both, and a change of mine outdates the lie.
+    /// Takes in a state that claims changes of mine which I did not make, once my counter is above the claim:
+    /// by its clock it contains everything I did, in truth it may lack it. Merging keeps both, and a change
+    /// of mine outdates the lie.
     fn merge_and_outdate(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, remote: &Gossip) {
         cx.counters().gossip_merges += 1;
         self.adopt_with_own_change(cx, from, merge::merge(&self.gossip, remote));
     }
 
-    /// Takes in a state with a change whose author was removed: the author's clock entry goes with it, and nothing in the
-    /// clock would tell this state from one without the change. A change of mine does (ADR 2). It happens once per such
-    /// merge, because the result has no such entry left. The same for a newer state in which a member's life goes
-    /// backwards, which only a liar's does: mine has to be newer still (8.9).
+    /// Takes in a state with a change whose author was removed: the author's clock entry goes with it, and
+    /// nothing in the clock would tell this state from one without the change. A change of mine does (ADR 2).
+    /// It happens once per such merge, because the result has no such entry left. The same for a newer state
+    /// in which a member's life goes backwards, which only a liar's does: mine has to be newer still (8.9).
     pub(super) fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
         self.update(cx, merged);
         if self.is_member() {
@@ -251,8 +253,8 @@ impl Membership {
         is_news
     }
 
-    /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and this node
-    /// itself finds it reachable. What others say about the sender does not count (pitfall F-34).
+    /// Whether gossip from this sender counts: this very incarnation is meant, the sender is a member, and
+    /// this node itself finds it reachable. What others say about the sender does not count (pitfall F-34).
     fn may_gossip(&self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) -> bool {
         if !self.is_member() || !Self::meant_for_me(cx, from, to) {
             return false;

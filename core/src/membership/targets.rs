@@ -1,5 +1,5 @@
-//! Whom to gossip with: the candidates and the probability of preferring those who lack the newest state. Pure; the draw
-//! itself and the sending are the caller's. Spec: membership 1.7, 2.6.
+//! Whom to gossip with: the candidates and the probability of preferring those who lack the newest state.
+//! Pure; the draw itself and the sending are the caller's. Spec: membership 1.7, 2.6.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,9 @@ use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
 
-/// How likely a round prefers members that have not seen the state: `config_p` up to `limit` members, a tenth of it from
-/// three times `limit` on, and in between on the straight line. A `limit` of 0 counts as every cluster being large.
+/// How likely a round prefers members that have not seen the state: `config_p` up to `limit` members, a tenth
+/// of it from three times `limit` on, and in between on the straight line. A `limit` of 0 counts as every
+/// cluster being large.
 #[must_use]
 pub fn different_view_probability(config_p: f64, limit: usize, members: usize) -> f64 {
     let low = config_p / 10.0;
@@ -24,8 +25,8 @@ pub fn different_view_probability(config_p: f64, limit: usize, members: usize) -
     }
 }
 
-/// The members `me` may gossip with, sorted: everybody else that `me` itself finds reachable, whatever others say. With
-/// `prefer_unseen` only those of them that have not seen the state, unless all have.
+/// The members `me` may gossip with, sorted: everybody else that `me` itself finds reachable, whatever others
+/// say. With `prefer_unseen` only those of them that have not seen the state, unless all have.
 #[must_use]
 pub fn gossip_targets(gossip: &Gossip, me: &UniqueAddress, prefer_unseen: bool) -> Vec<UniqueAddress> {
     let pick = |unseen_only: bool| -> Vec<UniqueAddress> {
@@ -43,15 +44,15 @@ pub fn gossip_targets(gossip: &Gossip, me: &UniqueAddress, prefer_unseen: bool) 
     pick(false)
 }
 
-/// Whether `me` may exchange gossip with `node`: another node that `me` itself finds reachable. What others say about
-/// it does not count, or healed nodes would stay cut off.
+/// Whether `me` may exchange gossip with `node`: another node that `me` itself finds reachable. What others
+/// say about it does not count, or healed nodes would stay cut off.
 #[must_use]
 pub fn is_valid_target(gossip: &Gossip, me: &UniqueAddress, node: &UniqueAddress) -> bool {
     node != me && gossip.reachability().status(me, node) == Reach::Reachable
 }
 
-/// Whether `me` should gossip more often than the interval says: somebody of its data center is Leaving, Exiting or Down,
-/// or less than half of it (rounded down) has seen the state.
+/// Whether `me` should gossip more often than the interval says: somebody of its data center is Leaving,
+/// Exiting or Down, or less than half of it (rounded down) has seen the state.
 #[must_use]
 pub fn speed_up_needed(gossip: &Gossip, me: &UniqueAddress) -> bool {
     let dc = data_center_of(gossip, me);

@@ -1,6 +1,7 @@
-//! What the ways of users' messages to entities and to singletons have in common: the table of open asks, the answer that goes straight to
-//! who asked, what its end is called. A room of values and functions without a machine: sharding and the singletons call it, each for its
-//! own messages. Decides nothing about where a message goes. Spec: sharding 10.2, reliability I-44.
+//! What the ways of users' messages to entities and to singletons have in common: the table of open asks, the
+//! answer that goes straight to who asked, what its end is called. A room of values and functions without a
+//! machine: sharding and the singletons call it, each for its own messages. Decides nothing about where a
+//! message goes. Spec: sharding 10.2, reliability I-44.
 //!
 //! `protocol` has the words: whom a message is for, what travels with an ask, what the host does and says.
 
@@ -61,8 +62,8 @@ fn count<W: Asking>(cx: &mut Cx<'_, W>, of: Counted) {
     *W::counter(cx.counters(), of) += 1;
 }
 
-/// Sends an answer straight to who asked. One that would not fit into a frame is too large for an asker on this node as well: it must not
-/// depend on where somebody lives whether it works.
+/// Sends an answer straight to who asked. One that would not fit into a frame is too large for an asker on
+/// this node as well: it must not depend on where somebody lives whether it works.
 pub(crate) fn answer<W: Asking>(cx: &mut Cx<'_, W>, ask: AskRef, result: Result<Payload, AskFailure>) {
     let AskRef { asker, id } = ask;
     let to = asker.clone();
@@ -75,8 +76,8 @@ pub(crate) fn answer<W: Asking>(cx: &mut Cx<'_, W>, ask: AskRef, result: Result<
     cx.send(&asker, W::reply(AskReply { id, to, result }));
 }
 
-/// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing; any other was for a node that
-/// has gone or does not read, and who waits there hears so from its own node.
+/// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing;
+/// any other was for a node that has gone or does not read, and who waits there hears so from its own node.
 pub(crate) fn answer_again<W: Asking>(cx: &mut Cx<'_, W>, to: &Target, reply: AskReply, reason: DropReason) {
     match (to, reason) {
         (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
@@ -90,7 +91,8 @@ pub(crate) fn answer_again<W: Asking>(cx: &mut Cx<'_, W>, to: &Target, reply: As
     }
 }
 
-/// Whether a node may send this message: who asks sends its messages itself, so that nobody answers an ask in another one's name (B-48).
+/// Whether a node may send this message: who asks sends its messages itself, so that nobody answers an ask in
+/// another one's name (B-48).
 pub(crate) fn may_send<W: Words>(cx: &mut Cx<'_, W>, from: &UniqueAddress, ask: Option<&AskTicket>) -> bool {
     let is_its_own = ask.is_none_or(|ticket| ticket.ask.asker == *from);
     if !is_its_own {

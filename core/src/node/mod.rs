@@ -1,5 +1,5 @@
-//! The facade a host owns: one input in, effects out. Composition only: which machine hears what is the router's, what
-//! they decide is theirs. Spec: `ARCHITECTURE.md`.
+//! The facade a host owns: one input in, effects out. Composition only: which machine hears what is the
+//! router's, what they decide is theirs. Spec: `ARCHITECTURE.md`.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -30,14 +30,14 @@ use crate::view::View;
 
 pub use crate::buffered::Buffered;
 
-/// Statements and messages to itself that one input may cause. Every machine bounds its own; the sum is checked here, so
-/// that a loop between machines is a bug that shows and not a node that hangs.
+/// Statements and messages to itself that one input may cause. Every machine bounds its own; the sum is
+/// checked here, so that a loop between machines is a bug that shows and not a node that hangs.
 const STEPS_MAX: usize = 100_000;
 
 /// One cluster node without its host.
 ///
-/// *Commands and inputs*: [`Node::handle`]. *Outputs*: [`Node::poll`], until it yields [`Output::Sleep`]. *Getters*:
-/// [`Node::view`], [`Node::stats`], [`Node::sharding`], [`Node::buffered`].
+/// *Commands and inputs*: [`Node::handle`]. *Outputs*: [`Node::poll`], until it yields [`Output::Sleep`].
+/// *Getters*: [`Node::view`], [`Node::stats`], [`Node::sharding`], [`Node::buffered`].
 ///
 /// A clone behaves exactly like the original.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub struct Node<R> {
     last_words: Option<LastWords>,
 }
 
-/// What a node that has ended says when its other effects are done. In between its host gives back what was not sent: whoever
-/// asked may ask that again elsewhere.
+/// What a node that has ended says when its other effects are done. In between its host gives back what was
+/// not sent: whoever asked may ask that again elsewhere.
 #[derive(Clone, Copy, Debug)]
 enum LastWords {
     /// To whoever still waits for an answer.
@@ -112,8 +112,8 @@ pub struct InvariantViolation {
 }
 
 impl<R: Rng> Node<R> {
-    /// A node that has not joined anything. `rng` must be seeded from entropy by a real host, and `me` must carry a uid
-    /// that no earlier incarnation of the address had.
+    /// A node that has not joined anything. `rng` must be seeded from entropy by a real host, and `me` must
+    /// carry a uid that no earlier incarnation of the address had.
     #[must_use]
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: R, now: Now) -> Self {
         let machines = Machines {
@@ -135,8 +135,8 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    /// Takes one input and runs it to completion. Work is bounded by the input's size and the configured limits. A clock
-    /// that goes backwards counts as standing still.
+    /// Takes one input and runs it to completion. Work is bounded by the input's size and the configured
+    /// limits. A clock that goes backwards counts as standing still.
     pub fn handle(&mut self, now: Now, input: Input<'_>) {
         let mono = now.mono.max(self.base.now.mono);
         self.base.now = Now { mono, ..now };
@@ -166,9 +166,9 @@ impl<R: Rng> Node<R> {
         self.route_until_quiet();
     }
 
-    /// The host goes away, without a word to others. Afterwards the node is halted, and takes back what was not sent
-    /// ([`LinkEvent::Dropped`]) or not begun with ([`HostReport::Answered`]) until it is polled: then whoever still waits
-    /// for an answer hears how far its message came. Linear in what it holds.
+    /// The host goes away, without a word to others. Afterwards the node is halted, and takes back what was
+    /// not sent ([`LinkEvent::Dropped`]) or not begun with ([`HostReport::Answered`]) until it is polled:
+    /// then whoever still waits for an answer hears how far its message came. Linear in what it holds.
     pub fn stop(&mut self, now: Now) {
         if self.halted {
             return;
@@ -183,7 +183,8 @@ impl<R: Rng> Node<R> {
         self.base.timers.clear();
     }
 
-    /// The next thing to do, or until when to sleep. Constant time, but for the answers to asks that are open at the node's end.
+    /// The next thing to do, or until when to sleep. Constant time, but for the answers to asks that are open
+    /// at the node's end.
     #[inline]
     pub fn poll(&mut self) -> Output {
         if self.base.outbox.effects.is_empty()
@@ -250,8 +251,8 @@ impl<R: Rng> Node<R> {
         &self.machines.ddata
     }
 
-    /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is unreachable.
-    /// Linear in the state.
+    /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is
+    /// unreachable. Linear in the state.
     #[must_use]
     pub fn explain_downing(&self) -> Option<DowningReport> {
         let base = &self.base;
@@ -260,9 +261,9 @@ impl<R: Rng> Node<R> {
             .explain(&base.config, base.now.mono, &base.view)
     }
 
-    /// Why the cluster has not converged, as this node sees it: who keeps the leader from acting, who observes whom
-    /// unreachable, what each member on its way in or out waits for, and what the resolver would decide. For people; show
-    /// it as text. Linear in the state.
+    /// Why the cluster has not converged, as this node sees it: who keeps the leader from acting, who
+    /// observes whom unreachable, what each member on its way in or out waits for, and what the resolver
+    /// would decide. For people; show it as text. Linear in the state.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         let config = &self.base.config;
@@ -284,15 +285,16 @@ impl<R: Rng> Node<R> {
         explanation
     }
 
-    /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together. Linear in the kinds.
+    /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together.
+    /// Linear in the kinds.
     #[must_use]
     pub fn buffered(&self) -> Buffered {
         self.machines.buffered()
     }
 
-    /// Whether a frame of this kind is decoded for this sender: everything of members, of others what a join needs. A host asks
-    /// before it gives room to a large frame. The user link of a node that this one has not heard of yet
-    /// (`view().member(..)` is `None`) waits unread.
+    /// Whether a frame of this kind is decoded for this sender: everything of members, of others what a join
+    /// needs. A host asks before it gives room to a large frame. The user link of a node that this one has
+    /// not heard of yet (`view().member(..)` is `None`) waits unread.
     #[must_use]
     pub fn hears(&self, from: &UniqueAddress, kind: u16) -> bool {
         admission::is_heard(kind, self.machines.membership.standing(from))
@@ -304,7 +306,8 @@ impl<R: Rng> Node<R> {
         self.halted
     }
 
-    /// Checks every machine's rules. Linear in the state; tests, the simulator and fuzzing call it after each input.
+    /// Checks every machine's rules. Linear in the state; tests, the simulator and fuzzing call it after each
+    /// input.
     ///
     /// # Errors
     /// The first rule that does not hold.
@@ -377,8 +380,8 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    /// Between its end and its last words the node hears what the host gives back, and at any time what has ended. Everything else is
-    /// refused.
+    /// Between its end and its last words the node hears what the host gives back, and at any time what has
+    /// ended. Everything else is refused.
     fn hear_after_the_end(&mut self, input: Input<'_>) {
         let said = self.base.outbox.effects.len();
         match input {
@@ -408,8 +411,8 @@ impl<R: Rng> Node<R> {
         }
     }
 
-    /// What a node says that has ended because something of it has: that leases are given back, behind the first `said` effects, and
-    /// nothing to anybody else.
+    /// What a node says that has ended because something of it has: that leases are given back, behind the
+    /// first `said` effects, and nothing to anybody else.
     fn say_to_keepers_alone(&mut self, said: usize) {
         let outbox = &mut self.base.outbox;
         let new = outbox.effects.split_off(said);

@@ -136,7 +136,8 @@ fn node_with_open_asks(to: &Recipient) -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
     (node, now, asked)
 }
 
-/// What a host gives back when the node has ended: the first ask was not sent, the second not begun with, the third answered.
+/// What a host gives back when the node has ended: the first ask was not sent, the second not begun with, the
+/// third answered.
 fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef], to: &Recipient) {
     let payload = Payload::from(b"?".as_slice());
     let ask = Some(AskTicket {
@@ -255,7 +256,8 @@ fn i_44_a_host_that_gives_nothing_back_hears_of_every_ask_all_the_same() {
     }
 }
 
-/// A node that is alone and Up, with an entity and a singleton's instance that run under leases; where they run.
+/// A node that is alone and Up, with an entity and a singleton's instance that run under leases; where they
+/// run.
 fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
     let mut now = Now::default();
     let mut node = node_with_room_for(100, 1_000);

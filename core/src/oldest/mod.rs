@@ -1,7 +1,7 @@
-//! The age of members: who is the oldest of a role, and when its successor may act, which is when every older member is
-//! removed and those that may have been cut off have had the removal margin to notice. Whoever acts for others, as the shard
-//! coordinator does, hears of it from here and keeps no age of its own. Sends nothing and starts nothing. Spec: sharding 1.10,
-//! 10.1.
+//! The age of members: who is the oldest of a role, and when its successor may act, which is when every older
+//! member is removed and those that may have been cut off have had the removal margin to notice. Whoever acts
+//! for others, as the shard coordinator does, hears of it from here and keeps no age of its own. Sends
+//! nothing and starts nothing. Spec: sharding 1.10, 10.1.
 
 pub mod protocol;
 pub(crate) mod state;

@@ -9,7 +9,8 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::ops::{Bound, RangeBounds};
 
-/// A map in the order of its keys. It has the methods of [`BTreeMap`] under their names; [what it costs](super).
+/// A map in the order of its keys. It has the methods of [`BTreeMap`] under their names; [what it
+/// costs](super).
 #[derive(Clone)]
 pub struct OrderedMap<K, V> {
     index: BTreeMap<K, u32>,
@@ -176,8 +177,8 @@ impl<K: Ord, V> OrderedMap<K, V> {
         Pairs::new(self.index.range(range), &self.table)
     }
 
-    /// Entries of the keys in `range`, in their order, the values to be changed. Allocates 8 bytes per entry of the whole map;
-    /// [`Self::next_mut`] allocates nothing.
+    /// Entries of the keys in `range`, in their order, the values to be changed. Allocates 8 bytes per entry
+    /// of the whole map; [`Self::next_mut`] allocates nothing.
     ///
     /// # Panics
     ///

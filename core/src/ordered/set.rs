@@ -7,8 +7,9 @@ use core::fmt;
 use core::iter::Peekable;
 use core::ops::RangeBounds;
 
-/// A set in the order of its elements. It has the methods of [`BTreeSet`](alloc::collections::BTreeSet) under their names, and
-/// shares the code of its B-tree with the [maps](super::OrderedMap) of that key; [what it costs](super).
+/// A set in the order of its elements. It has the methods of [`BTreeSet`](alloc::collections::BTreeSet) under
+/// their names, and shares the code of its B-tree with the [maps](super::OrderedMap) of that key; [what it
+/// costs](super).
 #[derive(Clone)]
 pub struct OrderedSet<T> {
     /// The places mean nothing here.

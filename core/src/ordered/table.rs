@@ -82,7 +82,8 @@ impl<V> ValueTable<V> {
         self.places.len() > FEW && self.places.len() / 4 > self.held as usize
     }
 
-    /// Moves the values to the beginning, in the order in which `places` names them, and gives back the memory of the rest.
+    /// Moves the values to the beginning, in the order in which `places` names them, and gives back the
+    /// memory of the rest.
     pub(super) fn compact<'a>(&mut self, places: impl ExactSizeIterator<Item = &'a mut u32>) {
         let mut kept = Vec::with_capacity(places.len());
         for place in places {

@@ -1,6 +1,7 @@
-//! From "registered by the user" to "accepted by the cluster": a kind's region and coordinator begin when the registry has
-//! accepted it, and end when it is refused. Until then this node answers as one that does not have the kind. What is decided about
-//! singletons is passed on to them. Decides nothing about fields. Spec: sharding 10.11.
+//! From "registered by the user" to "accepted by the cluster": a kind's region and coordinator begin when the
+//! registry has accepted it, and end when it is refused. Until then this node answers as one that does not
+//! have the kind. What is decided about singletons is passed on to them. Decides nothing about fields. Spec:
+//! sharding 10.11.
 
 use alloc::boxed::Box;
 
@@ -37,8 +38,8 @@ enum Found {
 }
 
 impl Sharding {
-    /// A user registers a kind. A node that is a member or becomes one answers when the cluster has decided; one that has
-    /// not begun to join answers at once, and what is decided later is an event.
+    /// A user registers a kind. A node that is a member or becomes one answers when the cluster has decided;
+    /// one that has not begun to join answers at once, and what is decided later is an event.
     pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, mut settings: KindSettings) {
         settings
             .store_mode

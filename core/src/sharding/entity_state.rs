@@ -1,5 +1,5 @@
-//! The states of an entity within its shard, and the only steps between them. Decides what is legal; does nothing. Spec: sharding 1.4
-//! (entity states).
+//! The states of an entity within its shard, and the only steps between them. Decides what is legal; does
+//! nothing. Spec: sharding 1.4 (entity states).
 
 use crate::sharding::passivation::Place;
 use crate::sharding::state::ids::Slot;

@@ -1,4 +1,5 @@
-//! What tests, simulators and operators may see of sharding on this node, and what must hold for it. Changes nothing.
+//! What tests, simulators and operators may see of sharding on this node, and what must hold for it. Changes
+//! nothing.
 
 use alloc::format;
 use alloc::string::String;
@@ -31,7 +32,8 @@ impl Sharding {
             .map(|(id, machines)| (*id, &*machines.region.kind().settings.name))
     }
 
-    /// Names of the kinds whose entities both sides of a partition may run, and the downing strategy that lets them.
+    /// Names of the kinds whose entities both sides of a partition may run, and the downing strategy that
+    /// lets them.
     pub(crate) fn may_run_twice(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
         let kinds = self.kinds.values().map(|machines| machines.region.kind());
         kinds.filter_map(|kind| Some((kind.may_run_twice?, &kind.settings.name)))

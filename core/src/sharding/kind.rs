@@ -1,5 +1,5 @@
-//! What a node knows about an entity kind before anything happens: its name, shards, role, and who may coordinate it.
-//! Spec: sharding 1.0, 1.3 (registration).
+//! What a node knows about an entity kind before anything happens: its name, shards, role, and who may
+//! coordinate it. Spec: sharding 1.0, 1.3 (registration).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,13 +20,15 @@ pub(crate) struct Kind {
     pub(crate) settings: KindSettings,
     /// The node's settings of sharding with the kind's own in their places: what its machines go by.
     pub(crate) config: Arc<ShardingConfig>,
-    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node hosts.
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node
+    /// hosts.
     pub(crate) may_run_twice: Option<&'static str>,
 }
 
 impl Kind {
-    /// The kind of these settings, on a node with these settings of sharding, in a cluster with this downing strategy. A lease per shard keeps one of two sides from hosting; a proxy
-    /// runs nothing, and is not asked whether the kind has leases.
+    /// The kind of these settings, on a node with these settings of sharding, in a cluster with this downing
+    /// strategy. A lease per shard keeps one of two sides from hosting; a proxy runs nothing, and is not
+    /// asked whether the kind has leases.
     pub(crate) fn new(
         id: KindId,
         settings: KindSettings,
@@ -42,7 +44,8 @@ impl Kind {
         }
     }
 
-    /// Whether the kind has such a shard; one that remembers its entities may have had more once, whose entities have to be found.
+    /// Whether the kind has such a shard; one that remembers its entities may have had more once, whose
+    /// entities have to be found.
     pub(crate) const fn has(&self, shard: ShardId) -> bool {
         let shards = match self.settings.remember_entities {
             Some(_) => SHARDS_MAX,
@@ -63,8 +66,8 @@ impl Kind {
 }
 
 impl KindFields {
-    /// The fields of a user's kind, as it was registered: what the user left open is what the configuration said then. What users cannot
-    /// choose yet has its only value.
+    /// The fields of a user's kind, as it was registered: what the user left open is what the configuration
+    /// said then. What users cannot choose yet has its only value.
     pub(crate) fn of(settings: &KindSettings) -> Self {
         Self {
             name: Arc::clone(&settings.name),
@@ -80,8 +83,8 @@ impl KindFields {
     }
 }
 
-/// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is not known
-/// yet is not lost; the picture may lag.
+/// Whether nothing may be sent to this incarnation any more: it is Down, or it was removed. A node that is
+/// not known yet is not lost; the picture may lag.
 pub(crate) fn is_lost(view: &View, node: &UniqueAddress) -> bool {
     match view.member(node) {
         Some(member) => member.status == Status::Down,

@@ -1,5 +1,6 @@
-//! Where each entity lives. One region per kind on every node that hosts or reaches it, one coordinator per kind on the oldest member of the
-//! kind's role. This file holds them all and hands each message to its machine; it decides nothing. Spec: sharding 1.1-1.4, 10.1-10.5.
+//! Where each entity lives. One region per kind on every node that hosts or reaches it, one coordinator per
+//! kind on the oldest member of the kind's role. This file holds them all and hands each message to its
+//! machine; it decides nothing. Spec: sharding 1.1-1.4, 10.1-10.5.
 
 /// Splits the container into one kind's machines and what they share.
 macro_rules! shared {
@@ -67,7 +68,8 @@ pub use state::{chain, errors, extractor, fields, ids, remember, wish};
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 
-/// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and [`Sharding::coordinator`].
+/// Everything a node knows about sharding. Users see it through [`Sharding::kinds`], [`Sharding::region`] and
+/// [`Sharding::coordinator`].
 #[derive(Clone, Debug, Default)]
 pub struct Sharding {
     /// Boxed: a node of the map has room for eleven, however few kinds there are.
@@ -142,7 +144,8 @@ impl Sharding {
         {
             answer_for_unknown_kind(cx, from, kind, body);
         }
-        // Otherwise the kind was refused while it ran here: what asks hears nothing until all of it has stopped.
+        // Otherwise the kind was refused while it ran here: what asks hears nothing until all of it has
+        // stopped.
         self.after_kind(cx, kind);
         self.say_if_drained(cx);
     }
@@ -170,7 +173,8 @@ impl Sharding {
         }
     }
 
-    /// A message of this node's user comes back unhandled. It waits again, unless its asker has been answered in the meantime.
+    /// A message of this node's user comes back unhandled. It waits again, unless its asker has been answered
+    /// in the meantime.
     fn on_hand_back(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, envelope: EntityEnvelope) {
         let region = match addressee(&mut self.kinds, cx, &envelope) {
             Ok(region) => region,
@@ -204,7 +208,8 @@ impl Sharding {
         region.on_handed_back(shared!(self, cx), from, pending);
     }
 
-    /// A region speaks about entities that it remembers and does not host. Of a kind that is not accepted here yet it says so again.
+    /// A region speaks about entities that it remembers and does not host. Of a kind that is not accepted
+    /// here yet it says so again.
     fn on_starts(
         &mut self,
         cx: &mut Cx<'_>,
@@ -310,8 +315,9 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// Everything stops at once: this node is Down, removed or finished. Nothing is accepted afterwards. Asks whose messages are
-    /// under way stay open until [`Self::answer_the_rest`]: their answers may still come, or the messages themselves, unsent.
+    /// Everything stops at once: this node is Down, removed or finished. Nothing is accepted afterwards. Asks
+    /// whose messages are under way stay open until [`Self::answer_the_rest`]: their answers may still come,
+    /// or the messages themselves, unsent.
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;
@@ -328,7 +334,8 @@ impl Sharding {
         self.asks.give_up_unsent(cx);
     }
 
-    /// The node says nothing more after this: whoever still waits for an answer hears how far its message came.
+    /// The node says nothing more after this: whoever still waits for an answer hears how far its message
+    /// came.
     pub(crate) fn answer_the_rest(&mut self, cx: &mut Cx<'_>) {
         self.asks.stop(cx);
     }

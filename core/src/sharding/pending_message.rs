@@ -1,5 +1,6 @@
-//! A message to an entity while this node is responsible for it, and what becomes of one that cannot be delivered: its
-//! asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding 3, reliability I-44.
+//! A message to an entity while this node is responsible for it, and what becomes of one that cannot be
+//! delivered: its asker is answered, or it becomes a dead letter. Never decides where it goes. Spec: sharding
+//! 3, reliability I-44.
 
 use crate::config::ValidConfig;
 use crate::cx::OfSharding;
@@ -60,13 +61,15 @@ impl PendingMessage {
         }
     }
 
-    /// Whether another node's user sent it. This node either delivers it or hands it back, and never passes it on.
+    /// Whether another node's user sent it. This node either delivers it or hands it back, and never passes
+    /// it on.
     pub(crate) const fn is_foreign(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Gives a message to the node whose user sent it, unhandled: this region does not serve its shard. That node asks for
-    /// the home again. Nothing that another node sent is ever given back twice: it leaves this node here.
+    /// Gives a message to the node whose user sent it, unhandled: this region does not serve its shard. That
+    /// node asks for the home again. Nothing that another node sent is ever given back twice: it leaves this
+    /// node here.
     pub(crate) fn hand_back(self, shared: &mut Shared<'_, '_>) {
         if self.is_expired(shared.cx) {
             return self.expire(shared);
@@ -97,8 +100,8 @@ impl PendingMessage {
         (ask.asker == *cx.me()).then_some(ask.id)
     }
 
-    /// Whether its asker has stopped waiting. This node's own asks are taken out of the buffer when their time is over, but
-    /// after a pause whatever else was due may come first.
+    /// Whether its asker has stopped waiting. This node's own asks are taken out of the buffer when their
+    /// time is over, but after a pause whatever else was due may come first.
     pub(crate) fn is_expired(&self, cx: &Cx<'_>) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= cx.mono())
     }

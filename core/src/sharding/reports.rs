@@ -1,5 +1,5 @@
-//! What the host of the entities reports: answers go to who asked, and each region hears what became of its entities. Decides
-//! nothing. Spec: sharding 1.4, 10.5.
+//! What the host of the entities reports: answers go to who asked, and each region hears what became of its
+//! entities. Decides nothing. Spec: sharding 1.4, 10.5.
 
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
@@ -47,7 +47,8 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// The log of a shard of this node, or of one of its entities, is promised to a later placement. Names of logs begin with that of the kind.
+    /// The log of a shard of this node, or of one of its entities, is promised to a later placement. Names of
+    /// logs begin with that of the kind.
     pub(crate) fn on_placement_outdone(&mut self, cx: &mut Cx<'_>, log: &str, placement: Token, held: Token) {
         let named = log.strip_prefix("/sharding/").unwrap_or(log);
         for machines in self.kinds.values() {

@@ -1,5 +1,5 @@
-//! Which slot of the host's table an entity lives in. Reuses an index only after the host has reported that its last
-//! user stopped, and then with the next generation. Spec: sharding 10.5.
+//! Which slot of the host's table an entity lives in. Reuses an index only after the host has reported that
+//! its last user stopped, and then with the next generation. Spec: sharding 10.5.
 
 use alloc::vec::Vec;
 
@@ -49,7 +49,8 @@ impl Slots {
         Some(Slot { index, generation: 0 })
     }
 
-    /// Frees a slot and says who lived there; `None` for a slot that is not in use, or not by this generation.
+    /// Frees a slot and says who lived there; `None` for a slot that is not in use, or not by this
+    /// generation.
     pub(crate) fn release(&mut self, slot: Slot) -> Option<Tenant> {
         let entry = self.entries.get_mut(slot.index as usize)?;
         if entry.generation != slot.generation || !entry.taken {

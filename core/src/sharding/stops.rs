@@ -1,5 +1,6 @@
-//! Shards that a user of this node wants stopped: has their coordinator stop them, says so again until each is acknowledged, and answers
-//! then or at the end of the time. Never stops anything itself. Spec: sharding 1.1 (StopShards).
+//! Shards that a user of this node wants stopped: has their coordinator stop them, says so again until each
+//! is acknowledged, and answers then or at the end of the time. Never stops anything itself. Spec: sharding
+//! 1.1 (StopShards).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -158,7 +159,8 @@ impl Sharding {
         let is_coordinator = machines.region.coordinator() == Some(from);
         match message {
             StopMsg::Stop { shards } => machines.coordinator.on_stop_shards(cx, from, shards),
-            // What an earlier one says comes too late: the one that there is now was asked as well, or will be.
+            // What an earlier one says comes too late: the one that there is now was asked as well, or will
+            // be.
             StopMsg::Stopped { .. } | StopMsg::Refused { .. } if !is_coordinator => {}
             StopMsg::Stopped { shards } => {
                 for open in self.stops.open.values_mut().filter(|open| open.kind == kind) {

@@ -1,5 +1,5 @@
-//! What is answered to messages that belong to no kind of this node, or came back unsent, and to marks, which are acknowledged in any case. Decides nothing about entities and
-//! keeps nothing. Spec: sharding 10.2, 10.4.
+//! What is answered to messages that belong to no kind of this node, or came back unsent, and to marks, which
+//! are acknowledged in any case. Decides nothing about entities and keeps nothing. Spec: sharding 10.2, 10.4.
 
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DropReason, Target};
@@ -12,7 +12,8 @@ use crate::sharding::state::ids::KindId;
 use crate::sharding::{Cx, Sharding};
 
 impl Sharding {
-    /// A node has marked behind what it sent for a shard. Acknowledged in any case: of a kind that is not here nothing waits.
+    /// A node has marked behind what it sent for a shard. Acknowledged in any case: of a kind that is not
+    /// here nothing waits.
     pub(super) fn on_mark(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mark: ShardMark) {
         match self.kinds.get_mut(&mark.kind) {
             Some(machines) if !machines.region.kind().has(mark.shard) => {
@@ -36,7 +37,8 @@ impl Sharding {
         self.asks.on_node_lost(cx, peer);
     }
 
-    /// A message that was offered to a link found no room there. It waits again, unless its asker has been answered in the meantime.
+    /// A message that was offered to a link found no room there. It waits again, unless its asker has been
+    /// answered in the meantime.
     fn on_refused(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress, envelope: EntityEnvelope) {
         let Some(machines) = self.kinds.get_mut(&envelope.kind) else {
             return fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull);
@@ -70,8 +72,8 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// The host gives a message back that it did not send. What regions and coordinators say to each other is repeated by
-    /// itself.
+    /// The host gives a message back that it did not send. What regions and coordinators say to each other is
+    /// repeated by itself.
     pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
         match msg {
             ShardingMsg::Entity(envelope) if reason == DropReason::NoRoom && !self.halted => match to {
@@ -83,7 +85,8 @@ impl Sharding {
             }
             ShardingMsg::AskReply(reply) => answer_again(cx, to, reply, reason),
             ShardingMsg::Mark(mark) => match (to, reason) {
-                // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order across a hand-off.
+                // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order
+                // across a hand-off.
                 (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
                 (
                     Target::Node(_) | Target::Address(_),
@@ -104,9 +107,9 @@ impl Sharding {
     }
 }
 
-/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know, and a region that looks for its
-/// coordinator here can tell its users. The rest comes early, before the kind is registered here, and is repeated by who
-/// sent it; nobody may be told to host what does not exist.
+/// A node without the kind hosts nothing of it; a coordinator that recovers needs to know, and a region that
+/// looks for its coordinator here can tell its users. The rest comes early, before the kind is registered
+/// here, and is repeated by who sent it; nobody may be told to host what does not exist.
 pub(super) fn answer_for_unknown_kind(
     cx: &mut Cx<'_>,
     from: &UniqueAddress,

@@ -1,5 +1,5 @@
-//! What this node's user wants of entities: messages, asks. Checks the caller's arguments once, then hands the
-//! message to the kind's region; decides nothing else. Spec: `README.md`, sharding 10.5.
+//! What this node's user wants of entities: messages, asks. Checks the caller's arguments once, then hands
+//! the message to the kind's region; decides nothing else. Spec: `README.md`, sharding 10.5.
 
 use alloc::boxed::Box;
 

@@ -1,6 +1,7 @@
-//! The phases of a node's end, with the application's work and the node's own in their places: which comes when, and what a limit
-//! that has passed means. Decides the order and nothing else; who hosts a node runs the tasks, tells it what has ended, and
-//! says what time it is. Knows no machine. Spec: membership 2.9, shutdown of Akka.
+//! The phases of a node's end, with the application's work and the node's own in their places: which comes
+//! when, and what a limit that has passed means. Decides the order and nothing else; who hosts a node runs
+//! the tasks, tells it what has ended, and says what time it is. Knows no machine. Spec: membership 2.9,
+//! shutdown of Akka.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +10,8 @@ use crate::config::ShutdownConfig;
 use crate::ordered::OrderedSet;
 use crate::time::Instant;
 
-/// A phase. They follow each other in this order, which is Akka's; none begins before the one before it is over.
+/// A phase. They follow each other in this order, which is Akka's; none begins before the one before it is
+/// over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// The application gets ready to take nothing new: it says so to its load balancer, for instance.
@@ -202,8 +204,8 @@ impl Phases {
         self.go_on(now)
     }
 
-    /// The node has left, or is Down or removed, or was never a member: nothing of the cluster is waited for any more but that
-    /// the node closes what it has.
+    /// The node has left, or is Down or removed, or was never a member: nothing of the cluster is waited for
+    /// any more but that the node closes what it has.
     pub fn on_node_out(&mut self, now: Instant) -> Option<Step> {
         let of_cluster = |phase: &Phase| *phase < Phase::ClusterShutdown;
         self.done.extend(Phase::ALL.into_iter().filter(of_cluster));

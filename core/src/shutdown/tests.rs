@@ -22,7 +22,8 @@ fn begun() -> Phases {
     phases
 }
 
-/// Ends the tasks of one phase after the other until the node is waited for, or until the end; what was entered meanwhile.
+/// Ends the tasks of one phase after the other until the node is waited for, or until the end; what was
+/// entered meanwhile.
 fn without_tasks(phases: &mut Phases, now: Instant) -> Vec<Phase> {
     let mut entered = Vec::new();
     while let Some(present) = phases.present() {

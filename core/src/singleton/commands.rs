@@ -1,5 +1,5 @@
-//! What this node's user wants of singletons: to send one a message, to host it no more (to host or reach it: `registration`). Checks the caller's
-//! arguments once; decides nothing else. Spec: sharding 1.11.
+//! What this node's user wants of singletons: to send one a message, to host it no more (to host or reach it:
+//! `registration`). Checks the caller's arguments once; decides nothing else. Spec: sharding 1.11.
 
 use core::time::Duration;
 

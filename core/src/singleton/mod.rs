@@ -1,9 +1,10 @@
-//! Exactly one instance of something in the whole cluster, on the oldest member of a role, with a token that grows with every
-//! instance. This file holds the managers, the proxies and this node's vote, and hands each message to its machine; it decides
-//! nothing. Spec: sharding 1.10, 1.11, 2.2, 10.7, 10.12, 10.13.
+//! Exactly one instance of something in the whole cluster, on the oldest member of a role, with a token that
+//! grows with every instance. This file holds the managers, the proxies and this node's vote, and hands each
+//! message to its machine; it decides nothing. Spec: sharding 1.10, 1.11, 2.2, 10.7, 10.12, 10.13.
 //!
-//! `handover` has the rules of the hand-over as a pure function; `manager` does what it says, and `manager/instance` takes the
-//! term and starts and stops, `manager/retirement` has a node that stays host it no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs;
+//! `handover` has the rules of the hand-over as a pure function; `manager` does what it says, and
+//! `manager/instance` takes the term and starts and stops, `manager/retirement` has a node that stays host it
+//! no more; `voter` promises terms; `proxy` finds the instance for this node's users; `asks` are theirs;
 //! `registration` has the cluster accept it first.
 
 mod commands;
@@ -44,8 +45,8 @@ pub use crate::singleton::voter::{ask_promise, lower_promise};
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSingleton>;
 
-/// Singletons one node may host or reach: each costs a timer, a question per second while it is looked for, and a look at every
-/// change of the members.
+/// Singletons one node may host or reach: each costs a timer, a question per second while it is looked for,
+/// and a look at every change of the members.
 pub const SINGLETONS_MAX: usize = 256;
 
 /// A singleton on this node.
@@ -91,13 +92,15 @@ impl Singletons {
         })
     }
 
-    /// Names of the singletons of which both sides of a partition may run an instance, and the downing strategy that lets them.
+    /// Names of the singletons of which both sides of a partition may run an instance, and the downing
+    /// strategy that lets them.
     pub(crate) fn may_run_twice(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
         let entries = self.entries.values();
         entries.filter_map(|entry| Some((entry.may_run_twice?, &entry.settings.name)))
     }
 
-    /// The highest term of a singleton that this node has promised, as far as it has looked into its store; 0 if none.
+    /// The highest term of a singleton that this node has promised, as far as it has looked into its store; 0
+    /// if none.
     #[must_use]
     pub fn promised(&self, singleton: SingletonId) -> u64 {
         self.voter.promised(singleton)
@@ -390,8 +393,8 @@ impl Singletons {
         self.say_if_drained(cx);
     }
 
-    /// Everything stops at once: this node is Down, removed or finished. Its tokens are void. Asks whose messages are under way stay
-    /// open until [`Self::answer_the_rest`].
+    /// Everything stops at once: this node is Down, removed or finished. Its tokens are void. Asks whose
+    /// messages are under way stay open until [`Self::answer_the_rest`].
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;
@@ -406,7 +409,8 @@ impl Singletons {
         self.asks.give_up_unsent(cx);
     }
 
-    /// The node says nothing more after this: whoever still waits for an answer hears how far its message came.
+    /// The node says nothing more after this: whoever still waits for an answer hears how far its message
+    /// came.
     pub(crate) fn answer_the_rest(&mut self, cx: &mut Cx<'_>) {
         self.asks.stop(cx);
     }
@@ -416,7 +420,8 @@ impl Singletons {
         self.asks.on_node_lost(cx, peer);
     }
 
-    /// The host gives a message back that it did not send. What managers and proxies ask is asked again by itself.
+    /// The host gives a message back that it did not send. What managers and proxies ask is asked again by
+    /// itself.
     pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: Msg, reason: DropReason) {
         match msg {
             Msg::Delivery(delivery) => {

@@ -1,6 +1,6 @@
-//! The way of this node's users to a singleton: asks the member where the instance should be whether it is there, keeps messages
-//! until then, and sends them to exactly that instance. An answer of an earlier oldest member, or to an earlier question, is never
-//! used. Starts nothing. Spec: sharding 1.11.
+//! The way of this node's users to a singleton: asks the member where the instance should be whether it is
+//! there, keeps messages until then, and sends them to exactly that instance. An answer of an earlier oldest
+//! member, or to an earlier question, is never used. Starts nothing. Spec: sharding 1.11.
 
 use alloc::collections::VecDeque;
 
@@ -221,8 +221,8 @@ impl Proxy {
         cx.send(&node, Msg::Delivery(delivery));
     }
 
-    /// An ask of this node expired while its message waited here. It takes no room from now on. Asks expire about in the order in which
-    /// they came, so the search from the front is short.
+    /// An ask of this node expired while its message waited here. It takes no room from now on. Asks expire
+    /// about in the order in which they came, so the search from the front is short.
     pub(super) fn on_ask_expired(&mut self, id: u64) {
         let is_it = |waiting: &Waiting| {
             waiting

@@ -1,6 +1,7 @@
-//! From "registered by the user" to "accepted by the cluster": this node begins to host a singleton when the registry of kinds has accepted its
-//! name, role, lease and durability, and ends it when they are refused. A proxy starts nothing and looks for the instance at once. Decides nothing
-//! about fields. Spec: sharding 10.11.
+//! From "registered by the user" to "accepted by the cluster": this node begins to host a singleton when the
+//! registry of kinds has accepted its name, role, lease and durability, and ends it when they are refused. A
+//! proxy starts nothing and looks for the instance at once. Decides nothing about fields. Spec: sharding
+//! 10.11.
 
 use alloc::sync::Arc;
 
@@ -105,8 +106,9 @@ impl Entry {
 }
 
 impl Singletons {
-    /// A user wants to host one, or to reach it. A node that is a member or becomes one answers when the cluster has decided; one that has
-    /// not begun to join answers at once, and what is decided later is an event.
+    /// A user wants to host one, or to reach it. A node that is a member or becomes one answers when the
+    /// cluster has decided; one that has not begun to join answers at once, and what is decided later is an
+    /// event.
     pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: Settings) {
         let answer = match self.try_register(cx, token, settings) {
             Ok(true) => AnyAnswer::Done,

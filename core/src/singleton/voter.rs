@@ -1,11 +1,12 @@
-//! This node's voice in who may give out tokens: per singleton the highest term that it promised, kept durably where it has a
-//! store. A node that promised a term refuses every lower one, and the same one to somebody else, for ever. Decides nothing about
-//! instances. Spec: sharding 10.7.
+//! This node's voice in who may give out tokens: per singleton the highest term that it promised, kept
+//! durably where it has a store. A node that promised a term refuses every lower one, and the same one to
+//! somebody else, for ever. Decides nothing about instances. Spec: sharding 10.7.
 //!
-//! A term that a majority promised is above every term of which a majority ever knew; a store makes that outlive a restart of the
-//! whole cluster. A node without a store promises for as long as it lives.
+//! A term that a majority promised is above every term of which a majority ever knew; a store makes that
+//! outlive a restart of the whole cluster. A node without a store promises for as long as it lives.
 //!
-//! A claim far above what was promised is refused with what was promised ([`TERM_STEP`]): one node could take all terms there are.
+//! A claim far above what was promised is refused with what was promised ([`TERM_STEP`]): one node could take
+//! all terms there are.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -21,7 +22,8 @@ use crate::store::{Bytes, Change, Outcome, StoreAnswer, StoreError, StoreOrder, 
 use crate::time::Instant;
 use crate::wire::Stored;
 
-/// Singletons of the whole cluster whose terms a node keeps: four times what one node may have, some tens of kilobytes.
+/// Singletons of the whole cluster whose terms a node keeps: four times what one node may have, some tens of
+/// kilobytes.
 const PROMISES_MAX: usize = 1_024;
 
 /// Of those as many as one node may have: whoever claims terms of more leaves room for the others.
@@ -30,11 +32,12 @@ const PROMISES_PER_NODE_MAX: usize = super::SINGLETONS_MAX;
 /// No cluster takes so many terms: one above it is nonsense, and would leave none for anybody else.
 pub(super) const TERM_MAX: u64 = u64::MAX >> 16;
 
-/// How far above what was promised a claim may be: more terms than a cluster takes in years. Who has missed more is led there in steps
-/// of so many; who claims nonsense needs a century for the way to [`TERM_MAX`].
+/// How far above what was promised a claim may be: more terms than a cluster takes in years. Who has missed
+/// more is led there in steps of so many; who claims nonsense needs a century for the way to [`TERM_MAX`].
 pub(super) const TERM_STEP: u64 = 1 << 16;
 
-/// How often a promise may rise by more than one term: one that leads somebody on in steps repeats its claims at about this pace.
+/// How often a promise may rise by more than one term: one that leads somebody on in steps repeats its claims
+/// at about this pace.
 const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A node that wants a term.
@@ -154,8 +157,8 @@ impl Voter {
         self.decide(cx, singleton, claimant)
     }
 
-    /// Whether one more singleton may be promised to this node. What was promised to one that is no member any more makes room: a store
-    /// still says it.
+    /// Whether one more singleton may be promised to this node. What was promised to one that is no member
+    /// any more makes room: a store still says it.
     fn has_room(&mut self, cx: &Cx<'_>, from: &UniqueAddress) -> bool {
         let of_it = self
             .promises
@@ -189,7 +192,8 @@ impl Voter {
                     promise.to = to;
                     None
                 }
-                // Nothing is promised by a node that does not know what it promised: the claim is repeated, and read again.
+                // Nothing is promised by a node that does not know what it promised: the claim is repeated,
+                // and read again.
                 None => {
                     cx.counters().terms_not_kept += 1;
                     self.promises.remove(&singleton);
@@ -286,15 +290,16 @@ fn read_promise(outcome: &Outcome) -> Option<Promised> {
     }
 }
 
-/// How a promise is lowered in one node's store while no node runs: what to ask the store of the singleton of this name.
+/// How a promise is lowered in one node's store while no node runs: what to ask the store of the singleton of
+/// this name.
 #[must_use]
 pub fn ask_promise(singleton: &str) -> StoreOrder {
     let key = key(SingletonId::of(singleton));
     StoreOrder::Read { key }
 }
 
-/// What lowers the promise that the store answered with to `term`, so that the next instance has one above that; `None` if it promised none
-/// above. To whom it was promised is forgotten.
+/// What lowers the promise that the store answered with to `term`, so that the next instance has one above
+/// that; `None` if it promised none above. To whom it was promised is forgotten.
 ///
 /// # Errors
 /// The store has failed, or what it holds is no promise.

@@ -3,8 +3,8 @@
 use super::Sequence;
 use crate::token::Token;
 
-/// Why an order was not done. See [`StoreError::is_refusal`] and [`StoreError::may_have_been_done`]: an owner has nothing
-/// else to decide by.
+/// Why an order was not done. See [`StoreError::is_refusal`] and [`StoreError::may_have_been_done`]: an owner
+/// has nothing else to decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -20,7 +20,8 @@ pub enum StoreError {
     /// The store is being opened again, or cannot be reached. Not done; ask later.
     #[error("the store is unavailable; the request was not done")]
     Unavailable,
-    /// It failed while it was being made durable: all of it is there or nothing. Read it back, or repeat exactly the same.
+    /// It failed while it was being made durable: all of it is there or nothing. Read it back, or repeat
+    /// exactly the same.
     #[error("the store failed; the request may have been done")]
     OutcomeUnknown,
     /// A key, value, name, record or batch is beyond its limit, or a batch without records. Not done.

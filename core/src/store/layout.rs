@@ -1,5 +1,5 @@
-//! How orders lie in one ordered map: the keys, and the seal that tells damaged bytes. Part of every file that a store
-//! wrote, so it only ever grows. Spec: reliability I-80.
+//! How orders lie in one ordered map: the keys, and the seal that tells damaged bytes. Part of every file
+//! that a store wrote, so it only ever grows. Spec: reliability I-80.
 //!
 //! | first byte | key | value, behind its seal |
 //! |---|---|---|
@@ -39,8 +39,8 @@ pub(super) struct Head {
     pub(super) snapshot: Option<Sequence>,
 }
 
-/// The bytes to store for a key: a checksum over key and parts, then the parts. The key is part of it, so that a value that
-/// turns up in another place is noticed too.
+/// The bytes to store for a key: a checksum over key and parts, then the parts. The key is part of it, so
+/// that a value that turns up in another place is noticed too.
 #[must_use]
 pub fn seal(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::with_capacity(SEAL_BYTES + parts.iter().map(|part| part.len()).sum::<usize>());

@@ -1,10 +1,11 @@
-//! How large what a store keeps may be. Every store has the same limits, so that moving to another loses nothing.
+//! How large what a store keeps may be. Every store has the same limits, so that moving to another loses
+//! nothing.
 
 /// A key. Engines and databases index keys of this size without a page of their own for each.
 pub const KEY_BYTES_MAX: usize = 1_024;
 
-/// A value, a record or a snapshot: several times the largest frame, so that whatever came over a link can be kept, and
-/// small enough that a hundred of them on their way do not fill a small machine.
+/// A value, a record or a snapshot: several times the largest frame, so that whatever came over a link can be
+/// kept, and small enough that a hundred of them on their way do not fill a small machine.
 pub const VALUE_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// A log's name: a kind and an entity's id fit.

@@ -1,5 +1,5 @@
-//! An ordered map in memory under the rules of a store: for tests, simulators and hosts that keep nothing over a restart.
-//! Decides nothing. Spec: sharding 10.10.
+//! An ordered map in memory under the rules of a store: for tests, simulators and hosts that keep nothing
+//! over a restart. Decides nothing. Spec: sharding 10.10.
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -24,8 +24,8 @@ impl MemoryMap {
         }
     }
 
-    /// Counts one more life. `new_id` is the store's id if it has none yet, or if what it holds is damaged: then it holds
-    /// nothing any more.
+    /// Counts one more life. `new_id` is the store's id if it has none yet, or if what it holds is damaged:
+    /// then it holds nothing any more.
     pub fn boot(&mut self, new_id: u128) -> StoreIdentity {
         let Ok(booted) = rules::boot(self, new_id);
         booted.unwrap_or_else(|_| {

@@ -1,10 +1,11 @@
-//! What a machine asks of the node's store, and what it is told: an ordered map of keys that are this node's own, and
-//! append logs that belong to whoever holds the token. The core asks; keeping is the host's. Never does I/O and never
-//! waits. Spec: sharding 10.7, 10.10; reliability I-80 to I-84.
+//! What a machine asks of the node's store, and what it is told: an ordered map of keys that are this node's
+//! own, and append logs that belong to whoever holds the token. The core asks; keeping is the host's. Never
+//! does I/O and never waits. Spec: sharding 10.7, 10.10; reliability I-80 to I-84.
 //!
-//! A host answers every request exactly once, with its id, and **only when what was asked for is durable**. It may put many
-//! requests into one commit; those of one owner take effect in the order in which they were asked. It never does I/O on the
-//! loop that answers heartbeats. What each order means is [`rules`]: a host that has an ordered map needs nothing more.
+//! A host answers every request exactly once, with its id, and **only when what was asked for is durable**.
+//! It may put many requests into one commit; those of one owner take effect in the order in which they were
+//! asked. It never does I/O on the loop that answers heartbeats. What each order means is [`rules`]: a host
+//! that has an ordered map needs nothing more.
 
 mod error;
 pub mod layout;
@@ -87,8 +88,8 @@ pub enum StoreOrder {
         /// The key.
         key: Bytes,
     },
-    /// Keys and values in ascending order of their bytes. Answered with [`StoreAnswer::Items`]: at least one if there is
-    /// one, then as many as fit.
+    /// Keys and values in ascending order of their bytes. Answered with [`StoreAnswer::Items`]: at least one
+    /// if there is one, then as many as fit.
     Range {
         /// The first key.
         from: Bytes,
@@ -102,20 +103,20 @@ pub enum StoreOrder {
         /// At most [`limits::CHANGES_PER_BATCH_MAX`].
         batch: Vec<Change>,
     },
-    /// Makes the token the log's own, before anything of the log is read: from then on every lower one is refused. Refused
-    /// itself with [`StoreError::Fenced`] unless it is above the token that the log holds. Answered with
-    /// [`StoreAnswer::Opened`].
+    /// Makes the token the log's own, before anything of the log is read: from then on every lower one is
+    /// refused. Refused itself with [`StoreError::Fenced`] unless it is above the token that the log holds.
+    /// Answered with [`StoreAnswer::Opened`].
     Open {
         /// The log; it comes to be by this.
         log: LogName,
         /// The owner's token.
         token: Token,
-        /// Tells two that took the same token apart: the uid of the incarnation that opens. Only the same one may repeat
-        /// an opening whose outcome it does not know.
+        /// Tells two that took the same token apart: the uid of the incarnation that opens. Only the same one
+        /// may repeat an opening whose outcome it does not know.
         opener: u64,
     },
-    /// Adds records behind `expected`. Refused unless the log holds exactly this token and ends there; its exact repetition
-    /// succeeds and changes nothing. Answered with [`StoreAnswer::Appended`].
+    /// Adds records behind `expected`. Refused unless the log holds exactly this token and ends there; its
+    /// exact repetition succeeds and changes nothing. Answered with [`StoreAnswer::Appended`].
     Append {
         /// The log.
         log: LogName,
@@ -126,8 +127,8 @@ pub enum StoreOrder {
         /// 1 to [`limits::CHANGES_PER_BATCH_MAX`].
         records: Vec<Bytes>,
     },
-    /// Records in order, from this one or the first that is still there. Answered with [`StoreAnswer::Records`]: at least one
-    /// if there is one, then as many as fit.
+    /// Records in order, from this one or the first that is still there. Answered with
+    /// [`StoreAnswer::Records`]: at least one if there is one, then as many as fit.
     ReadLog {
         /// The log.
         log: LogName,
@@ -136,9 +137,9 @@ pub enum StoreOrder {
         /// Of all records together, clamped to [`limits::ANSWER_BYTES_MAX`].
         bytes_max: usize,
     },
-    /// Keeps what the records up to `through` amount to, in place of an earlier snapshot. The records stay until
-    /// [`StoreOrder::DeleteRange`]. Refused unless the log holds exactly this token, and if `through` is behind the log's
-    /// end or before the snapshot that is there. Answered with [`StoreAnswer::Kept`].
+    /// Keeps what the records up to `through` amount to, in place of an earlier snapshot. The records stay
+    /// until [`StoreOrder::DeleteRange`]. Refused unless the log holds exactly this token, and if `through`
+    /// is behind the log's end or before the snapshot that is there. Answered with [`StoreAnswer::Kept`].
     Snapshot {
         /// The log.
         log: LogName,
@@ -154,8 +155,8 @@ pub enum StoreOrder {
         /// The log.
         log: LogName,
     },
-    /// Forgets the records up to and with `through`; the numbers go on behind the log's end. Refused unless the log holds
-    /// exactly this token. Answered with [`StoreAnswer::Deleted`].
+    /// Forgets the records up to and with `through`; the numbers go on behind the log's end. Refused unless
+    /// the log holds exactly this token. Answered with [`StoreAnswer::Deleted`].
     DeleteRange {
         /// The log.
         log: LogName,
@@ -228,8 +229,8 @@ pub enum StoreAnswer {
     Deleted,
 }
 
-/// Which store answers, and which life of it. A store that lost what it held, or whose disk went back in time, has another
-/// `id`: it comes as a newcomer, never with old truth.
+/// Which store answers, and which life of it. A store that lost what it held, or whose disk went back in
+/// time, has another `id`: it comes as a newcomer, never with old truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreIdentity {
     /// Drawn when it was made.

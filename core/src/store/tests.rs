@@ -1,5 +1,5 @@
-//! The rules of a store over a map in memory: tokens, expected sequences, repetitions, limits, damage. Spec: sharding
-//! 10.7, 10.10; reliability I-80.
+//! The rules of a store over a map in memory: tokens, expected sequences, repetitions, limits, damage. Spec:
+//! sharding 10.7, 10.10; reliability I-80.
 
 use alloc::string::String;
 use alloc::vec;

@@ -1,5 +1,5 @@
-//! Messages to frames and back: picks the codec of the machine that speaks. Never decides whether a message is wanted.
-//! Spec: membership 5, `docs/WIRE.md` 4.
+//! Messages to frames and back: picks the codec of the machine that speaks. Never decides whether a message
+//! is wanted. Spec: membership 5, `docs/WIRE.md` 4.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -32,8 +32,8 @@ pub fn encode_message(
     Encoder::new().encode(message, epoch, limits, out)
 }
 
-/// Writes frames, and keeps the buffers and the compressor that large gossip states need (about 300 KiB from the first
-/// such state on).
+/// Writes frames, and keeps the buffers and the compressor that large gossip states need (about 300 KiB from
+/// the first such state on).
 #[derive(Debug, Default)]
 pub struct Encoder {
     packer: Packer,
@@ -88,7 +88,8 @@ impl Encoder {
     }
 }
 
-/// Reads the body of a frame. Checks counts against `limits` and against the bytes there are before it allocates.
+/// Reads the body of a frame. Checks counts against `limits` and against the bytes there are before it
+/// allocates.
 ///
 /// # Errors
 /// [`WireError::UnknownKind`] for a kind of a later version, otherwise what is wrong with the body.

@@ -1,6 +1,6 @@
-//! What replicators say, as bytes. Unstable: these layouts may change with any version until they are declared stable.
-//! Checks form and canonical order; whether a value is wanted is the replicator's to say. Spec: sharding 2.3, `docs/WIRE.md`
-//! 4.6.
+//! What replicators say, as bytes. Unstable: these layouts may change with any version until they are
+//! declared stable. Checks form and canonical order; whether a value is wanted is the replicator's to say.
+//! Spec: sharding 2.3, `docs/WIRE.md` 4.6.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -32,8 +32,8 @@ use crate::ident::UniqueAddress;
 
 const LENGTH_BYTES: usize = 4;
 
-/// A value may be as large as its frame: the replicator refuses what is more than it holds, and a count of its own would let
-/// a value grow that no other node can read.
+/// A value may be as large as its frame: the replicator refuses what is more than it holds, and a count of
+/// its own would let a value grow that no other node can read.
 const LIMITS: DataLimits = DataLimits {
     bytes_max: 16 << 20,
     elements_max: u32::MAX,
@@ -41,8 +41,9 @@ const LIMITS: DataLimits = DataLimits {
     cloud_max: 1 << 12,
 };
 
-/// Bytes of a message with several values or changes: four times what a sender gathers, whose estimate may be short. Many
-/// small values take up to thirty times their bytes in memory, each with trees of its own; so much is a few megabytes.
+/// Bytes of a message with several values or changes: four times what a sender gathers, whose estimate may be
+/// short. Many small values take up to thirty times their bytes in memory, each with trees of its own; so
+/// much is a few megabytes.
 const SEVERAL_BYTES_MAX: usize = 4 * MESSAGE_BYTES;
 
 /// The version of what is written into stores.

@@ -1,5 +1,6 @@
-//! Compression of gossip states: raw deflate above a threshold, inflated into one buffer whose size is checked before it
-//! exists. Decides only whether compressing pays; equal states always give equal bytes. Spec: reliability 3b (bombs).
+//! Compression of gossip states: raw deflate above a threshold, inflated into one buffer whose size is
+//! checked before it exists. Decides only whether compressing pays; equal states always give equal bytes.
+//! Spec: reliability 3b (bombs).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -26,7 +27,8 @@ const LEVEL: u8 = 1;
 /// A compressed state may grow at most so many times; honest ones grow four times.
 pub(super) const INFLATE_RATIO_MAX: usize = 200;
 
-/// Scratch space of an encoder: the state's bytes, their compressed form and the compressor. Empty until needed.
+/// Scratch space of an encoder: the state's bytes, their compressed form and the compressor. Empty until
+/// needed.
 #[derive(Default)]
 pub(super) struct Packer {
     pub(super) state: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The hot path: messages to entities and their answers. The payload is the rest of the body, so it is copied once on
-//! each side and its length is the frame's business. Spec: sharding 10.5, `docs/WIRE.md` 4.3, 4.4.
+//! The hot path: messages to entities and their answers. The payload is the rest of the body, so it is copied
+//! once on each side and its length is the frame's business. Spec: sharding 10.5, `docs/WIRE.md` 4.3, 4.4.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -45,7 +45,8 @@ by_hand! {
         let payload = take_payload(reader);
         Ok(EntityEnvelope { kind, shard, entity, payload, ask, hops })
     };
-    // One of several in a message: one that is too long is refused by who hears it, so that the others are heard.
+    // One of several in a message: one that is too long is refused by who hears it, so that the others are
+    // heard.
     EntityId: EntityId, "id", 3, |id, _, out| {
         let bytes = id_bytes(id, out.limits)?;
         out.extend_from_slice(&bytes.to_le_bytes());

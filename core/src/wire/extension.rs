@@ -1,5 +1,5 @@
-//! Optional fields that a later version may add before a message or after a handshake: tagged, sized, skipped by whoever
-//! does not know the tag. Never interprets one. Spec: `docs/WIRE.md` 6.
+//! Optional fields that a later version may add before a message or after a handshake: tagged, sized, skipped
+//! by whoever does not know the tag. Never interprets one. Spec: `docs/WIRE.md` 6.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! The frame: twenty bytes of header, then a body. Decides where a frame ends and whether its bytes arrived as they were
-//! sent; never looks into the body and keeps no state (the caller owns the buffer). A length is refused before its body is
-//! awaited. Spec: reliability 3b, 3c; `docs/WIRE.md` 2.
+//! The frame: twenty bytes of header, then a body. Decides where a frame ends and whether its bytes arrived
+//! as they were sent; never looks into the body and keeps no state (the caller owns the buffer). A length is
+//! refused before its body is awaited. Spec: reliability 3b, 3c; `docs/WIRE.md` 2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -72,8 +72,8 @@ pub enum Decoded<'a> {
     Bad {
         /// Why.
         error: WireError,
-        /// How many bytes to skip and go on (the checksum of one frame failed); `None`: nothing behind this can be
-        /// trusted, close the link.
+        /// How many bytes to skip and go on (the checksum of one frame failed); `None`: nothing behind this
+        /// can be trusted, close the link.
         consumed: Option<usize>,
     },
 }
@@ -116,7 +116,8 @@ pub const fn body_bytes_max(lane: Lane, limits: &Limits) -> usize {
     }
 }
 
-/// Looks for one frame at the start of `buffer`. Costs one pass over the frame for its checksum; allocates nothing.
+/// Looks for one frame at the start of `buffer`. Costs one pass over the frame for its checksum; allocates
+/// nothing.
 #[must_use]
 pub fn decode_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Decoded<'a> {
     match read_frame(buffer, limits) {
@@ -128,7 +129,8 @@ pub fn decode_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Decoded<'a> {
     }
 }
 
-/// The kind that a frame's header names, which is all there once [`HEADER_BYTES`] are. Nothing of it is checked yet.
+/// The kind that a frame's header names, which is all there once [`HEADER_BYTES`] are. Nothing of it is
+/// checked yet.
 #[must_use]
 pub fn frame_kind(header: &[u8]) -> Option<u16> {
     header.get(4..6)?.first_chunk().copied().map(u16::from_le_bytes)

@@ -1,5 +1,5 @@
-//! What voters and owners of quorum logs say, as bytes. Unstable: these layouts may change with any version until they are declared
-//! stable. Spec: sharding 10.7, `docs/WIRE.md` 4.10.
+//! What voters and owners of quorum logs say, as bytes. Unstable: these layouts may change with any version
+//! until they are declared stable. Spec: sharding 10.7, `docs/WIRE.md` 4.10.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Which number is which kind of message, looked up in what the machines' protocols state. Spec: `docs/WIRE.md` 4.
+//! Which number is which kind of message, looked up in what the machines' protocols state. Spec:
+//! `docs/WIRE.md` 4.
 
 use crate::message::{Lane, Message, Tag};
 

@@ -68,8 +68,8 @@ impl Rises for Role {
     }
 }
 
-/// A member's roles of names in rising order, with at most one data center among them, and not the default one: it is what a member has
-/// that names none.
+/// A member's roles of names in rising order, with at most one data center among them, and not the default
+/// one: it is what a member has that names none.
 fn read_roles(names: Vec<Role>) -> Result<Roles, WireError> {
     let what = "roles";
     let centers = || names.iter().filter_map(data_center);

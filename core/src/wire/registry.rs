@@ -1,5 +1,5 @@
-//! What nodes and the oldest member say about kinds and singletons, as bytes. Unstable as all of sharding. Spec: sharding 10.11,
-//! `docs/WIRE.md` 4.7.
+//! What nodes and the oldest member say about kinds and singletons, as bytes. Unstable as all of sharding.
+//! Spec: sharding 10.11, `docs/WIRE.md` 4.7.
 
 use super::declare::{Form, List, Maybe, Text, by_hand, choice, codes, record, text_as};
 use crate::bytes::WireError;

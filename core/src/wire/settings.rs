@@ -1,5 +1,5 @@
-//! The settings behind a question to join and behind its answer. A list that is too long or not legal is refused before it is believed.
-//! Never compares. Spec: membership 2.2, `docs/WIRE.md` 4.8.
+//! The settings behind a question to join and behind its answer. A list that is too long or not legal is
+//! refused before it is believed. Never compares. Spec: membership 2.2, `docs/WIRE.md` 4.8.
 
 use alloc::vec::Vec;
 

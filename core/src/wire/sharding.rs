@@ -1,5 +1,5 @@
-//! What regions and coordinators say, as bytes. Unstable: these layouts may change with any version until they are
-//! declared stable. Spec: sharding 2.1, `docs/WIRE.md` 4.2.
+//! What regions and coordinators say, as bytes. Unstable: these layouts may change with any version until
+//! they are declared stable. Spec: sharding 2.1, `docs/WIRE.md` 4.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

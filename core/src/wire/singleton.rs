@@ -1,5 +1,5 @@
-//! What managers, proxies and voters of singletons say, as bytes. Unstable: these layouts may change with any version until they
-//! are declared stable. Spec: sharding 2.2, `docs/WIRE.md` 4.9.
+//! What managers, proxies and voters of singletons say, as bytes. Unstable: these layouts may change with any
+//! version until they are declared stable. Spec: sharding 2.2, `docs/WIRE.md` 4.9.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

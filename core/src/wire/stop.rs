@@ -1,5 +1,5 @@
-//! What regions and coordinators say about shards that are to stop, as bytes. Unstable as all of sharding. Spec: sharding 1.1, `docs/WIRE.md`
-//! 4.2.
+//! What regions and coordinators say about shards that are to stop, as bytes. Unstable as all of sharding.
+//! Spec: sharding 1.1, `docs/WIRE.md` 4.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! What nodes keep in their stores, as bytes: where shards live, which entities are remembered, what was promised, what a voter holds of
-//! logs. On disks, so a version only ever grows; keys and the store's own seal are `journal::layout` and `store`. Spec: sharding 1.1, 1.5,
-//! 10.7, `docs/WIRE.md` 4.14.
+//! What nodes keep in their stores, as bytes: where shards live, which entities are remembered, what was
+//! promised, what a voter holds of logs. On disks, so a version only ever grows; keys and the store's own
+//! seal are `journal::layout` and `store`. Spec: sharding 1.1, 1.5, 10.7, `docs/WIRE.md` 4.14.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -61,7 +61,8 @@ macro_rules! stored {
 
 stored!(HomesRecord 2 NamesRecord 1 Promised 1 Voters 1 Head 1 Item 1);
 
-// A kind that remembers its entities has had more shards once, or a region said so: they live somewhere as well.
+// A kind that remembers its entities has had more shards once, or a region said so: they live somewhere as
+// well.
 record! {
     HomesRecord as "homes" {
         what: HomesChange,

@@ -1,4 +1,5 @@
-//! Questions about what nodes host, and their answers, as bytes. Unstable as all of sharding. Spec: sharding 1.3, `docs/WIRE.md` 4.11.
+//! Questions about what nodes host, and their answers, as bytes. Unstable as all of sharding. Spec: sharding
+//! 1.3, `docs/WIRE.md` 4.11.
 
 use super::declare::{ANY, Boxed, List, Maybe, Rising, choice, codes, record};
 use super::sharding::{SHARDS, Shards};

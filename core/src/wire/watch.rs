@@ -1,4 +1,5 @@
-//! What is said about watched entities, as bytes. Unstable as all of sharding. Spec: sharding 1.17, `docs/WIRE.md` 4.12.
+//! What is said about watched entities, as bytes. Unstable as all of sharding. Spec: sharding 1.17,
+//! `docs/WIRE.md` 4.12.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

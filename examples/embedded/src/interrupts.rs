@@ -1,5 +1,6 @@
-//! What runs in interrupt handlers: bytes go into the queue or are counted as lost, the clock ticks. Never waits, never
-//! allocates, never touches the node. Time does not go through the queue: a full queue would stop the clock.
+//! What runs in interrupt handlers: bytes go into the queue or are counted as lost, the clock ticks. Never
+//! waits, never allocates, never touches the node. Time does not go through the queue: a full queue would
+//! stop the clock.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +10,8 @@ use heapless::spsc::{Producer, Queue};
 /// Bytes that one entry of the queue holds: what a serial port gathers before it interrupts.
 pub const CHUNK_BYTES: usize = 32;
 
-/// Entries of the queue; it holds one less. At 115,200 baud these are 88 ms of one line: as long as the main loop may take.
+/// Entries of the queue; it holds one less. At 115,200 baud these are 88 ms of one line: as long as the main
+/// loop may take.
 pub const QUEUE_ENTRIES: usize = 32;
 
 /// What an interrupt of a serial port brings.
@@ -60,7 +62,8 @@ impl Shared {
     }
 }
 
-/// The handlers' end of the queue: the serial ports of a board interrupt with one priority, so that it has one producer.
+/// The handlers' end of the queue: the serial ports of a board interrupt with one priority, so that it has
+/// one producer.
 #[allow(missing_debug_implementations, reason = "a queue's end has none")]
 pub struct Ports<'a> {
     queue: Producer<'a, Chunk>,
@@ -74,8 +77,8 @@ impl<'a> Ports<'a> {
         Self { queue, shared }
     }
 
-    /// The handler of a serial port that has received. What finds no room is dropped and counted: the line finds its next
-    /// packet, and the protocol repeats what matters.
+    /// The handler of a serial port that has received. What finds no room is dropped and counted: the line
+    /// finds its next packet, and the protocol repeats what matters.
     pub fn on_bytes(&mut self, line: u8, bytes: &[u8]) {
         for part in bytes.chunks(CHUNK_BYTES) {
             let chunk = Vec::from_slice(part).map(|bytes| Chunk { line, bytes });

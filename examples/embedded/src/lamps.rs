@@ -1,5 +1,6 @@
-//! Step 8 of `docs/embedding.md`: the entities of a board are lamps. A message is empty, or 0 or 1 to switch; the answer says
-//! what the lamp is then. After a pause of the board nothing is begun until the node knows that it is still a member.
+//! Step 8 of `docs/embedding.md`: the entities of a board are lamps. A message is empty, or 0 or 1 to switch;
+//! the answer says what the lamp is then. After a pause of the board nothing is begun until the node knows
+//! that it is still a member.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

@@ -1,19 +1,23 @@
-//! A host for the core on a board without an operating system: interrupts push what the serial lines bring into a lock-free
-//! queue of fixed size, the main loop pops it and feeds the node. The steps and rules are those of `docs/embedding.md`.
+//! A host for the core on a board without an operating system: interrupts push what the serial lines bring
+//! into a lock-free queue of fixed size, the main loop pops it and feeds the node. The steps and rules are
+//! those of `docs/embedding.md`.
 //!
 //! * [`interrupts`]: all that runs in interrupt handlers: push or count, tick. Never waits, never allocates.
-//! * [`mod@line`]: packets on a serial line: where one begins after bytes were lost, and what may wait to be sent.
+//! * [`mod@line`]: packets on a serial line: where one begins after bytes were lost, and what may wait to be
+//!   sent.
 //! * [`board`]: the main loop. Its links are those of `quorate-links`.
 //!
-//! `no_std`, no unsafe code. It builds for `thumbv7em-none-eabihf` (`.ci/run`), and `tests/boards.rs` runs the very same source
-//! on the machine you build on, two boards beside each other, with bytes for a wire and numbers for a clock.
+//! `no_std`, no unsafe code. It builds for `thumbv7em-none-eabihf` (`.ci/run`), and `tests/boards.rs` runs
+//! the very same source on the machine you build on, two boards beside each other, with bytes for a wire and
+//! numbers for a clock.
 //!
 //! # Memory
 //!
-//! The interrupts' side is static: the queue and two counters. The main loop is not: the core keeps members, timers, shards and
-//! messages in `alloc` collections, so **a firmware needs a global allocator**. What bounds the heap is the configuration:
-//! [`small`] has settings for a few boards, `tests/boards.rs` measures what a board holds with them. Allocations come and go
-//! with messages, so take an allocator that merges free blocks. An allocation that fails ends the program: leave room.
+//! The interrupts' side is static: the queue and two counters. The main loop is not: the core keeps members,
+//! timers, shards and messages in `alloc` collections, so **a firmware needs a global allocator**. What
+//! bounds the heap is the configuration: [`small`] has settings for a few boards, `tests/boards.rs` measures
+//! what a board holds with them. Allocations come and go with messages, so take an allocator that merges free
+//! blocks. An allocation that fails ends the program: leave room.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,8 +34,9 @@ use quorate_core::config::Config;
 use quorate_core::ident::ClusterName;
 use quorate_links::LinkLimits;
 
-/// Settings for up to eight boards on slow lines: small limits, no compression (deflate takes 255 KiB of heap whenever it
-/// compresses), a short memory of heartbeats. All nodes of the cluster need the same limits of frames and members.
+/// Settings for up to eight boards on slow lines: small limits, no compression (deflate takes 255 KiB of heap
+/// whenever it compresses), a short memory of heartbeats. All nodes of the cluster need the same limits of
+/// frames and members.
 #[must_use]
 pub fn small(cluster: ClusterName) -> Config {
     let mut config = Config::lan(cluster);

@@ -1,7 +1,8 @@
-//! One serial line to one peer: bytes to packets and back. A packet is one piece of one link: what it is, the link's number and a
-//! message of the handshake or one frame, encoded so that no byte of it is 0 (COBS), between two 0: whatever was lost before, a
-//! packet begins after a 0, and a hole costs one frame. What came damaged fails the checksum that the core's formats bring along,
-//! and no link sees it. Never decides anything about the protocol.
+//! One serial line to one peer: bytes to packets and back. A packet is one piece of one link: what it is, the
+//! link's number and a message of the handshake or one frame, encoded so that no byte of it is 0 (COBS),
+//! between two 0: whatever was lost before, a packet begins after a 0, and a hole costs one frame. What came
+//! damaged fails the checksum that the core's formats bring along, and no link sees it. Never decides
+//! anything about the protocol.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,15 +13,16 @@ use quorate_core::wire::handshake::{HandshakeDecoded, decode_answer, decode_hell
 use quorate_core::wire::{Decoded, HEADER_BYTES, decode_frame};
 use quorate_links::LinkId;
 
-/// The longest body of a frame on these lines. Before it admits anybody the core wants room for a member with everything as
-/// long as it may be (3 KiB) and for what later versions may add to a state (4 KiB).
+/// The longest body of a frame on these lines. Before it admits anybody the core wants room for a member with
+/// everything as long as it may be (3 KiB) and for what later versions may add to a state (4 KiB).
 pub const FRAME_BYTES_MAX: usize = 8 << 10;
 /// What stands before a packet's bytes: its letter and the number of its link.
 const LABEL_BYTES: usize = 5;
 /// Bytes of the longest packet as it travels: COBS adds one byte for every 254.
 const PACKET_BYTES_MAX: usize = LABEL_BYTES + HEADER_BYTES + FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128;
 
-/// What a packet is: its first byte. Each says which end has dialed the link, for both ends number theirs from 1.
+/// What a packet is: its first byte. Each says which end has dialed the link, for both ends number theirs
+/// from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Letter {
     /// The dialer opens a link of this number.

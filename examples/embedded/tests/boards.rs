@@ -8,11 +8,12 @@ use quorate_core::input::{Command, MembershipCommand, Token};
 use quorate_embedded::interrupts::{Chunks, Shared};
 
 impl World<'_> {
-    /// The second board's main loop stands still for longer than is accepted, with messages in its queue: it begins with none
-    /// of them before it knows that it is still a member.
+    /// The second board's main loop stands still for longer than is accepted, with messages in its queue: it
+    /// begins with none of them before it knows that it is still a member.
     fn pause(&mut self) {
         self.machines[1].stuck = true;
-        // They change nothing: one that the board has received and not read yet is handled when its asker has given up.
+        // They change nothing: one that the board has received and not read yet is handled when its asker has
+        // given up.
         let asks: Vec<Token> = (0..LAMPS).map(|lamp| self.ask(0, lamp, &[1])).collect();
         for _ in 0..6_000 {
             self.step();
@@ -58,8 +59,8 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
         assert_eq!(machine.board.counters().packets_damaged, 0);
     }
 
-    // The second board's main loop stands still for two seconds, while the first has a lot to say: its queue overflows, in the
-    // middle of packets.
+    // The second board's main loop stands still for two seconds, while the first has a lot to say: its queue
+    // overflows, in the middle of packets.
     world.machines[1].stuck = true;
     let asks: Vec<Token> = (0..30).map(|at| world.ask(0, at % LAMPS, &[1])).collect();
     for _ in 0..2_000 {
@@ -83,8 +84,8 @@ fn two_boards_become_a_cluster_lose_bytes_recover_and_part() {
 
     let heap = world.heap_of_one();
     println!("heap of one board: at most {heap} bytes; lost: {lost} bytes, damaged: {damaged} packets");
-    // It grows with what a node can do: 52 KB with the ordered hand-off, watches, remembered entities, stored homes and placement
-    // from outside.
+    // It grows with what a node can do: 52 KB with the ordered hand-off, watches, remembered entities, stored
+    // homes and placement from outside.
     assert!(heap < 64 << 10, "{heap} bytes");
 
     // The second leaves; the first goes on alone, with all lamps.

@@ -1,9 +1,9 @@
-//! Step 8 of `docs/embedding.md`: entities that the node orders to run. These greet, at once, on the thread of the loop; what
-//! takes longer belongs on another thread, whose reports come back as inputs.
+//! Step 8 of `docs/embedding.md`: entities that the node orders to run. These greet, at once, on the thread
+//! of the loop; what takes longer belongs on another thread, whose reports come back as inputs.
 //!
-//! To the core a message is bytes. What is in them is a matter between applications: here it is what the typed API of the
-//! adapters writes, so that both understand each other. A message is postcard; an answer has one byte in front, 0 if the
-//! question could be read and 1 if not.
+//! To the core a message is bytes. What is in them is a matter between applications: here it is what the
+//! typed API of the adapters writes, so that both understand each other. A message is postcard; an answer has
+//! one byte in front, 0 if the question could be read and 1 if not.
 
 use std::collections::{BTreeMap, VecDeque};
 

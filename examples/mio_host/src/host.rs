@@ -1,5 +1,6 @@
-//! The loop: one thread, one node with its links, its sockets and its entities. Inputs in, effects out in their order, sleep until
-//! the deadline or a socket. The numbers are those of the steps in `docs/embedding.md`.
+//! The loop: one thread, one node with its links, its sockets and its entities. Inputs in, effects out in
+//! their order, sleep until the deadline or a socket. The numbers are those of the steps in
+//! `docs/embedding.md`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -52,7 +53,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Steps 1 and 2: a port, a clock that begins here, a uid that no earlier process at this address had, seeds, a node.
+    /// Steps 1 and 2: a port, a clock that begins here, a uid that no earlier process at this address had,
+    /// seeds, a node.
     ///
     /// # Errors
     /// The settings cannot be, or the system gives no port.
@@ -106,8 +108,8 @@ impl Host {
         self.linked.links.stats().dials
     }
 
-    /// Whether it reads the links that carry entity messages: not while its entities hold what they were given. What waits in buffers
-    /// of the node stops no link.
+    /// Whether it reads the links that carry entity messages: not while its entities hold what they were
+    /// given. What waits in buffers of the node stops no link.
     pub fn has_room(&self) -> bool {
         !self.entities.is_holding()
     }
@@ -130,7 +132,8 @@ impl Host {
         self.sockets.cut();
     }
 
-    /// One turn: what there is to do, then sleep until the deadline, a socket, or `at_most`, then what has come.
+    /// One turn: what there is to do, then sleep until the deadline, a socket, or `at_most`, then what has
+    /// come.
     ///
     /// # Errors
     /// The system's, about the poll; never a peer's.
@@ -146,7 +149,8 @@ impl Host {
         Ok(())
     }
 
-    /// Step 10: after `Halt`, writes what was to be sent, for at most so long. Dropping the host then closes the links.
+    /// Step 10: after `Halt`, writes what was to be sent, for at most so long. Dropping the host then closes
+    /// the links.
     ///
     /// # Errors
     /// The system's, about the poll.
@@ -161,7 +165,8 @@ impl Host {
         Ok(())
     }
 
-    /// Steps 3 and 4: effects out until the node lets its host sleep, then the next input; at last what links want of sockets.
+    /// Steps 3 and 4: effects out until the node lets its host sleep, then the next input; at last what links
+    /// want of sockets.
     fn work(&mut self) -> Instant {
         loop {
             let has_room = self.has_room();
@@ -204,7 +209,8 @@ impl Host {
             Effect::Allocate(_) => {} // no kind has a strategy that is asked
             Effect::Lease(..) => {}   // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
-                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
+                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its
+                // own.
                 let report = request.without_a_store();
                 self.inputs.push_back(Input::Stored(owner, report));
             }

@@ -1,5 +1,6 @@
-//! A host for the core on TCP, in one thread, over mio: a member of the same cluster as nodes on tokio. Its steps and rules
-//! are those of `docs/embedding.md`, in the order of that page; it decides nothing about the protocol.
+//! A host for the core on TCP, in one thread, over mio: a member of the same cluster as nodes on tokio. Its
+//! steps and rules are those of `docs/embedding.md`, in the order of that page; it decides nothing about the
+//! protocol.
 //!
 //! * `host`: the loop: inputs in, effects out, sleep until the deadline or a socket.
 //! * `sockets`: bytes between links and the system.

@@ -1,5 +1,6 @@
-//! The program of the example: two nodes on tokio and the host over mio form a cluster over TCP, ask each other's entities,
-//! lose all links of the host, go on, and the host leaves. Every stage has a deadline; none sleeps.
+//! The program of the example: two nodes on tokio and the host over mio form a cluster over TCP, ask each
+//! other's entities, lose all links of the host, go on, and the host leaves. Every stage has a deadline; none
+//! sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -172,8 +173,9 @@ pub fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> 
     Ok(runtime.block_on(asking)?)
 }
 
-/// The host asks every entity, again until it has dialed two links to each of both others: the one for messages when an entity is there,
-/// the one for control with the next heartbeat. What the last asks were answered, and how often it has dialed since `before`.
+/// The host asks every entity, again until it has dialed two links to each of both others: the one for
+/// messages when an entity is there, the one for control with the next heartbeat. What the last asks were
+/// answered, and how often it has dialed since `before`.
 fn ask_until_linked(host: &mut Host, before: u64) -> Result<(Vec<String>, u64), Failure> {
     let started = Instant::now();
     loop {

@@ -1,6 +1,6 @@
 //! The sockets of the host: does what links order and reports what happened, without ever waiting (step 6 of
-//! `docs/embedding.md`). One read and as much writing per socket and turn, so that none keeps the others waiting. Never looks at
-//! what it moves.
+//! `docs/embedding.md`). One read and as much writing per socket and turn, so that none keeps the others
+//! waiting. Never looks at what it moves.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
@@ -28,8 +28,8 @@ struct Socket {
     unsent: VecDeque<Vec<u8>>,
     /// How much of the first of them is written.
     written: usize,
-    /// Where the next read goes; `None` until links give it back, and meanwhile nothing is read: that is all there is to
-    /// back-pressure (step 7).
+    /// Where the next read goes; `None` until links give it back, and meanwhile nothing is read: that is all
+    /// there is to back-pressure (step 7).
     buffer: Option<Vec<u8>>,
     then: Then,
 }

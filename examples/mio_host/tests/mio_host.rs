@@ -1,5 +1,5 @@
-//! Runs the host over mio beside two nodes on tokio, then plays strangers and slow peers against it. Every stage has a
-//! deadline; nothing sleeps but the host's own poll.
+//! Runs the host over mio beside two nodes on tokio, then plays strangers and slow peers against it. Every
+//! stage has a deadline; nothing sleeps but the host's own poll.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,6 @@
-//! The demo: `cargo run --release` starts it; `--help` says more. What it does is in the library; here is only what it can run on. On tokio
-//! alone unless features of the package say more; the one on async-std is in `adapters/async-std/demo`.
+//! The demo: `cargo run --release` starts it; `--help` says more. What it does is in the library; here is
+//! only what it can run on. On tokio alone unless features of the package say more; the one on async-std is
+//! in `adapters/async-std/demo`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

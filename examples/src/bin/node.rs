@@ -1,5 +1,5 @@
-//! One node of a cluster, to be run by hand in several terminals. Prints one line per event and leaves gracefully when the
-//! system asks it to end.
+//! One node of a cluster, to be run by hand in several terminals. Prints one line per event and leaves
+//! gracefully when the system asks it to end.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;

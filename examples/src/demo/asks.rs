@@ -1,6 +1,6 @@
-//! Every question the demo asks, each until it is answered: a bounded window of open asks, a share of it for each shard, a
-//! pause before a question is asked again, and a count of how often that happened. Nothing here decides when to stop: the caller watches for
-//! progress.
+//! Every question the demo asks, each until it is answered: a bounded window of open asks, a share of it for
+//! each shard, a pause before a question is asked again, and a count of how often that happened. Nothing here
+//! decides when to stop: the caller watches for progress.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,11 +14,13 @@ use quorate_driver::{AskError, Region};
 use super::kind::{Question, SHARDS, Told};
 use crate::files::Found;
 
-/// Open asks at most. Enough to keep every node's disk and cores busy; a node that dies takes no more than these with it.
+/// Open asks at most. Enough to keep every node's disk and cores busy; a node that dies takes no more than
+/// these with it.
 const WINDOW_MAX: usize = 256;
 /// Open asks of one shard at most: what waits for a lost shard leaves room to ask the others.
 const OF_ONE_SHARD_MAX: usize = 4;
-/// Bytes of the files that are asked at the same time, so that a queue of large files does not outlast its deadlines.
+/// Bytes of the files that are asked at the same time, so that a queue of large files does not outlast its
+/// deadlines.
 const WINDOW_BYTES_MAX: u64 = 64 << 20;
 /// A small file's deadline. A lost node is known long before; this is for answers that vanish.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,8 +76,8 @@ pub(crate) struct Asks<R> {
 }
 
 impl<R: Runtime> Asks<R> {
-    /// Nothing is asked yet. The window stays small beside the input, so that what is lost at a third of the way is found
-    /// and asked again even if there are few files.
+    /// Nothing is asked yet. The window stays small beside the input, so that what is lost at a third of the
+    /// way is found and asked again even if there are few files.
     pub(crate) fn new(runtime: R, region: Region<Question, Told>, files: &[Found]) -> Self {
         let mut asks = Self {
             runtime,
@@ -208,8 +210,8 @@ fn pause(attempt: u32) -> Duration {
     (PAUSE * (1 << attempt.min(DOUBLINGS_MAX))).min(PAUSE_MAX)
 }
 
-/// Whether the cluster may answer the same question later. Counting words twice does no harm, so that it may have been
-/// handled does not matter.
+/// Whether the cluster may answer the same question later. Counting words twice does no harm, so that it may
+/// have been handled does not matter.
 const fn may_pass(error: AskError) -> bool {
     match error {
         AskError::Encode

@@ -1,5 +1,5 @@
-//! Which files are counted. The default takes exactly the crates of this workspace's lock file, so that a machine with a
-//! large Cargo cache counts as much as a fresh one.
+//! Which files are counted. The default takes exactly the crates of this workspace's lock file, so that a
+//! machine with a large Cargo cache counts as much as a fresh one.
 
 use std::collections::BTreeSet;
 use std::env;

@@ -1,5 +1,5 @@
-//! The demo: real processes form a cluster, share the counting of real files, and lose one of them without losing an
-//! answer. A program calls [`main`] with the transports it can run on.
+//! The demo: real processes form a cluster, share the counting of real files, and lose one of them without
+//! losing an answer. A program calls [`main`] with the transports it can run on.
 
 mod asks;
 mod failure;

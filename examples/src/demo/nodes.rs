@@ -50,7 +50,8 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Starts `count` processes and waits until all listen. The first forms the cluster, the others join through it.
+    /// Starts `count` processes and waits until all listen. The first forms the cluster, the others join
+    /// through it.
     pub(crate) async fn start(
         runtime: &impl Runtime,
         authority: &Authority,

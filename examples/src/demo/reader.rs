@@ -1,5 +1,5 @@
-//! The demo's own member: forms the cluster with the node processes, asks every file, kills a node on the way, and says
-//! what it sees. Hosts nothing.
+//! The demo's own member: forms the cluster with the node processes, asks every file, kills a node on the
+//! way, and says what it sees. Hosts nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

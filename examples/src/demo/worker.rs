@@ -1,4 +1,5 @@
-//! One node process: hosts files, reads them when asked, ends with the demo. Never reads a file on the node's loop.
+//! One node process: hosts files, reads them when asked, ends with the demo. Never reads a file on the node's
+//! loop.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use super::options::NodeOptions;
 use crate::hosts::Host;
 use crate::{files, process, trust, words};
 
-/// Files a node reads at the same time. Two keep a disk and a core busy and leave the other threads to the node's loop,
-/// which has to answer heartbeats.
+/// Files a node reads at the same time. Two keep a disk and a core busy and leave the other threads to the
+/// node's loop, which has to answer heartbeats.
 const READS_MAX: usize = 2;
 
 /// What a node's first line begins with when it listens, and when it cannot.

@@ -1,6 +1,7 @@
-//! What a host keeps for its node (step 9): a store, here one that forgets everything with the process and therefore answers at once, and
-//! the way to a lease keeper, here a table that all hosts of the process share. A real store is a thread of its own, a real keeper
-//! a service; what the node asks and hears is the same.
+//! What a host keeps for its node (step 9): a store, here one that forgets everything with the process and
+//! therefore answers at once, and the way to a lease keeper, here a table that all hosts of the process
+//! share. A real store is a thread of its own, a real keeper a service; what the node asks and hears is the
+//! same.
 #![allow(clippy::disallowed_types, reason = "a lease keeper has a clock of its own")]
 
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ use super::Failure;
 /// A lease is renewed so often in its time to live.
 const RENEWALS: u32 = 4;
 
-/// The settings of all hosts: a lease decides which side of a partition stays, and where shards live is on a majority of three stores.
+/// The settings of all hosts: a lease decides which side of a partition stays, and where shards live is on a
+/// majority of three stores.
 pub(crate) fn config() -> Result<ValidConfig, Failure> {
     let mut config = Config::fast(ClusterName::new("custom-loop")?);
     config.downing.strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
@@ -35,8 +37,8 @@ pub(crate) fn config() -> Result<ValidConfig, Failure> {
 /// Commands of the host itself, whose answers nobody waits for.
 const NOBODY: Token = Token::MAX;
 
-/// Where shards of a kind with `AllocationSettings::Asked` go (step 8): one node after the other, and nothing moves. A host that has to
-/// look it up somewhere answers later, before the question's deadline.
+/// Where shards of a kind with `AllocationSettings::Asked` go (step 8): one node after the other, and nothing
+/// moves. A host that has to look it up somewhere answers later, before the question's deadline.
 pub(crate) fn allocate(question: AllocationQuestion) -> Input<'static> {
     let AllocationQuestion { kind, number, .. } = question;
     let decided = match question.need {

@@ -1,5 +1,6 @@
-//! What the nodes work at beside greeting (step 8): counters that keep what they were told, two daemons, and a producer whose
-//! consumer handles each job once. What is decided is in the core's values; here is what a host does with them.
+//! What the nodes work at beside greeting (step 8): counters that keep what they were told, two daemons, and
+//! a producer whose consumer handles each job once. What is decided is in the core's values; here is what a
+//! host does with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::PoisonError;
@@ -32,7 +33,8 @@ pub(crate) const COUNTER: &str = "counter";
 pub(crate) const DAEMON: &str = "daemon";
 pub(crate) const CONSUMER: &str = "consumer";
 
-/// There are two daemons. A host whose number changes keeps it in replicated data, and asks a majority before one begins.
+/// There are two daemons. A host whose number changes keeps it in replicated data, and asks a majority before
+/// one begins.
 pub(crate) const DAEMONS: Scale = Scale::first(2);
 
 /// Tokens of the producer's asks; its messages' numbers follow.
@@ -181,8 +183,8 @@ impl Working {
         self.produce(now, |producer, out| producer.on_request(now, wanted, out))
     }
 
-    /// Has the producer do something, and does what it wants then: each message is an ask of its consumer, whose answer is the next
-    /// request.
+    /// Has the producer do something, and does what it wants then: each message is an ask of its consumer,
+    /// whose answer is the next request.
     fn produce(
         &mut self,
         now: Instant,

@@ -1,6 +1,6 @@
-//! The accepting side of a handshake: reads the hello, answers, opens. Decides with the core's `Acceptor` and with what the
-//! transport has seen proved; nobody who has proved too little replaces a link or says anything to the core. Spec: `docs/WIRE.md` 3,
-//! reliability 3a, 3c.
+//! The accepting side of a handshake: reads the hello, answers, opens. Decides with the core's `Acceptor` and
+//! with what the transport has seen proved; nobody who has proved too little replaces a link or says anything
+//! to the core. Spec: `docs/WIRE.md` 3, reliability 3a, 3c.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
-//! Links that peers opened: their handshake, their limits, their end. Decides who may speak; what is said is read by the
-//! pump. A link says nothing to the core before its handshake is complete (I-92). Spec: reliability 3b, 3c.
+//! Links that peers opened: their handshake, their limits, their end. Decides who may speak; what is said is
+//! read by the pump. A link says nothing to the core before its handshake is complete (I-92). Spec:
+//! reliability 3b, 3c.
 
 mod greeting;
 mod places;
@@ -151,7 +152,8 @@ impl Inbound {
         Some(held)
     }
 
-    /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a link that ended.
+    /// After frames of a link were read: hands the buffer back, watches a frame that has begun, forgets a
+    /// link that ended.
     pub(crate) fn after_reading(&mut self, base: &mut Base, link: LinkId) {
         let Some(held) = self.links.get_mut(&link) else {
             return;
@@ -213,8 +215,8 @@ impl Inbound {
             self.refuse_silently(base, link, Refusal::Timeout);
             return;
         };
-        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime, unless others wait
-        // for its room.
+        // A link that we do not read ourselves cannot grow, and a large frame on a slow line is no crime,
+        // unless others wait for its room.
         let wanted = self.waiting.iter().any(|waiting| !waiting.is_empty());
         if held.bytes.has_unread() || (held.grown >= STALL_PROGRESS_BYTES && !wanted) {
             let deadline = base.now.mono + base.limits.handshake_timeout;

@@ -1,6 +1,7 @@
-//! Who gets a place among the accepted links. Members have theirs; links in their handshake, and strangers (who have finished
-//! it and are no members), have others, so that no number of them keeps a member out. A count per source is for strangers
-//! only: a source from which a member has a link is judged by what each one behind it proves. Spec: reliability 3b, B-52.
+//! Who gets a place among the accepted links. Members have theirs; links in their handshake, and strangers
+//! (who have finished it and are no members), have others, so that no number of them keeps a member out. A
+//! count per source is for strangers only: a source from which a member has a link is judged by what each one
+//! behind it proves. Spec: reliability 3b, B-52.
 
 use alloc::vec::Vec;
 
@@ -92,7 +93,8 @@ impl Places {
 }
 
 impl Inbound {
-    /// A stranger knocks. `None`: close it without a word. Another one that knocked before may have to go for it.
+    /// A stranger knocks. `None`: close it without a word. Another one that knocked before may have to go for
+    /// it.
     pub(crate) fn accept(&mut self, base: &mut Base, source: Source) -> Option<LinkId> {
         let places = &self.places;
         if !places.has_members(source) && places.unruly.is_unruly(&source, base.now.mono) {
@@ -124,8 +126,8 @@ impl Inbound {
         }
     }
 
-    /// Whether there is a place for a link whose handshake is finished, and which of them takes it. A stranger's is made, if
-    /// another stranger has to go for it.
+    /// Whether there is a place for a link whose handshake is finished, and which of them takes it. A
+    /// stranger's is made, if another stranger has to go for it.
     pub(super) fn enter(&mut self, base: &mut Base, link: LinkId, is_member: bool) -> bool {
         let limits = &base.limits;
         let Some(source) = self.links.get(&link).map(|held| held.source) else {
@@ -183,8 +185,8 @@ impl Inbound {
         base.timers.arm(due, Due::Stranger(link));
     }
 
-    /// The members have changed: strangers who are members now take members' places, and what they said waits no longer. Says
-    /// which of their bulk links have to be read.
+    /// The members have changed: strangers who are members now take members' places, and what they said waits
+    /// no longer. Says which of their bulk links have to be read.
     pub(crate) fn recognize(
         &mut self,
         base: &mut Base,
@@ -258,7 +260,8 @@ impl Inbound {
         self.links.values().filter(is_its).any(|held| held.asked)
     }
 
-    /// A stranger broke the protocol: its source is watched too, for the next one from there has another name.
+    /// A stranger broke the protocol: its source is watched too, for the next one from there has another
+    /// name.
     pub(crate) fn stranger_violated(&mut self, base: &Base, link: LinkId) {
         if let Some(held) = self.links.get(&link).filter(|held| !held.member) {
             self.places.unruly.violated(&held.source, base.now.mono);

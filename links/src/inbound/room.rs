@@ -1,5 +1,6 @@
-//! Links that wait for room in the budget of inbound bytes: who is next, and what happens when room is made. A link that
-//! waits is not read, so it costs what it already holds; the others do not notice. Spec: reliability 3b, I-91.
+//! Links that wait for room in the budget of inbound bytes: who is next, and what happens when room is made.
+//! A link that waits is not read, so it costs what it already holds; the others do not notice. Spec:
+//! reliability 3b, I-91.
 
 use super::{InLink, Inbound};
 use crate::base::Base;

@@ -1,5 +1,6 @@
-//! Which of a peer's accepted links counts: a newer one takes the place of the older ones of its kind, and one that its dialer
-//! does not renew in time ends. Never looks at frames. Spec: `docs/WIRE.md` 3.5, I-93, reliability 3a (rotation).
+//! Which of a peer's accepted links counts: a newer one takes the place of the older ones of its kind, and
+//! one that its dialer does not renew in time ends. Never looks at frames. Spec: `docs/WIRE.md` 3.5, I-93,
+//! reliability 3a (rotation).
 
 use alloc::vec::Vec;
 use quorate_core::ident::UniqueAddress;
@@ -17,8 +18,9 @@ use crate::timers::Due;
 use quorate_core::wire::handshake::LinkKind;
 
 impl Inbound {
-    /// Whether a link is newer than those of the same peer and kind. The newest of them stays until this one speaks, because
-    /// a dialer that renews a link first lets it be read to its end; what is older still has had its time.
+    /// Whether a link is newer than those of the same peer and kind. The newest of them stays until this one
+    /// speaks, because a dialer that renews a link first lets it be read to its end; what is older still has
+    /// had its time.
     pub(super) fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
         let mut older = self.same(&hello.from, hello.link);
         older.sort_unstable_by_key(|(_, epoch)| *epoch);
@@ -32,8 +34,8 @@ impl Inbound {
         true
     }
 
-    /// A link says something for the first time: the older ones of the same peer and kind end, and what was not read of them
-    /// belongs to an older epoch and is dropped.
+    /// A link says something for the first time: the older ones of the same peer and kind end, and what was
+    /// not read of them belongs to an older epoch and is dropped.
     pub(crate) fn speaks(&mut self, base: &mut Base, link: LinkId) {
         let opened = self.links.get_mut(&link).and_then(|held| held.opened.as_mut());
         let Some(opened) = opened.filter(|opened| !opened.spoke) else {
@@ -83,8 +85,9 @@ impl Inbound {
             .any(|(_, epoch)| *epoch > than.epoch)
     }
 
-    /// A link is as old as links may become. If its dialer has proved itself on a newer one, it is read to its end, for as long as
-    /// the newer one may live. Otherwise: who it is, and what it has proved, for that has to be looked at again.
+    /// A link is as old as links may become. If its dialer has proved itself on a newer one, it is read to
+    /// its end, for as long as the newer one may live. Otherwise: who it is, and what it has proved, for that
+    /// has to be looked at again.
     pub(crate) fn aged(
         &mut self,
         base: &mut Base,

@@ -1,4 +1,5 @@
-//! Links that have become too old: whether their peers would be let in if they came now. Spec: reliability 3a (rotation), ADR 9.
+//! Links that have become too old: whether their peers would be let in if they came now. Spec: reliability 3a
+//! (rotation), ADR 9.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -34,7 +35,8 @@ impl Links {
             .on_renewal_due(&mut self.base, address, kind, admitted);
     }
 
-    /// Whether a peer would be let in if it came now: it is a member, and the admission policy would take it again.
+    /// Whether a peer would be let in if it came now: it is a member, and the admission policy would take it
+    /// again.
     fn admits(
         &self,
         node: &dyn Recipient,

@@ -1,5 +1,5 @@
-//! What becomes of a peer that breaks the protocol: its links end, and it is refused for good if it did so too often. Spec: reliability 3a
-//! (quarantine).
+//! What becomes of a peer that breaks the protocol: its links end, and it is refused for good if it did so
+//! too often. Spec: reliability 3a (quarantine).
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::Reaction;

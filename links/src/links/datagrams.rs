@@ -1,5 +1,5 @@
-//! Datagrams of accepted links: each is one heartbeat in its frame, under the same rules as a frame of the link's stream.
-//! Spec: `docs/WIRE.md` 3.6, reliability 3c, I-93.
+//! Datagrams of accepted links: each is one heartbeat in its frame, under the same rules as a frame of the
+//! link's stream. Spec: `docs/WIRE.md` 3.6, reliability 3c, I-93.
 
 use quorate_core::input::Input;
 use quorate_core::message::DetectorMsg;

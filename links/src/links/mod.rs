@@ -1,5 +1,5 @@
-//! The one thing that hosts hold: all links of a node, from raw bytes to frames and back. Passes each input to the part that
-//! decides about it; decides nothing itself. Spec: `ARCHITECTURE.md`.
+//! The one thing that hosts hold: all links of a node, from raw bytes to frames and back. Passes each input
+//! to the part that decides about it; decides nothing itself. Spec: `ARCHITECTURE.md`.
 
 mod aging;
 mod conduct;
@@ -56,8 +56,9 @@ pub struct Links {
 }
 
 impl Links {
-    /// Links of the node `me`, none yet, with the limits of [`LinkLimits::default`](crate::LinkLimits), whose ends prove nothing. The generator has to be a stream of its own: how often the
-    /// network fails must not change what the node draws.
+    /// Links of the node `me`, none yet, with the limits of [`LinkLimits::default`](crate::LinkLimits), whose
+    /// ends prove nothing. The generator has to be a stream of its own: how often the network fails must not
+    /// change what the node draws.
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: impl Rng + Send + 'static, now: Now) -> Self {
         let mut base = Base::new(config, me, Box::new(rng), now);
         base.timers.arm(now.mono + SWEEP_INTERVAL, Due::Sweep);
@@ -80,8 +81,8 @@ impl Links {
         self
     }
 
-    /// The same with something that the ends of links prove, and how old links may become before both prove it again (`None`:
-    /// as old as they like).
+    /// The same with something that the ends of links prove, and how old links may become before both prove
+    /// it again (`None`: as old as they like).
     #[must_use]
     pub fn authenticated(
         mut self,
@@ -93,16 +94,16 @@ impl Links {
         self
     }
 
-    /// The same with other features than [`FEATURES`](quorate_core::wire::handshake::FEATURES), for a host that accepts no bulk
-    /// links for instance.
+    /// The same with other features than [`FEATURES`](quorate_core::wire::handshake::FEATURES), for a host
+    /// that accepts no bulk links for instance.
     #[must_use]
     pub const fn with_features(mut self, features: u64) -> Self {
         self.base.features = features;
         self
     }
 
-    /// The same for slow lines: one link gathers so many encoded bytes (default 256 KiB, and at most one frame more) while those before
-    /// them are written; what comes on top waits in the queue of its lane.
+    /// The same for slow lines: one link gathers so many encoded bytes (default 256 KiB, and at most one
+    /// frame more) while those before them are written; what comes on top waits in the queue of its lane.
     #[must_use]
     pub const fn gathering(mut self, bytes: usize) -> Self {
         self.base.out_bytes_max = bytes;
@@ -164,8 +165,9 @@ impl Links {
         self.inbound.turned_away(&mut self.base, count, reason);
     }
 
-    /// Something happened to a link. Frames that it brought wait for [`Self::next_urgent_frame`] and [`Self::next_frame`]; take
-    /// the urgent ones before [`Self::next_event`]: what a peer says on a new link comes before the news that the old one is gone.
+    /// Something happened to a link. Frames that it brought wait for [`Self::next_urgent_frame`] and
+    /// [`Self::next_frame`]; take the urgent ones before [`Self::next_event`]: what a peer says on a new link
+    /// comes before the news that the old one is gone.
     pub fn handle(&mut self, node: &mut dyn Recipient, input: LinkInput) {
         let link = input.link();
         let mine = self.outbound.is_mine(link);
@@ -238,7 +240,8 @@ impl Links {
         self.outbound.explain(event)
     }
 
-    /// Takes a message for a peer. What cannot be sent comes back as [`LinkEvent::Dropped`](quorate_core::input::LinkEvent::Dropped).
+    /// Takes a message for a peer. What cannot be sent comes back as
+    /// [`LinkEvent::Dropped`](quorate_core::input::LinkEvent::Dropped).
     #[inline]
     pub fn send(&mut self, view: &View, to: Target, message: Message) {
         if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
@@ -249,8 +252,9 @@ impl Links {
     }
 
     /// Takes a message for a peer if there is room; if not, it comes back with
-    /// [`DropReason::NoRoom`](quorate_core::input::DropReason::NoRoom), and [`LinkEvent::Room`](quorate_core::input::LinkEvent::Room)
-    /// follows when less than half of the queue is taken.
+    /// [`DropReason::NoRoom`](quorate_core::input::DropReason::NoRoom), and
+    /// [`LinkEvent::Room`](quorate_core::input::LinkEvent::Room) follows when less than half of the queue is
+    /// taken.
     pub fn offer(&mut self, view: &View, to: Target, message: Message) {
         if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
             self.base.drop_message(to, message, DropReason::Unreachable);

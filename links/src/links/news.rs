@@ -1,4 +1,5 @@
-//! What the node has to hear of its links, in an order in which it believes nothing of its own asks that is not so. Spec: I-44.
+//! What the node has to hear of its links, in an order in which it believes nothing of its own asks that is
+//! not so. Spec: I-44.
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, LinkEvent};
@@ -7,10 +8,11 @@ use super::Links;
 use crate::base::News;
 
 impl Links {
-    /// What the node has to hear next, as [`Input::Link`](quorate_core::input::Input::Link). Its own asks that still wait for a
-    /// link come back before the news that their peer is lost: else it would tell their callers that they may have been handled.
-    /// A control link is no such news while asks go to the peer over a user link that is open: nothing of them is lost, and an
-    /// answer that is was on its way is missed when its time is over. A peer that is gone has no user link for long.
+    /// What the node has to hear next, as [`Input::Link`](quorate_core::input::Input::Link). Its own asks
+    /// that still wait for a link come back before the news that their peer is lost: else it would tell their
+    /// callers that they may have been handled. A control link is no such news while asks go to the peer over
+    /// a user link that is open: nothing of them is lost, and an answer that is was on its way is missed when
+    /// its time is over. A peer that is gone has no user link for long.
     pub fn next_event(&mut self) -> Option<LinkEvent> {
         let event = loop {
             let Some(news) = self.base.news.pop_front() else {
@@ -43,21 +45,24 @@ impl Links {
         self.next_event()
     }
 
-    /// Where there is room again. Said when nothing else is to be said: everything that found none has come back by then.
+    /// Where there is room again. Said when nothing else is to be said: everything that found none has come
+    /// back by then.
     fn next_room(&mut self) -> Option<LinkEvent> {
         let to = self.outbound.room(&self.base.limits)?.clone();
         self.outbound.admits_again(&to);
         Some(LinkEvent::Room { to })
     }
 
-    /// A node is no member any more: this node's asks that wait for a link to it come back, before the node takes them for lost.
+    /// A node is no member any more: this node's asks that wait for a link to it come back, before the node
+    /// takes them for lost.
     pub(crate) fn give_up_asks_of(&mut self, node: &UniqueAddress) {
         for (to, message) in self.outbound.take_waiting_asks(&self.base.me, node) {
             self.base.drop_message(to, message, DropReason::Unreachable);
         }
     }
 
-    /// The node is about to end: gives back its own asks that no writer has. Nobody would be there for their answers.
+    /// The node is about to end: gives back its own asks that no writer has. Nobody would be there for their
+    /// answers.
     pub fn return_waiting_asks(&mut self) {
         self.outbound.return_waiting_asks(&mut self.base);
     }

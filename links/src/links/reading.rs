@@ -1,5 +1,6 @@
-//! From bytes of accepted links to frames for the node: control and bulk links at once, user links in turn and only while there
-//! is room. A frame that breaks the protocol ends its link. Spec: sharding 10.2, reliability 3c, I-93.
+//! From bytes of accepted links to frames for the node: control and bulk links at once, user links in turn
+//! and only while there is room. A frame that breaks the protocol ends its link. Spec: sharding 10.2,
+//! reliability 3c, I-93.
 
 use alloc::collections::VecDeque;
 
@@ -51,15 +52,16 @@ impl Links {
         }
         match kind {
             None => self.greet(node, link),
-            // Until this node has heard of who it is: what it says is for entities, or for replicas of members.
+            // Until this node has heard of who it is: what it says is for entities, or for replicas of
+            // members.
             Some(LinkKind::User | LinkKind::Bulk) if !is_member => {}
             Some(LinkKind::User) => self.inbound.ready.push_back(link),
             Some(LinkKind::Control | LinkKind::Bulk) => self.turn.urgent.push_back(link),
         }
     }
 
-    /// Hands the next frame of a control or bulk link to the node; `false` if there is none. One read buffer's worth of each, so
-    /// that each has its turn. Between two of them the host polls the node.
+    /// Hands the next frame of a control or bulk link to the node; `false` if there is none. One read
+    /// buffer's worth of each, so that each has its turn. Between two of them the host polls the node.
     pub fn next_urgent_frame(&mut self, node: &mut dyn Recipient) -> bool {
         while let Some(link) = self.turn.urgent.front().copied() {
             if self.frame_of(node, link) {
@@ -72,9 +74,9 @@ impl Links {
         false
     }
 
-    /// The same, and then of user links in turn, if there is room in whatever its entities' messages wait
-    /// in. Without it they stay unread, and at last their senders wait. What the node itself buffers pauses no link: what does not fit there
-    /// goes back to its sender.
+    /// The same, and then of user links in turn, if there is room in whatever its entities' messages wait in.
+    /// Without it they stay unread, and at last their senders wait. What the node itself buffers pauses no
+    /// link: what does not fit there goes back to its sender.
     pub fn next_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
         while !self.next_urgent_frame(node) {
             if !self.use_room() {
@@ -137,7 +139,8 @@ impl Links {
         next.is_some()
     }
 
-    /// Whether [`Self::next_frame`] may have something without any new input, given that there is room or not.
+    /// Whether [`Self::next_frame`] may have something without any new input, given that there is room or
+    /// not.
     #[must_use]
     pub fn has_unread(&self, has_room: bool) -> bool {
         let users = self.turn.user.is_some() || !self.inbound.ready.is_empty();

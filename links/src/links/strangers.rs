@@ -32,7 +32,8 @@ impl Links {
         }
     }
 
-    /// A stranger's time to ask is over. While this node itself is no member, those whom it turned to are not meant.
+    /// A stranger's time to ask is over. While this node itself is no member, those whom it turned to are not
+    /// meant.
     pub(crate) fn stranger_due(&mut self, node: &dyn Recipient, link: LinkId) {
         let (joins, outbound) = (node.view().phase() != Phase::Member, &self.outbound);
         let meant = |peer: &UniqueAddress| joins && outbound.reaches(peer);

@@ -1,5 +1,6 @@
-//! Links for bulk data: dialed when there is some, only to who accepts them, and closed when nothing was sent for long. Whether
-//! a peer accepts them its answer on the control link says. Spec: sharding 10.24, `docs/WIRE.md` 3.3.
+//! Links for bulk data: dialed when there is some, only to who accepts them, and closed when nothing was sent
+//! for long. Whether a peer accepts them its answer on the control link says. Spec: sharding 10.24,
+//! `docs/WIRE.md` 3.3.
 
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{FEATURE_BULK, HelloAck};

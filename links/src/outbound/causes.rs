@@ -1,5 +1,5 @@
-//! What came of the last dial to each peer, for the event that says that no seed was of help. Decides nothing.
-//! Spec: `README.md`.
+//! What came of the last dial to each peer, for the event that says that no seed was of help. Decides
+//! nothing. Spec: `README.md`.
 
 use alloc::string::ToString;
 use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause};

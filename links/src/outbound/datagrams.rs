@@ -1,5 +1,6 @@
-//! Heartbeats beside the stream, on transports that have a way for that: one that waits for a lost packet, or behind a window that
-//! the peer does not open, holds up no heartbeat. What does not fit goes over the stream. Spec: `docs/WIRE.md` 3.6.
+//! Heartbeats beside the stream, on transports that have a way for that: one that waits for a lost packet, or
+//! behind a window that the peer does not open, holds up no heartbeat. What does not fit goes over the
+//! stream. Spec: `docs/WIRE.md` 3.6.
 
 use alloc::vec::Vec;
 use quorate_core::input::Target;
@@ -60,7 +61,8 @@ impl Outbound {
         true
     }
 
-    /// The transport did not take a datagram: it goes over the stream, and so do those that are longer than `max` from now on.
+    /// The transport did not take a datagram: it goes over the stream, and so do those that are longer than
+    /// `max` from now on.
     pub(crate) fn datagram_unsent(&mut self, base: &mut Base, link: LinkId, bytes: &[u8], max: usize) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;

@@ -1,5 +1,5 @@
-//! Dialing: from a message that waits to an open link, or to giving up. Decides when to try again and when to say that a
-//! peer cannot be reached; the first failure never costs a message. Spec: `ARCHITECTURE.md`.
+//! Dialing: from a message that waits to an open link, or to giving up. Decides when to try again and when to
+//! say that a peer cannot be reached; the first failure never costs a message. Spec: `ARCHITECTURE.md`.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -282,8 +282,9 @@ impl Outbound {
             if let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) {
                 let strays = peer_link.take_strays(&peer);
                 if !peer_link.queues.is_empty() {
-                    // Somebody lives there, and what is left is for them: not one more failure of the address. Else messages for
-                    // the incarnation that is gone would have those for its successor given up as well, its answer to a join too.
+                    // Somebody lives there, and what is left is for them: not one more failure of the
+                    // address. Else messages for the incarnation that is gone would have those for its
+                    // successor given up as well, its answer to a join too.
                     (peer_link.failures, peer_link.progress_at) = (0, base.now.mono);
                 }
                 return_strays(base, kind, strays, Some(&peer));
@@ -392,8 +393,8 @@ impl Outbound {
     }
 }
 
-/// The pause before the next dial, between three and five quarters of its length: nodes that lost the same peer come back
-/// one after the other.
+/// The pause before the next dial, between three and five quarters of its length: nodes that lost the same
+/// peer come back one after the other.
 pub(super) fn jittered(base: &mut Base, failures: u32) -> Duration {
     let quarters = 768 + base.rng.next_u32() % 512;
     backoff(failures) * quarters / 1024

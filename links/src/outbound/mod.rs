@@ -1,8 +1,10 @@
-//! Links that this node dials, up to three per peer: dialing on demand, the handshake, writing in batches, giving up. Every message
-//! it takes is written to a link or goes back to the core (I-44). Spec: `ARCHITECTURE.md`, sharding 10.2, 10.3.
+//! Links that this node dials, up to three per peer: dialing on demand, the handshake, writing in batches,
+//! giving up. Every message it takes is written to a link or goes back to the core (I-44). Spec:
+//! `ARCHITECTURE.md`, sharding 10.2, 10.3.
 //!
-//! A message waits at most until the third dial in a row has failed, or until the first dial that fails after the handshake
-//! limit; it then comes back as unreachable. What was written to a link that breaks is lost, and the core hears `Down`.
+//! A message waits at most until the third dial in a row has failed, or until the first dial that fails after
+//! the handshake limit; it then comes back as unreachable. What was written to a link that breaks is lost,
+//! and the core hears `Down`.
 
 mod bulk;
 mod causes;
@@ -312,7 +314,8 @@ impl Outbound {
         }
     }
 
-    /// Closes links to nodes that are no members and were told nothing for long, and forgets addresses nobody uses.
+    /// Closes links to nodes that are no members and were told nothing for long, and forgets addresses nobody
+    /// uses.
     pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
         let mut idle = Vec::new();
         for (address, peer) in &mut self.peers {
@@ -422,8 +425,8 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLi
     }
 }
 
-/// Gives messages back that will not be sent, and says afterwards about each incarnation why: another one lives there, or none.
-/// That a bulk link could not be opened says nothing about the peer.
+/// Gives messages back that will not be sent, and says afterwards about each incarnation why: another one
+/// lives there, or none. That a bulk link could not be opened says nothing about the peer.
 fn return_strays(
     base: &mut Base,
     kind: LinkKind,

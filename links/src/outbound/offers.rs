@@ -1,4 +1,5 @@
-//! Messages that their sender keeps if there is no room: offered, and told when there is some. Spec: sharding 10.3, I-44.
+//! Messages that their sender keeps if there is no room: offered, and told when there is some. Spec: sharding
+//! 10.3, I-44.
 
 use quorate_core::ident::Address;
 use quorate_core::input::Target;

@@ -1,8 +1,9 @@
-//! Links that are replaced before they are too old, so that both ends prove again who they are, with the keys of the day. Make
-//! before break: the successor is opened beside the link; then what was written to the link is delivered to its end, which
-//! the peer confirms by closing; only then the successor carries frames. So nothing is lost and nothing overtakes. A successor
-//! that cannot be opened costs nothing: the link goes on, and it is tried again, beyond the link's age too if what the peer has
-//! proved still holds. Spec: reliability 3a (rotation).
+//! Links that are replaced before they are too old, so that both ends prove again who they are, with the keys
+//! of the day. Make before break: the successor is opened beside the link; then what was written to the link
+//! is delivered to its end, which the peer confirms by closing; only then the successor carries frames. So
+//! nothing is lost and nothing overtakes. A successor that cannot be opened costs nothing: the link goes on,
+//! and it is tried again, beyond the link's age too if what the peer has proved still holds. Spec:
+//! reliability 3a (rotation).
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -23,17 +24,17 @@ use crate::peer_link::{ConnectionState, Renewal};
 use crate::report::{Party, Report};
 use quorate_core::wire::handshake::LinkKind;
 
-/// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room. After it the rest is
-/// given up.
+/// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room.
+/// After it the rest is given up.
 const USER_DRAIN_MIN: Duration = Duration::from_secs(30);
 
-/// How long a look for the earlier incarnation of an address may take: a link that shares its connection with one to nowhere hears
-/// nothing, and such a connection is given up (QUIC's after half of this), well before a first seed has waited for long enough to form
-/// a cluster.
+/// How long a look for the earlier incarnation of an address may take: a link that shares its connection with
+/// one to nowhere hears nothing, and such a connection is given up (QUIC's after half of this), well before a
+/// first seed has waited for long enough to form a cluster.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
 
-/// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not all come due at
-/// once, and one failure leaves time for another try.
+/// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not
+/// all come due at once, and one failure leaves time for another try.
 pub(super) fn due(base: &mut Base) -> Renewal {
     let Some(age) = base.max_link_age else {
         return Renewal::None;
@@ -98,7 +99,8 @@ impl Outbound {
         Some((node.clone(), peer_link.proved.clone()))
     }
 
-    /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused this node itself.
+    /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused
+    /// this node itself.
     fn keeps(&mut self, base: &mut Base, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return false;
@@ -125,8 +127,8 @@ impl Outbound {
         true
     }
 
-    /// An acceptor refuses the successor of a link. It is believed, for links that are renewed have proved their acceptor before it
-    /// says a word: the link ends when it is as old as links may become.
+    /// An acceptor refuses the successor of a link. It is believed, for links that are renewed have proved
+    /// their acceptor before it says a word: the link ends when it is as old as links may become.
     pub(super) fn refused_by_peer(&mut self, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
@@ -159,18 +161,19 @@ impl Outbound {
         let what = "a link that was renewed was not read to its end";
         base.violation(&what, Party::Address(address.clone()));
         base.stats.renewals_cut_short += 1;
-        // This node's asks travel on the user link. A control link carries answers to the peer, whose asks then time out, and what
-        // is said again: it is no reason to give up asks that are under way.
+        // This node's asks travel on the user link. A control link carries answers to the peer, whose asks
+        // then time out, and what is said again: it is no reason to give up asks that are under way.
         if let (LinkKind::User, Some(peer)) = (kind, peer) {
             base.tell(LinkEvent::Down { peer });
         }
         self.drained(base, link);
     }
 
-    /// Somebody has dialed who may be another incarnation than the one that this node's links to the address reach. They are renewed
-    /// then: if the earlier one still lives there nothing is lost, and if it does not they end at once. Else links that no system
-    /// resets (QUIC's, or those to a machine that lost its power) go on to nowhere, and what its successor is answered, a join too,
-    /// goes with them, until they were silent for too long; a first seed that hears nothing for that long forms a cluster of its own.
+    /// Somebody has dialed who may be another incarnation than the one that this node's links to the address
+    /// reach. They are renewed then: if the earlier one still lives there nothing is lost, and if it does not
+    /// they end at once. Else links that no system resets (QUIC's, or those to a machine that lost its power)
+    /// go on to nowhere, and what its successor is answered, a join too, goes with them, until they were
+    /// silent for too long; a first seed that hears nothing for that long forms a cluster of its own.
     pub(crate) fn look_again(&mut self, base: &mut Base, seen: &UniqueAddress) {
         for kind in LinkKind::ALL {
             let Some(peer_link) = self.peers.get_mut(seen.address()).map(|peer| peer.link(kind)) else {

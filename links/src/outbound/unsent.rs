@@ -1,6 +1,6 @@
-//! Entity messages that certainly were not sent: they wait in a queue, or they are encoded and no writer has them. Whoever asked
-//! hears that such a message was not handled, before the core takes everything else that is under way to that peer for lost.
-//! Decides nothing else. Spec: I-44, sharding 3.
+//! Entity messages that certainly were not sent: they wait in a queue, or they are encoded and no writer has
+//! them. Whoever asked hears that such a message was not handled, before the core takes everything else that
+//! is under way to that peer for lost. Decides nothing else. Spec: I-44, sharding 3.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,8 @@ use super::{Outbound, Peer};
 use crate::base::Base;
 use crate::peer_link::PeerLink;
 
-/// Whether a message is an ask of this node itself. Those of others wait on: their askers hear of it from us or from nobody.
+/// Whether a message is an ask of this node itself. Those of others wait on: their askers hear of it from us
+/// or from nobody.
 fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
     match message {
         Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
@@ -39,7 +40,8 @@ impl Outbound {
         peer.is_some_and(|peer| peer.user.state.peer() == Some(node))
     }
 
-    /// Takes out this node's own asks that wait for a link to a peer which the core is about to take for lost.
+    /// Takes out this node's own asks that wait for a link to a peer which the core is about to take for
+    /// lost.
     pub(crate) fn take_waiting_asks(
         &mut self,
         me: &UniqueAddress,
@@ -67,7 +69,8 @@ impl Outbound {
     }
 }
 
-/// Gives back what was encoded for a link that breaks and that no writer has seen. Its frames are this node's own and whole.
+/// Gives back what was encoded for a link that breaks and that no writer has seen. Its frames are this node's
+/// own and whole.
 pub(super) fn return_encoded(base: &mut Base, peer_link: &mut PeerLink, peer: &UniqueAddress) {
     let encoded = core::mem::take(&mut peer_link.out);
     let mut rest = encoded.as_slice();

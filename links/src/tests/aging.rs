@@ -1,5 +1,5 @@
-//! Links that could not be renewed and go on, because what their peer proved still holds: how often that is said, and whose word
-//! ends them. Spec: reliability 3a (rotation), ADR 9.
+//! Links that could not be renewed and go on, because what their peer proved still holds: how often that is
+//! said, and whose word ends them. Spec: reliability 3a (rotation), ADR 9.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -1,5 +1,5 @@
-//! The link for bulk data: when it is dialed, to whom, what waits for it, and that it holds nothing else up. Spec: sharding 10.24,
-//! `docs/WIRE.md` 3.3.
+//! The link for bulk data: when it is dialed, to whom, what waits for it, and that it holds nothing else up.
+//! Spec: sharding 10.24, `docs/WIRE.md` 3.3.
 
 use alloc::vec::Vec;
 

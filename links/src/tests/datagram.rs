@@ -1,4 +1,5 @@
-//! Heartbeats beside the stream: what goes there, what does not, and what a peer may not put there. Spec: `docs/WIRE.md` 3.6.
+//! Heartbeats beside the stream: what goes there, what does not, and what a peer may not put there. Spec:
+//! `docs/WIRE.md` 3.6.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! What nothing else holds: that a link which ends gives back what it drew, and that what was counted on it is forgotten in its
-//! time. Spec: reliability 3b, 3c (B-14), I-91, I-93.
+//! What nothing else holds: that a link which ends gives back what it drew, and that what was counted on it
+//! is forgotten in its time. Spec: reliability 3b, 3c (B-14), I-91, I-93.
 
 use core::net::Ipv4Addr;
 

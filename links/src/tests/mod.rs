@@ -824,7 +824,8 @@ fn i_44_a_successor_is_answered_although_messages_for_its_predecessor_keep_comin
         bench.actions();
         lost
     };
-    // Something always waits, for longer and more often than what waits at an address where nobody answers is kept.
+    // Something always waits, for longer and more often than what waits at an address where nobody answers is
+    // kept.
     bench.send(&gone, heartbeat(gone.clone()));
     for _ in 0..8 {
         assert_eq!(refuse(&mut bench), 1);

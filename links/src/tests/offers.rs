@@ -1,5 +1,5 @@
-//! Messages that are only offered: a full queue takes none, and says when there is room, so that what waited in a node goes out in its
-//! order and whole. Spec: sharding 10.3, I-44.
+//! Messages that are only offered: a full queue takes none, and says when there is room, so that what waited
+//! in a node goes out in its order and whole. Spec: sharding 10.3, I-44.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -98,8 +98,8 @@ fn i_44_room_is_told_when_what_waited_comes_back_as_unreachable_too() {
     assert_eq!((back, room(&heard)), (2, 1), "{heard:?}");
 }
 
-/// So many messages are told to a kind that has no home yet, over a line of four kilobytes per millisecond. All that waits is far more
-/// than what may wait for the link.
+/// So many messages are told to a kind that has no home yet, over a line of four kilobytes per millisecond.
+/// All that waits is far more than what may wait for the link.
 #[test]
 fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
     const MESSAGES: usize = 50_000;

@@ -1,5 +1,5 @@
-//! Two nodes whose links play against each other, without I/O: what one writes the other reads, in pieces of any size, and the
-//! network ends links as it likes. Spec: I-44, I-92, I-93.
+//! Two nodes whose links play against each other, without I/O: what one writes the other reads, in pieces of
+//! any size, and the network ends links as it likes. Spec: I-44, I-92, I-93.
 
 use alloc::vec;
 use alloc::vec::Vec;

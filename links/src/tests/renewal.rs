@@ -1,5 +1,5 @@
-//! Links that are replaced before they are too old: nothing is lost, nothing overtakes, and a successor that fails costs
-//! nothing. Spec: reliability 3a (rotation).
+//! Links that are replaced before they are too old: nothing is lost, nothing overtakes, and a successor that
+//! fails costs nothing. Spec: reliability 3a (rotation).
 
 use alloc::vec::Vec;
 use core::time::Duration;

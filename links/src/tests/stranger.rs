@@ -1,5 +1,5 @@
-//! Floods of those who have proved nothing, and of those who are no members: whom they keep out, what they hold, when they go.
-//! Spec: reliability 3b, F-29, B-52, issue 12 "Strangers".
+//! Floods of those who have proved nothing, and of those who are no members: whom they keep out, what they
+//! hold, when they go. Spec: reliability 3b, F-29, B-52, issue 12 "Strangers".
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;

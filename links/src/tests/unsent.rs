@@ -1,5 +1,5 @@
-//! What was certainly not sent: it comes back before its peer is taken for lost, whichever link that news comes from.
-//! Spec: I-44, issue 12 point 11.
+//! What was certainly not sent: it comes back before its peer is taken for lost, whichever link that news
+//! comes from. Spec: I-44, issue 12 point 11.
 
 use alloc::sync::Arc;
 

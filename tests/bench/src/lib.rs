@@ -1,4 +1,5 @@
-//! How the programs of this package count instructions: by valgrind's callgrind, which says the same on a busy machine.
+//! How the programs of this package count instructions: by valgrind's callgrind, which says the same on a
+//! busy machine.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -15,7 +16,8 @@ pub fn is_callgrind_installed() -> bool {
     version.is_ok_and(|status| status.success())
 }
 
-/// The instructions of this program, run with these arguments; `None` where valgrind is not installed, or if it or the program fails.
+/// The instructions of this program, run with these arguments; `None` where valgrind is not installed, or if
+/// it or the program fails.
 pub fn instructions<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Option<u64> {
     let me = std::env::current_exe().ok()?;
     let output = Command::new("valgrind")

@@ -47,7 +47,8 @@ fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
     assert!(bytes(0) < bytes(1), "{json}");
 }
 
-/// What is counted is what it is said to be: the program ends with an error unless every message and every answer has come.
+/// What is counted is what it is said to be: the program ends with an error unless every message and every
+/// answer has come.
 #[test]
 fn every_step_of_the_core_alone_sends_what_it_says() {
     let _alone = alone();

@@ -1,5 +1,6 @@
-//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before anything is started, `--help` with
-//! 0, and a store that cannot be had with the cause in one line, within seconds.
+//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before
+//! anything is started, `--help` with 0, and a store that cannot be had with the cause in one line, within
+//! seconds.
 
 use quorate_programs::command_lines::{self, Row};
 use quorate_programs::rows;

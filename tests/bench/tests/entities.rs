@@ -72,7 +72,8 @@ fn real_hand_offs_end_where_the_choices_end() {
     let arguments = ["--only", "hand-offs", "--shards", "90", "--json"];
     let result = last_line(env!("CARGO_BIN_EXE_rebalance"), &arguments);
     let rows = result["hand_offs"].as_array().unwrap();
-    // 45 on each of two nodes become 30 on each of three, but where nothing moves below a threshold of 100, and where the ring decides.
+    // 45 on each of two nodes become 30 on each of three, but where nothing moves below a threshold of 100,
+    // and where the ring decides.
     let expected = [
         ("limits 100, 0.1", Some((4, 30, (30, 30)))),
         ("limits 1000, 1.0", Some((1, 30, (30, 30)))),

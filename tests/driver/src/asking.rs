@@ -1,5 +1,5 @@
-//! Handlers that ask on: a cycle is refused where it would close, on whichever nodes its entities live, and whoever is asked knows
-//! how long somebody waits.
+//! Handlers that ask on: a cycle is refused where it would close, on whichever nodes its entities live, and
+//! whoever is asked knows how long somebody waits.
 
 use std::time::Duration;
 
@@ -59,7 +59,8 @@ async fn askers(node: &Cluster) -> Region<Order, Found> {
     node.register(kind, |_| Asker).await.expect("it is registered")
 }
 
-/// Asks of entities in a cycle are refused at the one that would close it; the others, long chains among them, are not.
+/// Asks of entities in a cycle are refused at the one that would close it; the others, long chains among
+/// them, are not.
 pub async fn a_cycle_of_asks_is_refused_where_it_would_close<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let region = askers(&nodes[0]).await;

@@ -1,5 +1,6 @@
-//! Daemons: each runs exactly once, whatever becomes of nodes and of their number. Each daemon writes down that it runs, and that it does not
-//! any more, in one book for all nodes, which refuses a second one at once. Spec: sharding 1.8.
+//! Daemons: each runs exactly once, whatever becomes of nodes and of their number. Each daemon writes down
+//! that it runs, and that it does not any more, in one book for all nodes, which refuses a second one at
+//! once. Spec: sharding 1.8.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,8 +133,9 @@ async fn rescale<A: Adapter>(daemons: &Daemons, count: u32) {
     .await;
 }
 
-/// Four daemons on three nodes of four; the node that sees to them dies; seven; a node that runs some dies in the middle of the change to
-/// three; the last but one leaves: each number runs once at every moment, and in the end all of them.
+/// Four daemons on three nodes of four; the node that sees to them dies; seven; a node that runs some dies in
+/// the middle of the change to three; the last but one leaves: each number runs once at every moment, and in
+/// the end all of them.
 pub async fn daemons_run_once_each_while_nodes_die_and_their_number_changes<A: Adapter>(security: &Security) {
     let quickly = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
     let book = Book::default();

@@ -5,7 +5,8 @@ use quorate_driver::data::{Read, ValueChange, Write};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{Cluster, Security, Termination};
 
-/// Counters and sets that all nodes change, on all of them; and on those that are left when one ends without a word.
+/// Counters and sets that all nodes change, on all of them; and on those that are left when one ends without
+/// a word.
 pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(security: &Security) {
     let mut nodes = cluster::<A>(3, security).await;
     let mut changes = nodes[2].data().counter("likes").changes();

@@ -1,5 +1,5 @@
-//! Reliable delivery: in order, nothing left out, whatever breaks. What counts is what the entities saw: they write it down before they
-//! confirm it. Spec: sharding 1.14.
+//! Reliable delivery: in order, nothing left out, whatever breaks. What counts is what the entities saw: they
+//! write it down before they confirm it. Spec: sharding 1.14.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -113,8 +113,8 @@ fn repetitions(seen: &[u64], count: u64) -> usize {
     again
 }
 
-/// Two producers send to a dozen entities while a node joins and shards move to it, and while one leaves: every message arrives once and
-/// in order.
+/// Two producers send to a dozen entities while a node joins and shards move to it, and while one leaves:
+/// every message arrives once and in order.
 pub async fn deliveries_keep_their_order_and_number_while_shards_move<A: Adapter>(security: &Security) {
     const ENTITIES: usize = 12;
     const MESSAGES: u64 = 120;
@@ -168,7 +168,8 @@ pub async fn deliveries_keep_their_order_and_number_while_shards_move<A: Adapter
     assert_eq!(host.deliveries_confirmed, until * ENTITIES as u64);
 }
 
-/// A node dies with messages on their way and unconfirmed: all arrive, in order; only what nobody had confirmed may come again.
+/// A node dies with messages on their way and unconfirmed: all arrive, in order; only what nobody had
+/// confirmed may come again.
 pub async fn what_a_dead_node_has_not_confirmed_is_delivered_to_the_next_incarnation<A: Adapter>(
     security: &Security,
 ) {
@@ -211,8 +212,8 @@ impl Consumer for Hesitant {
     }
 }
 
-/// A durable producer's node goes before anything is confirmed. Started again elsewhere under its name it sends all of it, in order, and
-/// then what is new; what is confirmed it forgets.
+/// A durable producer's node goes before anything is confirmed. Started again elsewhere under its name it
+/// sends all of it, in order, and then what is new; what is confirmed it forgets.
 pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_restart<A: Adapter>(
     security: &Security,
 ) {
@@ -291,7 +292,8 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     assert_eq!(seen.of("e", "ledger").last(), Some(&60));
 }
 
-/// Takes jobs and writes down which, in one book for all nodes; one that holds on to what it has confirms nothing from then on.
+/// Takes jobs and writes down which, in one book for all nodes; one that holds on to what it has confirms
+/// nothing from then on.
 async fn labour(queue: WorkQueue<u64>, seen: Seen, name: &'static str, holds_after: usize) {
     let mut worker = queue.worker();
     let mut held = Vec::new();
@@ -307,8 +309,8 @@ async fn labour(queue: WorkQueue<u64>, seen: Seen, name: &'static str, holds_aft
     }
 }
 
-/// Five workers on five nodes pull jobs; two stop confirming and die with jobs in hand: every job is confirmed, and those two's are done by
-/// others.
+/// Five workers on five nodes pull jobs; two stop confirming and die with jobs in hand: every job is
+/// confirmed, and those two's are done by others.
 pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &Security) {
     const JOBS: u64 = 200;
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];

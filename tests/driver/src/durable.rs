@@ -1,5 +1,6 @@
-//! Entities that keep what they did, in a cluster whose nodes come and go: nothing that was answered is lost, nothing counts twice, and
-//! a store that only one node reads is not taken for one that all read. Spec: sharding 10.7.
+//! Entities that keep what they did, in a cluster whose nodes come and go: nothing that was answered is lost,
+//! nothing counts twice, and a store that only one node reads is not taken for one that all read. Spec:
+//! sharding 10.7.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -27,7 +28,8 @@ enum Command {
     Read,
 }
 
-/// How many commands have counted, the newest number, and how many events the present incarnation was recovered from.
+/// How many commands have counted, the newest number, and how many events the present incarnation was
+/// recovered from.
 type Answer = (u64, u64, u64);
 
 #[derive(Serialize, Deserialize)]
@@ -98,7 +100,8 @@ async fn ask<A: Adapter>(region: &Region<Command, Answer>, counter: u64, number:
     .await
 }
 
-/// Three nodes share a store. One dies, one leaves, a new one comes: every command counts exactly once, whoever is asked.
+/// Three nodes share a store. One dies, one leaves, a new one comes: every command counts exactly once,
+/// whoever is asked.
 pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A: Adapter>(
     security: &Security,
 ) {
@@ -144,8 +147,9 @@ pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A
     assert!(recovered > 0, "some of them have moved");
 }
 
-/// Each of three nodes has a store of its own, and these vote about logs. All are killed and started again on their stores, elsewhere; a
-/// fourth node without a store hosts too. One more is killed for good: every command counts exactly once, whoever is asked.
+/// Each of three nodes has a store of its own, and these vote about logs. All are killed and started again on
+/// their stores, elsewhere; a fourth node without a store hosts too. One more is killed for good: every
+/// command counts exactly once, whoever is asked.
 pub async fn durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed<A: Adapter>(
     security: &Security,
 ) {
@@ -190,8 +194,8 @@ pub async fn durable_entities_are_found_on_the_stores_of_the_nodes_after_all_wer
     }
 }
 
-/// Without a store, and with one that only this node reads, a kind is refused; one host alone may have such a store, and answers
-/// nothing while there could be another.
+/// Without a store, and with one that only this node reads, a kind is refused; one host alone may have such a
+/// store, and answers nothing while there could be another.
 pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A: Adapter>(
     security: &Security,
 ) {
@@ -224,7 +228,8 @@ pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A:
     )
     .await;
     all_up::<A>(&only, 3).await;
-    // One that has not begun yet: those that run know that they are where their log is, until their shard moves.
+    // One that has not begun yet: those that run know that they are where their log is, until their shard
+    // moves.
     let fresh = region.entity("fresh").ask(&Command::Read);
     let answer = within::<A, _>("an answer", fresh.into_future()).await;
     assert_eq!(answer, Err(AskError::NotDurable(DurableFailure::SeveralHosts)));

@@ -1,4 +1,5 @@
-//! Envelopes from which a kind takes the entity and the message, and shards that a function of the user's own says.
+//! Envelopes from which a kind takes the entity and the message, and shards that a function of the user's own
+//! says.
 
 use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::event::{Event, ShardingEvent};
@@ -63,7 +64,8 @@ async fn host<A: Adapter>(
     within::<A, _>("the cluster decides", registered).await
 }
 
-/// Envelopes find their entities from every node that knows how to open them, and only there; what is for nobody is an error and counts.
+/// Envelopes find their entities from every node that knows how to open them, and only there; what is for
+/// nobody is an error and counts.
 pub async fn envelopes_find_their_entities<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let open = |scan: Scan| Some((scan.cart?, scan.item));
@@ -112,7 +114,8 @@ pub async fn envelopes_find_their_entities<A: Adapter>(security: &Security) {
     assert_eq!(region.tell(empty).await, Err(TellError::BadEntityId));
 }
 
-/// A function of the user's own places entities the same on every node; another one of this kind is refused by its name.
+/// A function of the user's own places entities the same on every node; another one of this kind is refused
+/// by its name.
 pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let first = host::<A>(&nodes[0], carts()).await.expect("it is registered");

@@ -1,6 +1,7 @@
-//! What the driver and the core do over a real network, as functions of the adapter: behaviour that no runtime, transport, store or keeper
-//! of leases can break is shown over one adapter, tokio over TCP, by `tests/over_tokio.rs`; what depends on a store also on real ones.
-//! What an adapter can break is in `quorate-conformance`. Spec: reliability 3c.
+//! What the driver and the core do over a real network, as functions of the adapter: behaviour that no
+//! runtime, transport, store or keeper of leases can break is shown over one adapter, tokio over TCP, by
+//! `tests/over_tokio.rs`; what depends on a store also on real ones. What an adapter can break is in
+//! `quorate-conformance`. Spec: reliability 3c.
 #![forbid(unsafe_code)]
 
 mod asking;

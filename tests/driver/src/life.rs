@@ -1,5 +1,5 @@
-//! The life of an entity between two messages and over its failures: answers that are given later, timers, the time without a message,
-//! and what becomes of one that panics or gives up.
+//! The life of an entity between two messages and over its failures: answers that are given later, timers,
+//! the time without a message, and what becomes of one that panics or gives up.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -156,7 +156,8 @@ async fn tell(entity: &EntityRef<Order, u32>, order: Order) {
 const FAILED: Answer = Err(AskError::Failed(AskFailure::EntityStopped));
 const NOT_BEGUN: Answer = Err(AskError::Failed(AskFailure::EntityStoppedUnhandled));
 
-/// An answer that is put off: other messages are handled meanwhile, it comes from another handler, and whoever asked hears it if there will be none.
+/// An answer that is put off: other messages are handled meanwhile, it comes from another handler, and
+/// whoever asked hears it if there will be none.
 pub async fn an_answer_may_be_given_later<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(1, security).await;
     let (region, _) = counters(&nodes[0], Supervision::default()).await;
@@ -185,7 +186,8 @@ pub async fn an_answer_may_be_given_later<A: Adapter>(security: &Security) {
     assert_eq!(ask::<A>(&entity, Order::Misuse).await, Ok(2));
 }
 
-/// Timers come once, again and again, and not any more; the time without a message is noticed. What a failed incarnation wanted goes with it.
+/// Timers come once, again and again, and not any more; the time without a message is noticed. What a failed
+/// incarnation wanted goes with it.
 pub async fn an_entity_has_timers_and_notices_when_no_message_comes<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(1, security).await;
     let (region, _) = counters(&nodes[0], Supervision::default()).await;
@@ -232,7 +234,8 @@ pub async fn an_entity_has_timers_and_notices_when_no_message_comes<A: Adapter>(
     from_outside_of_its_handlers::<A>(&nodes[0]).await;
 }
 
-/// Whoever has its context may start its timers, while it waits for a message as well: then no message wakes it.
+/// Whoever has its context may start its timers, while it waits for a message as well: then no message wakes
+/// it.
 async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster) {
     let contexts = Arc::new(Mutex::new(Vec::new()));
     let made = Arc::clone(&contexts);
@@ -258,7 +261,8 @@ async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster) {
     eventually::<A>("the timer", async || made().len() == 3).await;
 }
 
-/// One that panics is made anew, at once the first time, and handles what has waited; past its limit it ends, and what waits with it.
+/// One that panics is made anew, at once the first time, and handles what has waited; past its limit it ends,
+/// and what waits with it.
 pub async fn an_entity_that_panics_is_made_anew_and_loses_no_other_message<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(1, security).await;
     let supervision = Supervision::default()

@@ -16,9 +16,10 @@ const SHARDS: u32 = 16;
 /// Shards that have a home before one dies; the others are new.
 const BEFORE: u32 = 6;
 
-/// One of three nodes dies and stays a member that nobody reaches: what needs a majority has one all the same. Shards that nobody has asked
-/// for yet get a home on a node that lives and answer from there, whether homes are one value or events, with entities that are remembered
-/// in replicated data or in logs; and so do the shards that live there already.
+/// One of three nodes dies and stays a member that nobody reaches: what needs a majority has one all the
+/// same. Shards that nobody has asked for yet get a home on a node that lives and answer from there, whether
+/// homes are one value or events, with entities that are remembered in replicated data or in logs; and so do
+/// the shards that live there already.
 pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: Adapter>(security: &Security) {
     let ways = [
         (StoreMode::Memory, RememberStore::Data),
@@ -47,7 +48,8 @@ pub async fn s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead<A: A
             let from = &regions[shard as usize % NODES];
             before.push(ask::<A>(from, shard).await);
         }
-        // The youngest: the oldest decides about homes, and who is dead keeps that office until it is removed.
+        // The youngest: the oldest decides about homes, and who is dead keeps that office until it is
+        // removed.
         let dead = nodes.pop().expect("there are three");
         let is_dead = dead.address().clone();
         dead.stop().await;

@@ -67,8 +67,9 @@ async fn boxes<A: Adapter>(node: &Cluster, log: &Arc<Mutex<Vec<String>>>) -> Reg
         .expect("the kind is registered")
 }
 
-/// An entity of a kind with a stop message handles it last when it is passivated, when its region is shut down and when its node leaves;
-/// its own last message takes that one's place, and one that stops itself gets neither.
+/// An entity of a kind with a stop message handles it last when it is passivated, when its region is shut
+/// down and when its node leaves; its own last message takes that one's place, and one that stops itself gets
+/// neither.
 pub async fn entities_handle_the_stop_message_of_their_kind_last<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let log = Arc::new(Mutex::new(Vec::new()));

@@ -73,8 +73,8 @@ impl Entity for Clerk {
     }
 }
 
-/// An entity that wants to be passivated while two nodes speak to it: everything is handled once and in order per node, each
-/// incarnation ends with its last message, and no two live at once.
+/// An entity that wants to be passivated while two nodes speak to it: everything is handled once and in order
+/// per node, each incarnation ends with its last message, and no two live at once.
 pub async fn a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest<A: Adapter>(
     security: &Security,
 ) {

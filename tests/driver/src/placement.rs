@@ -74,8 +74,9 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
     assert_eq!(ask().await, Ok(there.to_string()), "it stays");
 }
 
-/// Wishes are heeded where nothing is hosted, too, if the coordinator is there. And one that no majority can hear of ends with the time of its
-/// client (`external-shard-allocation-strategy.client-timeout`), and says that it counts all the same.
+/// Wishes are heeded where nothing is hosted, too, if the coordinator is there. And one that no majority can
+/// hear of ends with the time of its client (`external-shard-allocation-strategy.client-timeout`), and says
+/// that it counts all the same.
 pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majority_hears<A: Adapter>(
     security: &Security,
 ) {
@@ -142,7 +143,8 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     assert!(runtime.mono().since(began) >= CLIENT_TIMEOUT, "{error}");
 }
 
-/// What can never be placed is refused with its reason, and nothing is kept of it; a proxy that names no allocation leaves that to who hosts.
+/// What can never be placed is refused with its reason, and nothing is kept of it; a proxy that names no
+/// allocation leaves that to who hosts.
 pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(2, security, |_| ()).await;
     let kind = |name: &str| Kind::<(), String>::new(name).shards(SHARDS);
@@ -195,7 +197,8 @@ pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security:
     }
 }
 
-/// Who placed a shard from outside, how it got there, and why a wish is not followed is explained the same from every node, a proxy included.
+/// Who placed a shard from outside, how it got there, and why a wish is not followed is explained the same
+/// from every node, a proxy included.
 pub async fn an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there<A: Adapter>(
     security: &Security,
 ) {
@@ -340,8 +343,8 @@ impl AsyncAllocationStrategy for Whimsical {
     }
 }
 
-/// A strategy of the application is waited for; one that panics, fails or never ends counts as one that said nothing, and the shard begins
-/// where it was asked for. What it wants to move moves.
+/// A strategy of the application is waited for; one that panics, fails or never ends counts as one that said
+/// nothing, and the shard begins where it was asked for. What it wants to move moves.
 pub async fn a_strategy_of_ones_own_may_take_its_time<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(2, security, |config| {
         config.sharding.rebalance_interval = Duration::from_millis(200);

@@ -1,5 +1,6 @@
-//! Entities that are remembered on the stores of the nodes: after all nodes were killed each runs again without a message, and once, even
-//! with another number of shards and another extractor. Spec: sharding 1.5; must show "changed extractors".
+//! Entities that are remembered on the stores of the nodes: after all nodes were killed each runs again
+//! without a message, and once, even with another number of shards and another extractor. Spec: sharding 1.5;
+//! must show "changed extractors".
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! Reminders of durable entities: handled when they are due, once, whatever happened to the entity meanwhile. Spec: issue "reminders".
+//! Reminders of durable entities: handled when they are due, once, whatever happened to the entity meanwhile.
+//! Spec: issue "reminders".
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -193,7 +194,8 @@ impl Style {
     }
 }
 
-/// A node with this store, which alone keeps everything; the kind's alarms, and how often their handlers have rung.
+/// A node with this store, which alone keeps everything; the kind's alarms, and how often their handlers have
+/// rung.
 async fn begun<A: Adapter>(
     security: &Security,
     store: impl Store,
@@ -233,8 +235,9 @@ fn rings(heard: &Heard, id: &str) -> Vec<(String, u64)> {
     own.collect()
 }
 
-/// An entity that has left memory is begun again when it is due, though nobody sends it anything; it handles its reminders once, also if it
-/// is stopped and started again afterwards. One of the same name is replaced, and one that is forgotten never comes.
+/// An entity that has left memory is begun again when it is due, though nobody sends it anything; it handles
+/// its reminders once, also if it is stopped and started again afterwards. One of the same name is replaced,
+/// and one that is forgotten never comes.
 pub async fn a_reminder_wakes_its_entity_and_counts_once<A: Adapter>(security: &Security) {
     let store = MemoryStore::new();
     a_reminder_wakes_its_entity_on::<A, _>(security, || store.clone()).await;
@@ -292,8 +295,8 @@ async fn wakes_its_entity<A: Adapter, S: Store>(security: &Security, style: Styl
     node.stop().await;
 }
 
-/// An entity is there when its reminder is due, without a message, on a node that was started afterwards: whatever its kind keeps, and
-/// whether that remembers its entities or not.
+/// An entity is there when its reminder is due, without a message, on a node that was started afterwards:
+/// whatever its kind keeps, and whether that remembers its entities or not.
 pub async fn reminders_wake_entities_after_all_nodes_were_stopped<A: Adapter>(security: &Security) {
     let store = MemoryStore::new();
     reminders_outlive_all_nodes_on::<A, _>(security, || store.clone()).await;
@@ -331,15 +334,16 @@ pub async fn reminders_outlive_all_nodes_on<A: Adapter, S: Store>(security: &Sec
     }
 }
 
-/// Four nodes share a store. Entities leave memory, then a node dies with its share of them and of their clocks, the oldest first and then
-/// another: the others ring, each once by what is kept, though nobody sends them anything.
+/// Four nodes share a store. Entities leave memory, then a node dies with its share of them and of their
+/// clocks, the oldest first and then another: the others ring, each once by what is kept, though nobody sends
+/// them anything.
 pub async fn reminders_wake_entities_of_a_node_that_has_died<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
     reminders_outlive_two_of_four_nodes_on::<A, _>(security, |_| logs.node()).await;
 }
 
-/// The same with the stores that `open` makes. Of stores that only their nodes read three vote, and the node that dies last has none: two
-/// of them stay.
+/// The same with the stores that `open` makes. Of stores that only their nodes read three vote, and the node
+/// that dies last has none: two of them stay.
 pub async fn reminders_outlive_two_of_four_nodes_on<A: Adapter, S: Store>(
     security: &Security,
     open: impl Fn(usize) -> S,
@@ -405,14 +409,15 @@ async fn outlive<A: Adapter>(alarms: &Region<Command, Answer>, heard: &Heard, na
     panic!("all reminders were due before the node died");
 }
 
-/// Entities with reminders that are far away have left memory. A second node gets its share of the shards, and what will wake them runs there
-/// without having been sent anything.
+/// Entities with reminders that are far away have left memory. A second node gets its share of the shards,
+/// and what will wake them runs there without having been sent anything.
 pub async fn what_wakes_entities_runs_on_where_it_moves<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
     what_wakes_entities_moves_on::<A, _>(security, |_| logs.node()).await;
 }
 
-/// The same with the stores that `open` makes for the two nodes; where only its node reads a store, that of the first keeps all logs.
+/// The same with the stores that `open` makes for the two nodes; where only its node reads a store, that of
+/// the first keeps all logs.
 pub async fn what_wakes_entities_moves_on<A: Adapter, S: Store>(
     security: &Security,
     open: impl Fn(usize) -> S,

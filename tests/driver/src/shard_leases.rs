@@ -1,5 +1,5 @@
-//! Shards that need a lease: nothing runs without it, a lost one stops everything at once, and one that is not needed is given back. Spec:
-//! sharding 1.4, 1.16, 6.6.
+//! Shards that need a lease: nothing runs without it, a lost one stops everything at once, and one that is
+//! not needed is given back. Spec: sharding 1.4, 1.16, 6.6.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +62,8 @@ async fn asked(region: &Region<u8, u32>) -> Option<u32> {
     entity.ask(&0).timeout(Duration::from_millis(500)).await.ok()
 }
 
-/// A shard waits for its lease, stops at once when somebody else has it, begins again when it is free, and gives it back when its node leaves.
+/// A shard waits for its lease, stops at once when somebody else has it, begins again when it is free, and
+/// gives it back when its node leaves.
 pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(security: &Security) {
     let keeper = Arc::new(MemoryLeases::new());
     let stranger = UniqueAddress::new(Address::new("elsewhere", 1).expect("a legal host"), 1);
@@ -132,8 +133,8 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
     bare.stop().await;
 }
 
-/// A node that would run shards without the leases that they need elsewhere is refused, with the field, and runs nothing; one that hosts
-/// nothing needs none, and with the lease it is taken in.
+/// A node that would run shards without the leases that they need elsewhere is refused, with the field, and
+/// runs nothing; one that hosts nothing needs none, and with the lease it is taken in.
 pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security: &Security) {
     let keeper: Arc<dyn LeaseKeeper> = Arc::new(MemoryLeases::new());
     let nodes = cluster_of::<A>(3, || node::<A>(security).leases(Arc::clone(&keeper))).await;

@@ -1,5 +1,5 @@
-//! How nodes end: one in phases with its application's tasks, a whole cluster in good order. Spec: membership 2.9, 2.12, sharding
-//! 10.12, `docs/shutdown.md`.
+//! How nodes end: one in phases with its application's tasks, a whole cluster in good order. Spec: membership
+//! 2.9, 2.12, sharding 10.12, `docs/shutdown.md`.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,8 @@ fn leave_all<A: Adapter>(nodes: &[Cluster]) {
     }
 }
 
-/// Whoever prepares hears when all are ready; then all leave at once, and nothing moves and nothing begins anywhere.
+/// Whoever prepares hears when all are ready; then all leave at once, and nothing moves and nothing begins
+/// anywhere.
 pub async fn m_220_five_nodes_prepare_and_stop_together_without_a_hand_over<A: Adapter>(security: &Security) {
     let outside: Cluster = node::<A>(security).start().await.expect("the node starts");
     let not_a_member = CommandError::Membership(MembershipCommandError::NotAMember);
@@ -184,8 +185,9 @@ async fn slow_ones<A: Adapter>(nodes: &[Cluster]) {
     }
 }
 
-/// A node leaves: the phases follow each other, none begins before the tasks of the one before have ended, entities are handed over
-/// after `before-cluster-shutdown`, the node has ended before `before-process-end`, and whoever waits hears after the last.
+/// A node leaves: the phases follow each other, none begins before the tasks of the one before have ended,
+/// entities are handed over after `before-cluster-shutdown`, the node has ended before `before-process-end`,
+/// and whoever waits hears after the last.
 pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(security: &Security) {
     let (nodes, diary) = (cluster::<A>(2, security).await, Diary::default());
     let mut regions = Vec::new();
@@ -248,7 +250,8 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     assert_eq!(late, Err(ShutdownError::TooLate { phase }));
 }
 
-/// Another member has a node leave: its phases run all the same, and nothing of it is handed over before they say so.
+/// Another member has a node leave: its phases run all the same, and nothing of it is handed over before they
+/// say so.
 pub async fn a_node_that_is_made_to_leave_runs_its_phases<A: Adapter>(security: &Security) {
     let (nodes, diary) = (cluster::<A>(2, security).await, Diary::default());
     let regions = [notebooks(&nodes[0]).await, notebooks(&nodes[1]).await];
@@ -313,8 +316,8 @@ pub async fn a_node_that_is_downed_runs_its_tasks_without_waiting<A: Adapter>(se
     );
 }
 
-/// A task that hangs is given up when its phase's limit has passed, one that panics is named too; both by their names, and the
-/// others of the phase, the next phases and the departure go on.
+/// A task that hangs is given up when its phase's limit has passed, one that panics is named too; both by
+/// their names, and the others of the phase, the next phases and the departure go on.
 pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>(security: &Security) {
     fn brief(config: &mut Config) {
         config.shutdown.service_stop_timeout = Duration::from_millis(300);
@@ -373,7 +376,8 @@ pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>
 
 type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Callbacks about a node's life are called once each: when it is Up, when it is no member any more; at once if that has been.
+/// Callbacks about a node's life are called once each: when it is Up, when it is no member any more; at once
+/// if that has been.
 pub async fn a_node_calls_back_when_it_is_up_and_when_it_is_removed<A: Adapter>(security: &Security) {
     let diary = Diary::default();
     let note = |what: &'static str| {

@@ -1,5 +1,5 @@
-//! Singletons over real links: handed over, taken over, refused, stopped; the proxies' buffers and the errors of asks; tokens and leases.
-//! Spec: sharding 1.10, 1.11, 6.7, 10.7.
+//! Singletons over real links: handed over, taken over, refused, stopped; the proxies' buffers and the errors
+//! of asks; tokens and leases. Spec: sharding 1.10, 1.11, 6.7, 10.7.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ const fn refused<T>(error: SingletonCommandError) -> Result<T, ClusterError> {
     Err(ClusterError::Refused(CommandError::Singleton(error)))
 }
 
-/// The oldest leaves: its instance handles what it has and stops, then the next oldest begins, with a higher token. Whoever asks
-/// meanwhile is answered, or hears whether its message may have been handled.
+/// The oldest leaves: its instance handles what it has and stops, then the next oldest begins, with a higher
+/// token. Whoever asks meanwhile is answered, or hears whether its message may have been handled.
 pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(security: &Security) {
     let (nodes, journal) = (cluster::<A>(3, security).await, Journal::default());
     let mut handles = Vec::new();
@@ -65,8 +65,8 @@ pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(s
     );
 }
 
-/// The oldest dies without a word: once it is removed, and the margin is over, the next oldest begins. A node that is downed kills its
-/// own at once.
+/// The oldest dies without a word: once it is removed, and the margin is over, the next oldest begins. A node
+/// that is downed kills its own at once.
 pub async fn s_152_a_singleton_is_taken_over_when_its_node_dies<A: Adapter>(security: &Security) {
     let (nodes, journal) = (cluster::<A>(4, security).await, Journal::default());
     let mut handles = Vec::new();
@@ -232,7 +232,8 @@ fn is_unhandled<T>(asked: &Result<T, AskError>) -> bool {
     asked.as_ref().is_err_and(|error| !error.may_have_been_handled())
 }
 
-/// A node that stays hosts it no more: the instance is let finish, nobody else begins, and the node may host it again.
+/// A node that stays hosts it no more: the instance is let finish, nobody else begins, and the node may host
+/// it again.
 pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &Security) {
     let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
     let (here, there) = (
@@ -247,7 +248,8 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
     assert!(journal.entries().ends_with(&ended), "{:?}", journal.entries());
     assert_eq!(here.stop(LONG).await, refused(SingletonCommandError::NotHosted));
     assert_eq!(here.token().await, Ok(None));
-    // It waits in the proxy, or is refused by the node that the proxy still takes for the instance's: in neither case is it handled.
+    // It waits in the proxy, or is refused by the node that the proxy still takes for the instance's: in
+    // neither case is it handled.
     let asked = there.ask(&Order::Count).timeout(SHORT).await;
     assert!(is_unhandled(&asked), "{asked:?}");
     let again = billing(&nodes[0], &journal).await;
@@ -269,8 +271,8 @@ fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBu
     node::<A>(security).store(store.clone())
 }
 
-/// Tokens grow even when all nodes end and begin again, if they have a store. Without one they begin anew, until something that an
-/// instance writes to says what it holds.
+/// Tokens grow even when all nodes end and begin again, if they have a store. Without one they begin anew,
+/// until something that an instance writes to says what it holds.
 pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security) {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     for _ in 0..3 {

@@ -15,8 +15,8 @@ use quorate_conformance::support::{LOOK_AGAIN, all_up, node, sleep, within};
 const NODES: usize = 5;
 const ENTITIES: usize = 40;
 
-/// Five nodes are killed and started again, in another order, at the addresses that they had: each entity answers from where it
-/// did, in both modes in which that is stored.
+/// Five nodes are killed and started again, in another order, at the addresses that they had: each entity
+/// answers from where it did, in both modes in which that is stored.
 pub async fn homes_are_found_again_after_all_nodes_were_killed<A: Adapter>(security: &Security) {
     for mode in [StoreMode::DistributedData, StoreMode::Events] {
         let stores = [(); NODES].map(|()| MemoryStore::new());

@@ -13,8 +13,8 @@ use quorate_conformance::support::{cluster, eventually, living_on, notebooks, re
 /// Far less than a test waits, far more than an answer takes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Entities that are spread over three nodes are counted the same from each; one that ends without a word is named, or not waited for once it
-/// is removed.
+/// Entities that are spread over three nodes are counted the same from each; one that ends without a word is
+/// named, or not waited for once it is removed.
 pub async fn a_kind_is_surveyed_from_any_node<A: Adapter>(security: &Security) {
     const ENTITIES: u64 = 30;
     let mut nodes = cluster::<A>(3, security).await;
@@ -73,8 +73,8 @@ impl Entity for Busy {
     }
 }
 
-/// Nothing that an entity does keeps statistics waiting: regions whose entities are all busy, with messages that wait for them, answer at
-/// once and with all of them. Afterwards what waited is handled.
+/// Nothing that an entity does keeps statistics waiting: regions whose entities are all busy, with messages
+/// that wait for them, answer at once and with all of them. Afterwards what waited is handled.
 pub async fn s_114_regions_whose_entities_are_busy_answer_a_survey<A: Adapter>(security: &Security) {
     const ENTITIES: u64 = 12;
     let nodes = cluster::<A>(2, security).await;
@@ -106,8 +106,8 @@ pub async fn s_114_regions_whose_entities_are_busy_answer_a_survey<A: Adapter>(s
     within::<A, _>("an answer", last).await.expect("it is answered");
 }
 
-/// Where an entity is and why is the same from every node, a proxy included: it is where it says, and what became of its shard when its node
-/// ended is in it.
+/// Where an entity is and why is the same from every node, a proxy included: it is where it says, and what
+/// became of its shard when its node ended is in it.
 pub async fn an_entity_is_explained_the_same_from_every_node<A: Adapter>(security: &Security) {
     let mut nodes = cluster::<A>(3, security).await;
     let mut regions = Vec::new();

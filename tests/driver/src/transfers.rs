@@ -1,5 +1,5 @@
-//! Messages that durable entities deliver until they are confirmed: kept with the events, sent again after a restart, known by their number
-//! when they come twice. Spec: sharding 1.15, S-247, S-248.
+//! Messages that durable entities deliver until they are confirmed: kept with the events, sent again after a
+//! restart, known by their number when they come twice. Spec: sharding 1.15, S-247, S-248.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,8 +221,9 @@ async fn look(purses: &Region<Order, Purse>, who: &str) -> Purse {
     purses.entity(who).ask(&Order::Look).await.expect("it answers")
 }
 
-/// A purse gives to a vault that nobody hosts, and its node ends; on another one it goes on by itself once it runs. The vault does not
-/// answer for long, so that everything comes to it more than once, and has each gift once. What it refuses comes back.
+/// A purse gives to a vault that nobody hosts, and its node ends; on another one it goes on by itself once it
+/// runs. The vault does not answer for long, so that everything comes to it more than once, and has each gift
+/// once. What it refuses comes back.
 pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_restart<A: Adapter>(
     security: &Security,
 ) {
@@ -230,7 +231,8 @@ pub async fn s_248_a_durable_entity_delivers_what_nobody_has_confirmed_after_a_r
     what_nobody_has_confirmed_is_delivered_on::<A, _>(security, |_| logs.node()).await;
 }
 
-/// The same with the stores that `open` makes for the nodes of three lives: each finds in its store what was kept in those before.
+/// The same with the stores that `open` makes for the nodes of three lives: each finds in its store what was
+/// kept in those before.
 pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
     security: &Security,
     open: impl Fn(usize) -> S,
@@ -299,14 +301,15 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
     last.stop().await;
 }
 
-/// A purse gives to a vault that nobody hosts, and leaves memory: it is woken, and sends again. It leaves again and its node ends: on the
-/// next one it goes on without a message, and the vault has each gift once.
+/// A purse gives to a vault that nobody hosts, and leaves memory: it is woken, and sends again. It leaves
+/// again and its node ends: on the next one it goes on without a message, and the vault has each gift once.
 pub async fn messages_that_nobody_has_confirmed_wake_their_sender<A: Adapter>(security: &Security) {
     let logs = SharedMemoryStore::new();
     what_nobody_has_confirmed_wakes_on::<A, _>(security, |_| logs.node()).await;
 }
 
-/// The same with the stores that `open` makes for the nodes of two lives: the second finds in its store what was kept in the first.
+/// The same with the stores that `open` makes for the nodes of two lives: the second finds in its store what
+/// was kept in the first.
 pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
     security: &Security,
     open: impl Fn(usize) -> S,

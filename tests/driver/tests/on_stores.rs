@@ -1,5 +1,5 @@
-//! What entities keep in the nodes' stores, in redb files and in a database: who is remembered, what is due when, what nobody has
-//! confirmed; and where shards live.
+//! What entities keep in the nodes' stores, in redb files and in a database: who is remembered, what is due
+//! when, what nobody has confirmed; and where shards live.
 
 #![allow(
     clippy::unwrap_used,

@@ -19,7 +19,8 @@ macro_rules! over_tokio {
                     #[test]
                     fn $test() {
                         let security = super::Security::insecure_plaintext();
-                        // Boxed: an unoptimised runtime moves the future through a dozen frames, and test threads have small stacks.
+                        // Boxed: an unoptimised runtime moves the future through a dozen frames, and test
+                        // threads have small stacks.
                         let test = quorate_driver_tests::$test::<super::Tokio>(&security);
                         super::block_on(Box::pin(test));
                     }

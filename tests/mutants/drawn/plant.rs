@@ -1,15 +1,18 @@
-//! Draws some of the mutants that `cargo mutants --list --json` names, and plants them all into one copy of the tree: each function
-//! that has some gets its mutated bodies beside its own, and `QUORATE_MUTANT` says at run time which one counts. So hundreds of them
-//! share one build. Never judges: `run.sh` beside it does. A program of one file, for `rustc -O`; `README.md` beside it says how.
+//! Draws some of the mutants that `cargo mutants --list --json` names, and plants them all into one copy of
+//! the tree: each function that has some gets its mutated bodies beside its own, and `QUORATE_MUTANT` says at
+//! run time which one counts. So hundreds of them share one build. Never judges: `run.sh` beside it does. A
+//! program of one file, for `rustc -O`; `README.md` beside it says how.
 //!
-//! `plant draw SEED < all.tsv > drawn.tsv`: a shuffle of all of them; who wants 300 takes the first 300 that can be built.
-//! `plant plant ROOT < some.tsv`: the sources below ROOT are changed. The first column of `some.tsv` is each mutant's number.
+//! `plant draw SEED < all.tsv > drawn.tsv`: a shuffle of all of them; who wants 300 takes the first 300 that
+//! can be built. `plant plant ROOT < some.tsv`: the sources below ROOT are changed. The first column of
+//! `some.tsv` is each mutant's number.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::{env, fs, io, process};
 
-/// One mutant: where its function is, which part of that is replaced, and by what. Offsets are in bytes of the file.
+/// One mutant: where its function is, which part of that is replaced, and by what. Offsets are in bytes of
+/// the file.
 struct Mutant {
     number: u32,
     function: (usize, usize),
@@ -52,7 +55,8 @@ fn plant(root: &str, input: &str) {
     let mut files: BTreeMap<&str, Vec<Mutant>> = BTreeMap::new();
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for line in input.lines() {
-        // number, name, file, genre, function from line and column, to line and column, the same of the span, replacement
+        // number, name, file, genre, function from line and column, to line and column, the same of the span,
+        // replacement
         let columns: Vec<&str> = line.split('\t').collect();
         let (number, file) = (columns[0].parse().expect("a number"), columns[2]);
         let path = format!("{root}/{file}");
@@ -77,7 +81,8 @@ fn plant(root: &str, input: &str) {
     }
 }
 
-/// The file with all of its mutants. A function within another is not a place of its own: its mutants are of the outer one.
+/// The file with all of its mutants. A function within another is not a place of its own: its mutants are of
+/// the outer one.
 fn planted(text: &str, mut mutants: Vec<Mutant>) -> String {
     mutants.sort_by_key(|mutant| (mutant.function.0, usize::MAX - mutant.function.1, mutant.number));
     let mut out = String::new();

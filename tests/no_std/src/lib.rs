@@ -1,4 +1,5 @@
-//! Links nothing of std: rustc refuses a second panic handler (E0152) as soon as anything below the core or the host for boards brings std in.
+//! Links nothing of std: rustc refuses a second panic handler (E0152) as soon as anything below the core or
+//! the host for boards brings std in.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What every program makes of its arguments: a mistake ends it with exit code 2 and one line before anything is started, `--help` with 0, and
-//! what it cannot begin with the cause in one line, within seconds.
+//! What every program makes of its arguments: a mistake ends it with exit code 2 and one line before anything
+//! is started, `--help` with 0, and what it cannot begin with the cause in one line, within seconds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +29,8 @@ macro_rules! rows {
 /// How long a program may take to say that it cannot begin.
 pub const AT_ONCE: Duration = Duration::from_secs(15);
 
-/// The exit code, the lines on standard error and the number of those on standard output, once it has ended by itself, in time.
+/// The exit code, the lines on standard error and the number of those on standard output, once it has ended
+/// by itself, in time.
 #[must_use]
 pub fn ended(path: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>, usize) {
     let begun = Instant::now();

@@ -1,4 +1,5 @@
-//! Programs as processes, for the tests of the packages that have them: each with a deadline, and dropping one kills it. Knows no program.
+//! Programs as processes, for the tests of the packages that have them: each with a deadline, and dropping
+//! one kills it. Knows no program.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

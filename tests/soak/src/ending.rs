@@ -1,4 +1,5 @@
-//! How a program that judges itself ends: what it says of its run, and the folder that goes with it unless the user named one.
+//! How a program that judges itself ends: what it says of its run, and the folder that goes with it unless
+//! the user named one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

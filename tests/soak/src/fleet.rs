@@ -1,5 +1,6 @@
-//! The five nodes of a fault program as their parent sees them: started, told, heard, killed, cut off, asked to leave, started again. What
-//! is proved of what they say is each program's: its [`Proof`]. Dropping it ends them all. Spec: none; for programs alone.
+//! The five nodes of a fault program as their parent sees them: started, told, heard, killed, cut off, asked
+//! to leave, started again. What is proved of what they say is each program's: its [`Proof`]. Dropping it
+//! ends them all. Spec: none; for programs alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,14 +22,16 @@ pub(crate) type Column = (&'static str, usize);
 
 /// What a program makes of what its nodes say.
 pub(crate) trait Proof: Sized {
-    /// How long anything may take that is waited for: several times what the fast timings need for a fail-over.
+    /// How long anything may take that is waited for: several times what the fast timings need for a
+    /// fail-over.
     const PATIENCE: Duration;
     /// Nodes may end by themselves at any time, and are started again.
     const MAY_FALL: bool = false;
     /// The table on a terminal.
     const COLUMNS: &'static [Column];
 
-    /// Takes down what a client was told, or anything else that this program's nodes say: a word, and the rest of the line.
+    /// Takes down what a client was told, or anything else that this program's nodes say: a word, and the
+    /// rest of the line.
     fn hear(fleet: &mut Fleet<Self>, who: usize, what: &str, rest: &str);
 
     /// What clients were told so far that counts.
@@ -101,15 +104,16 @@ impl<P: Proof> Fleet<P> {
         })
     }
 
-    /// Starts every node that does not run, and waits until they are Up, which the first may be only together with the others. The first
-    /// forms the cluster, the others join through it.
+    /// Starts every node that does not run, and waits until they are Up, which the first may be only together
+    /// with the others. The first forms the cluster, the others join through it.
     pub(crate) fn start_all(&mut self) -> Result<(), String> {
         let missing: Vec<usize> = (0..NODES).filter(|index| !self.runs(*index)).collect();
         missing.iter().try_for_each(|index| self.launch(*index))?;
         missing.iter().try_for_each(|index| self.until_up(*index))
     }
 
-    /// Starts a node's next process, where the one before was, and waits until it is Up; its clients go on if those of others do.
+    /// Starts a node's next process, where the one before was, and waits until it is Up; its clients go on if
+    /// those of others do.
     pub(crate) fn start(&mut self, index: usize) -> Result<(), String> {
         self.launch(index)?;
         self.until_up(index)
@@ -269,7 +273,8 @@ impl<P: Proof> Fleet<P> {
         there.map(|(entity, _)| *entity).collect()
     }
 
-    /// Waits until one of these entities has answered from another node than this one, which is not heard any more; which one, from which.
+    /// Waits until one of these entities has answered from another node than this one, which is not heard any
+    /// more; which one, from which.
     pub(crate) fn until_one_answers_elsewhere(
         &mut self,
         index: usize,

@@ -1,5 +1,5 @@
-//! A transport that can be cut off: links break and none is made until it is healed. What a real network does to a process,
-//! done from within it, so that the program needs no rights. Decides nothing.
+//! A transport that can be cut off: links break and none is made until it is healed. What a real network does
+//! to a process, done from within it, so that the program needs no rights. Decides nothing.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,5 +1,6 @@
-//! What every program's ledger counts: what clients sent and were told, and the longest time in which nobody was told anything; and how it is
-//! said as one line. What has to hold of it is each program's. Knows no process.
+//! What every program's ledger counts: what clients sent and were told, and the longest time in which nobody
+//! was told anything; and how it is said as one line. What has to hold of it is each program's. Knows no
+//! process.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};

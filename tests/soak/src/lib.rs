@@ -1,5 +1,5 @@
-//! The programs that prove something under faults, and what they share: five nodes as processes, their command line, stores, a transport that can
-//! be cut, how a run ends.
+//! The programs that prove something under faults, and what they share: five nodes as processes, their
+//! command line, stores, a transport that can be cut, how a run ends.
 #![forbid(unsafe_code)]
 
 pub mod bank;

@@ -1,6 +1,6 @@
-//! One node process of a fault program: joins, has clients that go on and halt as it is told, shows how things stand, until its parent ends, or the
-//! node does, or it has left. What it hosts is each program's: its [`Hosted`]. Every line it writes is one fact; the fleet and the
-//! program's proof say what they mean.
+//! One node process of a fault program: joins, has clients that go on and halt as it is told, shows how
+//! things stand, until its parent ends, or the node does, or it has left. What it hosts is each program's:
+//! its [`Hosted`]. Every line it writes is one fact; the fleet and the program's proof say what they mean.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::program::{NodeOptions, READY, say};
 pub(crate) const RETRY: Duration = Duration::from_millis(50);
 /// How long an ask waits. What was not answered is sent again under its number or name, and counts once.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-/// Processes share the machine, and some of them write to disks: who says nothing for a moment is not removed.
+/// Processes share the machine, and some of them write to disks: who says nothing for a moment is not
+/// removed.
 pub(crate) const PAUSE_ACCEPTED: Duration = Duration::from_secs(3);
 /// More than five nodes need, so that each has its share.
 pub(crate) const SHARDS: u32 = 30;

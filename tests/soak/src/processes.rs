@@ -1,5 +1,5 @@
-//! The node processes of a program as their parent sees them: started, told, heard, stopped, killed. Dropping it ends them all. Does not
-//! know what they say.
+//! The node processes of a program as their parent sees them: started, told, heard, stopped, killed. Dropping
+//! it ends them all. Does not know what they say.
 
 use std::ffi::OsString;
 use std::io::BufRead;

@@ -1,5 +1,5 @@
-//! Programs that start five node processes and let things happen to them: their command line, the transports that they run on, and
-//! how a process becomes a node. What happens is theirs.
+//! Programs that start five node processes and let things happen to them: their command line, the transports
+//! that they run on, and how a process becomes a node. What happens is theirs.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -202,8 +202,8 @@ const NODE: &str = "node-process";
 const NOTHING: &str = "-";
 
 impl NodeOptions {
-    /// The first node's first process in a cluster of this run alone. Lives are counted from the clock: two runs with one store give out no
-    /// name twice.
+    /// The first node's first process in a cluster of this run alone. Lives are counted from the clock: two
+    /// runs with one store give out no name twice.
     pub(crate) fn first(program: &str, stage: &Stage) -> Self {
         let life = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
@@ -368,7 +368,8 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
     let _ = out.flush();
 }
 
-/// In a node process: runs the node until the parent ends, or the node does. What the parent says comes line by line.
+/// In a node process: runs the node until the parent ends, or the node does. What the parent says comes line
+/// by line.
 pub(crate) fn node_process<H: Host, E: fmt::Display, F: Future<Output = Result<(), E>>>(
     node: impl FnOnce(Security, Receiver<String>) -> F,
 ) -> ExitCode {

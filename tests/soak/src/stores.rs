@@ -1,4 +1,5 @@
-//! What keeps the logs of a program's entities: a file for each node of which three vote, or a server for all. Names only.
+//! What keeps the logs of a program's entities: a file for each node of which three vote, or a server for
+//! all. Names only.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -15,11 +16,12 @@ use crate::program::{NO_ROOM, NODES, NodeOptions, Options, Program, one_line, sa
 
 /// What stands before a server in place of a file.
 const POSTGRES: &str = "postgres:";
-/// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time may be away.
+/// Files that keep every log: of five nodes' files a majority of these has every event, so one node at a time
+/// may be away.
 pub(crate) const VOTERS: usize = 3;
 
-/// Where a kind's own state is kept: which shard lives where, and which entities are remembered. One in each way, so that both ways to
-/// keep either are seen.
+/// Where a kind's own state is kept: which shard lives where, and which entities are remembered. One in each
+/// way, so that both ways to keep either are seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     /// Homes as events in logs, ids in replicated data.
@@ -100,7 +102,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server gives up before that, and says why.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Whether the stores that the user named can be opened: the cause is said before any node starts, which would try for ever.
+/// Whether the stores that the user named can be opened: the cause is said before any node starts, which
+/// would try for ever.
 pub(crate) fn check<P: Program>(options: &Options) -> Result<(), String> {
     let Options { store, postgres, .. } = options.clone();
     let (name, opened) = match (store, postgres) {
@@ -182,7 +185,8 @@ impl Opened {
     }
 }
 
-/// A store that has the whole program end as soon as its disk is full: a node would wait for room, and the program for that.
+/// A store that has the whole program end as soon as its disk is full: a node would wait for room, and the
+/// program for that.
 #[derive(Debug)]
 pub(crate) struct EndsIfFull<S>(pub(crate) S);
 

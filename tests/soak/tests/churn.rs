@@ -1,4 +1,5 @@
-//! A round of churn. Ten minutes of it: `cargo run --release -p quorate-soak --bin churn -- --transport tokio`.
+//! A round of churn. Ten minutes of it:
+//! `cargo run --release -p quorate-soak --bin churn -- --transport tokio`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 

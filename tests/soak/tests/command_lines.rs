@@ -1,5 +1,6 @@
-//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before anything is started, `--help` with
-//! 0, and a store that cannot be had with the cause in one line, within seconds.
+//! Every program of this package: a mistake in its arguments ends it with exit code 2 and one line before
+//! anything is started, `--help` with 0, and a store that cannot be had with the cause in one line, within
+//! seconds.
 
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
@@ -89,7 +90,8 @@ fn a_store_where_no_folder_can_be_made_is_named_at_once() {
     }
 }
 
-/// What a program with five nodes says that keeps its files on a disk of this size: where this process may mount one.
+/// What a program with five nodes says that keeps its files on a disk of this size: where this process may
+/// mount one.
 #[cfg(target_os = "linux")]
 fn on_a_disk_of(size: &str, name: &str) -> Option<(quorate_programs::Ended, Duration)> {
     let folder = Directory::new(&format!("{size}-{name}"));

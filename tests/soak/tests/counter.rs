@@ -1,5 +1,5 @@
-//! The program `counter` as users start it: what it says at the end, that a second run finds what the first has left, and that mistakes
-//! end with one line.
+//! The program `counter` as users start it: what it says at the end, that a second run finds what the first
+//! has left, and that mistakes end with one line.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -27,7 +27,8 @@ fn assert_right(output: &Output) -> String {
     assert_eq!((count("lost"), count("doubled")), (0, 0), "{result}\n{said}");
     assert_eq!(count("counters"), 200);
     assert!(count("acknowledged") > 100 && count("commands") >= count("acknowledged"));
-    // A node of five is killed, one is cut off, then all: most counters have begun anew somewhere, and nearly all leave memory.
+    // A node of five is killed, one is cut off, then all: most counters have begun anew somewhere, and nearly
+    // all leave memory.
     assert!(count("recovered") > 100 && count("passivated") > 100, "{result}");
     // After all were killed each is where it was, and who is remembered runs.
     assert_eq!(

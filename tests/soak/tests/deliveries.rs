@@ -1,4 +1,5 @@
-//! The program `deliveries` as users start it: what it says at the end, with messages of which many fit into a log and of which few do.
+//! The program `deliveries` as users start it: what it says at the end, with messages of which many fit into
+//! a log and of which few do.
 
 use std::process::{Command, Output};
 

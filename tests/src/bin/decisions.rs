@@ -1,6 +1,6 @@
-//! Random downing decisions: `decisions [PLANS] [SEED]` prints, per strategy and rule, how often two sides survived and
-//! how often nobody did. Exit code 1 if two sides survived inside of the assumptions of a strategy that must not let
-//! them, 2 for bad arguments.
+//! Random downing decisions: `decisions [PLANS] [SEED]` prints, per strategy and rule, how often two sides
+//! survived and how often nobody did. Exit code 1 if two sides survived inside of the assumptions of a
+//! strategy that must not let them, 2 for bad arguments.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,5 +1,6 @@
-//! Prints the rooms of the core, the links and the driver floor by floor, highest first, each with the rooms it imports. Ends with an error
-//! if rooms, or the parts of one, import each other in a circle or an arrow points up.
+//! Prints the rooms of the core, the links and the driver floor by floor, highest first, each with the rooms
+//! it imports. Ends with an error if rooms, or the parts of one, import each other in a circle or an arrow
+//! points up.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Runs the simulator over a range of seeds and says how fast, how long and through which faults it went. Exit code 0: no
-//! invariant broken; 1: one was, with the command that shows it again; 2: bad options.
+//! Runs the simulator over a range of seeds and says how fast, how long and through which faults it went.
+//! Exit code 0: no invariant broken; 1: one was, with the command that shows it again; 2: bad options.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -257,7 +257,8 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     Ok(range)
 }
 
-/// A range of seeds from the operating system's entropy. Far above the fixed ranges of the tests, far below the end.
+/// A range of seeds from the operating system's entropy. Far above the fixed ranges of the tests, far below
+/// the end.
 fn drawn(seeds: u64) -> Range<u64> {
     use std::hash::{BuildHasher, RandomState};
     let first = (1 << 40) + RandomState::new().hash_one("seeds") % (1 << 40);

@@ -1,5 +1,6 @@
-//! Random splits of simulated clusters under every strategy and rule: prints the table of `docs/downing.md`. Exit code 1 if an
-//! invariant broke, or two sides were left by a plan within the safe assumptions; 2 for bad arguments.
+//! Random splits of simulated clusters under every strategy and rule: prints the table of `docs/downing.md`.
+//! Exit code 1 if an invariant broke, or two sides were left by a plan within the safe assumptions; 2 for bad
+//! arguments.
 
 use std::io::Write;
 use std::process::ExitCode;

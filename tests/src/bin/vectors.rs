@@ -1,5 +1,5 @@
-//! Runs conformance vectors against the public API of the core: `vectors FILE`. Exit code 0 if every case passed, 1 if
-//! one failed, 2 if the file cannot be read or is ill-formed.
+//! Runs conformance vectors against the public API of the core: `vectors FILE`. Exit code 0 if every case
+//! passed, 1 if one failed, 2 if the file cannot be read or is ill-formed.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,6 +1,6 @@
-//! Random downing decisions from partial views: a few things go wrong, every part that is left decides for itself, and the
-//! outcome is counted. No node runs here: the strategies are pure functions, and so is this. Spec: membership 3.9,
-//! reliability I-21.
+//! Random downing decisions from partial views: a few things go wrong, every part that is left decides for
+//! itself, and the outcome is counted. No node runs here: the strategies are pure functions, and so is this.
+//! Spec: membership 3.9, reliability I-21.
 
 mod world;
 

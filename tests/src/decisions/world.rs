@@ -1,5 +1,5 @@
-//! A cluster without protocols: who lives, who can send to whom, who complains about whom and who knows of it. Sets of
-//! nodes are bits of a number.
+//! A cluster without protocols: who lives, who can send to whom, who complains about whom and who knows of
+//! it. Sets of nodes are bits of a number.
 
 use std::time::Duration;
 
@@ -265,7 +265,8 @@ impl World {
         }
     }
 
-    /// What is known spreads along the links: to the end, or in two passes with so many of a thousand messages.
+    /// What is known spreads along the links: to the end, or in two passes with so many of a thousand
+    /// messages.
     fn gossip(&mut self, per_mille: Option<u64>) {
         let passes = if per_mille.is_some() { 2 } else { self.size() };
         for _ in 0..passes {
@@ -353,7 +354,8 @@ impl World {
 
     fn view_of(&mut self, at: usize, rule: IndirectRule, lags: bool) -> DowningView {
         let part = self.part_of(at, self.alive);
-        // Every change empties what is known of who has seen it; who was heard of since the last complaint is kept.
+        // Every change empties what is known of who has seen it; who was heard of since the last complaint is
+        // kept.
         let per_mille = match (lags, rule) {
             (false, _) => 1000,
             (true, IndirectRule::Classic) => 500,

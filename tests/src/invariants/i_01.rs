@@ -1,6 +1,6 @@
-//! I-01: every state is well formed: seen, reachability and clock speak of members only, no removed member is a member,
-//! everything is sorted and unique. At rest, no address has two live incarnations (two nodes may each have admitted one;
-//! the merge keeps both until one is downed).
+//! I-01: every state is well formed: seen, reachability and clock speak of members only, no removed member is
+//! a member, everything is sorted and unique. At rest, no address has two live incarnations (two nodes may
+//! each have admitted one; the merge keeps both until one is downed).
 
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Status;

@@ -1,5 +1,5 @@
-//! I-02: at one node, a member's status never goes back in the order of the specification (membership 1.3), nor does its
-//! up number, once given, grow.
+//! I-02: at one node, a member's status never goes back in the order of the specification (membership 1.3),
+//! nor does its up number, once given, grow.
 
 use quorate_core::membership::gossip::Gossip;
 

@@ -1,5 +1,5 @@
-//! I-05: nobody invents ticks: no state has a higher clock entry of a member than that member itself ever published; and a
-//! node that changes its state on its own account counts its entry up.
+//! I-05: nobody invents ticks: no state has a higher clock entry of a member than that member itself ever
+//! published; and a node that changes its state on its own account counts its entry up.
 
 use super::{Facts, Step};
 use crate::sim::History;

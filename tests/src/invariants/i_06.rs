@@ -1,6 +1,7 @@
-//! I-06: equal clocks mean equal states: members, reachability and tombstones. Checked over the whole run, not only
-//! between states held at one time. Tombstones are compared until the first of them expires: a state from before may bring
-//! an expired one back without a change of the clock, which is harmless (it keeps out who must stay out, and expires again).
+//! I-06: equal clocks mean equal states: members, reachability and tombstones. Checked over the whole run,
+//! not only between states held at one time. Tombstones are compared until the first of them expires: a state
+//! from before may bring an expired one back without a change of the clock, which is harmless (it keeps out
+//! who must stay out, and expires again).
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! I-08: when a node takes a state for converged, every member that convergence waits for really held it, or a later one;
-//! and the specification's rule, worked out a second time, agrees both ways.
+//! I-08: when a node takes a state for converged, every member that convergence waits for really held it, or
+//! a later one; and the specification's rule, worked out a second time, agrees both ways.
 
 use super::{Facts, Step, oracle};
 use crate::sim::History;

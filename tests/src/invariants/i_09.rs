@@ -1,10 +1,11 @@
-//! I-09: the leader a node names is the one the specification's rule gives, worked out a second time; and all nodes that
-//! take one state for converged name the same one. Rows that downed members wrote are left aside in the comparison: by the
-//! specification they count for the name and not for convergence, so that three nodes may each name themselves; who *acts*
-//! is decided without them (I-10 checks that one process acts from one state). A state that is converged only because an
-//! exiting member confirmed that it is done is left aside too: until its last gossip comes that member may itself have led in
-//! the same state, and by the specification (M-086) its confirmation counts at once, so that it can be removed although its
-//! gossip was lost.
+//! I-09: the leader a node names is the one the specification's rule gives, worked out a second time; and all
+//! nodes that take one state for converged name the same one. Rows that downed members wrote are left aside
+//! in the comparison: by the specification they count for the name and not for convergence, so that three
+//! nodes may each name themselves; who *acts* is decided without them (I-10 checks that one process acts from
+//! one state). A state that is converged only because an exiting member confirmed that it is done is left
+//! aside too: until its last gossip comes that member may itself have led in the same state, and by the
+//! specification (M-086) its confirmation counts at once, so that it can be removed although its gossip was
+//! lost.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,6 @@
-//! I-10: only a leader on a converged state moves members to Up, to Exiting or out of the table; and what a node takes
-//! over from others, somebody else really did. An operator may remove a member at any node. From one state at most one process acts (I-09's second half).
+//! I-10: only a leader on a converged state moves members to Up, to Exiting or out of the table; and what a
+//! node takes over from others, somebody else really did. An operator may remove a member at any node. From
+//! one state at most one process acts (I-09's second half).
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! I-11: within one picture no two members of a data center have the same up number. Two sides of a split may each give
-//! one, so it is asserted within the safe shapes only.
+//! I-11: within one picture no two members of a data center have the same up number. Two sides of a split may
+//! each give one, so it is asserted within the safe shapes only.
 
 use std::collections::BTreeSet;
 

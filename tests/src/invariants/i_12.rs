@@ -1,5 +1,5 @@
-//! I-12: two members have the same age order at all nodes at all times: the number a member once got is its number
-//! everywhere. Two sides of a split may each give one, so it is asserted within the safe shapes only.
+//! I-12: two members have the same age order at all nodes at all times: the number a member once got is its
+//! number everywhere. Two sides of a split may each give one, so it is asserted within the safe shapes only.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! I-14: two clusters never merge: every member of a node's table came into the same cluster as the node itself. A cluster
-//! begins where a node finds itself alone in its first table.
+//! I-14: two clusters never merge: every member of a node's table came into the same cluster as the node
+//! itself. A cluster begins where a node finds itself alone in its first table.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! I-15: a new incarnation of an address becomes Up only when the old one is Down or gone: removed, or Exiting and known to have
-//! stopped. Two sides of a split may each have one, so it is asserted within the safe shapes only.
+//! I-15: a new incarnation of an address becomes Up only when the old one is Down or gone: removed, or
+//! Exiting and known to have stopped. Two sides of a split may each have one, so it is asserted within the
+//! safe shapes only.
 
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status};

@@ -1,5 +1,6 @@
-//! I-19: one sick node (it stands still, or its links are bad) does not lead to the downing of healthy ones. The rules of the
-//! specification do not hold that for broken links, whose other ends go too, so it is counted, not asserted.
+//! I-19: one sick node (it stands still, or its links are bad) does not lead to the downing of healthy ones.
+//! The rules of the specification do not hold that for broken links, whose other ends go too, so it is
+//! counted, not asserted.
 
 /// How many nodes besides the sick one were downed.
 #[must_use]

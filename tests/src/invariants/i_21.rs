@@ -1,5 +1,6 @@
-//! I-21: within the safe assumptions the nodes that are left at rest form one cluster: one part of the network, one table of
-//! members. With lease-majority always, as its lease is exclusive; auto-down promises nothing of the kind.
+//! I-21: within the safe assumptions the nodes that are left at rest form one cluster: one part of the
+//! network, one table of members. With lease-majority always, as its lease is exclusive; auto-down promises
+//! nothing of the kind.
 
 /// How many clusters there are at rest, under a strategy.
 ///

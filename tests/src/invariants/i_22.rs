@@ -1,9 +1,10 @@
-//! I-22: a clean split of a settled cluster of Up members keeps the side that the strategy names, all of it: no silent outage.
-//! The rule of each strategy is worked out here a second time, from the sizes of the sides.
+//! I-22: a clean split of a settled cluster of Up members keeps the side that the strategy names, all of it:
+//! no silent outage. The rule of each strategy is worked out here a second time, from the sizes of the sides.
 
 use crate::splits::plan::{Event, Plan};
 
-/// Whether the plan begins with a clean split alone and time enough for its end; if so, the position of the event after it.
+/// Whether the plan begins with a clean split alone and time enough for its end; if so, the position of the
+/// event after it.
 #[must_use]
 pub fn first_split(plan: &Plan, settled_after: u64) -> Option<(&[Vec<usize>], usize)> {
     let (at, Event::Split(groups)) = plan.events.first()? else {
@@ -16,7 +17,8 @@ pub fn first_split(plan: &Plan, settled_after: u64) -> Option<(&[Vec<usize>], us
     is_alone.then_some((&groups[..], 1))
 }
 
-/// Whether the side that must stay did, at rest after such a split; `false` if the strategy promises nothing about it.
+/// Whether the side that must stay did, at rest after such a split; `false` if the strategy promises nothing
+/// about it.
 ///
 /// # Errors
 /// Another set of nodes is left.

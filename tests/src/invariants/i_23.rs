@@ -1,9 +1,11 @@
-//! I-23: nobody is downed earlier than the stable period after the last time somebody became unreachable or came back, or the
-//! process itself stood still, unless unrest lasts too long; and no decision comes later than the stable period and the
-//! patience for unrest after unrest began. Under the cascade-safe rule patience may begin anew, as often as it ends before
-//! somebody came back: a side that would stay waits until losses end. A decision that waits for the lease counts from when it
-//! was made, and nothing is late while only members that join are missing: nobody may be able to decide. Auto-down waits for each member by itself: whom it downs must have been silent for the stable period.
-//! Times are those of the process's own clock.
+//! I-23: nobody is downed earlier than the stable period after the last time somebody became unreachable or
+//! came back, or the process itself stood still, unless unrest lasts too long; and no decision comes later
+//! than the stable period and the patience for unrest after unrest began. Under the cascade-safe rule
+//! patience may begin anew, as often as it ends before somebody came back: a side that would stay waits until
+//! losses end. A decision that waits for the lease counts from when it was made, and nothing is late while
+//! only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
+//! itself: whom it downs must have been silent for the stable period. Times are those of the process's own
+//! clock.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +106,8 @@ impl InTime {
             watch.changed = now;
             watch.silent.values_mut().for_each(|since| *since = now);
             watch.unrest = watch.unrest.map(|_| now);
-            // Whoever came back before still makes the unrest one that flaps, but patience is counted from now on.
+            // Whoever came back before still makes the unrest one that flaps, but patience is counted from
+            // now on.
             watch.flapping = watch.flapping.map(|_| now);
             watch.asked = None;
         }
@@ -196,7 +199,8 @@ mod tests {
         }
     }
 
-    /// Unrest since second 10, somebody back in second 11, standing still until second 20: what is said of a decision.
+    /// Unrest since second 10, somebody back in second 11, standing still until second 20: what is said of a
+    /// decision.
     fn decides_at(second: u64) -> Result<(), String> {
         let watch = Watch {
             silent: BTreeMap::new(),

@@ -1,5 +1,5 @@
-//! I-24: a decision names incarnations that are members, never an address or one that was removed; and who is Down is never
-//! anything else again, whatever is decided after that.
+//! I-24: a decision names incarnations that are members, never an address or one that was removed; and who is
+//! Down is never anything else again, whatever is decided after that.
 
 use quorate_core::event::DowningReport;
 use quorate_core::membership::gossip::Gossip;

@@ -1,5 +1,6 @@
-//! I-25: the shards of a node that was removed get a new home the removal margin after its removal was learned at the
-//! earliest, unless the node had said that nothing runs there any more. Times are those of the coordinator's own clock.
+//! I-25: the shards of a node that was removed get a new home the removal margin after its removal was
+//! learned at the earliest, unless the node had said that nothing runs there any more. Times are those of the
+//! coordinator's own clock.
 
 use std::collections::BTreeMap;
 

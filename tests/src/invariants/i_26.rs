@@ -1,5 +1,5 @@
-//! I-26: a side that stays by a decision that needs the lease holds it at that moment, as the keeper says, and a lease has one
-//! holder at a time (which the keeper of the simulator cannot violate).
+//! I-26: a side that stays by a decision that needs the lease holds it at that moment, as the keeper says,
+//! and a lease has one holder at a time (which the keeper of the simulator cannot violate).
 
 use quorate_core::event::DowningReport;
 

@@ -1,8 +1,9 @@
-//! I-30: instances of one singleton do not overlap while the run stays within the safe shapes; outside of them overlaps are counted, as
-//! are those with a handler that holds its thread when its whole cluster has ended and another has begun.
-//! In every run an instance starts only once a majority of those that vote in its node's picture has promised its term, and its
-//! token is above that of every earlier instance of which every majority knows: where those that do not know of it are more than
-//! half of the voters, it cannot be known, and is counted. (What one database makes of tokens is in `sim/singletons`.)
+//! I-30: instances of one singleton do not overlap while the run stays within the safe shapes; outside of
+//! them overlaps are counted, as are those with a handler that holds its thread when its whole cluster has
+//! ended and another has begun. In every run an instance starts only once a majority of those that vote in
+//! its node's picture has promised its term, and its token is above that of every earlier instance of which
+//! every majority knows: where those that do not know of it are more than half of the voters, it cannot be
+//! known, and is counted. (What one database makes of tokens is in `sim/singletons`.)
 
 use quorate_core::membership::member::Status;
 
@@ -75,8 +76,8 @@ fn overlap(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History)
     Ok(())
 }
 
-/// Whether it is of a cluster that has ended, all of whose nodes were downed: it was told to stop, its handler holds its thread, and
-/// nobody in the new cluster can know of it. Its token is void.
+/// Whether it is of a cluster that has ended, all of whose nodes were downed: it was told to stop, its
+/// handler holds its thread, and nobody in the new cluster can know of it. Its token is void.
 fn is_left_over(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> bool {
     let node = &history.processes[other.process as usize].node;
     other.told_to_stop && start.view.member(node).is_none() && !start.view.is_removed(node)

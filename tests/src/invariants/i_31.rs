@@ -1,7 +1,8 @@
-//! I-31: an instance starts only where every node that had one before has said, after its last instance ended, that nothing runs
-//! there any more, or was removed, and then the removal margin after that became known unless it had said that it is gone. In
-//! every run; nodes that were never members in the starter's picture are of another cluster, and do not count. Nor do, outside of
-//! the safe shapes, those that began after the starter's own first instance: they had removed the starter, who did not know.
+//! I-31: an instance starts only where every node that had one before has said, after its last instance
+//! ended, that nothing runs there any more, or was removed, and then the removal margin after that became
+//! known unless it had said that it is gone. In every run; nodes that were never members in the starter's
+//! picture are of another cluster, and do not count. Nor do, outside of the safe shapes, those that began
+//! after the starter's own first instance: they had removed the starter, who did not know.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
-//! I-33: in its own picture a starter is the oldest of the role: whoever is older exits. It is neither on its way out nor Down, has
-//! not stood still since it last knew that it is a member (sharding 10.13), and the cluster does not prepare to stop (10.12). In
-//! every run. A node that lost the singleton to another one never has it again, so that it moves at most once per change of the
-//! oldest: within the safe shapes, else counted.
+//! I-33: in its own picture a starter is the oldest of the role: whoever is older exits. It is neither on its
+//! way out nor Down, has not stood still since it last knew that it is a member (sharding 10.13), and the
+//! cluster does not prepare to stop (10.12). In every run. A node that lost the singleton to another one
+//! never has it again, so that it moves at most once per change of the oldest: within the safe shapes, else
+//! counted.
 
 use quorate_core::membership::member::Status;
 

@@ -1,6 +1,7 @@
-//! I-34: with a lease an instance starts only while the keeper says that its node holds it; when the lease is lost it is told to stop
-//! in the same step; and the lease is given back only once nothing runs. In every run. What a node cannot prevent is not asserted:
-//! an instance that takes its time to stop outlives the lease by that.
+//! I-34: with a lease an instance starts only while the keeper says that its node holds it; when the lease is
+//! lost it is told to stop in the same step; and the lease is given back only once nothing runs. In every
+//! run. What a node cannot prevent is not asserted: an instance that takes its time to stop outlives the
+//! lease by that.
 
 use super::{InstanceStart, Verdict};
 use crate::sim::{History, InstanceRecord, ProcessId};

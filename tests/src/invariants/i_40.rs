@@ -1,5 +1,5 @@
-//! I-40: at most one instance of an entity runs at any time, as long as the run stays within the safe shapes; outside of
-//! them overlaps are counted.
+//! I-40: at most one instance of an entity runs at any time, as long as the run stays within the safe shapes;
+//! outside of them overlaps are counted.
 
 use quorate_core::effect::HostOrder;
 use quorate_core::effect::Instance;

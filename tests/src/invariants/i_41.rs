@@ -1,6 +1,8 @@
-//! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still has a home;
-//! terms of one cluster grow, unless nobody lives who has been Up under the one before and to whom its node is a member (numbers begin
-//! anew where nobody remembers them, and fall when the youngest members leave); a region never goes back to an older term, and starts only shards that the term's coordinator gave it, or knows to be there.
+//! I-41: a coordinator allocates only once it has recovered, in its own term, and never a shard that still
+//! has a home; terms of one cluster grow, unless nobody lives who has been Up under the one before and to
+//! whom its node is a member (numbers begin anew where nobody remembers them, and fall when the youngest
+//! members leave); a region never goes back to an older term, and starts only shards that the term's
+//! coordinator gave it, or knows to be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +21,8 @@ type Scope = (ProcessId, KindId);
 pub(super) struct OneHome {
     /// The newest term of each kind in each cluster.
     newest: BTreeMap<Scope, Term>,
-    /// The newest term that each process has coordinated or registered under, until its node is removed there.
+    /// The newest term that each process has coordinated or registered under, until its node is removed
+    /// there.
     known: BTreeMap<(Scope, ProcessId), Term>,
     /// Terms whose coordinator has recovered.
     recovered: BTreeSet<(Scope, Term)>,
@@ -79,7 +82,8 @@ impl OneHome {
             }
             ShardingEvent::ShardStarted { shard, term } => {
                 let served = self.served.entry((process, kind)).or_insert_with(|| term.clone());
-                // Until it is removed, the liar's coordinator says which term it likes, and gives its shards to whom it likes.
+                // Until it is removed, the liar's coordinator says which term it likes, and gives its shards
+                // to whom it likes.
                 if history.is_liar(&term.node) {
                     return Ok(0);
                 }

@@ -1,7 +1,7 @@
-//! I-42: a moved shard starts only after its old owner reported it stopped, or is gone and the margin has passed (then
-//! nobody hosts it any more); a shard counts as stopped only when none of its entities runs; and nothing is ordered of
-//! entities in a shard that the node does not host. At rest a shard runs on one node, whatever was before: where two claimed
-//! it, both were stopped.
+//! I-42: a moved shard starts only after its old owner reported it stopped, or is gone and the margin has
+//! passed (then nobody hosts it any more); a shard counts as stopped only when none of its entities runs; and
+//! nothing is ordered of entities in a shard that the node does not host. At rest a shard runs on one node,
+//! whatever was before: where two claimed it, both were stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! I-43: from one sender an entity handles messages in order, wherever it runs and however often it moves. Gaps are possible,
-//! swaps are not. Holds with any faults and outside of the safe assumptions too, between homes that follow one another. A process
-//! that stood still, was removed and wakes handles what it still had beside the next home: outside of the safe assumptions that is
-//! the overlap which I-40 counts, and then only each home by itself has an order.
+//! I-43: from one sender an entity handles messages in order, wherever it runs and however often it moves.
+//! Gaps are possible, swaps are not. Holds with any faults and outside of the safe assumptions too, between
+//! homes that follow one another. A process that stood still, was removed and wakes handles what it still had
+//! beside the next home: outside of the safe assumptions that is the overlap which I-40 counts, and then only
+//! each home by itself has an order.
 
 use std::collections::BTreeMap;
 

@@ -1,15 +1,15 @@
-//! I-44: every accepted message is exactly one of handled, buffered, in flight, given up with a reason, destroyed by a
-//! fault. No message is handled twice, none is delivered whose asker has stopped waiting, every ask of a living node is
-//! answered exactly once, an answer that says "not handled" is true for ever, and at rest what is left over is exactly
-//! what was given up.
+//! I-44: every accepted message is exactly one of handled, buffered, in flight, given up with a reason,
+//! destroyed by a fault. No message is handled twice, none is delivered whose asker has stopped waiting,
+//! every ask of a living node is answered exactly once, an answer that says "not handled" is true for ever,
+//! and at rest what is left over is exactly what was given up.
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Payload};
 
 use crate::sim::{History, Life, MessageRecord, ProcessId, Whereabouts, message_number};
 
-/// An entity is given a message. Nobody waits for what it would do once its asker has stopped waiting; the time it took from
-/// one node to another does not count, because clocks of nodes are never compared.
+/// An entity is given a message. Nobody waits for what it would do once its asker has stopped waiting; the
+/// time it took from one node to another does not count, because clocks of nodes are never compared.
 pub(crate) fn on_delivered(message: &MessageRecord, now: u64) -> Result<(), String> {
     let Some(timeout) = message.timeout else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! I-45: a region holds no more messages than it may. Beyond that are kept what comes back from another node, which had been taken before,
-//! asks, and as many messages as may wait with their callers.
+//! I-45: a region holds no more messages than it may. Beyond that are kept what comes back from another node,
+//! which had been taken before, asks, and as many messages as may wait with their callers.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! I-46: while all members are Up, no more shards are on the move than the strategy moves at once; within the safe shapes. That shards
-//! come to rest, as evenly as their strategy spreads them, is looked at when everything else has (`sim/life.rs`).
+//! I-46: while all members are Up, no more shards are on the move than the strategy moves at once; within the
+//! safe shapes. That shards come to rest, as evenly as their strategy spreads them, is looked at when
+//! everything else has (`sim/life.rs`).
 
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;

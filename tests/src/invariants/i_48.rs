@@ -1,8 +1,9 @@
-//! I-48: messages that arrive while an entity is being passivated reach its next incarnation in the order in which they came. Only
-//! those without an asker are looked at: an ask may be given up by its time in between. Where the shard begins to move or anew, or
-//! messages are given up, nothing is said of what waited until then: what waited for the entity waits for the shard then, with what
-//! others sent before what this node's users did; and so where a process is sure again after a pause of its own. One that was handed back for want of room, and comes again, has its place where it
-//! comes the second time.
+//! I-48: messages that arrive while an entity is being passivated reach its next incarnation in the order in
+//! which they came. Only those without an asker are looked at: an ask may be given up by its time in between.
+//! Where the shard begins to move or anew, or messages are given up, nothing is said of what waited until
+//! then: what waited for the entity waits for the shard then, with what others sent before what this node's
+//! users did; and so where a process is sure again after a pause of its own. One that was handed back for
+//! want of room, and comes again, has its place where it comes the second time.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! I-49: shards are given only to members that host the kind and stay, and run only there; who has left in good order has none, or a
-//! phase of its end was over time and it said so.
+//! I-49: shards are given only to members that host the kind and stay, and run only there; who has left in
+//! good order has none, or a phase of its end was over time and it said so.
 
 use std::collections::BTreeSet;
 

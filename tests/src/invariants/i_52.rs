@@ -1,5 +1,5 @@
-//! I-52: entities of a process that stood still for longer than a pause is accepted handle nothing until their node knows that it is still
-//! a member.
+//! I-52: entities of a process that stood still for longer than a pause is accepted handle nothing until
+//! their node knows that it is still a member.
 
 use std::collections::BTreeMap;
 

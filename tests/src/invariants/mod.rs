@@ -1,6 +1,6 @@
-//! What must hold across nodes, one file per invariant of the specification, checked after every step that changed a
-//! picture, on public state and the history only. They never read a machine's inside. Spec: reliability 2; the table is
-//! in tests/README.md.
+//! What must hold across nodes, one file per invariant of the specification, checked after every step that
+//! changed a picture, on public state and the history only. They never read a machine's inside. Spec:
+//! reliability 2; the table is in tests/README.md.
 
 mod i_01;
 mod i_02;
@@ -127,7 +127,8 @@ pub struct Moment<'a> {
     pub patience: Option<u64>,
     /// A side that stays may take longer (the cascade-safe rule).
     pub stays_patiently: bool,
-    /// What may pass between a decision that is due and its event: a tick of the resolver, and the lease's delays.
+    /// What may pass between a decision that is due and its event: a tick of the resolver, and the lease's
+    /// delays.
     pub slack: u64,
     /// The removal margin.
     pub margin: u64,
@@ -308,7 +309,8 @@ impl Checks {
         named("I-13", i_13::on_event(process, event, unstopped, history))
     }
 
-    /// A node said something about its shards. Yields how many overlaps there are that need not be violations.
+    /// A node said something about its shards. Yields how many overlaps there are that need not be
+    /// violations.
     ///
     /// # Errors
     /// The broken invariant.
@@ -343,12 +345,14 @@ impl Checks {
         self.i48.forget(process, None);
     }
 
-    /// A fault is about to give a shard to somebody in the name of this term's coordinator, or that one knows the shard to be there.
+    /// A fault is about to give a shard to somebody in the name of this term's coordinator, or that one knows
+    /// the shard to be there.
     pub fn plant_home(&mut self, kind: KindId, term: Term, shard: ShardId, process: ProcessId) {
         self.i41.plant(kind, term, shard, process);
     }
 
-    /// A node orders something of its entities. Yields how many overlaps there are that need not be violations.
+    /// A node orders something of its entities. Yields how many overlaps there are that need not be
+    /// violations.
     ///
     /// # Errors
     /// The broken invariant.

@@ -1,5 +1,6 @@
-//! Convergence and leader worked out a second time, from the specification's words and in the plainest way, so that a
-//! mistake in the core's own functions cannot hide itself. Each data center has its own. Spec: membership 2.4, 2.7.
+//! Convergence and leader worked out a second time, from the specification's words and in the plainest way,
+//! so that a mistake in the core's own functions cannot hide itself. Each data center has its own. Spec:
+//! membership 2.4, 2.7.
 
 use std::collections::BTreeSet;
 

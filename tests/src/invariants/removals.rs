@@ -1,5 +1,5 @@
-//! When each process learned that a member was removed that may have gone on running, by its own clock: what the removal margin
-//! counts from (I-25, I-31).
+//! When each process learned that a member was removed that may have gone on running, by its own clock: what
+//! the removal margin counts from (I-25, I-31).
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ impl Removals {
         }
     }
 
-    /// For how long a process has known that a member was removed; `None` if it never was a member there, or had said that
-    /// nothing runs there any more.
+    /// For how long a process has known that a member was removed; `None` if it never was a member there, or
+    /// had said that nothing runs there any more.
     pub(super) fn known_for(&self, process: ProcessId, node: &UniqueAddress, now: u64) -> Option<u64> {
         let learned = self.learned.get(&(process, node.clone()))?;
         Some(now - learned)

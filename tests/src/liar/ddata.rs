@@ -1,5 +1,6 @@
-//! What replicators say. Of the keys that others count on it says no value: every member may write what it likes into every key, so
-//! that its values stand under names of their own. Spec: sharding 2.3, `docs/WIRE.md` 4.6.
+//! What replicators say. Of the keys that others count on it says no value: every member may write what it
+//! likes into every key, so that its values stand under names of their own. Spec: sharding 2.3,
+//! `docs/WIRE.md` 4.6.
 
 use quorate_core::ddata::crdt::DataType;
 use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Nack};

@@ -1,5 +1,5 @@
-//! Messages to entities, their answers and marks, watches, and entities that are remembered elsewhere. Spec: sharding 10.2, 10.14,
-//! 1.17, `docs/WIRE.md` 4.3, 4.4, 4.12, 4.13.
+//! Messages to entities, their answers and marks, watches, and entities that are remembered elsewhere. Spec:
+//! sharding 10.2, 10.14, 1.17, `docs/WIRE.md` 4.3, 4.4, 4.12, 4.13.
 
 use quorate_core::message::{AskReply, AskTicket, EntityEnvelope, Message, ShardMark, ShardingMsg};
 use quorate_core::sharding::errors::AskFailure;

@@ -1,6 +1,7 @@
-//! What voters and owners of quorum logs say. Of the logs that others open it names no entries and no snapshots: who writes a log decides
-//! what it holds, and a voter is believed of what it has accepted (`SECURITY.md`, 0x0121 and 0x0122), so that these stand in logs of its own.
-//! Spec: sharding 10.7, 10.16, `docs/WIRE.md` 4.10.
+//! What voters and owners of quorum logs say. Of the logs that others open it names no entries and no
+//! snapshots: who writes a log decides what it holds, and a voter is believed of what it has accepted
+//! (`SECURITY.md`, 0x0121 and 0x0122), so that these stand in logs of its own. Spec: sharding 10.7, 10.16,
+//! `docs/WIRE.md` 4.10.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What a member says of the membership, with clocks that are not so; and heartbeats. Its states name the members, statuses,
-//! observations and tombstones that an honest node's name. Spec: membership 5, `docs/WIRE.md` 4, 5.
+//! What a member says of the membership, with clocks that are not so; and heartbeats. Its states name the
+//! members, statuses, observations and tombstones that an honest node's name. Spec: membership 5,
+//! `docs/WIRE.md` 4, 5.
 
 use std::sync::Arc;
 

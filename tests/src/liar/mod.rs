@@ -1,11 +1,12 @@
-//! A member that lies about numbers: legal messages of every kind that members say to each other, whose terms, tokens, counters,
-//! sequence numbers, versions, stamps, ids and sizes are drawn at random, at their ends, and near those that were heard. What they say
-//! of members, statuses, reachability and tombstones is what an honest node would say; Leave, Down and Removed are left out, because
-//! members trust each other with them. Used by the simulator's fault `liar` and by a real process; sends nothing itself. Spec:
-//! reliability 1a (F-30), I-100.
+//! A member that lies about numbers: legal messages of every kind that members say to each other, whose
+//! terms, tokens, counters, sequence numbers, versions, stamps, ids and sizes are drawn at random, at their
+//! ends, and near those that were heard. What they say of members, statuses, reachability and tombstones is
+//! what an honest node would say; Leave, Down and Removed are left out, because members trust each other with
+//! them. Used by the simulator's fault `liar` and by a real process; sends nothing itself. Spec: reliability
+//! 1a (F-30), I-100.
 //!
-//! One file per machine: its kinds, which of them a message is (a new message does not compile before somebody has said), the table
-//! of its numbers, and what is said.
+//! One file per machine: its kinds, which of them a message is (a new message does not compile before
+//! somebody has said), the table of its numbers, and what is said.
 
 pub mod ddata;
 pub mod entities;

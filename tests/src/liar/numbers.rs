@@ -1,5 +1,5 @@
-//! Numbers of messages: the least and the most that a legal message can hold, and how one is drawn. Decides nothing about messages.
-//! Spec: `docs/WIRE.md` 4.
+//! Numbers of messages: the least and the most that a legal message can hold, and how one is drawn. Decides
+//! nothing about messages. Spec: `docs/WIRE.md` 4.
 
 use std::collections::VecDeque;
 
@@ -111,7 +111,8 @@ impl Heard {
         }
     }
 
-    /// Draws a number: at its ends, anywhere, a power of two, a small one, or one that was heard, or one beside it.
+    /// Draws a number: at its ends, anywhere, a power of two, a small one, or one that was heard, or one
+    /// beside it.
     pub(super) fn draw(&self, number: Number, chance: &mut Chance) -> u64 {
         let Number { low, high, .. } = number;
         let span = high - low;

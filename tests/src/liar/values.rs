@@ -1,5 +1,5 @@
-//! Values of replicated data and their deltas with versions, stamps and amounts that are not so: written by hand, as another program
-//! would, and read by the codec. Spec: `docs/WIRE.md` 4.5.
+//! Values of replicated data and their deltas with versions, stamps and amounts that are not so: written by
+//! hand, as another program would, and read by the codec. Spec: `docs/WIRE.md` 4.5.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The rooms of our crates, the floors they stand on, and which room imports which: read from the sources, so that the pictures in
-//! ARCHITECTURE.md are what the code is. Counts a machine's `protocol` and `state` as rooms of their own and leaves code out
-//! that only tests compile. Never judges: the tidy test does.
+//! The rooms of our crates, the floors they stand on, and which room imports which: read from the sources, so
+//! that the pictures in ARCHITECTURE.md are what the code is. Counts a machine's `protocol` and `state` as
+//! rooms of their own and leaves code out that only tests compile. Never judges: the tidy test does.
 
 mod houses;
 
@@ -19,7 +19,8 @@ pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 pub struct Rooms {
     /// Every room, with the rooms it imports.
     pub arrows: Arrows,
-    /// Every part of a room or of a part, with those beside it that it imports. Whoever composes them is none of them.
+    /// Every part of a room or of a part, with those beside it that it imports. Whoever composes them is none
+    /// of them.
     pub parts: Arrows,
 }
 

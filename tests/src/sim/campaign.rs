@@ -1,4 +1,5 @@
-//! Many seeds: runs them on as many threads as asked for and adds up what happened. Decides nothing about a run.
+//! Many seeds: runs them on as many threads as asked for and adds up what happened. Decides nothing about a
+//! run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,7 +59,8 @@ pub struct Totals {
     pub branches: Branches,
 }
 
-/// How often rare branches of the protocol were taken: a campaign that never took them proves nothing about them.
+/// How often rare branches of the protocol were taken: a campaign that never took them proves nothing about
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Branches(pub std::collections::BTreeMap<&'static str, u64>);
 

@@ -1,5 +1,5 @@
-//! Chance by purpose: one stream of random numbers for each thing that is left to chance, all from one seed, so that
-//! turning one of them off does not shift the others. Spec: reliability 1c.
+//! Chance by purpose: one stream of random numbers for each thing that is left to chance, all from one seed,
+//! so that turning one of them off does not shift the others. Spec: reliability 1c.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};

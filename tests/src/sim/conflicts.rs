@@ -1,7 +1,8 @@
-//! F-30: a member with a bug gives a shard a second home. A region is told to host a shard that runs elsewhere, in the name of
-//! the coordinator; one of the two then has handlers that do not end, and the coordinator crashes. Its successor hears two
-//! claims, has both stopped, and finds that one of them takes longer than a hand-off may. Drawn from a stream of its own, so
-//! that the other faults of a seed stay what they are. Brings the fault about; judges nothing.
+//! F-30: a member with a bug gives a shard a second home. A region is told to host a shard that runs
+//! elsewhere, in the name of the coordinator; one of the two then has handlers that do not end, and the
+//! coordinator crashes. Its successor hears two claims, has both stopped, and finds that one of them takes
+//! longer than a hand-off may. Drawn from a stream of its own, so that the other faults of a seed stay what
+//! they are. Brings the fault about; judges nothing.
 
 use core::time::Duration;
 
@@ -22,7 +23,8 @@ use super::work::KIND;
 
 /// Seeds of a thousand that have one. Few, because the run is outside of the safe shapes from then on.
 const PER_MILLE: u64 = 80;
-/// How long handlers run on: longer than the crash takes to be noticed and a hand-off may last (10 s), shorter than two.
+/// How long handlers run on: longer than the crash takes to be noticed and a hand-off may last (10 s),
+/// shorter than two.
 const STUCK: u64 = 22 * SECOND;
 /// From the second home to the crash, so that both are known to run.
 const CRASH_AFTER: u64 = SECOND;
@@ -164,8 +166,8 @@ impl Conflict {
         sim.faults.add(FaultKind::Conflict);
         sim.fact(second, format_args!("is told to host {:?} as well", cast.shard));
         let from = sim.processes[cast.coordinator as usize].me.clone();
-        // Below the home's, or above every one that was given, as far as a coordinator believes: whoever has the lower one has to stop, and
-        // takes its time for that.
+        // Below the home's, or above every one that was given, as far as a coordinator believes: whoever has
+        // the lower one has to stop, and takes its time for that.
         let (token, stuck) = if self.chance.per_mille(500) {
             (Token::new(0, 1), second)
         } else {

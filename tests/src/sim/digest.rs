@@ -1,5 +1,5 @@
-//! Short names for states: a 64-bit digest of a clock, and of everything in a gossip state that equal clocks must make
-//! equal. Uids name incarnations; they are drawn from 64 bits and never repeat within a run.
+//! Short names for states: a 64-bit digest of a clock, and of everything in a gossip state that equal clocks
+//! must make equal. Uids name incarnations; they are drawn from 64 bits and never repeat within a run.
 
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::vector_clock::VectorClock;

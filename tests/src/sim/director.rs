@@ -1,5 +1,5 @@
-//! Brings a plan about: first faults and a workload, then a quiet phase in which everything must come to rest: all live
-//! nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
+//! Brings a plan about: first faults and a workload, then a quiet phase in which everything must come to
+//! rest: all live nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
 
 use super::LeaseKeeper;
 use super::chance::{Chance, Purpose};
@@ -12,8 +12,9 @@ use super::plan::{Mix, Plan, Profile, SECOND};
 use super::script::all_up;
 use super::store::StoreFault;
 
-/// The quiet phase may take this long before it counts as a liveness violation: detection (about 1.5 s), the stable
-/// period (1.5 s), removal, margin (1 s), restarts through the seed process (up to 2 s a try), hand-offs (up to 10 s).
+/// The quiet phase may take this long before it counts as a liveness violation: detection (about 1.5 s), the
+/// stable period (1.5 s), removal, margin (1 s), restarts through the seed process (up to 2 s a try),
+/// hand-offs (up to 10 s).
 const REST_MAX: u64 = 60 * SECOND;
 /// A run with fewer faults than this goes on for a while, so that no seed is wasted.
 const FAULTS_MIN: u64 = 3;
@@ -147,7 +148,8 @@ impl Director<'_> {
             let rest = self.plan.total_seconds.saturating_sub(self.plan.chaos_seconds);
             at_least = at_least.max(self.sim.now + rest.min(20) * SECOND);
         }
-        // Replicated data is to be equal so many rounds after the last write, so that it is written to until it is looked at.
+        // Replicated data is to be equal so many rounds after the last write, so that it is written to until
+        // it is looked at.
         let idle = if self.sim.has_data { 0 } else { 10 * SECOND };
         let last_message = at_least.saturating_sub(idle);
         self.revive();
@@ -258,8 +260,8 @@ impl Director<'_> {
         }
     }
 
-    /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed that reaches
-    /// nobody forms a second cluster, which is what it is documented to do.
+    /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed
+    /// that reaches nobody forms a second cluster, which is what it is documented to do.
     fn supervise(&mut self) {
         self.sim.host_again();
         let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
@@ -279,7 +281,8 @@ impl Director<'_> {
         }
     }
 
-    /// After the last fault, everybody who is due comes back even if restarts were not among the faults of this seed.
+    /// After the last fault, everybody who is due comes back even if restarts were not among the faults of
+    /// this seed.
     fn revive(&mut self) {
         for at in self.restart_at.iter_mut().flatten() {
             *at = (*at).min(self.sim.now + SECOND);
@@ -331,7 +334,8 @@ impl Director<'_> {
                 self.sim.jump_wall_clock(index, strength * unit);
             }
             FaultKind::Tick => {
-                // Where tombstones expire within the run, a clock must not make them expire before old frames have come.
+                // Where tombstones expire within the run, a clock must not make them expire before old frames
+                // have come.
                 let longest = match self.plan.profile {
                     Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
                     Profile::Membership

@@ -1,5 +1,5 @@
-//! What a node says and what the simulated host does about it: sends, answers, events, its end. Records everything in the
-//! history and the trace; decides nothing.
+//! What a node says and what the simulated host does about it: sends, answers, events, its end. Records
+//! everything in the history and the trace; decides nothing.
 
 use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer};
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
@@ -35,8 +35,8 @@ fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Momen
     }
 }
 
-/// How long the handlers of a node that has ended run on if nobody could stop them: as long as nobody may take their work
-/// over, which is the removal margin, counted from the node's end instead of its removal.
+/// How long the handlers of a node that has ended run on if nobody could stop them: as long as nobody may
+/// take their work over, which is the removal margin, counted from the node's end instead of its removal.
 fn handlers_end_after(host: &Process) -> u64 {
     Times::of(host.node.config(), host.node.view().members().len()).margin
 }

@@ -1,5 +1,5 @@
-//! The event loop: takes the next thing that happens, hands it to a node, does what the node says, and has the invariants
-//! look at the result. Decides nothing about protocols.
+//! The event loop: takes the next thing that happens, hands it to a node, does what the node says, and has
+//! the invariants look at the result. Decides nothing about protocols.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ use crate::lease::MemoryLeases;
 /// Ticks of one process within one microsecond after which it counts as spinning.
 const TICKS_PER_INSTANT_MAX: u32 = 2_000;
 
-/// Inputs that all nodes together may take in a second of virtual time, on average, and at once: a hundred times what an
-/// ordinary run of nine nodes needs.
+/// Inputs that all nodes together may take in a second of virtual time, on average, and at once: a hundred
+/// times what an ordinary run of nine nodes needs.
 const STEPS_PER_SECOND_MAX: u64 = 50_000;
 const STEPS_BASE: u64 = 500_000;
 
-/// A node's own rules are looked at after each input that changed its picture, after every fourth other one, and at rest:
-/// what is broken stays so, and looking each time took half of a campaign.
+/// A node's own rules are looked at after each input that changed its picture, after every fourth other one,
+/// and at rest: what is broken stays so, and looking each time took half of a campaign.
 const LOOK_EVERY: u64 = 4;
 
 /// A simulated cluster.
@@ -202,7 +202,8 @@ impl Sim {
         }
     }
 
-    /// A process stands still until then. A frame goes behind those that a slow process would have read by now.
+    /// A process stands still until then. A frame goes behind those that a slow process would have read by
+    /// now.
     fn put_off(&mut self, until: u64, happening: Happening) {
         if let Happening::Frame(flight) = happening {
             let at = self.processes[flight.to as usize].reads_at(self.now);
@@ -214,7 +215,8 @@ impl Sim {
         self.queue.push(until, happening);
     }
 
-    /// Until when the process that something happens to stands still, if it does. What happens to it waits, in order.
+    /// Until when the process that something happens to stands still, if it does. What happens to it waits,
+    /// in order.
     fn stands_still(&self, happening: &Happening) -> Option<u64> {
         let process = match happening {
             Happening::Frame(flight) | Happening::Read(flight) => flight.to,

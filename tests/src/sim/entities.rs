@@ -1,5 +1,6 @@
-//! The entities of one process, as a host would run them: a mailbox each, one message at a time, a stop that lets the
-//! mailbox run empty. Decides only how long an entity takes; what it did goes into the history. Spec: sharding 1.4.
+//! The entities of one process, as a host would run them: a mailbox each, one message at a time, a stop that
+//! lets the mailbox run empty. Decides only how long an entity takes; what it did goes into the history.
+//! Spec: sharding 1.4.
 
 use std::collections::{BTreeMap, VecDeque};
 

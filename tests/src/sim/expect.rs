@@ -1,5 +1,5 @@
-//! What a scenario expects of a simulated cluster. An expectation that does not hold panics with the seed, the time and the
-//! state of every node.
+//! What a scenario expects of a simulated cluster. An expectation that does not hold panics with the seed,
+//! the time and the state of every node.
 
 use core::fmt::Write as _;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ impl Sim {
         }
     }
 
-    /// Panics if an invariant is broken: for scripts, which have nobody to return it to and come by here whenever time has
-    /// passed. What campaigns use as well never does.
+    /// Panics if an invariant is broken: for scripts, which have nobody to return it to and come by here
+    /// whenever time has passed. What campaigns use as well never does.
     pub(crate) fn guard(&self) {
         if let Some(violation) = &self.violation {
             panic!("{}", self.report(&violation.to_string()));

@@ -1,4 +1,5 @@
-//! The kinds of faults the simulator can bring about, and how often each really happened. Spec: reliability 1a.
+//! The kinds of faults the simulator can bring about, and how often each really happened. Spec: reliability
+//! 1a.
 
 use core::fmt;
 use core::str::FromStr;

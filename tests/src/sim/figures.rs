@@ -1,6 +1,6 @@
-//! Figures of large clusters with the documented timings: how long until a join, a crash or a cold start is known to everybody,
-//! and what it costs. Nothing is checked on the way; nodes, codec and network are the simulator's ordinary ones.
-//! Spec: `docs/benchmarks.md`.
+//! Figures of large clusters with the documented timings: how long until a join, a crash or a cold start is
+//! known to everybody, and what it costs. Nothing is checked on the way; nodes, codec and network are the
+//! simulator's ordinary ones. Spec: `docs/benchmarks.md`.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ impl Scenario {
         }
     }
 
-    /// What a bare simulation of Akka's algorithm takes (performance B1), in seconds: until known everywhere and
-    /// until Up everywhere; of a crash, from the first report on.
+    /// What a bare simulation of Akka's algorithm takes (performance B1), in seconds: until known everywhere
+    /// and until Up everywhere; of a crash, from the first report on.
     #[must_use]
     pub const fn reference(self, nodes: usize) -> Option<(Option<f64>, Option<f64>)> {
         match (self, nodes) {
@@ -140,7 +140,8 @@ pub fn measure(scenario: Scenario, nodes: usize, seed: u64) -> Figures {
             )
         }
         Scenario::ColdStart => {
-            // As in Akka's figures, the first node is there already; the seed process is not what is measured.
+            // As in Akka's figures, the first node is there already; the seed process is not what is
+            // measured.
             sim.start_with_seeds(0, &[0]);
             sim.advance(sim.now + 1_000_000);
             let begin = Begin::now(&sim);
@@ -208,8 +209,8 @@ pub(super) fn all_are_up(sim: &Sim, index: usize, nodes: usize) -> bool {
     members.len() == nodes && members.iter().all(|m| m.status == Status::Up)
 }
 
-/// A cluster in which everybody is Up and everybody knows: each node is welcomed with the same finished state, over the
-/// ordinary messages, and then lives for some time.
+/// A cluster in which everybody is Up and everybody knows: each node is welcomed with the same finished
+/// state, over the ordinary messages, and then lives for some time.
 fn form(sim: &mut Sim, nodes: usize) {
     for index in 0..nodes {
         sim.boot(index);

@@ -1,5 +1,5 @@
-//! The wall of truth: what every process really did, which no process can know of the others. Records and answers
-//! questions; judges nothing (the invariants do). Spec: reliability 2 ("H").
+//! The wall of truth: what every process really did, which no process can know of the others. Records and
+//! answers questions; judges nothing (the invariants do). Spec: reliability 2 ("H").
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -96,7 +96,8 @@ pub struct MessageRecord {
     pub timeout: Option<u64>,
     /// When it left the last process that had it.
     pub left_at: u64,
-    /// How long it was between processes since it left its sender, the rounding of what its asker still waits included.
+    /// How long it was between processes since it left its sender, the rounding of what its asker still waits
+    /// included.
     pub in_transit: u64,
     /// Where it is.
     pub whereabouts: Whereabouts,
@@ -145,7 +146,8 @@ pub struct History {
     pub active: BTreeMap<(KindId, EntityId), Vec<(ProcessId, Slot)>>,
     /// All instances of singletons ever started.
     pub instances: Vec<InstanceRecord>,
-    /// To whom each term of a singleton was promised, by whoever keeps the promise: the disk of an address, or a process.
+    /// To whom each term of a singleton was promised, by whoever keeps the promise: the disk of an address,
+    /// or a process.
     pub promises: BTreeMap<(SingletonId, Keeper), BTreeMap<u64, UniqueAddress>>,
     /// When a process said last that nothing of a singleton runs there any more.
     pub handed_over: BTreeMap<(SingletonId, ProcessId), u64>,
@@ -163,7 +165,8 @@ pub struct History {
 }
 
 impl History {
-    /// Whether somebody gave the message to the liar, also before it lied: what its asker hears is the liar's own too.
+    /// Whether somebody gave the message to the liar, also before it lied: what its asker hears is the liar's
+    /// own too.
     pub fn is_given_to_liar(&self, message: usize) -> bool {
         let given = self.liar.and_then(|liar| self.given_to.get(&liar));
         given.is_some_and(|given| given.contains(&message))
@@ -189,8 +192,8 @@ impl History {
         process
     }
 
-    /// A process has ended; what it had in memory is gone. Unless its node only says that it has ended: handlers that nobody
-    /// could stop run on then, until [`Self::handlers_ended`].
+    /// A process has ended; what it had in memory is gone. Unless its node only says that it has ended:
+    /// handlers that nobody could stop run on then, until [`Self::handlers_ended`].
     pub(crate) fn ended(&mut self, process: ProcessId, life: Life, handlers_run_on: bool) {
         let record = &mut self.processes[process as usize];
         record.life = life;
@@ -214,8 +217,8 @@ impl History {
         });
     }
 
-    /// Whether a keeper of promises knows that an instance of this node had a term: it promised that one to that node, or a higher
-    /// one to anybody.
+    /// Whether a keeper of promises knows that an instance of this node had a term: it promised that one to
+    /// that node, or a higher one to anybody.
     #[must_use]
     pub fn knows_of(&self, keeper: (SingletonId, Keeper), term: u64, node: &UniqueAddress) -> bool {
         let promised = self.promises.get(&keeper);
@@ -254,7 +257,8 @@ impl History {
         self.liar.is_some() && self.process_of(node) == self.liar
     }
 
-    /// The liar has placed nothing any more, and what was sent before this time and given up in its time is not waited for.
+    /// The liar has placed nothing any more, and what was sent before this time and given up in its time is
+    /// not waited for.
     pub(crate) fn forget_lies(&mut self, before: u64, now: u64) {
         self.placed_by_liar.clear();
         self.letters_from = now;
@@ -293,8 +297,8 @@ impl History {
         }
     }
 
-    /// A message comes to a process, or back to it. Its sender knows for how long it waits for the answer; others are told
-    /// what is left in whole milliseconds, and count from now on.
+    /// A message comes to a process, or back to it. Its sender knows for how long it waits for the answer;
+    /// others are told what is left in whole milliseconds, and count from now on.
     pub(crate) fn arrives(&mut self, at: usize, process: ProcessId, now: u64) {
         let message = &mut self.messages[at];
         message.whereabouts = Whereabouts::At(process);

@@ -1,6 +1,7 @@
-//! Leases as a host keeps them: orders go to a keeper outside of the network, what is held is renewed four times in its time to
-//! live, and what could not be renewed in time is lost, by the process's own clock. The keeper has faults of its own (F-32).
-//! Decides nothing about who wants a lease. Spec: membership 3.6, reliability I-26, I-34.
+//! Leases as a host keeps them: orders go to a keeper outside of the network, what is held is renewed four
+//! times in its time to live, and what could not be renewed in time is lost, by the process's own clock. The
+//! keeper has faults of its own (F-32). Decides nothing about who wants a lease. Spec: membership 3.6,
+//! reliability I-26, I-34.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,8 @@ use crate::invariants::Cause;
 /// How long the keeper takes, in microseconds.
 const ANSWER_AFTER: u64 = 1_000;
 
-/// A lease is renewed so often in its time to live, and one that could not be so much more often, as the hosts do.
+/// A lease is renewed so often in its time to live, and one that could not be so much more often, as the
+/// hosts do.
 const RENEWALS: u64 = 4;
 const RETRIES: u64 = 16;
 
@@ -185,7 +187,8 @@ impl Sim {
         self.renew_after(process, name, (number, wait));
     }
 
-    /// A host looks at its clock before it hands its node anything: what is over by it is lost, whatever the keeper would say.
+    /// A host looks at its clock before it hands its node anything: what is over by it is lost, whatever the
+    /// keeper would say.
     pub(crate) fn lose_overdue_leases(&mut self, process: ProcessId) {
         let host = &mut self.processes[process as usize];
         if host.leases.is_empty() || !host.runs() {
@@ -199,8 +202,9 @@ impl Sim {
         }
     }
 
-    /// A node has ended, and so does what runs there: it gives the leases of that back, and says nothing else. I-34, I-54: none is left
-    /// but the resolver's own (M-368), and those of what holds its thread and cannot be ended.
+    /// A node has ended, and so does what runs there: it gives the leases of that back, and says nothing
+    /// else. I-34, I-54: none is left but the resolver's own (M-368), and those of what holds its thread and
+    /// cannot be ended.
     pub(crate) fn give_leases_back(&mut self, process: ProcessId, life: Life) {
         self.end_instances(process, life);
         let host = &self.processes[process as usize];

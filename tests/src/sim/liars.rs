@@ -1,10 +1,12 @@
-//! F-30: one member lies about every number that it says, until an operator has it downed. It is an ordinary simulated process: what
-//! its node says it says, and between that it tells others messages of every kind that [`crate::liar`] draws. Drawn from a stream of
-//! its own, so that the other faults of a seed stay what they are.
+//! F-30: one member lies about every number that it says, until an operator has it downed. It is an ordinary
+//! simulated process: what its node says it says, and between that it tells others messages of every kind
+//! that [`crate::liar`] draws. Drawn from a stream of its own, so that the other faults of a seed stay what
+//! they are.
 //!
-//! While it is in, nobody else ends, the memory of the others is bounded (I-91, I-100), and I-40 and I-41 hold among them. What the
-//! liar itself hosts is its own: entities that run on it, and the places that it gives as the coordinator. What it says costs the
-//! others time, so that the other invariants hold again [`QUIET`] after its removal, and from then on.
+//! While it is in, nobody else ends, the memory of the others is bounded (I-91, I-100), and I-40 and I-41
+//! hold among them. What the liar itself hosts is its own: entities that run on it, and the places that it
+//! gives as the coordinator. What it says costs the others time, so that the other invariants hold again
+//! [`QUIET`] after its removal, and from then on.
 
 use core::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -44,16 +46,19 @@ const BACK_WITHIN: u64 = 20 * SECOND;
 const QUIET: u64 = 60 * SECOND;
 /// How often the others are weighed.
 const WEIGH_EVERY: u64 = 5 * SECOND;
-/// What another member may grow by in that time, in characters of its printed state, where a byte of a payload takes up to five: what
-/// its queues and its data hold at most (`ddata.bytes_max` is [`DATA_BYTES_MAX`] here), and as much again.
+/// What another member may grow by in that time, in characters of its printed state, where a byte of a
+/// payload takes up to five: what its queues and its data hold at most (`ddata.bytes_max` is
+/// [`DATA_BYTES_MAX`] here), and as much again.
 const GROWTH_MAX: u64 = 16 << 20;
 /// What replicated data may take in a run with a liar, so that it is met.
 pub(super) const DATA_BYTES_MAX: usize = 1 << 20;
-/// Effects of one input, at most: what a node says to everybody about everything that it has, a few times over.
+/// Effects of one input, at most: what a node says to everybody about everything that it has, a few times
+/// over.
 pub(super) const EFFECTS_MAX: u64 = 20_000;
 
-/// The invariants that hold among the others while it is in, beside what a machine checks of itself. Of the rest what is broken is
-/// counted until it has been gone for [`QUIET`]: they speak of states, places and messages that the liar is trusted with.
+/// The invariants that hold among the others while it is in, beside what a machine checks of itself. Of the
+/// rest what is broken is counted until it has been gone for [`QUIET`]: they speak of states, places and
+/// messages that the liar is trusted with.
 const HOLD: [&str; 5] = ["I-40", "I-41", "I-44", "I-91", "I-100"];
 
 /// The liar of a run, for those who look.

@@ -1,6 +1,7 @@
-//! What entities go through in the profile `life`: they panic, are made anew, fail, stop, take a whole shard with them, are slow, answer
-//! late, are moved by a strategy of the seed's own, and one node of some seeds hosts none of them. Decides only what happens to whom;
-//! the invariants judge. Spec: sharding 1.4, 1.7; reliability I-40 to I-53.
+//! What entities go through in the profile `life`: they panic, are made anew, fail, stop, take a whole shard
+//! with them, are slow, answer late, are moved by a strategy of the seed's own, and one node of some seeds
+//! hosts none of them. Decides only what happens to whom; the invariants judge. Spec: sharding 1.4, 1.7;
+//! reliability I-40 to I-53.
 
 use std::collections::BTreeMap;
 
@@ -330,7 +331,8 @@ impl Sim {
         true
     }
 
-    /// An entity ends at once, with all that waits for it; without an end of its own if it was told to stop and says nothing else.
+    /// An entity ends at once, with all that waits for it; without an end of its own if it was told to stop
+    /// and says nothing else.
     pub(crate) fn crash_entity(&mut self, process: ProcessId, slot: Slot, end: Option<End>) {
         let entities = &mut self.processes[process as usize].entities;
         let Some(name) = entities.get(slot).map(|entity| (entity.kind, entity.id.clone())) else {
@@ -354,7 +356,8 @@ impl Sim {
         self.report_now(process, HostReport::Stopped { slot });
     }
 
-    /// A process stands still for so many microseconds. Its node has to notice if that is long enough, wherever its rounds are.
+    /// A process stands still for so many microseconds. Its node has to notice if that is long enough,
+    /// wherever its rounds are.
     pub(crate) fn stand_still(&mut self, process: ProcessId, time: u64) {
         let until = self.now + time;
         let host = &mut self.processes[process as usize];
@@ -428,7 +431,8 @@ impl Sim {
         }
     }
 
-    /// A shard starts where it was when its coordinator took over, and stopped since: that one knows it as its home.
+    /// A shard starts where it was when its coordinator took over, and stopped since: that one knows it as
+    /// its home.
     pub(crate) fn note_known_home(&mut self, process: ProcessId, event: &ShardingEvent) {
         let moment = (self.now, self.assumptions.safe());
         let begins_anew = self.lives.leases.begins_anew(moment, process, event);

@@ -1,5 +1,6 @@
-//! What a TCP host does for its node, simulated: dial when there is something to send, keep what waits for the dial,
-//! encode, carry, decode, notice dead links, refuse quarantined incarnations. Every frame goes through the wire codec.
+//! What a TCP host does for its node, simulated: dial when there is something to send, keep what waits for
+//! the dial, encode, carry, decode, notice dead links, refuse quarantined incarnations. Every frame goes
+//! through the wire codec.
 
 use quorate_core::admission::Proof;
 use quorate_core::ident::UniqueAddress;
@@ -214,8 +215,8 @@ impl Sim {
         }
     }
 
-    /// A frame arrives, if its link is still the one it left on and there is somebody to read it; a slow process reads it
-    /// later.
+    /// A frame arrives, if its link is still the one it left on and there is somebody to read it; a slow
+    /// process reads it later.
     pub(crate) fn on_frame(&mut self, flight: Flight) {
         let now = self.now;
         match self.processes[flight.to as usize].reads_at(now) {
@@ -370,7 +371,8 @@ impl Sim {
         self.tell_soon(from, LinkEvent::Dropped { to, message, reason });
     }
 
-    /// A node has ended: its host gives back its asks that still wait for a dial, before the node says how far each has come.
+    /// A node has ended: its host gives back its asks that still wait for a dial, before the node says how
+    /// far each has come.
     pub(crate) fn give_back_unsent(&mut self, process: ProcessId) {
         for (to, message) in self.network.take_waiting_asks(process) {
             if let Some(at) = entity_message(&message).filter(|at| *at < self.history.messages.len()) {

@@ -1,6 +1,6 @@
-//! The deterministic simulator: N cores in virtual time over a simulated network. The same seed gives the same run, byte
-//! for byte. Hosts jump exactly to the deadline a node names; every message goes through the wire codec; the invariants
-//! look at real public state after every step. Spec: reliability 1c, 2.
+//! The deterministic simulator: N cores in virtual time over a simulated network. The same seed gives the
+//! same run, byte for byte. Hosts jump exactly to the deadline a node names; every message goes through the
+//! wire codec; the invariants look at real public state after every step. Spec: reliability 1c, 2.
 
 pub mod campaign;
 mod chance;

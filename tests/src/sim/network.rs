@@ -1,6 +1,7 @@
-//! The simulated network: links, lanes, latency, loss and cuts. Decides when a frame arrives or that it never does; never
-//! looks into one. Every ordered pair of process and address has one link, dialled when first used, as a TCP host does
-//! it: frames of one lane and one epoch arrive in order, a broken link loses what was on the way.
+//! The simulated network: links, lanes, latency, loss and cuts. Decides when a frame arrives or that it never
+//! does; never looks into one. Every ordered pair of process and address has one link, dialled when first
+//! used, as a TCP host does it: frames of one lane and one epoch arrive in order, a broken link loses what
+//! was on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,8 @@ use super::chance::{Chance, Purpose};
 use super::history::ProcessId;
 use super::room::{Crowd, Room};
 
-/// Messages that may wait for a link to be established. A real host bounds this too; the simulated one is small so that
-/// the bound is met.
+/// Messages that may wait for a link to be established. A real host bounds this too; the simulated one is
+/// small so that the bound is met.
 pub(crate) const DIAL_QUEUE_MAX: usize = 512;
 /// How long a dial waits for an answer that does not come, in microseconds.
 pub(crate) const DIAL_TIMEOUT: u64 = 400_000;
@@ -137,8 +138,8 @@ impl Network {
         self.cuts.remove(&(from, to));
     }
 
-    /// By how much a heartbeat or a gossip comes too late, and how much after it a copy of it comes; only a transport that
-    /// sends them as datagrams does either.
+    /// By how much a heartbeat or a gossip comes too late, and how much after it a copy of it comes; only a
+    /// transport that sends them as datagrams does either.
     pub(crate) fn datagram_oddities(&mut self) -> (u64, Option<u64>) {
         let weather = self.weather;
         let mut late = 0;
@@ -183,8 +184,8 @@ impl Network {
         up.collect()
     }
 
-    /// A process is gone: what waited for its dials is too, and is returned. Frames on the way still arrive: they had
-    /// left it.
+    /// A process is gone: what waited for its dials is too, and is returned. Frames on the way still arrive:
+    /// they had left it.
     pub(crate) fn forget_dialler(&mut self, process: ProcessId) -> Vec<Message> {
         let mut lost = Vec::new();
         for ((from, _), link) in &mut self.links {

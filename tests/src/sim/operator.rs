@@ -1,5 +1,5 @@
-//! An operator's last resort: members removed at once, without convergence and without proof that they stopped. Brings it about;
-//! judges nothing. Spec: membership 2.10.
+//! An operator's last resort: members removed at once, without convergence and without proof that they
+//! stopped. Brings it about; judges nothing. Spec: membership 2.10.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use super::faults::FaultKind;
 use super::process::Open;
 
 impl Sim {
-    /// Has a node remove the member at another address, as an operator would. Whoever lives there hears of it and stops.
+    /// Has a node remove the member at another address, as an operator would. Whoever lives there hears of it
+    /// and stops.
     pub fn remove(&mut self, at: usize, target: usize) {
         let Some(process) = self.running_at(at) else {
             return;
@@ -26,8 +27,8 @@ impl Sim {
         self.command(process, Open::Command("remove"), Command::Membership(command));
     }
 
-    /// A user has a node remove another member, which may run or have ended; or, where chance has drawn one node twice, it and
-    /// its neighbour remove each other at the same moment.
+    /// A user has a node remove another member, which may run or have ended; or, where chance has drawn one
+    /// node twice, it and its neighbour remove each other at the same moment.
     pub(crate) fn remove_from_outside(&mut self, at: usize, target: usize, nodes: usize) {
         if at != target {
             return self.remove_member(at, target);

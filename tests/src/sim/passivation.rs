@@ -1,5 +1,6 @@
-//! Entities that leave memory during a run: each seed of the profile `sharding` has a strategy of its own, and entities ask for
-//! it themselves. Decides nothing about messages; I-44 and I-42 judge what becomes of them. Spec: sharding 1.6.
+//! Entities that leave memory during a run: each seed of the profile `sharding` has a strategy of its own,
+//! and entities ask for it themselves. Decides nothing about messages; I-44 and I-42 judge what becomes of
+//! them. Spec: sharding 1.6.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -38,8 +39,8 @@ impl Passivations {
         config.passivation = self.strategy();
     }
 
-    /// Whether the entity that has just handled a message asks to be passivated. Always draws, so that runs differ in
-    /// nothing else.
+    /// Whether the entity that has just handled a message asks to be passivated. Always draws, so that runs
+    /// differ in nothing else.
     pub(crate) fn asks(&mut self) -> bool {
         self.chance.per_mille(ASKS_PER_MILLE) && self.are_wanted
     }

@@ -1,5 +1,5 @@
-//! A random run from a seed: which faults, how often, and when. Every seed draws its own mix (swarm), many of them with
-//! some faults turned off. Only the draw; the director brings it about. Spec: reliability 1c.
+//! A random run from a seed: which faults, how often, and when. Every seed draws its own mix (swarm), many of
+//! them with some faults turned off. Only the draw; the director brings it about. Spec: reliability 1c.
 
 use super::chance::{Chance, Purpose};
 use super::faults::FaultKind;
@@ -12,27 +12,31 @@ pub enum Profile {
     /// Everything, entities and their messages included: two minutes, the first 80 seconds with faults.
     #[default]
     Sharding,
-    /// Membership alone: a minute (600 gossip rounds), the first 40 seconds with faults, and tombstones that expire within
-    /// the run, though later than any partition lasts.
+    /// Membership alone: a minute (600 gossip rounds), the first 40 seconds with faults, and tombstones that
+    /// expire within the run, though later than any partition lasts.
     Membership,
-    /// Replicated data on every node, a part of it durable: the first 20 seconds with faults, and half a minute in which
-    /// everything becomes equal and what removed nodes did is taken over.
+    /// Replicated data on every node, a part of it durable: the first 20 seconds with faults, and half a
+    /// minute in which everything becomes equal and what removed nodes did is taken over.
     Data,
-    /// Entities whose coordinator's state is stored, as one value or as events by the seed's parity: a minute, the first 40 seconds with
-    /// faults, those of stores and the death of all nodes at once among them.
+    /// Entities whose coordinator's state is stored, as one value or as events by the seed's parity: a
+    /// minute, the first 40 seconds with faults, those of stores and the death of all nodes at once among
+    /// them.
     Stored,
-    /// Singletons of two roles, half of them with a lease, whose instances write to a database through their tokens: 40 seconds
-    /// with faults, and a quiet rest in which each runs again and answers everybody.
+    /// Singletons of two roles, half of them with a lease, whose instances write to a database through their
+    /// tokens: 40 seconds with faults, and a quiet rest in which each runs again and answers everybody.
     Singleton,
-    /// Entities that are remembered on durable replicated data: they crash and are passivated, disks fail, all nodes stop at once;
-    /// the first 40 seconds with faults. At rest each that was handed a message and was not forgotten runs, once.
+    /// Entities that are remembered on durable replicated data: they crash and are passivated, disks fail,
+    /// all nodes stop at once; the first 40 seconds with faults. At rest each that was handed a message and
+    /// was not forgotten runs, once.
     Remember,
-    /// Entities that go through everything: they are passivated by a strategy of the seed's own, panic, fail, stop, are slow, answer late,
-    /// are moved, watched and, in a quarter of the seeds each, remembered, and of shards with leases; in a fifth the queues of links hold few
-    /// messages to them. The first 40 seconds with faults.
+    /// Entities that go through everything: they are passivated by a strategy of the seed's own, panic, fail,
+    /// stop, are slow, answer late, are moved, watched and, in a quarter of the seeds each, remembered, and
+    /// of shards with leases; in a fifth the queues of links hold few messages to them. The first 40 seconds
+    /// with faults.
     Life,
-    /// Durable entities that keep what they did in a database that is slow, full, away or unsure of what it did, want to be reminded, panic
-    /// and are passivated; the first 30 seconds with faults. At rest each answers, and each log has what was acknowledged.
+    /// Durable entities that keep what they did in a database that is slow, full, away or unsure of what it
+    /// did, want to be reminded, panic and are passivated; the first 30 seconds with faults. At rest each
+    /// answers, and each log has what was acknowledged.
     Durable,
 }
 
@@ -184,7 +188,8 @@ pub(super) struct Mix {
 
 impl Mix {
     pub(super) fn draw(seed: u64, chance: &mut Chance, plan: &Plan) -> Self {
-        // Every number is drawn, whatever is allowed, so that two fault lists differ only in what they leave out.
+        // Every number is drawn, whatever is allowed, so that two fault lists differ only in what they leave
+        // out.
         let mut kinds: Vec<FaultKind> = Vec::new();
         for kind in FaultKind::ALL {
             let wanted = chance.per_mille(550);

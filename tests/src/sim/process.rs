@@ -66,7 +66,8 @@ pub(crate) struct Process {
     next_token: Token,
 }
 
-/// What a process's downing is set to in a cluster of some size, in microseconds. See [`crate::invariants::Moment`].
+/// What a process's downing is set to in a cluster of some size, in microseconds. See
+/// [`crate::invariants::Moment`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) stable_after: u64,
@@ -215,7 +216,8 @@ impl Process {
         u64::try_from(late.as_micros()).unwrap_or(u64::MAX / 2)
     }
 
-    /// Whether its entities may begin with something: its node has been heard of lately, and does not doubt that it is a member.
+    /// Whether its entities may begin with something: its node has been heard of lately, and does not doubt
+    /// that it is a member.
     pub(crate) fn may_begin(&self, now: u64) -> bool {
         !self.in_doubt && now <= self.fed_at + self.pause_min()
     }

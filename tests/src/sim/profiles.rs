@@ -1,5 +1,5 @@
-//! What a profile changes of the simulator before a run: settings, and what nodes do; and where shards live by now. Decides nothing
-//! about faults.
+//! What a profile changes of the simulator before a run: settings, and what nodes do; and where shards live
+//! by now. Decides nothing about faults.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ impl Sim {
         }
     }
 
-    /// Where the shards of the workload's kind live, by address, as their coordinator says; empty while none allocates.
+    /// Where the shards of the workload's kind live, by address, as their coordinator says; empty while none
+    /// allocates.
     #[must_use]
     pub fn homes(&self) -> BTreeMap<ShardId, usize> {
         let kind = KindId::of(super::KIND);

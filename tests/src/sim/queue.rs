@@ -1,4 +1,5 @@
-//! What happens when: events ordered by virtual time, and by the order in which they were scheduled within one instant.
+//! What happens when: events ordered by virtual time, and by the order in which they were scheduled within
+//! one instant.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,7 +1,9 @@
-//! Entities that are remembered: they crash, stop themselves, ask to be passivated or to be forgotten. Only the last two are
-//! forgotten, and all others have to run again. I-47: an id is stored before its first message is handled, unless an earlier home that is no more had begun to forget it, which may arrive between
-//! the reading of the store and the start; at rest what is remembered runs, once, unless the same reached a later home too late: one that
-//! gave the shard up before it had looked at its store again (10.15). Spec: sharding 1.5, 10.15; reliability I-47.
+//! Entities that are remembered: they crash, stop themselves, ask to be passivated or to be forgotten. Only
+//! the last two are forgotten, and all others have to run again. I-47: an id is stored before its first
+//! message is handled, unless an earlier home that is no more had begun to forget it, which may arrive
+//! between the reading of the store and the start; at rest what is remembered runs, once, unless the same
+//! reached a later home too late: one that gave the shard up before it had looked at its store again (10.15).
+//! Spec: sharding 1.5, 10.15; reliability I-47.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,8 +28,9 @@ const STOPS_PER_MILLE: u64 = 15;
 const FORGETS_PER_MILLE: u64 = 15;
 /// Of a thousand messages so many have their entity ask to be passivated.
 const ASKS_PER_MILLE: u64 = 30;
-/// At rest all of them run after this long: a failed shard and a crashed entity begin again after a second, a read of the store takes
-/// fifteen attempts of two seconds, and what was moved or told late is found within ten.
+/// At rest all of them run after this long: a failed shard and a crashed entity begin again after a second, a
+/// read of the store takes fifteen attempts of two seconds, and what was moved or told late is found within
+/// ten.
 const REST_MAX: u64 = 60 * SECOND;
 
 /// How a remembered entity ends without having been told to.
@@ -48,13 +51,15 @@ pub(crate) struct Remembered {
     enabled: bool,
     /// Handed a message, and neither passivated nor forgotten as far as anybody knows.
     required: BTreeSet<EntityId>,
-    /// Instances that have asked to be passivated or forgotten: whether they are forgotten is the node's affair.
+    /// Instances that have asked to be passivated or forgotten: whether they are forgotten is the node's
+    /// affair.
     leaving: BTreeMap<ProcessId, BTreeSet<Slot>>,
     /// Where an entity that has to run handled its last message.
     last_home: BTreeMap<EntityId, ProcessId>,
     /// Where an entity has ever asked for that: an earlier home may be forgetting it still.
     left: BTreeMap<EntityId, BTreeSet<ProcessId>>,
-    /// Who was stored when it began on a process, whose shard has been there since, and that was not forgotten there.
+    /// Who was stored when it began on a process, whose shard has been there since, and that was not
+    /// forgotten there.
     stored_once: BTreeSet<(ProcessId, EntityId)>,
     /// Runs in which all of them ran at rest, and how many those were.
     pub(crate) at_rest: u64,
@@ -139,7 +144,8 @@ impl Remembered {
     }
 }
 
-/// What a run with remembered entities has for settings. Nobody is a member before all are, so that no majority is one of fewer.
+/// What a run with remembered entities has for settings. Nobody is a member before all are, so that no
+/// majority is one of fewer.
 pub(super) fn configure(config: &mut Config, nodes: usize) {
     config.ddata.gossip_interval = Duration::from_millis(500);
     config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("invariant: a short pattern is legal")];
@@ -147,8 +153,8 @@ pub(super) fn configure(config: &mut Config, nodes: usize) {
 }
 
 impl Sim {
-    /// An entity starts: it is stored. One that begins anew after it crashed was: that an earlier home has forgotten it may arrive here
-    /// late, and is repaired by the next look at the store.
+    /// An entity starts: it is stored. One that begins anew after it crashed was: that an earlier home has
+    /// forgotten it may arrive here late, and is repaired by the next look at the store.
     pub(crate) fn starts_remembered(&mut self, process: ProcessId, entity: &EntityId) {
         if !self.remembered.enabled {
             return;
@@ -173,9 +179,9 @@ impl Sim {
         }
     }
 
-    /// Whether an entity is rightly forgotten: it asked to be passivated where a home began to forget it and was declared Down, what that
-    /// one had removed came back with its disk, and whoever has run it since gave its shard up, or ended, before it looked at its
-    /// store again, which would have written it anew.
+    /// Whether an entity is rightly forgotten: it asked to be passivated where a home began to forget it and
+    /// was declared Down, what that one had removed came back with its disk, and whoever has run it since
+    /// gave its shard up, or ended, before it looked at its store again, which would have written it anew.
     fn is_lost_to_late_removal(&self, entity: &EntityId) -> bool {
         let Some(last) = self.remembered.last_home.get(entity).copied() else {
             return false;

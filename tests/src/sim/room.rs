@@ -1,8 +1,9 @@
-//! Queues of links that hold few messages to entities, in some seeds of the profile `life`, as `links` bounds them. What is offered to a
-//! full one comes back and goes on waiting in its node. From then on nothing to entities is taken before the node has heard that there is
-//! room, and it hears that behind everything that came back. Hosts tell such news late, one after the other, while their nodes do other
-//! things and read what peers sent. Users send bursts there, for a single message fills nothing. Decides only that; the invariants judge.
-//! Spec: sharding 10.3.
+//! Queues of links that hold few messages to entities, in some seeds of the profile `life`, as `links` bounds
+//! them. What is offered to a full one comes back and goes on waiting in its node. From then on nothing to
+//! entities is taken before the node has heard that there is room, and it hears that behind everything that
+//! came back. Hosts tell such news late, one after the other, while their nodes do other things and read what
+//! peers sent. Users send bursts there, for a single message fills nothing. Decides only that; the invariants
+//! judge. Spec: sharding 10.3.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ use super::network::{LinkState, Network};
 const BOUNDED: u64 = 200;
 /// The largest bound: a burst is longer.
 const MESSAGES_MAX: u64 = 8;
-/// Of a thousand messages of such a seed, how many begin a burst, the longest burst, and the longest time between two messages of it.
+/// Of a thousand messages of such a seed, how many begin a burst, the longest burst, and the longest time
+/// between two messages of it.
 const BURSTS: u64 = 300;
 const BURST_MAX: u64 = 16;
 const BURST_GAP_MAX: u64 = 200;
@@ -132,7 +134,8 @@ impl Room {
 }
 
 impl Network {
-    /// Takes a message into the queue of a link, or says why not. A mark needs no room, and overtakes nothing that found none.
+    /// Takes a message into the queue of a link, or says why not. A mark needs no room, and overtakes nothing
+    /// that found none.
     pub(crate) fn takes(
         &mut self,
         from: ProcessId,
@@ -170,7 +173,8 @@ impl Network {
         }
     }
 
-    /// Whether a queue that refused something is less than half full, and its node has yet to be told so. Says it once.
+    /// Whether a queue that refused something is less than half full, and its node has yet to be told so.
+    /// Says it once.
     fn has_room_again(&mut self, from: ProcessId, to: usize) -> bool {
         let half = self.room.most.unwrap_or(usize::MAX).div_ceil(2);
         let held = self.held(from, to);
@@ -180,7 +184,8 @@ impl Network {
         is_news
     }
 
-    /// A node hears something of a link. Whether it hears that there is room now, or later: behind all that was refused until now.
+    /// A node hears something of a link. Whether it hears that there is room now, or later: behind all that
+    /// was refused until now.
     fn hears(&mut self, from: ProcessId, to: usize, of: News) -> bool {
         let crowd = &mut self.link(from, to).crowd;
         match of {

@@ -1,6 +1,6 @@
-//! Whether the run so far is one in which the cluster promises a single owner for everything ("A-SAFE"): clean partitions
-//! of a settled cluster, one fault at a time around them, and no live member declared dead. Outside of it overlaps are
-//! counted, not asserted. Spec: reliability 2 (A-SAFE), membership 3.9.
+//! Whether the run so far is one in which the cluster promises a single owner for everything ("A-SAFE"):
+//! clean partitions of a settled cluster, one fault at a time around them, and no live member declared dead.
+//! Outside of it overlaps are counted, not asserted. Spec: reliability 2 (A-SAFE), membership 3.9.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::engine::{Happening, Sim};
 use super::history::ProcessId;
 use super::process::Process;
 
-/// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive it.
+/// A removed member that still runs this long before its margin is over (microseconds) is taken to outlive
+/// it.
 const MARGIN_SLACK: u64 = 1_000;
 
 /// What holds so far.
@@ -46,8 +47,8 @@ impl Assumptions {
 }
 
 impl Sim {
-    /// A node that forms a cluster of its own while there is one takes the run out of the safe shapes: its seeds did not
-    /// answer in time, which is documented to lead to this.
+    /// A node that forms a cluster of its own while there is one takes the run out of the safe shapes: its
+    /// seeds did not answer in time, which is documented to lead to this.
     pub(crate) fn watch_births(&mut self, before: &View, after: &View) {
         let born = before.members().is_empty() && after.members().len() == 1;
         let other = |host: &Process| host.runs() && host.me != *after.me();
@@ -57,8 +58,8 @@ impl Sim {
         }
     }
 
-    /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one that was
-    /// removed and outlives the margin.
+    /// A live member that is connected and declared Down takes the run out of the safe shapes; so does one
+    /// that was removed and outlives the margin.
     pub(crate) fn watch_removals(&mut self, before: &Arc<View>, after: &Arc<View>) {
         if !self.assumptions.safe() {
             return;
@@ -99,7 +100,8 @@ impl Sim {
         }
     }
 
-    /// The process of an incarnation, if it runs, or has ended and left a handler behind that holds its thread.
+    /// The process of an incarnation, if it runs, or has ended and left a handler behind that holds its
+    /// thread.
     fn works(&self, node: &UniqueAddress) -> Option<ProcessId> {
         let process = self.history.process_of(node)?;
         self.processes[process as usize].works().then_some(process)

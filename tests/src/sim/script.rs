@@ -1,5 +1,5 @@
-//! The verbs of a scenario: what a test says to a simulated cluster, and what it expects of it. A verb that does not hold
-//! panics with the seed, the time and the state of every node.
+//! The verbs of a scenario: what a test says to a simulated cluster, and what it expects of it. A verb that
+//! does not hold panics with the seed, the time and the state of every node.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -174,7 +174,8 @@ impl Sim {
         self.cut(other, one);
     }
 
-    /// Everything between two nodes is lost until it is healed, and no host notices: a moment in which packets are lost.
+    /// Everything between two nodes is lost until it is healed, and no host notices: a moment in which
+    /// packets are lost.
     pub(crate) fn burst(&mut self, one: usize, other: usize) {
         self.note(format_args!("burst {one} <-> {other}"));
         self.network.cut(one, other);
@@ -187,7 +188,8 @@ impl Sim {
         self.network.open(from, to);
     }
 
-    /// The process at an address stands still, unless it does already: what arrives waits, in order, and its clocks go on.
+    /// The process at an address stands still, unless it does already: what arrives waits, in order, and its
+    /// clocks go on.
     pub fn pause(&mut self, index: usize, time: Duration) {
         let process = self.running_at(index);
         let Some(process) = process.filter(|at| self.processes[*at as usize].paused_until <= self.now) else {
@@ -464,7 +466,8 @@ impl Sim {
             )
     }
 
-    /// Whether every running node sees exactly the running ones, with a status that is good, reachable and converged.
+    /// Whether every running node sees exactly the running ones, with a status that is good, reachable and
+    /// converged.
     pub(crate) fn settled(&self, good: impl Fn(Status) -> bool) -> bool {
         let running = self.running();
         running.iter().all(|index| {

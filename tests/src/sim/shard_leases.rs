@@ -1,7 +1,8 @@
-//! A lease per shard, in a share of the seeds of the profile `life`: their keeper is down, late, cut off or refuses everybody at times,
-//! and at times somebody takes a lease away from who holds it. I-54: an entity of such a kind starts, and is given a message, only
-//! while its node holds the lease of its shard; a lease that is lost ends all of them in the same step, and it is given back only once
-//! nothing of the shard runs. Spec: sharding 1.16; reliability I-54.
+//! A lease per shard, in a share of the seeds of the profile `life`: their keeper is down, late, cut off or
+//! refuses everybody at times, and at times somebody takes a lease away from who holds it. I-54: an entity of
+//! such a kind starts, and is given a message, only while its node holds the lease of its shard; a lease that
+//! is lost ends all of them in the same step, and it is given back only once nothing of the shard runs. Spec:
+//! sharding 1.16; reliability I-54.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -86,9 +87,10 @@ impl ShardLeases {
         }
     }
 
-    /// A process says something of its shards. Whether one begins anew where it was, in the step in which it had stopped without its
-    /// lease: nobody gives it a home again, and whoever did may be no more. Outside of the safe shapes the process may have stood still
-    /// in between, and begins once it is told that it is a member.
+    /// A process says something of its shards. Whether one begins anew where it was, in the step in which it
+    /// had stopped without its lease: nobody gives it a home again, and whoever did may be no more. Outside
+    /// of the safe shapes the process may have stood still in between, and begins once it is told that it is
+    /// a member.
     pub(super) fn begins_anew(
         &mut self,
         (now, safe): (u64, bool),

@@ -1,6 +1,6 @@
-//! Nodes that start at once, each with all of them as seed nodes, on the default settings: how long until all are Up everywhere,
-//! and whether exactly one cluster came of it. Never lets chance into which cluster that has to be: the first seed node's.
-//! Spec: membership 2.2, M-164 to M-169.
+//! Nodes that start at once, each with all of them as seed nodes, on the default settings: how long until all
+//! are Up everywhere, and whether exactly one cluster came of it. Never lets chance into which cluster that
+//! has to be: the first seed node's. Spec: membership 2.2, M-164 to M-169.
 
 use core::time::Duration;
 
@@ -23,13 +23,15 @@ const LOSS_MAX: u64 = 300;
 /// What came of one start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// Until every node saw all of them Up, in the cluster of the first seed node; `None` if that did not happen within a minute.
+    /// Until every node saw all of them Up, in the cluster of the first seed node; `None` if that did not
+    /// happen within a minute.
     pub up: Option<Duration>,
     /// The first broken invariant.
     pub violation: Option<Violation>,
 }
 
-/// Starts so many nodes: all at the same time over a network that loses nothing, or almost at once over one that does.
+/// Starts so many nodes: all at the same time over a network that loses nothing, or almost at once over one
+/// that does.
 #[must_use]
 pub fn at_once(seed: u64, nodes: usize, with_loss: bool) -> Start {
     let name = ClusterName::new("sim").expect("invariant: a short name is legal");

@@ -1,6 +1,6 @@
-//! The stores of the simulated machines, one per address: what a process made durable is there for the next one on its
-//! address, and what it only asked for is not. Has faults of its own; decides nothing. Spec: sharding 10.10; reliability
-//! F-04, F-20, F-22, F-23, I-80 to I-84.
+//! The stores of the simulated machines, one per address: what a process made durable is there for the next
+//! one on its address, and what it only asked for is not. Has faults of its own; decides nothing. Spec:
+//! sharding 10.10; reliability F-04, F-20, F-22, F-23, I-80 to I-84.
 
 use quorate_core::input::Input;
 use quorate_core::owner::Owner;
@@ -67,7 +67,8 @@ struct Disk {
     fault: StoreFault,
 }
 
-/// A request on its way through the disk. What chance decides about it is drawn when it is asked, needed or not.
+/// A request on its way through the disk. What chance decides about it is drawn when it is asked, needed or
+/// not.
 #[derive(Debug)]
 pub(crate) struct Storing {
     owner: Owner,

@@ -1,5 +1,5 @@
-//! The trace of a run: a hash over every input and effect in order, and on request a readable line for each. Two runs of
-//! one seed must give one hash, on every platform and in every build profile (I-97).
+//! The trace of a run: a hash over every input and effect in order, and on request a readable line for each.
+//! Two runs of one seed must give one hash, on every platform and in every build profile (I-97).
 
 use core::fmt::{self, Write};
 use core::hash::Hasher;

@@ -1,4 +1,5 @@
-//! What is said of a broken invariant: which one, when, and what does not hold. A value, and where it is kept.
+//! What is said of a broken invariant: which one, when, and what does not hold. A value, and where it is
+//! kept.
 
 use super::engine::Sim;
 use super::history::ProcessId;

@@ -1,6 +1,6 @@
-//! Watches of entities and nodes: opened and given up at random, and judged by what really became of what they watch. I-53: a watch ends
-//! once, with an end that was one; a move, a passivation and a restart are none; at rest none is open whose entity or node has ended.
-//! Spec: sharding 1.17; reliability I-53.
+//! Watches of entities and nodes: opened and given up at random, and judged by what really became of what
+//! they watch. I-53: a watch ends once, with an end that was one; a move, a passivation and a restart are
+//! none; at rest none is open whose entity or node has ended. Spec: sharding 1.17; reliability I-53.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,13 @@ use super::plan::SECOND;
 use super::process::Open;
 use super::work::{ENTITIES, KIND, SHARDS};
 
-/// With so many of a thousand messages of the workload somebody begins to watch an entity, or a node, or watches something no more.
+/// With so many of a thousand messages of the workload somebody begins to watch an entity, or a node, or
+/// watches something no more.
 const ENTITIES_PER_MILLE: u64 = 120;
 const NODES_PER_MILLE: u64 = 20;
 const GIVEN_UP_PER_MILLE: u64 = 30;
-/// At rest what is unheard is said again five times a second, and a node that nobody knows is waited for for 30 s.
+/// At rest what is unheard is said again five times a second, and a node that nobody knows is waited for for
+/// 30 s.
 const REST_MAX: u64 = 40 * SECOND;
 
 /// How an entity ended that nobody had told to stop.
@@ -42,7 +44,8 @@ struct Watched {
     is_given_up: bool,
 }
 
-/// What is known of an entity: ends, what runs of it and since when, and whether its last incarnation ended for good.
+/// What is known of an entity: ends, what runs of it and since when, and whether its last incarnation ended
+/// for good.
 #[derive(Clone, Debug, Default)]
 struct Known {
     ends: Vec<(u64, End)>,
@@ -303,8 +306,8 @@ impl Sim {
         }
     }
 
-    /// Whether a node that hosted a shard while it was watched is no member to the watcher, and had not handed the shard over in good
-    /// order before it left.
+    /// Whether a node that hosted a shard while it was watched is no member to the watcher, and had not
+    /// handed the shard over in good order before it left.
     fn has_lost_a_home(&self, watched: &Watched, shard: ShardId) -> bool {
         let view = self.processes[watched.watcher as usize].node.view();
         let hosted = self.watches.hosted.iter();

@@ -1,5 +1,5 @@
-//! The workload: messages to entities, what entities do with them, and what becomes of the answers. The payload of a
-//! message begins with its position in the history; the answer repeats it.
+//! The workload: messages to entities, what entities do with them, and what becomes of the answers. The
+//! payload of a message begins with its position in the history; the answer repeats it.
 
 use core::time::Duration;
 
@@ -42,7 +42,8 @@ pub(super) fn role_of_one() -> Role {
 }
 
 impl Sim {
-    /// From now on the node that starts at an address registers the kind, and singletons, for a role that only it has.
+    /// From now on the node that starts at an address registers the kind, and singletons, for a role that
+    /// only it has.
     #[must_use]
     pub const fn with_another_kind_on(mut self, index: usize) -> Self {
         self.differs = Some(index);
@@ -83,8 +84,8 @@ impl Sim {
         );
     }
 
-    /// Asks an entity from the node at an address; `None` if nothing runs there. The answer is in the history under the
-    /// number returned.
+    /// Asks an entity from the node at an address; `None` if nothing runs there. The answer is in the history
+    /// under the number returned.
     pub fn ask(&mut self, index: usize, entity: &str, timeout: Duration) -> Option<usize> {
         self.ask_saying(index, entity, timeout, &[])
     }
@@ -114,7 +115,8 @@ impl Sim {
         Some(at)
     }
 
-    /// What became of a message sent with [`Self::ask`]; `None` while it waits, and for one whose asker is gone.
+    /// What became of a message sent with [`Self::ask`]; `None` while it waits, and for one whose asker is
+    /// gone.
     #[must_use]
     pub fn outcome(&self, ask: usize) -> Option<Result<(), AskFailure>> {
         self.history.messages.get(ask)?.outcome
@@ -337,7 +339,8 @@ impl Sim {
         }
     }
 
-    /// Whether a process runs on although that of the next home knows of its removal, outside of the safe assumptions.
+    /// Whether a process runs on although that of the next home knows of its removal, outside of the safe
+    /// assumptions.
     fn is_left_behind(&self, process: ProcessId, next: ProcessId) -> bool {
         let (left, next) = (&self.processes[process as usize], &self.processes[next as usize]);
         !self.assumptions.safe() && next.node.view().is_removed(&left.me)

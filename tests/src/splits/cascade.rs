@@ -1,14 +1,14 @@
-//! Crashes in a row, each perhaps reported by the next victim: under the cascade-safe rule they must not end with nobody left
-//! where a majority lives. Spec: membership 3.9.
+//! Crashes in a row, each perhaps reported by the next victim: under the cascade-safe rule they must not end
+//! with nobody left where a majority lives. Spec: membership 3.9.
 
 use quorate_core::downing::view::IndirectRule;
 
 use super::plan::{Event, Plan};
 use super::play::{Outcome, Setting};
 
-/// Whether somebody must be left. Not all of it is in the rule's hands: keep-oldest gives up when the oldest crashes with
-/// others, and lease-majority when who holds the lease crashes, because nobody can tell a dead holder from the other side.
-/// Node 0 is the oldest, and leads, and so is the first to hold the lease.
+/// Whether somebody must be left. Not all of it is in the rule's hands: keep-oldest gives up when the oldest
+/// crashes with others, and lease-majority when who holds the lease crashes, because nobody can tell a dead
+/// holder from the other side. Node 0 is the oldest, and leads, and so is the first to hold the lease.
 #[must_use]
 pub fn must_survive(plan: &Plan, setting: Setting) -> bool {
     let first_lives = !plan.events.iter().any(|(_, event)| *event == Event::Crash(0));

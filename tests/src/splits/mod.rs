@@ -1,6 +1,7 @@
-//! Whole splits in the simulator: real nodes, the real protocol, and random plans of several events under every strategy and
-//! rule. What is left at rest is classified: one side, two sides, nobody. Within the safe assumptions two sides are a violation;
-//! outside they are counted. Spec: membership 3, reliability I-19, I-21 to I-26.
+//! Whole splits in the simulator: real nodes, the real protocol, and random plans of several events under
+//! every strategy and rule. What is left at rest is classified: one side, two sides, nobody. Within the safe
+//! assumptions two sides are a violation; outside they are counted. Spec: membership 3, reliability I-19,
+//! I-21 to I-26.
 
 pub mod cascade;
 pub mod plan;

@@ -1,6 +1,6 @@
-//! What goes wrong in one run, drawn from a seed: a list of events in virtual time. Some plans are drawn to stay within the
-//! safe assumptions, with several incidents one after the other; the others mix everything. Which ones really do stay within
-//! is for `safe` to say. Spec: reliability 1a.
+//! What goes wrong in one run, drawn from a seed: a list of events in virtual time. Some plans are drawn to
+//! stay within the safe assumptions, with several incidents one after the other; the others mix everything.
+//! Which ones really do stay within is for `safe` to say. Spec: reliability 1a.
 
 use std::fmt;
 
@@ -8,11 +8,12 @@ use crate::sim::{Chance, Purpose, Weather};
 
 /// Microseconds of a second.
 pub const SECOND: u64 = 1_000_000;
-/// After this long an incident is over, whatever it was: detection (1.5 s), twice the stable period (2 s), a tick of the resolver,
-/// the lease's delays, removal.
+/// After this long an incident is over, whatever it was: detection (1.5 s), twice the stable period (2 s), a
+/// tick of the resolver, the lease's delays, removal.
 pub const SETTLED_AFTER: u64 = 10 * SECOND;
 
-/// Frames that are this late at most, and not lost, still spread what is known long before anybody decides: a round of gossip.
+/// Frames that are this late at most, and not lost, still spread what is known long before anybody decides: a
+/// round of gossip.
 pub const LAG_MAX: u64 = SECOND / 10;
 
 /// Something that goes wrong, or right again. Nodes are positions of addresses.
@@ -147,7 +148,8 @@ impl Draw {
         groups
     }
 
-    /// Clean incidents, two of them far apart or several things at one instant; in half of the plans gossip lags.
+    /// Clean incidents, two of them far apart or several things at one instant; in half of the plans gossip
+    /// lags.
     fn incidents(&mut self) {
         if self.chance.per_mille(500) {
             let weather = Weather {

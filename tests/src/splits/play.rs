@@ -1,5 +1,5 @@
-//! Plays one plan with real nodes and says what is left. Nodes have the fast profile, the stable period, the patience and
-//! the removal margin are a tenth of the defaults. Decides nothing about decisions.
+//! Plays one plan with real nodes and says what is left. Nodes have the fast profile, the stable period, the
+//! patience and the removal margin are a tenth of the defaults. Decides nothing about decisions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -155,7 +155,8 @@ fn bring_about(sim: &mut Sim, event: &Event) {
     }
 }
 
-/// Lets time pass until no picture has changed for long enough, and nobody stands still; `false` if that never comes.
+/// Lets time pass until no picture has changed for long enough, and nobody stands still; `false` if that
+/// never comes.
 fn rest(sim: &mut Sim) -> bool {
     let limit = sim.now + REST_MAX;
     let mut last = sim.now;
@@ -180,7 +181,8 @@ fn rest(sim: &mut Sim) -> bool {
 
 type Table = (usize, Vec<(UniqueAddress, Status, bool)>);
 
-/// Who runs, and what members each of them sees: not who has seen what, which may never come to rest across a cut.
+/// Who runs, and what members each of them sees: not who has seen what, which may never come to rest across a
+/// cut.
 fn tables(sim: &Sim) -> Vec<Table> {
     let table = |index: usize| {
         let view = sim.view(index);
@@ -227,7 +229,8 @@ fn downed(sim: &Sim) -> Vec<usize> {
         .collect()
 }
 
-/// How many clusters there are: survivors in different parts of the network, or in one part with different members.
+/// How many clusters there are: survivors in different parts of the network, or in one part with different
+/// members.
 fn sides(sim: &Sim, left: &BTreeSet<usize>) -> usize {
     let mut sides = BTreeSet::new();
     for part in parts(sim, left) {

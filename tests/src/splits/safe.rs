@@ -1,6 +1,7 @@
-//! Whether a plan stays within the safe assumptions, decided from the plan alone, before it is run: every incident is one
-//! clean or detected shape that the strategies cover, everybody has learnt of it before the next begins, no pause is longer than
-//! the removal margin, no incarnation comes back. Spec: reliability 2 (A-SAFE).
+//! Whether a plan stays within the safe assumptions, decided from the plan alone, before it is run: every
+//! incident is one clean or detected shape that the strategies cover, everybody has learnt of it before the
+//! next begins, no pause is longer than the removal margin, no incarnation comes back. Spec: reliability 2
+//! (A-SAFE).
 
 use super::plan::{Event, LAG_MAX, Plan, SETTLED_AFTER};
 
@@ -51,7 +52,8 @@ const fn is_lag(event: &Event) -> bool {
     matches!(event, Event::Weather(weather) if weather.loss_per_mille == 0 && weather.latency_max <= LAG_MAX)
 }
 
-/// What begins at one instant is a clean split, crashes, both, one broken link, one departure or one short pause.
+/// What begins at one instant is a clean split, crashes, both, one broken link, one departure or one short
+/// pause.
 fn one_shape(faults: &[&Event], margin: u64) -> Result<(), &'static str> {
     let mut splits = 0;
     for fault in faults {

@@ -1,4 +1,5 @@
-//! Keys `allocation_new` and `allocation_old`: which region gets a shard, and which shards move. Spec: sharding 1.7.
+//! Keys `allocation_new` and `allocation_old`: which region gets a shard, and which shards move. Spec:
+//! sharding 1.7.
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::app_version::AppVersion;

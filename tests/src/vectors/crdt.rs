@@ -1,5 +1,5 @@
-//! Keys `crdt_…`: histories of replicas that change, send deltas and whole states, and prune. Everything that one replica
-//! hands to another travels as bytes. Spec: sharding 1.13, 10.21.
+//! Keys `crdt_…`: histories of replicas that change, send deltas and whole states, and prune. Everything that
+//! one replica hands to another travels as bytes. Spec: sharding 1.13, 10.21.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Keys `flow_control` and `at_least_once`: what a consumer says to its producer, and what a sender sends again. Spec: sharding
-//! 1.14, 1.15.
+//! Keys `flow_control` and `at_least_once`: what a consumer says to its producer, and what a sender sends
+//! again. Spec: sharding 1.14, 1.15.
 
 use std::time::Duration;
 

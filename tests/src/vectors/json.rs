@@ -1,5 +1,5 @@
-//! Reading vectors: values with the path that leads to them, so that an ill-formed file is refused with the place, and
-//! the comparison of what a case expects with what the core found.
+//! Reading vectors: values with the path that leads to them, so that an ill-formed file is refused with the
+//! place, and the comparison of what a case expects with what the core found.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 /// The port of every node that is named by its host only.
 const PORT: u16 = 7355;
-/// The uid of every node that is named by its host only: the same for all, so that addresses decide the order.
+/// The uid of every node that is named by its host only: the same for all, so that addresses decide the
+/// order.
 const UID: u64 = 1;
 /// Relative tolerance of floats.
 const RELATIVE: f64 = 1e-6;
@@ -99,7 +100,8 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// What a case expects, which is never null. A case that lacks it would check less than it says: it fails.
+    /// What a case expects, which is never null. A case that lacks it would check less than it says: it
+    /// fails.
     pub(super) fn expected(&self, name: &str) -> Result<Self, IllFormed> {
         self.expected_or_null(name)?
             .non_null()
@@ -200,7 +202,8 @@ impl<'a> Node<'a> {
         (!self.value.is_null()).then_some(self)
     }
 
-    /// A signed or unsigned 64-bit number, as a number or as a text (JSON numbers lose digits in some writers).
+    /// A signed or unsigned 64-bit number, as a number or as a text (JSON numbers lose digits in some
+    /// writers).
     pub(super) fn uid(&self) -> Result<u64, IllFormed> {
         let number = match self.value.as_str() {
             Some(text) => text
@@ -246,7 +249,8 @@ pub(super) fn compare<T: PartialEq + fmt::Debug>(out: &mut Differences, what: &s
     }
 }
 
-/// Notes a difference unless both are close, relatively or by `absolute`; an expected `None` stands for infinity.
+/// Notes a difference unless both are close, relatively or by `absolute`; an expected `None` stands for
+/// infinity.
 pub(super) fn compare_floats(
     out: &mut Differences,
     what: &str,

@@ -1,5 +1,6 @@
-//! Conformance vectors: cases of one JSON file, run against the public API of the core. A file is an object of case lists
-//! by key; keys nobody here runs are reported as skipped, keys it lacks are not mentioned. Never panics on a file.
+//! Conformance vectors: cases of one JSON file, run against the public API of the core. A file is an object
+//! of case lists by key; keys nobody here runs are reported as skipped, keys it lacks are not mentioned.
+//! Never panics on a file.
 
 mod allocation;
 mod clock;
@@ -72,8 +73,8 @@ impl fmt::Display for KeyReport {
 /// Runs every case of a file.
 ///
 /// # Errors
-/// [`IllFormed`] if the text is no JSON object, or a case of a key that is run here lacks an input or has one of a
-/// wrong type or range. A case that lacks an expectation fails.
+/// [`IllFormed`] if the text is no JSON object, or a case of a key that is run here lacks an input or has one
+/// of a wrong type or range. A case that lacks an expectation fails.
 pub fn run(text: &str) -> Result<Vec<KeyReport>, IllFormed> {
     let file: Value =
         serde_json::from_str(text).map_err(|error| IllFormed::new("", format!("not JSON: {error}")))?;

@@ -7,8 +7,8 @@ use quorate_core::time::Instant;
 
 use super::json::{Differences, IllFormed, NINE_DECIMALS, Node, SIX_DECIMALS, compare, compare_floats};
 
-/// How many milliseconds before the expected first unavailable one are checked one by one: above every detection time of
-/// sensible settings, and a limit for the others.
+/// How many milliseconds before the expected first unavailable one are checked one by one: above every
+/// detection time of sensible settings, and a limit for the others.
 const SCAN_MS_MAX: u64 = 1_000_000;
 
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {

@@ -1,5 +1,5 @@
-//! The demo on async-std: `cargo run --release -p quorate-async-std-demo`. The same job as `cargo run --release` at the root;
-//! here is only what it runs on.
+//! The demo on async-std: `cargo run --release -p quorate-async-std-demo`. The same job as
+//! `cargo run --release` at the root; here is only what it runs on.
 #![forbid(unsafe_code)]
 
 use std::future::Future;

@@ -1,4 +1,5 @@
-//! Which row of the catalogue of bad inputs is answered where, for each kind of adapter. Spec: reliability 3c.
+//! Which row of the catalogue of bad inputs is answered where, for each kind of adapter. Spec: reliability
+//! 3c.
 
 /// Where a row is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,8 @@ pub const APPLICABILITY: &[(&str, [Answered; 3])] = &[
     ("B-54", [KEYS, ONLY_CERTIFICATES, ONLY_CERTIFICATES]),
     ("B-55", [NO_CERTIFICATES, CERTIFICATES, CERTIFICATES]),
     ("B-56", [NO_CERTIFICATES, CERTIFICATES, CERTIFICATES]),
-    // Dropped and counted, the link stays: a policy says what a member may do, and not that it is no member any more.
+    // Dropped and counted, the link stays: a policy says what a member may do, and not that it is no member
+    // any more.
     (
         "B-57",
         [Elsewhere("b_57_what_the_policy_refuses_a_member_is_dropped_and_another_request_passes"); 3],

@@ -1,5 +1,5 @@
-//! Bytes as a wrong peer would write them: by hand, after `docs/WIRE.md` and not with the codec, so that every part can be
-//! spoiled, with a checksum that is right.
+//! Bytes as a wrong peer would write them: by hand, after `docs/WIRE.md` and not with the codec, so that
+//! every part can be spoiled, with a checksum that is right.
 
 use quorate_core::ident::UniqueAddress;
 

@@ -1,10 +1,11 @@
-//! The catalogue of bad inputs against a live node: for each row the reaction, exactly one counter, no change of the
-//! cluster's state, no other link disturbed. Which row applies to which kind of adapter, and where the others are answered:
-//! [`APPLICABILITY`]. Spec: reliability 3c.
+//! The catalogue of bad inputs against a live node: for each row the reaction, exactly one counter, no change
+//! of the cluster's state, no other link disturbed. Which row applies to which kind of adapter, and where the
+//! others are answered: [`APPLICABILITY`]. Spec: reliability 3c.
 //!
-//! Who sends them has completed a handshake and is no member, unless a row says otherwise; what is decoded for members only is
-//! said by somebody who has just been taken in. A row with reaction Q
-//! (`ClosedAndCounted`) is sent three times by one incarnation, which must be quarantined after that; the others must not.
+//! Who sends them has completed a handshake and is no member, unless a row says otherwise; what is decoded
+//! for members only is said by somebody who has just been taken in. A row with reaction Q
+//! (`ClosedAndCounted`) is sent three times by one incarnation, which must be quarantined after that; the
+//! others must not.
 
 mod applicability;
 mod bodies;

@@ -1,5 +1,5 @@
-//! Strangers who come as far as they get: without a word, with half a frame, with links of every kind, with nonsense. None of it costs
-//! a member anything. Spec: reliability 3b, 3c (B-52), F-29.
+//! Strangers who come as far as they get: without a word, with half a frame, with links of every kind, with
+//! nonsense. None of it costs a member anything. Spec: reliability 3b, 3c (B-52), F-29.
 
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ const PENDING_MAX: usize = 32;
 /// Half of the longest gossip frame.
 const HALF_FRAME_BYTES: usize = 2 << 20;
 
-/// B-52: idle and half-done handshakes of one source, as many as there are places and more all the time: nodes come and go
-/// meanwhile. For transports on which every link is a connection of its own.
+/// B-52: idle and half-done handshakes of one source, as many as there are places and more all the time:
+/// nodes come and go meanwhile. For transports on which every link is a connection of its own.
 pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Adapter>(security: &Security) {
     let target = first::<A>(node::<A>(security).link_limits(|limits| {
         limits.pending_handshakes_max = PENDING_MAX;
@@ -62,7 +62,8 @@ pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Ad
     assert_eq!(suspected::<A>(&mut events).await, 0);
 }
 
-/// Half of the longest frame from each of some strangers: nothing of it is kept, and members' messages have all their room.
+/// Half of the longest frame from each of some strangers: nothing of it is kept, and members' messages have
+/// all their room.
 pub async fn half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes<A: Adapter>(
     security: &Security,
 ) {
@@ -142,8 +143,8 @@ pub async fn strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limi
     goes_on::<A>(&target, security).await;
 }
 
-/// Three strangers of one source break the protocol: the next one of there is refused for a while, whatever it calls itself. Where a
-/// member is behind the same address, everybody is judged by what he does himself.
+/// Three strangers of one source break the protocol: the next one of there is refused for a while, whatever
+/// it calls itself. Where a member is behind the same address, everybody is judged by what he does himself.
 pub async fn violations_of_strangers_count_for_their_source<A: Adapter>(security: &Security) {
     let alone = first::<A>(node::<A>(security)).await;
     let closed = violate::<A>(&alone, security, 3).await;

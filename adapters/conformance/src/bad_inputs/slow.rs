@@ -118,8 +118,9 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     assert_eq!(picture(&target, &honest), before);
 }
 
-/// B-52: one source may have a few handshakes open; for the next one, one of them goes. A source from which a member has a link is
-/// not counted, so that a flood from there keeps no member out. For transports on which every link is a connection.
+/// B-52: one source may have a few handshakes open; for the next one, one of them goes. A source from which a
+/// member has a link is not counted, so that a flood from there keeps no member out. For transports on which
+/// every link is a connection.
 pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(security: &Security) {
     let target = first::<A>(node::<A>(security)).await;
     let to = target.address().address();
@@ -171,8 +172,8 @@ pub async fn plain_bytes_on_a_protected_port_are_refused<A: Adapter>(security: &
     goes_on::<A>(&target, security).await;
 }
 
-/// B-47: settings that all nodes must share differ: the joiner hears from every seed which they are, with both values, and stops;
-/// the seeds' users hear it too, and the cluster is as before.
+/// B-47: settings that all nodes must share differ: the joiner hears from every seed which they are, with
+/// both values, and stops; the seeds' users hear it too, and the cluster is as before.
 pub async fn a_joiner_with_other_settings_is_told_and_stops<A: Adapter>(security: &Security) {
     let currency = |value| node::<A>(security).check_on_join("billing.currency", value);
     let first = first::<A>(currency("EUR")).await;

@@ -1,5 +1,5 @@
-//! Lanes do not wait for each other: user links that stand still hold up neither heartbeats nor replicated data, and what hangs on
-//! both comes to its end. Spec: sharding 10.2, 10.3, I-95; reliability 3c.
+//! Lanes do not wait for each other: user links that stand still hold up neither heartbeats nor replicated
+//! data, and what hangs on both comes to its end. Spec: sharding 10.2, 10.3, I-95; reliability 3c.
 
 mod waiting;
 
@@ -18,7 +18,8 @@ pub use waiting::a_full_buffer_has_callers_wait_and_loses_nothing;
 /// Bytes of a message: few of them fill the mailboxes of a node, which hold 64 MiB.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// Messages that do not fit into the mailboxes, by less than what waits for a link before the newest is refused.
+/// Messages that do not fit into the mailboxes, by less than what waits for a link before the newest is
+/// refused.
 const HELD_BACK: usize = 72;
 
 /// Messages that come on top of them at once, more than may wait for a link: the sender has to wait.
@@ -27,7 +28,8 @@ const BEHIND: usize = 40;
 /// Entities that they are for.
 const ENTITIES: usize = 4;
 
-/// How long a majority write may take while user links stand still, on a machine that is busy with other tests.
+/// How long a majority write may take while user links stand still, on a machine that is busy with other
+/// tests.
 const WRITE_MAX: Duration = Duration::from_secs(3);
 
 /// The counter that each handled message has increased.
@@ -35,8 +37,8 @@ fn handled(node: &Cluster) -> quorate_driver::data::Counter {
     node.data().counter("handled")
 }
 
-/// Entities on this node that finish nothing while `closed` has a sender; then each message costs a majority write. Counts those that
-/// failed. An empty message costs nothing.
+/// Entities on this node that finish nothing while `closed` has a sender; then each message costs a majority
+/// write. Counts those that failed. An empty message costs nothing.
 async fn clerks(
     node: &Cluster,
     closed: async_channel::Receiver<()>,
@@ -68,9 +70,9 @@ async fn paused(node: &Cluster) -> u64 {
     stats.links.user_reads_paused
 }
 
-/// Every mailbox of a node is full, and each of its handlers waits for a majority write, whose messages and answers are for the
-/// very nodes whose user links stand still. Meanwhile others write as well, and nobody is found unreachable. At the end every message
-/// is handled: what did not fit made its sender wait.
+/// Every mailbox of a node is full, and each of its handlers waits for a majority write, whose messages and
+/// answers are for the very nodes whose user links stand still. Meanwhile others write as well, and nobody is
+/// found unreachable. At the end every message is handled: what did not fit made its sender wait.
 pub async fn full_mailboxes_whose_handlers_await_majority_writes_go_on<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let [sender, host] = &nodes[..] else {
@@ -92,7 +94,8 @@ pub async fn full_mailboxes_whose_handlers_await_majority_writes_go_on<A: Adapte
             entity.tell(&text).await.expect("it is taken");
         }
     };
-    // What is said before a shard's home is known waits in the sender's region: that is not what this is about.
+    // What is said before a shard's home is known waits in the sender's region: that is not what this is
+    // about.
     for number in 0..ENTITIES {
         let entity = region.entity(format!("clerk-{number}"));
         within::<A, _>("an answer", entity.ask(&String::new()).into_future())

@@ -1,5 +1,5 @@
-//! Messages that wait for the homes of their shards: far more than may wait for a peer, and more than a region may buffer. Callers wait for
-//! room, and nothing is lost. Spec: sharding 10.3, 10.4, 10.14 b.
+//! Messages that wait for the homes of their shards: far more than may wait for a peer, and more than a
+//! region may buffer. Callers wait for room, and nothing is lost. Spec: sharding 10.3, 10.4, 10.14 b.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -78,9 +78,10 @@ fn are_in_order(noted: &[(String, usize)], entities: usize) {
     }
 }
 
-/// One caller tells them one after the other, to a kind that nobody hosts yet. Once the region has buffered what it may the caller waits, and
-/// who does not want to wait hears it. Meanwhile what others send to another kind there is handled: the buffer holds up no link. When somebody
-/// hosts the kind all of them are handled, each entity's in their order.
+/// One caller tells them one after the other, to a kind that nobody hosts yet. Once the region has buffered
+/// what it may the caller waits, and who does not want to wait hears it. Meanwhile what others send to
+/// another kind there is handled: the buffer holds up no link. When somebody hosts the kind all of them are
+/// handled, each entity's in their order.
 pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(security: &Security) {
     let limits = |config: &mut quorate_core::config::Config| {
         config.sharding.buffer_messages_max = BUFFERED_MAX;

@@ -1,5 +1,5 @@
-//! What runs in the processes that the tests start: a node, or two, that says on standard output what happens to it, a line each. Ends the
-//! process with the code that `Termination::exit_code` gives.
+//! What runs in the processes that the tests start: a node, or two, that says on standard output what happens
+//! to it, a line each. Ends the process with the code that `Termination::exit_code` gives.
 
 use std::io::Write;
 use std::time::Duration;
@@ -184,7 +184,8 @@ async fn first_or_joined<A: Adapter>(builder: ClusterBuilder<Security>, seed: &s
     node
 }
 
-/// One of five; it says what hosts a kind and where some entities are whenever that is something else, until it is killed.
+/// One of five; it says what hosts a kind and where some entities are whenever that is something else, until
+/// it is killed.
 async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Termination {
     // Who is stopped is a member for longer than a test waits: it is asked, and says nothing.
     let builder = builder.config(|config| config.failure_detector.acceptable_heartbeat_pause = STOPPED_MAX);
@@ -213,7 +214,8 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> 
             silent.join(", ")
         );
         for entity in &entities {
-            // Whoever speaks to an entity first has its shard given a home; from then on everybody says the same.
+            // Whoever speaks to an entity first has its shard given a home; from then on everybody says the
+            // same.
             entity.tell(&Vec::new()).await.expect("the node runs");
             let why = entity.explain(SURVEY).await.expect("the node runs");
             let coordinator = why.coordinator.map(|node| node.address().to_string());
@@ -234,7 +236,8 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> 
     }
 }
 
-/// One of five; the one that was started first prepares the cluster, once there is something to hand over everywhere.
+/// One of five; the one that was started first prepares the cluster, once there is something to hand over
+/// everywhere.
 async fn member<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Termination {
     let node = first_or_joined::<A>(builder, seed).await;
     all_up::<A>(&node, FIVE).await;

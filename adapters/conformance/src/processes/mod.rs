@@ -1,7 +1,6 @@
-//! How processes with a node end: by a signal, by a second one, with tasks that hang and panic, downed, five of them together; and what is
-//! said of one that is stopped. The tests
-//! start their own test program again, which then plays the application (`child`), and go by the lines that it says. Spec:
-//! `docs/shutdown.md`.
+//! How processes with a node end: by a signal, by a second one, with tasks that hang and panic, downed, five
+//! of them together; and what is said of one that is stopped. The tests start their own test program again,
+//! which then plays the application (`child`), and go by the lines that it says. Spec: `docs/shutdown.md`.
 
 mod child;
 
@@ -23,7 +22,8 @@ const SCRIPT: &str = "QUORATE_CONFORMANCE_SCRIPT";
 /// How long anything may take on a machine that is busy with other tests.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What a test program is to do if it was started by one of these tests; `None` if it is a test program as any other.
+/// What a test program is to do if it was started by one of these tests; `None` if it is a test program as
+/// any other.
 #[must_use]
 pub fn script_of_child() -> Option<String> {
     std::env::var(SCRIPT).ok()
@@ -158,7 +158,8 @@ pub fn a_process_that_is_told_to_end_leaves_in_order(program: &str) {
     assert_eq!(said(&lines, "ended "), ["Halted(Left)"]);
 }
 
-/// SIGINT, and another signal while a task hangs: the process ends at once, and its code names the second signal.
+/// SIGINT, and another signal while a task hangs: the process ends at once, and its code names the second
+/// signal.
 pub fn a_second_signal_ends_a_process_at_once(program: &str) {
     let _alone = alone();
     for (second, expected) in [("INT", 130), ("TERM", 143)] {
@@ -182,7 +183,8 @@ pub fn a_second_signal_ends_a_process_at_once(program: &str) {
     }
 }
 
-/// A task that hangs is given up after its phase's limit, one that panics is named; the process ends in order all the same.
+/// A task that hangs is given up after its phase's limit, one that panics is named; the process ends in order
+/// all the same.
 pub fn tasks_that_hang_or_panic_do_not_keep_a_process(program: &str) {
     let _alone = alone();
     let mut process = Process::start(program, "given-up");
@@ -225,7 +227,8 @@ pub fn a_process_that_takes_too_long_after_a_signal_is_stopped(program: &str) {
     assert_eq!(said(&lines, "on_removed").len(), 1, "{lines:#?}");
 }
 
-/// A program that goes on when its node has ended, and no longer waits for signals, is ended by the next one like any other.
+/// A program that goes on when its node has ended, and no longer waits for signals, is ended by the next one
+/// like any other.
 pub fn a_signal_that_nobody_waits_for_ends_the_process(program: &str) {
     let _alone = alone();
     let mut process = Process::start(program, "lingers");
@@ -264,7 +267,8 @@ fn five(program: &str, script: &str) -> (Vec<Process>, String) {
     (processes, last.unwrap_or_default())
 }
 
-/// Waits until the newest of what each says about the cluster begins like this, has this in the rest, and is the same.
+/// Waits until the newest of what each says about the cluster begins like this, has this in the rest, and is
+/// the same.
 fn all_say(processes: &mut [Process], begin: &str, part: &str) {
     let begun = Instant::now();
     loop {
@@ -283,10 +287,11 @@ fn all_say(processes: &mut [Process], begin: &str, part: &str) {
     }
 }
 
-/// Five processes host a kind, and one is stopped (SIGSTOP): each of the others still gets the statistics of the cluster, in the time that
-/// it gave, with what the others host and the name of the one that says nothing; and each says the same of where entities are and why,
-/// those of the stopped one included. So it is when the one that is stopped is the coordinator, which then is named. Whoever goes on is in
-/// the statistics again.
+/// Five processes host a kind, and one is stopped (SIGSTOP): each of the others still gets the statistics of
+/// the cluster, in the time that it gave, with what the others host and the name of the one that says
+/// nothing; and each says the same of where entities are and why, those of the stopped one included. So it is
+/// when the one that is stopped is the coordinator, which then is named. Whoever goes on is in the statistics
+/// again.
 pub fn s_115_a_stopped_process_of_five_is_named_in_the_statistics_of_every_other(program: &str) {
     let _alone = alone();
     let (mut processes, last) = five(program, "surveyed");
@@ -312,7 +317,8 @@ pub fn s_115_a_stopped_process_of_five_is_named_in_the_statistics_of_every_other
     }
 }
 
-/// Five processes prepare and are told to end together: all leave, nothing is handed over, nothing begins anywhere.
+/// Five processes prepare and are told to end together: all leave, nothing is handed over, nothing begins
+/// anywhere.
 pub fn m_220_five_processes_prepare_and_stop_together(program: &str) {
     let _alone = alone();
     let (mut processes, _) = five(program, "member");

@@ -37,7 +37,8 @@ impl Cluster {
     /// # }
     /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
     /// // On every node with the role:
-    /// let projections = cluster.daemons("projections").role("backend").start(4, |index| Projection(index)).await?;
+    /// let projections = cluster.daemons("projections").role("backend");
+    /// let projections = projections.start(4, |index| Projection(index)).await?;
     /// // From any node, at any time:
     /// projections.rescale(7).await?;
     /// # Ok(())
@@ -54,7 +55,8 @@ impl Cluster {
 }
 
 impl DaemonsBuilder {
-    /// Only members with this role run them (default: all). The same on every node, proxies included. Mirrors `role`.
+    /// Only members with this role run them (default: all). The same on every node, proxies included. Mirrors
+    /// `role`.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
         self
@@ -74,7 +76,8 @@ impl DaemonsBuilder {
     ///
     /// # Errors
     /// [`ClusterError::Daemons`] for a number out of range, and those of [`Cluster::register`] and
-    /// [`SingletonBuilder::start`](crate::SingletonBuilder::start): daemons are entities, and who sees to them is a singleton.
+    /// [`SingletonBuilder::start`](crate::SingletonBuilder::start): daemons are entities, and who sees to
+    /// them is a singleton.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.

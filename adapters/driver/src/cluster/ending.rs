@@ -1,5 +1,5 @@
-//! How a node ends, as its users say it: by leaving, with the whole cluster, at once, or when the system asks. Decides nothing: the core
-//! does. Spec: membership 2.9, 2.12.
+//! How a node ends, as its users say it: by leaving, with the whole cluster, at once, or when the system
+//! asks. Decides nothing: the core does. Spec: membership 2.9, 2.12.
 
 #[cfg(doc)]
 use quorate_core::effect::MembershipCommandError;
@@ -36,18 +36,20 @@ impl Cluster {
         Ok(self.shutdown().await)
     }
 
-    /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once everybody knows,
-    /// ReadyForShutdown. Completes when they are; then let every node leave. From the first on nobody joins or becomes Up, no shard
-    /// moves, no singleton starts, and a node that leaves hands nothing over: its entities and instances stop with it. What a
-    /// message needs still begins. There is no way back. Calling it again, from any node, waits for the same.
+    /// Prepares the whole cluster for a full shutdown: all Up members become PreparingForShutdown and, once
+    /// everybody knows, ReadyForShutdown. Completes when they are; then let every node leave. From the first
+    /// on nobody joins or becomes Up, no shard moves, no singleton starts, and a node that leaves hands
+    /// nothing over: its entities and instances stop with it. What a message needs still begins. There is no
+    /// way back. Calling it again, from any node, waits for the same.
     ///
-    /// It waits as long as somebody does not know: for a member that is unreachable until it is back or removed.
-    /// [`Cluster::explain`] says for whom.
+    /// It waits as long as somebody does not know: for a member that is unreachable until it is back or
+    /// removed. [`Cluster::explain`] says for whom.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node is not a member
     /// ([`NotAMember`](MembershipCommandError::NotAMember)), or no member is Up yet
-    /// ([`NobodyIsUp`](MembershipCommandError::NobodyIsUp)); [`ClusterError::Stopped`] if the node ends before.
+    /// ([`NobodyIsUp`](MembershipCommandError::NobodyIsUp)); [`ClusterError::Stopped`] if the node ends
+    /// before.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; it may or may not have begun the preparation.
@@ -81,10 +83,10 @@ impl Cluster {
         self.terminated().await
     }
 
-    /// Waits until the node has ended, its links are closed, its port is free and all phases of its end are over, and says how it
-    /// ended. A node that was
-    /// downed or removed never comes back; to join again without a new process, start another one from a builder with the
-    /// same settings: it is a new incarnation of the address.
+    /// Waits until the node has ended, its links are closed, its port is free and all phases of its end are
+    /// over, and says how it ended. A node that was downed or removed never comes back; to join again without
+    /// a new process, start another one from a builder with the same settings: it is a new incarnation of the
+    /// address.
     ///
     /// # Cancel safety
     /// Safe: it only watches.
@@ -94,9 +96,9 @@ impl Cluster {
     }
 
     /// Runs until the system asks this process to end (SIGTERM or SIGINT), then ends the node in good order
-    /// ([`Cluster::shutdown`]). A second signal stops it at once, and this completes without waiting for that;
-    /// `shutdown.after_signal_timeout` (25 s) is the limit of the whole. Completes as well when the node ends for another reason.
-    /// [`Termination::exit_code`] says what to end the process with.
+    /// ([`Cluster::shutdown`]). A second signal stops it at once, and this completes without waiting for
+    /// that; `shutdown.after_signal_timeout` (25 s) is the limit of the whole. Completes as well when the
+    /// node ends for another reason. [`Termination::exit_code`] says what to end the process with.
     ///
     /// # Errors
     /// [`ClusterError::Signals`] if the system's signals cannot be had.

@@ -1,5 +1,5 @@
-//! What a node hosts, as its users say it: kinds of entities, durable ones and consumers, singletons, queues of work. Decides nothing. Spec:
-//! `README.md`.
+//! What a node hosts, as its users say it: kinds of entities, durable ones and consumers, singletons, queues
+//! of work. Decides nothing. Spec: `README.md`.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -20,8 +20,8 @@ use crate::singleton_builder::SingletonBuilder;
 use crate::work::WorkQueueBuilder;
 
 impl Cluster {
-    /// A singleton: exactly one instance in the whole cluster, on the oldest member (with a role), with a fencing token that grows
-    /// with every instance. The name has 1 to 255 bytes.
+    /// A singleton: exactly one instance in the whole cluster, on the oldest member (with a role), with a
+    /// fencing token that grows with every instance. The name has 1 to 255 bytes.
     ///
     /// ```no_run
     /// # use quorate_driver::{Cluster, Entity, EntityContext, core::Token};
@@ -68,14 +68,15 @@ impl Cluster {
         WorkQueueBuilder::new(Arc::clone(self.shared()), name.into())
     }
 
-    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is called on the
-    /// caller's runtime whenever an entity gets its first message.
+    /// Hosts entities of a kind on this node (if it has the kind's role) and reaches all of them. `make` is
+    /// called on the caller's runtime whenever an entity gets its first message.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
-    /// name in the cluster ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
-    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is registered here with
-    /// other types.
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from
+    /// the kind of that name in the cluster
+    /// ([`ShardingCommandError::KindDiffers`](crate::core::ShardingCommandError::KindDiffers) names the
+    /// fields with both values), or the node lacks the role; [`ClusterError::Region`] if the kind is
+    /// registered here with other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -122,15 +123,18 @@ impl Cluster {
         self.register::<FnEntity<M, R, H>, _>(kind, make).await
     }
 
-    /// Hosts entities of a kind that keep their events in the node's store, and reaches all of them. `make` is called on the caller's
-    /// runtime whenever an entity gets its first message; what it makes is not durable, its [`EventSourced::State`] is. Do it on every
-    /// node with the kind's role; elsewhere [`Cluster::register_proxy`] reaches them.
+    /// Hosts entities of a kind that keep their events in the node's store, and reaches all of them. `make`
+    /// is called on the caller's runtime whenever an entity gets its first message; what it makes is not
+    /// durable, its [`EventSourced::State`] is. Do it on every node with the kind's role; elsewhere
+    /// [`Cluster::register_proxy`] reaches them.
     ///
-    /// The store has to be one that all of them share ([`StoreScope::Shared`](crate::StoreScope::Shared)), or the nodes' own stores
-    /// vote about logs (`journal.voters`), or the kind is one of a single host ([`Kind::single_host`]).
+    /// The store has to be one that all of them share ([`StoreScope::Shared`](crate::StoreScope::Shared)), or
+    /// the nodes' own stores vote about logs (`journal.voters`), or the kind is one of a single host
+    /// ([`Kind::single_host`]).
     ///
     /// # Errors
-    /// Those of [`Cluster::register`]; [`ClusterError::Durability`] if the node has no store, or one that no other node reads.
+    /// Those of [`Cluster::register`]; [`ClusterError::Durability`] if the node has no store, or one that no
+    /// other node reads.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -146,7 +150,8 @@ impl Cluster {
         durable::host_event_sourced(self.shared(), kind, self.shared().background.sleeper(), make).await
     }
 
-    /// Hosts entities of a kind that keep their newest state in the node's store. Otherwise as [`Self::register_event_sourced`].
+    /// Hosts entities of a kind that keep their newest state in the node's store. Otherwise as
+    /// [`Self::register_event_sourced`].
     ///
     /// # Errors
     /// Those of [`Self::register_event_sourced`].

@@ -1,5 +1,6 @@
-//! The handle of a running node: what users hold. Every call becomes a command to the node's loop, or reads what the loop has published
-//! (`shared`, `hub`); nothing is decided here, and nothing waits for the loop under a lock. Spec: `README.md`.
+//! The handle of a running node: what users hold. Every call becomes a command to the node's loop, or reads
+//! what the loop has published (`shared`, `hub`); nothing is decided here, and nothing waits for the loop
+//! under a lock. Spec: `README.md`.
 
 mod address;
 mod daemons;
@@ -48,8 +49,8 @@ impl Drop for Alive {
     }
 }
 
-/// A running node of a cluster. Cheap to clone; dropping the last clone stops the node without leaving, so call
-/// [`Cluster::leave`] first. [`Region`]s and [`Events`] do not keep it alive.
+/// A running node of a cluster. Cheap to clone; dropping the last clone stops the node without leaving, so
+/// call [`Cluster::leave`] first. [`Region`]s and [`Events`] do not keep it alive.
 #[derive(Clone)]
 pub struct Cluster {
     alive: Arc<Alive>,
@@ -105,9 +106,9 @@ impl Cluster {
         self.shared().hub.subscribe()
     }
 
-    /// Forms a new cluster with this node as its first member, at once. Other nodes join through it. Two nodes that form
-    /// clusters are two clusters for good: where several nodes start at the same time, give all of them the same
-    /// [seeds](crate::ClusterBuilder::seeds) instead.
+    /// Forms a new cluster with this node as its first member, at once. Other nodes join through it. Two
+    /// nodes that form clusters are two clusters for good: where several nodes start at the same time, give
+    /// all of them the same [seeds](crate::ClusterBuilder::seeds) instead.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if the node has joined already, [`ClusterError::Stopped`].
@@ -121,12 +122,13 @@ impl Cluster {
             .await
     }
 
-    /// Begins to join a cluster through these nodes, `host:port` each; the first of them forms a new cluster if it is this
-    /// node and no other answers. This node's own address alone forms a cluster of one at once, as [`Self::form`] does.
+    /// Begins to join a cluster through these nodes, `host:port` each; the first of them forms a new cluster
+    /// if it is this node and no other answers. This node's own address alone forms a cluster of one at once,
+    /// as [`Self::form`] does.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the node has joined already or the list is empty, [`ClusterError::Name`] for an address
-    /// that is not legal, [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] if the node has joined already or the list is empty, [`ClusterError::Name`]
+    /// for an address that is not legal, [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it may or may not begin to join.
@@ -144,8 +146,9 @@ impl Cluster {
     /// Waits until this node is a full member (Up).
     ///
     /// # Errors
-    /// [`ClusterError::NotJoined`] if it ends because it could not join, with what was in the way: settings that differ, for
-    /// instance, each with both values. [`ClusterError::Stopped`] if it ends for another reason.
+    /// [`ClusterError::NotJoined`] if it ends because it could not join, with what was in the way: settings
+    /// that differ, for instance, each with both values. [`ClusterError::Stopped`] if it ends for another
+    /// reason.
     ///
     /// # Cancel safety
     /// Safe: it only watches.
@@ -194,9 +197,9 @@ impl Cluster {
             .await
     }
 
-    /// Declares a member Down, as `host:port` or, for exactly one incarnation, as `host:port#uid` (the form in which a
-    /// [`UniqueAddress`] is shown). Its work moves elsewhere; if it still runs it stops itself. Completes when the decision is
-    /// on its way.
+    /// Declares a member Down, as `host:port` or, for exactly one incarnation, as `host:port#uid` (the form
+    /// in which a [`UniqueAddress`] is shown). Its work moves elsewhere; if it still runs it stops itself.
+    /// Completes when the decision is on its way.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if there is no such member.
@@ -232,7 +235,8 @@ impl Cluster {
     /// whether it has the kind or not.
     ///
     /// # Errors
-    /// [`PlaceError::Refused`] if no kind with external allocation can have this name: it is empty, or longer than 237 bytes.
+    /// [`PlaceError::Refused`] if no kind with external allocation can have this name: it is empty, or longer
+    /// than 237 bytes.
     pub fn shard_places(&self, kind: &str) -> Result<ShardPlaces, PlaceError> {
         ShardPlaces::new(Arc::clone(self.shared()), kind)
     }
@@ -240,8 +244,9 @@ impl Cluster {
     /// Registers a kind as a proxy: this node reaches its entities and hosts none.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from the kind of that
-    /// name in the cluster; [`ClusterError::Region`] if the kind is registered here with other types.
+    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from
+    /// the kind of that name in the cluster; [`ClusterError::Region`] if the kind is registered here with
+    /// other types.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -266,9 +271,9 @@ impl Cluster {
     /// before. One that is unreachable or Down is waited for: it may run until its removal. A node that
     /// restarts at the same address is another one, and the end of this one.
     ///
-    /// A node that is no member is waited for for half a minute, because pictures lag; if it does not appear the watch completes with
-    /// [`NeverSeen`](crate::core::Termination::NeverSeen): it never was a member, or its removal has been forgotten
-    /// (`membership.prune_removed_after`).
+    /// A node that is no member is waited for for half a minute, because pictures lag; if it does not appear
+    /// the watch completes with [`NeverSeen`](crate::core::Termination::NeverSeen): it never was a member, or
+    /// its removal has been forgotten (`membership.prune_removed_after`).
     pub fn watch(&self, node: &UniqueAddress) -> Watch {
         Watch::new(self.shared(), WatchTarget::Node(node.clone()))
     }
@@ -284,8 +289,8 @@ impl Cluster {
         self.shared().stats().await
     }
 
-    /// The links that this node dials, in the order of the addresses: two per peer, and a third where there was bulk data
-    /// (`docs/adr/0001`).
+    /// The links that this node dials, in the order of the addresses: two per peer, and a third where there
+    /// was bulk data (`docs/adr/0001`).
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -307,9 +312,9 @@ impl Cluster {
         self.shared().kinds().await
     }
 
-    /// Why the cluster has not converged, as this node sees it, in words an operator can act on: who keeps the leader from
-    /// acting, who observes whom unreachable, what each member on its way in or out waits for, what the split-brain resolver
-    /// would decide. Print it. Costs time linear in the members.
+    /// Why the cluster has not converged, as this node sees it, in words an operator can act on: who keeps
+    /// the leader from acting, who observes whom unreachable, what each member on its way in or out waits
+    /// for, what the split-brain resolver would decide. Print it. Costs time linear in the members.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].

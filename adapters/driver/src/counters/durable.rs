@@ -1,5 +1,5 @@
-//! What the durable entities of a node have done. Counted by their tasks, read by the loop. And how many lines they may write about
-//! their troubles: a store that is away troubles all of them at once.
+//! What the durable entities of a node have done. Counted by their tasks, read by the loop. And how many
+//! lines they may write about their troubles: a store that is away troubles all of them at once.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! What the tasks of a node's users count, each room of them in its own struct: counted there, read by the loop. Decides nothing.
+//! What the tasks of a node's users count, each room of them in its own struct: counted there, read by the
+//! loop. Decides nothing.
 
 mod delivery;
 mod durable;

@@ -1,5 +1,6 @@
-//! Who sees to the daemons: a singleton, which has each of them run and carries changes of their number to their end, whoever began them.
-//! What there are it reads from distributed data, so its successor goes on where it was. Spec: sharding 1.8.
+//! Who sees to the daemons: a singleton, which has each of them run and carries changes of their number to
+//! their end, whoever began them. What there are it reads from distributed data, so its successor goes on
+//! where it was. Spec: sharding 1.8.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::region::Region;
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
-/// Orders that wait: people and programs that change the number are few. Past it they hear that a change is in progress.
+/// Orders that wait: people and programs that change the number are few. Past it they hear that a change is
+/// in progress.
 const ORDERS_MAX: usize = 64;
 
 /// Between two daemons that are seen to, if there are few: so that they do not all begin at once. As in Akka.
@@ -153,7 +155,8 @@ impl Work {
         known.ok().map(|known| Plan::of(known, self.count))
     }
 
-    /// Does something while a change is under way, and tells so whoever wishes for anything. At other times wishes wait.
+    /// Does something while a change is under way, and tells so whoever wishes for anything. At other times
+    /// wishes wait.
     async fn beside_change(&self, wishes: &Receiver<Wish>, then: Scale, work: impl Future<Output = ()>) {
         let answers = async {
             while let Ok((order, reply)) = wishes.recv().await {

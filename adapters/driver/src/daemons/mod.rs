@@ -1,5 +1,5 @@
-//! Daemons as users hold them: a fixed number of tasks, each running exactly once in the cluster, and a handle to change how many there
-//! are. Page: `docs/daemons.md`. Spec: sharding 1.8.
+//! Daemons as users hold them: a fixed number of tasks, each running exactly once in the cluster, and a
+//! handle to change how many there are. Page: `docs/daemons.md`. Spec: sharding 1.8.
 //!
 //! | part | decides |
 //! |---|---|
@@ -47,13 +47,13 @@ use crate::singleton::Singleton;
 /// }
 /// ```
 pub trait Daemon: Send + 'static {
-    /// Does the work. It is to return soon after [`DaemonContext::stopping`] completes: its shard moves, its node leaves, or the number of
-    /// daemons changes. One that returns without being told to, or panics, begins again with the next look
-    /// (`sharding.daemon_keep_alive_interval`).
+    /// Does the work. It is to return soon after [`DaemonContext::stopping`] completes: its shard moves, its
+    /// node leaves, or the number of daemons changes. One that returns without being told to, or panics,
+    /// begins again with the next look (`sharding.daemon_keep_alive_interval`).
     ///
     /// # Cancel safety
-    /// It is dropped in the middle when the node stops at once, or when it has not returned some time after it was told to
-    /// (a quarter of `sharding.handoff_timeout`).
+    /// It is dropped in the middle when the node stops at once, or when it has not returned some time after
+    /// it was told to (a quarter of `sharding.handoff_timeout`).
     fn run(&mut self, daemon: &DaemonContext) -> impl Future<Output = ()> + Send;
 }
 
@@ -208,8 +208,8 @@ impl Daemons {
     /// change that was begun is completed. Mirrors `ChangeNumberOfProcesses`.
     ///
     /// # Errors
-    /// [`DaemonsError`]; with [`DaemonsError::Failed`] and [`DaemonsError::NoMajority`] the change may take place, and
-    /// [`Self::state`] says whether it does.
+    /// [`DaemonsError`]; with [`DaemonsError::Failed`] and [`DaemonsError::NoMajority`] the change may take
+    /// place, and [`Self::state`] says whether it does.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; a change that was begun is completed.

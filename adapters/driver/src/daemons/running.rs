@@ -1,4 +1,5 @@
-//! One daemon: begins when it is seen to and may, runs beside its mailbox, and ends when it is told to. Spec: sharding 1.8.
+//! One daemon: begins when it is seen to and may, runs beside its mailbox, and ends when it is told to. Spec:
+//! sharding 1.8.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -14,7 +15,8 @@ use crate::mailbox::{Start, Starter};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
-/// A daemon that was told to end may take a share of the time that a hand-off has; so the rest of it does not wait in vain.
+/// A daemon that was told to end may take a share of the time that a hand-off has; so the rest of it does not
+/// wait in vain.
 const STOP_SHARE: u32 = 4;
 
 /// What the manager says to a daemon.

@@ -1,4 +1,5 @@
-//! The streams of what becomes of a value, and of all values whose names begin alike. Decides nothing. Spec: sharding 1.12 (subscriptions).
+//! The streams of what becomes of a value, and of all values whose names begin alike. Decides nothing. Spec:
+//! sharding 1.12 (subscriptions).
 
 use std::fmt;
 use std::future::poll_fn;
@@ -153,8 +154,9 @@ impl<T: DataKind> PrefixChanges<T> {
     /// and ends.
     ///
     /// # Errors
-    /// [`DataReadError::BadKey`] (the prefix has more than 255 bytes) and [`DataReadError::TooManySubscribers`]
-    /// (`ddata.subscribers_max` streams on this node) end it. What cannot be read of one value is said in [`KeyChange::change`].
+    /// [`DataReadError::BadKey`] (the prefix has more than 255 bytes) and
+    /// [`DataReadError::TooManySubscribers`] (`ddata.subscribers_max` streams on this node) end it. What
+    /// cannot be read of one value is said in [`KeyChange::change`].
     ///
     /// # Cancel safety
     /// Safe: a change is taken only when it is returned.

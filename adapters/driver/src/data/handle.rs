@@ -1,5 +1,5 @@
-//! The handle of one replicated value: what all types (counter, set, map, register) have in common. Holds a name and asks the core; never
-//! keeps a value of its own. Spec: sharding 1.12.
+//! The handle of one replicated value: what all types (counter, set, map, register) have in common. Holds a
+//! name and asks the core; never keeps a value of its own. Spec: sharding 1.12.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,8 +16,8 @@ use super::level::{DATA_TIMEOUT_DEFAULT, Read, Write};
 use crate::error::{DataReadError, DataWriteError};
 use crate::shared::Shared;
 
-/// One replicated value, by name. Cheap to clone; holds no value and does not keep the node alive. The same name must mean
-/// the same type on every node.
+/// One replicated value, by name. Cheap to clone; holds no value and does not keep the node alive. The same
+/// name must mean the same type on every node.
 pub struct Replicated<T> {
     shared: Arc<Shared>,
     /// Nothing if the name is not legal; every operation says so.

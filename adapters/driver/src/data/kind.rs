@@ -4,8 +4,8 @@ pub(super) use quorate_core::ddata::crdt::Data as CoreData;
 
 use crate::error::DataReadError;
 
-/// What a replicated value is to its users. The kinds of this crate cover the core's types, and [`super::OwnKind`] those of
-/// your own.
+/// What a replicated value is to its users. The kinds of this crate cover the core's types, and
+/// [`super::OwnKind`] those of your own.
 pub trait DataKind {
     /// What [`super::Replicated::read`] gives.
     type Value;
@@ -16,6 +16,7 @@ pub trait DataKind {
     /// What a value of the core is to users.
     ///
     /// # Errors
-    /// [`DataReadError::WrongType`] if it is of another type, [`DataReadError::Decode`] if an element cannot be read.
+    /// [`DataReadError::WrongType`] if it is of another type, [`DataReadError::Decode`] if an element cannot
+    /// be read.
     fn value(data: &CoreData) -> Result<Self::Value, DataReadError>;
 }

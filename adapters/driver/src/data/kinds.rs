@@ -1,5 +1,5 @@
-//! The kinds of replicated values and what each can do: typed elements to bytes (postcard) and operations of the core.
-//! Spec: sharding 1.13.
+//! The kinds of replicated values and what each can do: typed elements to bytes (postcard) and operations of
+//! the core. Spec: sharding 1.13.
 
 use std::marker::PhantomData;
 
@@ -110,7 +110,8 @@ kind!([K: DeserializeOwned, V: DeserializeOwned] MultiMapKind<K, V>, Vec<(K, V)>
     held.iter().map(|binding| Ok((decode(&binding.key)?, decode(&binding.value)?))).collect()
 });
 
-/// Writes the asynchronous methods of a kind: each makes an operation and hands it to [`Replicated::update_with`].
+/// Writes the asynchronous methods of a kind: each makes an operation and hands it to
+/// [`Replicated::update_with`].
 macro_rules! writes {
     ($($(#[$docs:meta])* $name:ident($($arg:ident: $type:ty),*) => $op:expr;)*) => {
         $(
@@ -175,8 +176,8 @@ impl<V: Serialize + DeserializeOwned> Register<V> {
     writes! {
         /// Writes the value; the last write wins, by the clocks of the nodes.
         set(value: &V) => encode(value).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }));
-        /// Writes the value unless an earlier write is known anywhere: the first write wins, by the clocks of the nodes. All
-        /// writers of a key must use this or [`Self::set`], not both.
+        /// Writes the value unless an earlier write is known anywhere: the first write wins, by the clocks of
+        /// the nodes. All writers of a key must use this or [`Self::set`], not both.
         set_first(value: &V) => encode(value).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Reverse }));
     }
 }

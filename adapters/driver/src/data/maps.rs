@@ -1,4 +1,5 @@
-//! Maps whose values are replicated values themselves: what users call, as operations of the core. Spec: sharding 1.13.
+//! Maps whose values are replicated values themselves: what users call, as operations of the core. Spec:
+//! sharding 1.13.
 
 use std::marker::PhantomData;
 
@@ -44,7 +45,8 @@ impl MapValue for FlagKind {
 /// See [`super::Data::map`].
 pub type MergeMap<K, T> = Replicated<MergeMapKind<K, T>>;
 
-/// A map of replicated values; its value is a list of keys and what they hold, in the order of the keys' bytes.
+/// A map of replicated values; its value is a list of keys and what they hold, in the order of the keys'
+/// bytes.
 #[derive(Debug)]
 pub struct MergeMapKind<K, T>(PhantomData<fn() -> (K, T)>);
 
@@ -77,7 +79,8 @@ fn at<K: Serialize>(key: &K, op: Op) -> Option<Op> {
 
 impl<K: Serialize + DeserializeOwned, T: MapValue> MergeMap<K, T> {
     writes! {
-        /// Changes the value of a key, an empty one if there is none, by an operation of the core's own vocabulary.
+        /// Changes the value of a key, an empty one if there is none, by an operation of the core's own
+        /// vocabulary.
         update_at(key: &K, op: Op) => at(key, op);
         /// Removes what this node knows of under a key; a change of its value at the same time stays.
         remove(key: &K) => encode(key).map(|key| Op::OrMap(OrMapOp::Remove(key)));

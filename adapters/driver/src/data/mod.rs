@@ -114,15 +114,15 @@ impl Data {
         self.of(key)
     }
 
-    /// A map of replicated values, which are merged key by key: `map::<String, ObservedSet<u64>>("baskets")`. A key
-    /// that is removed while its value is changed elsewhere stays, with the value that the change saw.
+    /// A map of replicated values, which are merged key by key: `map::<String, ObservedSet<u64>>("baskets")`.
+    /// A key that is removed while its value is changed elsewhere stays, with the value that the change saw.
     #[must_use]
     pub fn map<K, T>(&self, key: impl AsRef<str>) -> MergeMap<K, T> {
         self.of(key)
     }
 
-    /// A value of a type of your own, which every node was told of with [`crate::ClusterBuilder::data_type`]: a write on one
-    /// that was not is refused.
+    /// A value of a type of your own, which every node was told of with [`crate::ClusterBuilder::data_type`]:
+    /// a write on one that was not is refused.
     #[must_use]
     pub fn own<T: OwnType>(&self, key: impl AsRef<str>) -> Own<T> {
         self.of(key)
@@ -159,8 +159,8 @@ impl Data {
         }
     }
 
-    /// How many replicas there are, this node included; 0 while this node holds none: it is no member, or still loads its
-    /// store.
+    /// How many replicas there are, this node included; 0 while this node holds none: it is no member, or
+    /// still loads its store.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].

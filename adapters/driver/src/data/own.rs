@@ -1,5 +1,5 @@
-//! Types of users' own: what a value of one is to its users. How it is changed and joined is the core's trait, on bytes.
-//! Spec: sharding 1.13.
+//! Types of users' own: what a value of one is to its users. How it is changed and joined is the core's
+//! trait, on bytes. Spec: sharding 1.13.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use super::kinds::writes;
 use super::level::Write;
 use crate::error::{DataReadError, DataWriteError};
 
-/// A replicated type of your own: [`CustomType`] says how its bytes are changed and joined, this what they are to users. Make
-/// it known on every node with [`crate::ClusterBuilder::data_type`], hold values with [`super::Data::own`]. An example stands
-/// in `docs/ddata.md`.
+/// A replicated type of your own: [`CustomType`] says how its bytes are changed and joined, this what they
+/// are to users. Make it known on every node with [`crate::ClusterBuilder::data_type`], hold values with
+/// [`super::Data::own`]. An example stands in `docs/ddata.md`.
 pub trait OwnType: CustomType + Default + 'static {
     /// What [`Replicated::read`] gives.
     type Value;
 
-    /// What a state is to users; nothing if the bytes are no state, which [`CustomType::check`] refuses before.
+    /// What a state is to users; nothing if the bytes are no state, which [`CustomType::check`] refuses
+    /// before.
     fn value(&self, state: &[u8]) -> Option<Self::Value>;
 }
 

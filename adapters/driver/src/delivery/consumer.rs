@@ -16,9 +16,10 @@ use crate::sync::lock;
 /// one producer in order and one at a time, the next when the one before is confirmed. Registered with
 /// [`Cluster::register_consumer`](crate::Cluster::register_consumer).
 ///
-/// A message is confirmed when what it asks for is done, not before: what an incarnation has not confirmed when it ends (its node dies,
-/// its shard moves, its handler panics) is delivered to the next one, so that a message may be handled twice, by two incarnations.
-/// [`Delivery::producer`] and [`Delivery::seq`] tell a repetition apart for as long as its producer lives.
+/// A message is confirmed when what it asks for is done, not before: what an incarnation has not confirmed
+/// when it ends (its node dies, its shard moves, its handler panics) is delivered to the next one, so that a
+/// message may be handled twice, by two incarnations. [`Delivery::producer`] and [`Delivery::seq`] tell a
+/// repetition apart for as long as its producer lives.
 ///
 /// ```
 /// use quorate_driver::EntityContext;
@@ -50,7 +51,8 @@ pub trait Consumer: Send + 'static {
         ready(())
     }
 
-    /// Handles one message. It is confirmed here, or later by whoever the delivery was given to: a task for instance.
+    /// Handles one message. It is confirmed here, or later by whoever the delivery was given to: a task for
+    /// instance.
     ///
     /// # Cancel safety
     /// As for [`Entity::handle`](crate::Entity::handle); what was not confirmed is delivered again.
@@ -70,8 +72,9 @@ pub trait Consumer: Send + 'static {
     }
 }
 
-/// A message, and the right to confirm it. If it is dropped unconfirmed, the same message is handed out again after
-/// [`ConsumerSettings::resend_min`](super::ConsumerSettings::resend_min); the producer's next ones wait meanwhile.
+/// A message, and the right to confirm it. If it is dropped unconfirmed, the same message is handed out again
+/// after [`ConsumerSettings::resend_min`](super::ConsumerSettings::resend_min); the producer's next ones wait
+/// meanwhile.
 #[must_use = "what is dropped unconfirmed is delivered again"]
 pub struct Delivery<M> {
     message: M,
@@ -93,8 +96,9 @@ impl<M> Delivery<M> {
         &self.confirm.from.name
     }
 
-    /// The message's number among those of this producer to this entity, from 1 on; of one in parts the last part's. A message that is
-    /// delivered again has the same, for as long as its producer was not started again.
+    /// The message's number among those of this producer to this entity, from 1 on; of one in parts the last
+    /// part's. A message that is delivered again has the same, for as long as its producer was not started
+    /// again.
     pub const fn seq(&self) -> u64 {
         self.confirm.seq
     }

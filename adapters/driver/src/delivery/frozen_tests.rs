@@ -1,5 +1,5 @@
-//! The bytes of what producers and consumers say to each other and of what durable ones keep: on their way between versions of the library,
-//! and on disks. They never change; variants are only appended.
+//! The bytes of what producers and consumers say to each other and of what durable ones keep: on their way
+//! between versions of the library, and on disks. They never change; variants are only appended.
 
 use quorate_core::sharding::ids::Payload;
 

@@ -1,6 +1,6 @@
-//! How long the log of a durable producer or of a work queue is, how much of it is needed, and what makes it shorter: deleting what stands
-//! before the oldest message that nobody has confirmed, and writing that one anew behind the rest. Counts; never writes. Spec: sharding
-//! 1.14, 10.7.
+//! How long the log of a durable producer or of a work queue is, how much of it is needed, and what makes it
+//! shorter: deleting what stands before the oldest message that nobody has confirmed, and writing that one
+//! anew behind the rest. Counts; never writes. Spec: sharding 1.14, 10.7.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,8 @@ use quorate_core::store::Sequence;
 
 use crate::queue_bounds::QueueBounds;
 
-/// What a message takes beside itself and its entity's id: a number, two lengths and what an append of its own costs.
+/// What a message takes beside itself and its entity's id: a number, two lengths and what an append of its
+/// own costs.
 const MESSAGE_OVERHEAD: usize = 32 + RECORD_BYTES + ENTRY_BYTES;
 
 /// Records that are written together: a commit of every store takes as many.
@@ -38,7 +39,8 @@ struct Live {
     bytes: usize,
 }
 
-/// What makes the log shorter: these are written anew, together, and then everything through this record is deleted.
+/// What makes the log shorter: these are written anew, together, and then everything through this record is
+/// deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) anew: Vec<u64>,
@@ -123,7 +125,8 @@ impl Length {
         }
     }
 
-    /// Whether there is so much that nobody needs that the log is to be made shorter, until [`Self::is_short`].
+    /// Whether there is so much that nobody needs that the log is to be made shorter, until
+    /// [`Self::is_short`].
     pub(super) fn is_long(&self) -> bool {
         self.exceeds(1)
     }

@@ -1,5 +1,5 @@
-//! The asks by which a producer hears its entities: each message is one, and where none is on its way one that only asks. What they say goes
-//! to the rules of the core. Spec: sharding 1.14.
+//! The asks by which a producer hears its entities: each message is one, and where none is on its way one
+//! that only asks. What they say goes to the rules of the core. Spec: sharding 1.14.
 
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::Pin;
@@ -20,8 +20,8 @@ use crate::error::AskError;
 use crate::region::Ask;
 use quorate_core::input::Recipient;
 
-/// How long an ask waits, as a share of the time after which the first message is sent again to an entity that confirms nothing
-/// (`resend_idle`): what was lost on a link that broke is asked for before that.
+/// How long an ask waits, as a share of the time after which the first message is sent again to an entity
+/// that confirms nothing (`resend_idle`): what was lost on a link that broke is asked for before that.
 const LINE_SHARE: u32 = 2;
 /// The bounds of that time.
 const LINE_TIMEOUT_MIN: Duration = Duration::from_millis(50);

@@ -1,4 +1,5 @@
-//! What producers and consumers say to each other, as messages and answers of ordinary entities. Types only. Spec: sharding 2.4.
+//! What producers and consumers say to each other, as messages and answers of ordinary entities. Types only.
+//! Spec: sharding 2.4.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -42,7 +43,8 @@ pub(super) struct Origin {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Inside {
-    /// A numbered message, or a part of one; answered when it is confirmed, or as soon as there is something to say.
+    /// A numbered message, or a part of one; answered when it is confirmed, or as soon as there is something
+    /// to say.
     Message {
         from: Origin,
         seq: u64,

@@ -1,4 +1,5 @@
-//! What the task of a producer is told: by its users, and by the tasks that wait for entities and for the store. Types only.
+//! What the task of a producer is told: by its users, and by the tasks that wait for entities and for the
+//! store. Types only.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

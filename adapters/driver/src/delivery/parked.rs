@@ -1,5 +1,6 @@
-//! Messages that wait for room, in the order in which they came. One whose entity has no room holds up those behind it for the same
-//! entity and no others, and is not looked at again before its entity has room. Pure. Spec: sharding 1.14.
+//! Messages that wait for room, in the order in which they came. One whose entity has no room holds up those
+//! behind it for the same entity and no others, and is not looked at again before its entity has room. Pure.
+//! Spec: sharding 1.14.
 
 use std::collections::VecDeque;
 

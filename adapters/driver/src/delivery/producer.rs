@@ -62,7 +62,8 @@ pub enum SendError {
     /// The message could not be encoded: not taken.
     #[error("the message cannot be encoded")]
     Encode,
-    /// The message is longer than a frame, and the producer sends no parts; or longer than its consumers or its store take: not taken.
+    /// The message is longer than a frame, and the producer sends no parts; or longer than its consumers or
+    /// its store take: not taken.
     #[error("the message is too large")]
     TooLarge,
     /// The entity's id is empty or longer than `limits.entity_id_bytes_max`: not taken.
@@ -71,10 +72,12 @@ pub enum SendError {
     /// Only from [`Producer::try_send`]: there is no room, for this entity or for all: not taken.
     #[error("the producer has no room for another message to this entity; wait or try again later")]
     Full,
-    /// A durable producer's store did not keep a message in time, or somebody else has taken the queue over: the producer has ended.
+    /// A durable producer's store did not keep a message in time, or somebody else has taken the queue over:
+    /// the producer has ended.
     #[error("the producer's store failed to keep a message; the producer has ended")]
     Store,
-    /// The producer has ended, with its node or because its store failed: a message that was taken may have been handled.
+    /// The producer has ended, with its node or because its store failed: a message that was taken may have
+    /// been handled.
     #[error("the producer has ended")]
     Stopped,
 }
@@ -90,13 +93,14 @@ pub struct ProducerBuilder<M> {
 }
 
 impl<M> Region<DeliveryMessage<M>, Receipt> {
-    /// Reliable delivery to the entities of this kind: a producer by name, 1 to 255 bytes. The name is what consumers see, and
-    /// that of a durable one's queue: of two durable ones with one name the later has it.
+    /// Reliable delivery to the entities of this kind: a producer by name, 1 to 255 bytes. The name is what
+    /// consumers see, and that of a durable one's queue: of two durable ones with one name the later has it.
     ///
     /// ```no_run
     /// # use quorate_driver::Region;
     /// # use quorate_driver::delivery::{DeliveryMessage, Receipt};
-    /// # async fn example(baskets: Region<DeliveryMessage<u64>, Receipt>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # type Baskets = Region<DeliveryMessage<u64>, Receipt>;
+    /// # async fn example(baskets: Baskets) -> Result<(), Box<dyn std::error::Error>> {
     /// let shop = baskets.producer("shop").start().await?;
     /// let sent = shop.send("customer-7", &42).await?; // waits while there is no room
     /// sent.await?; // the entity has confirmed it
@@ -121,17 +125,19 @@ impl<M: Serialize + 'static> ProducerBuilder<M> {
         self
     }
 
-    /// Sends what is longer than this in parts of so many bytes (default: nothing; 64 to what fits into a frame). A message of several
-    /// parts may be as long as the consumers' `message_bytes_max`. Mirrors `chunk-large-messages`.
+    /// Sends what is longer than this in parts of so many bytes (default: nothing; 64 to what fits into a
+    /// frame). A message of several parts may be as long as the consumers' `message_bytes_max`. Mirrors
+    /// `chunk-large-messages`.
     pub const fn parts_of(mut self, bytes: usize) -> Self {
         self.settings.producer.part_bytes = Some(bytes);
         self
     }
 
-    /// Keeps each message in the node's store until it is confirmed (default: in memory only): a producer that is started again under
-    /// its name sends what nobody has confirmed, before anything else. In a store that all nodes read
-    /// ([`StoreScope::Shared`](crate::StoreScope::Shared)), or where the nodes' stores vote about logs, it may be started again
-    /// anywhere; otherwise on this node. [`Producer::send`] completes when the message is kept. Mirrors the durable producer queue.
+    /// Keeps each message in the node's store until it is confirmed (default: in memory only): a producer
+    /// that is started again under its name sends what nobody has confirmed, before anything else. In a store
+    /// that all nodes read ([`StoreScope::Shared`](crate::StoreScope::Shared)), or where the nodes' stores
+    /// vote about logs, it may be started again anywhere; otherwise on this node. [`Producer::send`]
+    /// completes when the message is kept. Mirrors the durable producer queue.
     pub const fn durable(mut self) -> Self {
         self.settings.producer.is_durable = true;
         self
@@ -219,9 +225,10 @@ pub struct Producer<M> {
 }
 
 impl<M: Serialize> Producer<M> {
-    /// Sends a message to an entity. Completes when it was taken: waits while the entity has not confirmed as many as may wait for it,
-    /// and while all entities together have no room. A durable producer has stored it then. What it gives completes when the entity has
-    /// confirmed the message; whoever does not care drops it.
+    /// Sends a message to an entity. Completes when it was taken: waits while the entity has not confirmed as
+    /// many as may wait for it, and while all entities together have no room. A durable producer has stored
+    /// it then. What it gives completes when the entity has confirmed the message; whoever does not care
+    /// drops it.
     ///
     /// # Errors
     /// [`SendError`]: the message was not taken, but for [`SendError::Stopped`] and [`SendError::Store`] of a durable producer, which

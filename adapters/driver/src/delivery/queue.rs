@@ -1,6 +1,7 @@
-//! What a durable producer or a work queue keeps: a log with every message that it took and every confirmation, owned by whoever opened it
-//! last. What is confirmed is deleted; what nobody confirms for long is written again behind the rest, so that the log stays as short as what
-//! it is about: `length` says when. Never sends. Spec: sharding 1.14, 10.7, 10.10.
+//! What a durable producer or a work queue keeps: a log with every message that it took and every
+//! confirmation, owned by whoever opened it last. What is confirmed is deleted; what nobody confirms for long
+//! is written again behind the rest, so that the log stays as short as what it is about: `length` says when.
+//! Never sends. Spec: sharding 1.14, 10.7, 10.10.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +23,12 @@ use crate::journal::{Journal, Keeper, KeptJournal, Purpose, log_name};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
-/// Openings that are waited for, of some seconds each, before whoever wants the queue hears that its store cannot be had: the largest log
-/// of slow disks is read and written back in that time.
+/// Openings that are waited for, of some seconds each, before whoever wants the queue hears that its store
+/// cannot be had: the largest log of slow disks is read and written back in that time.
 const OPENINGS_MAX: u32 = 20;
 
-/// Steps in which a log is made shorter at once: each writes a sixteenth of it anew at most, so a log is gone through twice.
+/// Steps in which a log is made shorter at once: each writes a sixteenth of it anew at most, so a log is gone
+/// through twice.
 const STEPS_MAX: u32 = 32;
 
 /// The pause before a store that had no answer is asked the same again.
@@ -83,7 +85,8 @@ pub(crate) struct Queue {
 impl Queue {
     /// Takes the queue of this name over, and reads it.
     pub(crate) async fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, ProducerError> {
-        // A producer stays where it was started, so a store of this node alone will do where no other is to be had.
+        // A producer stays where it was started, so a store of this node alone will do where no other is to
+        // be had.
         let keeper = Keeper::of(shared, false).or_else(|error| match Keeper::of(shared, true) {
             Ok(keeper) => Ok(keeper),
             Err(_) => Err(error),
@@ -213,8 +216,9 @@ impl Queue {
         }
     }
 
-    /// Appends entries as one, and keeps the log short. Completes when a store has said what became of it, however long that takes: a question
-    /// that was dropped would be answered as if somebody else had asked it.
+    /// Appends entries as one, and keeps the log short. Completes when a store has said what became of it,
+    /// however long that takes: a question that was dropped would be answered as if somebody else had asked
+    /// it.
     ///
     /// # Errors
     /// They are surely not there, or the queue is somebody else's.

@@ -1,5 +1,5 @@
-//! Queues over the log of a voter: more goes through one than the log may hold, whatever is confirmed and when, and a log that was left full
-//! goes on. Spec: sharding 1.14, 10.7.
+//! Queues over the log of a voter: more goes through one than the log may hold, whatever is confirmed and
+//! when, and a log that was left full goes on. Spec: sharding 1.14, 10.7.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,7 +161,8 @@ fn s_1_14_a_queue_in_which_a_record_is_missing_is_not_begun_with() {
     assert_eq!(kept.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
-/// As it was left before logs were made shorter by their bytes: nothing goes into it any more. Of so many messages one is unconfirmed.
+/// As it was left before logs were made shorter by their bytes: nothing goes into it any more. Of so many
+/// messages one is unconfirmed.
 fn fill(shared: &Arc<Shared>, name: &LogName, every: u64) {
     let sleep = shared.background.sleeper();
     let mut journal = Keeper::Quorum

@@ -1,5 +1,5 @@
-//! The consumer's side as an entity: the rules of the core for each producer, deliveries to the user one at a time, and answers to the
-//! producers' lines. Spec: sharding 1.14.
+//! The consumer's side as an entity: the rules of the core for each producer, deliveries to the user one at a
+//! time, and answers to the producers' lines. Spec: sharding 1.14.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::message::{DeliveryMessage, Inside, Origin, Receipt};
 use crate::codec;
 use crate::entity::{Entity, EntityContext, ReplyTo};
 
-/// Producers that one entity hears at a time. What it keeps of the one that it has heard of least recently is forgotten for the next:
-/// that one is asked to begin again with what is unconfirmed.
+/// Producers that one entity hears at a time. What it keeps of the one that it has heard of least recently is
+/// forgotten for the next: that one is asked to begin again with what is unconfirmed.
 const PRODUCERS_MAX: usize = 1_024;
 
 /// The timers.
@@ -66,8 +66,8 @@ impl Source {
         self.lines.iter().any(|line| !line.time_left().is_zero())
     }
 
-    /// Whether its producer is to be told the same again if nothing comes: it waits for an answer, and nothing else is held up by the
-    /// user.
+    /// Whether its producer is to be told the same again if nothing comes: it waits for an answer, and
+    /// nothing else is held up by the user.
     fn repeats(&self) -> bool {
         self.out.is_none() && !self.lines.is_empty()
     }
@@ -244,8 +244,8 @@ impl<C: Consumer> Receiving<C> {
         }
     }
 
-    /// Which message is handed out next: one whose confirmation will be heard at once, so that the entity can end at any moment after
-    /// it without its being delivered again.
+    /// Which message is handed out next: one whose confirmation will be heard at once, so that the entity can
+    /// end at any moment after it without its being delivered again.
     fn next_ready(&self) -> Option<usize> {
         let is_heard = |from| self.sources.get(from).is_none_or(Source::is_heard);
         self.ready.iter().position(is_heard)

@@ -1,5 +1,6 @@
-//! The producer's side as a task of the users' executor: takes messages while there is room, asks what the rules of the core say, and
-//! has an ask open to every entity that has something to confirm. Spec: sharding 1.14.
+//! The producer's side as a task of the users' executor: takes messages while there is room, asks what the
+//! rules of the core say, and has an ask open to every entity that has something to confirm. Spec: sharding
+//! 1.14.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,19 +27,19 @@ use quorate_core::input::Recipient;
 /// Orders of users that wait for the task: some turns, so that neither waits for the other.
 pub(super) const ORDERS_MAX: usize = 64;
 
-/// Orders that wait for room, for one entity or for all. While there are so many, no others are looked at: their callers wait one step
-/// before.
+/// Orders that wait for room, for one entity or for all. While there are so many, no others are looked at:
+/// their callers wait one step before.
 pub(super) const PARKED_MAX: usize = 1_024;
 
-/// Messages that one entity has not confirmed: the default window is on its way, and as much waits, so that one slow entity takes a tenth
-/// of what may wait.
+/// Messages that one entity has not confirmed: the default window is on its way, and as much waits, so that
+/// one slow entity takes a tenth of what may wait.
 pub(super) const PER_ENTITY_MAX: usize = 100;
 
 /// Messages that all entities together have not confirmed.
 const UNCONFIRMED_MAX: usize = 10_000;
 
-/// Bytes that are not confirmed, all entities together; and the largest message, which is taken when nothing else waits. As
-/// much as a region buffers; of a durable producer no more than half of a log.
+/// Bytes that are not confirmed, all entities together; and the largest message, which is taken when nothing
+/// else waits. As much as a region buffers; of a durable producer no more than half of a log.
 pub(super) const BYTES_MAX: usize = 64 << 20;
 
 /// What is written around a message beside the producer's name: numbers and flags.
@@ -299,9 +300,10 @@ impl Task {
             && self.rules.waiting() < self.waiting_max
     }
 
-    /// Takes what there is room for, in order. Whoever waits for one entity does not hold up those for others, but comes before all later
-    /// ones for its own; what waits for the room of all holds up all, or the largest would wait for ever. Looks at what goes, and at
-    /// each entity without room once until it has some.
+    /// Takes what there is room for, in order. Whoever waits for one entity does not hold up those for
+    /// others, but comes before all later ones for its own; what waits for the room of all holds up all, or
+    /// the largest would wait for ever. Looks at what goes, and at each entity without room once until it has
+    /// some.
     async fn take_parked(&mut self) -> Result<(), Ended> {
         while let Some(first) = self.parked.first() {
             if !self.entity_has_room(&first.entity) {
@@ -422,8 +424,8 @@ impl Task {
         Ok(())
     }
 
-    /// There is room for what may be unconfirmed; a confirmation that finds none is left out, and its message sent once more after
-    /// a restart.
+    /// There is room for what may be unconfirmed; a confirmation that finds none is left out, and its message
+    /// sent once more after a restart.
     fn store(&mut self, entry: Entry) {
         let is_confirmation = matches!(entry, Entry::Confirmed { .. });
         if let Some(entries) = &self.entries

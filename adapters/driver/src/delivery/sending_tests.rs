@@ -1,5 +1,5 @@
-//! The task of a producer, turn by turn, on a node that is not there: how much it takes, when it looks again, and what it waits for.
-//! Spec: sharding 1.14.
+//! The task of a producer, turn by turn, on a node that is not there: how much it takes, when it looks again,
+//! and what it waits for. Spec: sharding 1.14.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,6 @@
-//! A message whose sender may be of another version of the program than who handles it: its bytes say which. Decides nothing: the versions
-//! are the type's own ([`Versioned`]). Spec: issue's "schema evolution"; docs/entities.md.
+//! A message whose sender may be of another version of the program than who handles it: its bytes say which.
+//! Decides nothing: the versions are the type's own ([`Versioned`]). Spec: issue's "schema evolution";
+//! docs/entities.md.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,14 +11,15 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use super::Versioned;
 use super::schema::{from_bytes, to_bytes};
 
-/// A message, an answer or a job in the form of its version, with that version in front: what is read may have been written by an earlier
-/// version of the program, and becomes a value of today as [`Versioned::upcast`] says. For the types of a kind in a rolling upgrade, and
-/// for messages that are kept: those that [`Persist::deliver`](super::Persist::deliver), [`Persist::remind`](super::Persist::remind),
-/// durable producers and durable queues store wait for the next version of the program. [`Golden`](super::Golden) tests that every version
-/// that ever was can be read.
+/// A message, an answer or a job in the form of its version, with that version in front: what is read may
+/// have been written by an earlier version of the program, and becomes a value of today as
+/// [`Versioned::upcast`] says. For the types of a kind in a rolling upgrade, and for messages that are kept:
+/// those that [`Persist::deliver`](super::Persist::deliver), [`Persist::remind`](super::Persist::remind),
+/// durable producers and durable queues store wait for the next version of the program.
+/// [`Golden`](super::Golden) tests that every version that ever was can be read.
 ///
-/// What a *later* version wrote is refused as a message that cannot be read (`Undecodable`, not handled): first roll out who reads a new
-/// version, then who writes it. Costs six bytes and a copy when it is written.
+/// What a *later* version wrote is refused as a message that cannot be read (`Undecodable`, not handled):
+/// first roll out who reads a new version, then who writes it. Costs six bytes and a copy when it is written.
 ///
 /// ```
 /// use quorate_driver::Kind;

@@ -12,12 +12,14 @@ use super::{
 use crate::entity::EntityContext;
 
 /// An entity whose state is the sum of the events that it has decided on. Registered with
-/// [`Cluster::register_event_sourced`](crate::Cluster::register_event_sourced); reached like every other entity.
+/// [`Cluster::register_event_sourced`](crate::Cluster::register_event_sourced); reached like every other
+/// entity.
 ///
-/// A command is *handled* (it sees the state, and may refuse), its events become durable, then they are *applied* to the state, and
-/// only then its answer goes out. The next command waits until then. The state changes by [`EventSourced::apply`] alone, so what an
-/// entity knows is always what its log says. After a move, a crash or passivation the first command finds the state recovered from
-/// the newest snapshot and the events behind it.
+/// A command is *handled* (it sees the state, and may refuse), its events become durable, then they are
+/// *applied* to the state, and only then its answer goes out. The next command waits until then. The state
+/// changes by [`EventSourced::apply`] alone, so what an entity knows is always what its log says. After a
+/// move, a crash or passivation the first command finds the state recovered from the newest snapshot and the
+/// events behind it.
 ///
 /// What is in `self` is not durable: connections, other regions, caches.
 ///
@@ -63,18 +65,19 @@ pub trait EventSourced: Send + Sized + 'static {
     type Reply: Serialize + Send + 'static;
     /// Its events, named in the past tense. They are kept for ever, so their versions matter ([`Versioned`]).
     type Event: Versioned;
-    /// What all events so far amount to; `Default` is the state of an entity that has no events yet. Kept in snapshots.
+    /// What all events so far amount to; `Default` is the state of an entity that has no events yet. Kept in
+    /// snapshots.
     type State: Versioned + Default + Sync;
 
     /// Decides on one command: which events to store, and what to answer once they are durable. A handler
     /// that panics stores nothing.
     ///
-    /// Whoever asks again after an unknown outcome sends the same command twice: put a number into commands that must not count
-    /// twice, and keep the newest number of each sender in the state.
+    /// Whoever asks again after an unknown outcome sends the same command twice: put a number into commands
+    /// that must not count twice, and keep the newest number of each sender in the state.
     ///
     /// # Cancel safety
-    /// As for [`Entity::handle`](crate::Entity::handle): dropped in the middle only when the node stops at once or a shard does not
-    /// stop in time.
+    /// As for [`Entity::handle`](crate::Entity::handle): dropped in the middle only when the node stops at
+    /// once or a shard does not stop in time.
     fn handle(
         &mut self,
         context: &EntityContext,
@@ -82,25 +85,27 @@ pub trait EventSourced: Send + Sized + 'static {
         command: Self::Command,
     ) -> impl Future<Output = Decision<Self>> + Send;
 
-    /// What an event makes of the state: after it became durable, and again in every recovery, so it must not do, ask or read anything
-    /// else and must not fail. If it panics the entity cannot recover until the program is fixed.
+    /// What an event makes of the state: after it became durable, and again in every recovery, so it must not
+    /// do, ask or read anything else and must not fail. If it panics the entity cannot recover until the
+    /// program is fixed.
     fn apply(state: &mut Self::State, event: Self::Event);
 
-    /// When a snapshot of the state is kept, and what becomes of the events that it covers (default: every 100 events or 256 KiB of
-    /// them, and they stay).
+    /// When a snapshot of the state is kept, and what becomes of the events that it covers (default: every
+    /// 100 events or 256 KiB of them, and they stay).
     fn retention(&self) -> Retention {
         Retention::default()
     }
 
-    /// When messages of [`Persist::deliver`] are sent again and how many there may be (default: after 5 s, then each time half as long again,
-    /// at most 60 s; 100,000). Asked once for each recovery. Values that are out of range fail every command with
-    /// [`BadSetting`](super::DurableFailure::BadSetting).
+    /// When messages of [`Persist::deliver`] are sent again and how many there may be (default: after 5 s,
+    /// then each time half as long again, at most 60 s; 100,000). Asked once for each recovery. Values that
+    /// are out of range fail every command with [`BadSetting`](super::DurableFailure::BadSetting).
     fn redelivery(&self) -> AtLeastOnceSettings {
         AtLeastOnceSettings::default()
     }
 
-    /// A message of [`Persist::deliver`] was answered, and is not sent again once what this decides is durable: events, if something has
-    /// happened by it, and further messages. Until then it may be called again for the same message. Nothing by default.
+    /// A message of [`Persist::deliver`] was answered, and is not sent again once what this decides is
+    /// durable: events, if something has happened by it, and further messages. Until then it may be called
+    /// again for the same message. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].
@@ -114,8 +119,8 @@ pub trait EventSourced: Send + Sized + 'static {
         ready(Persist::nothing())
     }
 
-    /// These messages were sent as often as [`warn_after`](AtLeastOnceSettings::warn_after) says, and are not confirmed. They are sent on;
-    /// each is said once for each recovery. Nothing by default.
+    /// These messages were sent as often as [`warn_after`](AtLeastOnceSettings::warn_after) says, and are not
+    /// confirmed. They are sent on; each is said once for each recovery. Nothing by default.
     fn on_overdue(&mut self, context: &EntityContext, state: &Self::State, messages: &[Overdue]) {
         let _ = (context, state, messages);
     }
@@ -139,8 +144,8 @@ pub trait EventSourced: Send + Sized + 'static {
         ready(())
     }
 
-    /// Runs once, after the last command, when the entity stops in good order. What has to survive is durable by then. Nothing by
-    /// default.
+    /// Runs once, after the last command, when the entity stops in good order. What has to survive is durable
+    /// by then. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].
@@ -195,13 +200,14 @@ pub trait DurableState: Send + Sized + 'static {
         command: Self::Command,
     ) -> impl Future<Output = Change<Self>> + Send;
 
-    /// When messages of [`ChangeTo::deliver`] are sent again and how many there may be. As [`EventSourced::redelivery`].
+    /// When messages of [`ChangeTo::deliver`] are sent again and how many there may be. As
+    /// [`EventSourced::redelivery`].
     fn redelivery(&self) -> AtLeastOnceSettings {
         AtLeastOnceSettings::default()
     }
 
-    /// A message of [`ChangeTo::deliver`] was answered, and is not sent again once what this decides is durable. As
-    /// [`EventSourced::on_confirmed`]. Nothing by default.
+    /// A message of [`ChangeTo::deliver`] was answered, and is not sent again once what this decides is
+    /// durable. As [`EventSourced::on_confirmed`]. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`EventSourced::handle`].
@@ -215,7 +221,8 @@ pub trait DurableState: Send + Sized + 'static {
         ready(Change::nothing())
     }
 
-    /// These messages were sent often, and are not confirmed. As [`EventSourced::on_overdue`]. Nothing by default.
+    /// These messages were sent often, and are not confirmed. As [`EventSourced::on_overdue`]. Nothing by
+    /// default.
     fn on_overdue(&mut self, context: &EntityContext, state: &Self::State, messages: &[Overdue]) {
         let _ = (context, state, messages);
     }

@@ -1,5 +1,5 @@
-//! What the handler of a durable-state entity has decided: the new state, what is sent and what it is reminded of because of that, and what is
-//! answered then. Values only.
+//! What the handler of a durable-state entity has decided: the new state, what is sent and what it is
+//! reminded of because of that, and what is answered then. Values only.
 
 use std::fmt;
 use std::time::Duration;
@@ -47,14 +47,15 @@ impl<D: DurableState> Change<D> {
         self
     }
 
-    /// The entity stops afterwards and is remembered no more, as by [`EntityContext::forget`](crate::EntityContext::forget). Its state,
-    /// reminders and messages stay.
+    /// The entity stops afterwards and is remembered no more, as by
+    /// [`EntityContext::forget`](crate::EntityContext::forget). Its state, reminders and messages stay.
     pub fn and_forget(mut self) -> Self {
         self.then = Then::Forget;
         self
     }
 
-    /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
+    /// The entity leaves memory afterwards, as by
+    /// [`EntityContext::passivate`](crate::EntityContext::passivate).
     pub fn and_passivate(mut self) -> Self {
         self.then = Then::Passivate;
         self
@@ -88,8 +89,9 @@ impl<D: DurableState> ChangeTo<D> {
         }
     }
 
-    /// Sends a message to an entity until it has answered it, exactly as [`Persist::deliver`](super::Persist::deliver) does. The message becomes
-    /// durable with the state, in one write, and is written again with every state until it is confirmed: [`DurableState::on_confirmed`]
+    /// Sends a message to an entity until it has answered it, exactly as
+    /// [`Persist::deliver`](super::Persist::deliver) does. The message becomes durable with the state, in one
+    /// write, and is written again with every state until it is confirmed: [`DurableState::on_confirmed`]
     /// hears that.
     pub fn deliver<M: Serialize, R>(
         mut self,
@@ -100,8 +102,8 @@ impl<D: DurableState> ChangeTo<D> {
         self
     }
 
-    /// Has the entity handle a command of its own after so long, exactly as [`Persist::remind`](super::Persist::remind) does. Reminders are
-    /// written again with every state.
+    /// Has the entity handle a command of its own after so long, exactly as
+    /// [`Persist::remind`](super::Persist::remind) does. Reminders are written again with every state.
     pub fn remind(mut self, name: impl Into<String>, after: Duration, command: &D::Command) -> Self
     where
         D::Command: Serialize,
@@ -110,7 +112,8 @@ impl<D: DurableState> ChangeTo<D> {
         self
     }
 
-    /// As [`Self::remind`], again and again, exactly as [`Persist::remind_every`](super::Persist::remind_every) does.
+    /// As [`Self::remind`], again and again, exactly as
+    /// [`Persist::remind_every`](super::Persist::remind_every) does.
     pub fn remind_every(mut self, name: impl Into<String>, every: Duration, command: &D::Command) -> Self
     where
         D::Command: Serialize,

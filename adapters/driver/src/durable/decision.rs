@@ -76,14 +76,15 @@ impl<E: EventSourced> Decision<E> {
         self
     }
 
-    /// The entity stops afterwards and is remembered no more, as by [`EntityContext::forget`](crate::EntityContext::forget). Its events,
-    /// reminders and messages stay.
+    /// The entity stops afterwards and is remembered no more, as by
+    /// [`EntityContext::forget`](crate::EntityContext::forget). Its events, reminders and messages stay.
     pub fn and_forget(mut self) -> Self {
         self.then = Then::Forget;
         self
     }
 
-    /// The entity leaves memory afterwards, as by [`EntityContext::passivate`](crate::EntityContext::passivate).
+    /// The entity leaves memory afterwards, as by
+    /// [`EntityContext::passivate`](crate::EntityContext::passivate).
     pub fn and_passivate(mut self) -> Self {
         self.then = Then::Passivate;
         self
@@ -99,7 +100,8 @@ impl<E: EventSourced> fmt::Debug for Decision<E> {
     }
 }
 
-/// Events that have happened, messages that are sent because of them and reminders, before it is said what is answered.
+/// Events that have happened, messages that are sent because of them and reminders, before it is said what is
+/// answered.
 #[must_use = "say what is answered"]
 pub struct Persist<E: EventSourced> {
     pub(super) events: Vec<E::Event>,
@@ -114,13 +116,15 @@ impl<E: EventSourced> Persist<E> {
     }
 
     /// Sends a message to an entity until it has answered it: again after
-    /// [`redeliver_interval`](super::AtLeastOnceSettings::redeliver_interval) and then at intervals that grow, across passivation, moves and
-    /// crashes of either side. The message becomes durable with the events, in one write: both are kept, or neither; and it is sent after
-    /// that. The **answer is the confirmation**: [`EventSourced::on_confirmed`] hears it.
+    /// [`redeliver_interval`](super::AtLeastOnceSettings::redeliver_interval) and then at intervals that
+    /// grow, across passivation, moves and crashes of either side. The message becomes durable with the
+    /// events, in one write: both are kept, or neither; and it is sent after that. The **answer is the
+    /// confirmation**: [`EventSourced::on_confirmed`] hears it.
     ///
-    /// It arrives at least once and in any order. `message` puts the [`DeliveryId`] into it, by which the recipient knows it again
-    /// ([`Received`](super::Received)). Events, messages and their bytes together are bounded as the events of one command are; the command
-    /// fails with [`TooManyUnconfirmed`](super::DurableFailure::TooManyUnconfirmed) past
+    /// It arrives at least once and in any order. `message` puts the [`DeliveryId`] into it, by which the
+    /// recipient knows it again ([`Received`](super::Received)). Events, messages and their bytes together
+    /// are bounded as the events of one command are; the command fails with
+    /// [`TooManyUnconfirmed`](super::DurableFailure::TooManyUnconfirmed) past
     /// [`unconfirmed_max`](super::AtLeastOnceSettings::unconfirmed_max).
     pub fn deliver<M: Serialize, R>(
         mut self,
@@ -131,13 +135,15 @@ impl<E: EventSourced> Persist<E> {
         self
     }
 
-    /// Has the entity handle a command of its own after so long (milliseconds count, by the wall clock): [`EventSourced::handle`], whose
-    /// answer is dropped. The reminder becomes durable with the events and outlives passivation, moves, crashes and a stop of all nodes; one of
-    /// the same name is replaced. What its handler decides and that it was handled are one write, so however often it is begun with it
-    /// counts once. An entity that does not run when it is due is woken for it.
+    /// Has the entity handle a command of its own after so long (milliseconds count, by the wall clock):
+    /// [`EventSourced::handle`], whose answer is dropped. The reminder becomes durable with the events and
+    /// outlives passivation, moves, crashes and a stop of all nodes; one of the same name is replaced. What
+    /// its handler decides and that it was handled are one write, so however often it is begun with it counts
+    /// once. An entity that does not run when it is due is woken for it.
     ///
     /// At most [`REMINDERS_MAX`](super::limits::REMINDERS_MAX) for an entity: past it the command fails with
-    /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See [`EntityContext::reminders`](crate::EntityContext::reminders).
+    /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See
+    /// [`EntityContext::reminders`](crate::EntityContext::reminders).
     pub fn remind(mut self, name: impl Into<String>, after: Duration, command: &E::Command) -> Self
     where
         E::Command: Serialize,
@@ -146,8 +152,8 @@ impl<E: EventSourced> Persist<E> {
         self
     }
 
-    /// As [`Self::remind`], again and again: first after `every` (at least 10 ms), then in step with that. What was missed, because the
-    /// entity did not run, is handled once.
+    /// As [`Self::remind`], again and again: first after `every` (at least 10 ms), then in step with that.
+    /// What was missed, because the entity did not run, is handled once.
     pub fn remind_every(mut self, name: impl Into<String>, every: Duration, command: &E::Command) -> Self
     where
         E::Command: Serialize,

@@ -1,5 +1,5 @@
-//! Does what the core's value of an entity says: asks the journal, waits, and tells who asks meanwhile. Decides nothing.
-//! Spec: sharding 10.7.
+//! Does what the core's value of an entity says: asks the journal, waits, and tells who asks meanwhile.
+//! Decides nothing. Spec: sharding 10.7.
 
 use quorate_core::durable::{DurableEntity, Retention, Step, Wait};
 use quorate_core::log::Request;

@@ -1,5 +1,5 @@
-//! Golden files: the bytes of every version that ever was, kept beside the sources of a program, so that a change that could not read
-//! them fails a test and not a node. For tests; panics are its answers.
+//! Golden files: the bytes of every version that ever was, kept beside the sources of a program, so that a
+//! change that could not read them fails a test and not a node. For tests; panics are its answers.
 
 use std::fmt::Debug;
 use std::fs;
@@ -12,10 +12,12 @@ use super::{Versioned, schema};
 /// Writes the files of new samples instead of failing.
 const BLESS: &str = "QUORATE_BLESS";
 
-/// Checks a type that is kept against the bytes in a folder: `v2-added.bin` is the sample `added` as version 2 wrote it.
+/// Checks a type that is kept against the bytes in a folder: `v2-added.bin` is the sample `added` as version
+/// 2 wrote it.
 ///
-/// * Every sample of the present version has a file with exactly the bytes that are written today. A test run with `QUORATE_BLESS=1`
-///   writes those that are missing. A file that is there is never written again: what a version wrote is history.
+/// * Every sample of the present version has a file with exactly the bytes that are written today. A test run
+///   with `QUORATE_BLESS=1` writes those that are missing. A file that is there is never written again: what
+///   a version wrote is history.
 /// * Every file of an earlier version is named by a [`Golden::earlier`] and becomes what that says.
 /// * Every version from 1 to the present one has a file.
 ///

@@ -1,5 +1,5 @@
-//! What a recovered durable entity does with a command, a reminder and the confirmation of a message: decides, has it made durable, applies it, and
-//! only then answers and sends. Spec: sharding 10.7, 1.15.
+//! What a recovered durable entity does with a command, a reminder and the confirmation of a message:
+//! decides, has it made durable, applies it, and only then answers and sends. Spec: sharding 10.7, 1.15.
 
 use std::time::Duration;
 
@@ -94,7 +94,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         self.post.is_idle() && self.reminders.is_empty()
     }
 
-    /// How long until the next reminder is due, if there is one; shorter where that is long, because the wall clock may be set.
+    /// How long until the next reminder is due, if there is one; shorter where that is long, because the wall
+    /// clock may be set.
     pub(super) fn next_reminder_in(&self) -> Option<Duration> {
         self.reminders.wait(self.unix_ms())
     }
@@ -276,7 +277,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         Ok(records.all)
     }
 
-    /// The one record that says everything: the newest state, which is an event of its own, with all notes in front.
+    /// The one record that says everything: the newest state, which is an event of its own, with all notes in
+    /// front.
     fn revision(&self, events: &[E::Event], letters: &[(u64, Letter)], notes: &[Note]) -> Option<Bytes> {
         let state = match events.last() {
             Some(newest) => schema::to_bytes(newest),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::codec;
 use crate::region::EntityRef;
 
-/// By what a message of a durable entity is known to whoever receives it, however often: who sent it, and its number there. Put into the
-/// message by [`Persist::deliver`](super::Persist::deliver).
+/// By what a message of a durable entity is known to whoever receives it, however often: who sent it, and its
+/// number there. Put into the message by [`Persist::deliver`](super::Persist::deliver).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryId {
     pub(super) sender: String,

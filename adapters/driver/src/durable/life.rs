@@ -1,5 +1,5 @@
-//! The life of one durable entity: recovers, then handles one command after the other, each answered when what it decided is durable.
-//! Spec: sharding 10.7.
+//! The life of one durable entity: recovers, then handles one command after the other, each answered when
+//! what it decided is durable. Spec: sharding 10.7.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! By what a recipient knows a message again, and how the messages of a decision get their numbers and bytes: which numbers these are the core
-//! says. Spec: sharding 1.15, S-247, S-248.
+//! By what a recipient knows a message again, and how the messages of a decision get their numbers and bytes:
+//! which numbers these are the core says. Spec: sharding 1.15, S-247, S-248.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use super::letter::{DeliveryId, Draft};
 use crate::entity::EntityContext;
 use crate::journal::log_name;
 
-/// Which messages of durable entities have been received: a part of the recipient's state, so that one that comes twice counts once.
-/// Ask [`Self::is_new`] in `handle`, and [`Self::note`] in `apply` what the event says was received. Answer a message that is not new as if
-/// it were: its answer confirms it.
+/// Which messages of durable entities have been received: a part of the recipient's state, so that one that
+/// comes twice counts once. Ask [`Self::is_new`] in `handle`, and [`Self::note`] in `apply` what the event
+/// says was received. Answer a message that is not new as if it were: its answer confirms it.
 ///
-/// It has an entry for each sender that ever sent something (its name and some bytes), and in it a number for each message that is not
-/// confirmed yet.
+/// It has an entry for each sender that ever sent something (its name and some bytes), and in it a number for
+/// each message that is not confirmed yet.
 ///
 /// ```
 /// use quorate_driver::durable::{DeliveryId, Received};
@@ -66,7 +66,8 @@ impl Received {
         self.senders.len()
     }
 
-    /// Forgets a sender of which nothing comes any more; says whether it was known. What still comes of it is new.
+    /// Forgets a sender of which nothing comes any more; says whether it was known. What still comes of it is
+    /// new.
     pub fn forget(&mut self, sender: &str) -> bool {
         self.senders.remove(sender).is_some()
     }

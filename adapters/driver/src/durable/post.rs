@@ -1,5 +1,5 @@
-//! Sends what a durable entity has to deliver, each message as an ask whose answer confirms it, and says when something is due. What is
-//! due, and when, the outbox knows. Spec: sharding 1.15.
+//! Sends what a durable entity has to deliver, each message as an ask whose answer confirms it, and says when
+//! something is due. What is due, and when, the outbox knows. Spec: sharding 1.15.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -52,7 +52,8 @@ impl Confirmed {
     }
 }
 
-/// A message that was sent as often as [`warn_after`](super::AtLeastOnceSettings::warn_after) says and is not confirmed. It is sent on.
+/// A message that was sent as often as [`warn_after`](super::AtLeastOnceSettings::warn_after) says and is not
+/// confirmed. It is sent on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overdue {
@@ -76,7 +77,8 @@ pub(super) enum Due {
 /// See the module.
 pub(super) struct Post {
     pub(super) outbox: Outbox,
-    /// Answers, once something was sent: at most one for each message that is unconfirmed and each time it was sent.
+    /// Answers, once something was sent: at most one for each message that is unconfirmed and each time it
+    /// was sent.
     answers: Option<(Sender<Confirmed>, Receiver<Confirmed>)>,
     look: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }

@@ -1,5 +1,5 @@
-//! From a log to a state: does what the core's value of an entity asks for, and applies what is read. Nothing is handled before it is done.
-//! Spec: sharding 10.7.
+//! From a log to a state: does what the core's value of an entity asks for, and applies what is read. Nothing
+//! is handled before it is done. Spec: sharding 10.7.
 
 use quorate_core::delivery::BadSetting;
 use quorate_core::durable::{self, Note, Noted, Outbox, Reminders, Step, Wait};
@@ -19,7 +19,8 @@ use crate::sync::{Either, race};
 pub struct Recovery {
     /// The last event that the snapshot covers; `None` without a snapshot.
     pub snapshot: Option<u64>,
-    /// Events that were read and applied, and what the library keeps among them: messages to be delivered and their confirmations, reminders.
+    /// Events that were read and applied, and what the library keeps among them: messages to be delivered and
+    /// their confirmations, reminders.
     pub replayed: u64,
     /// The last event applied, by its number in the log: 0 if there is none.
     pub sequence: u64,
@@ -66,7 +67,8 @@ enum Read {
 }
 
 impl<J: Journal> Driven<J> {
-    /// Recovers, however long that takes. What has waited too long, or cannot be helped by waiting, is answered meanwhile.
+    /// Recovers, however long that takes. What has waited too long, or cannot be helped by waiting, is
+    /// answered meanwhile.
     ///
     /// # Errors
     /// The entity has to stop before.

@@ -1,4 +1,5 @@
-//! What a kind of durable entities is hosted with. Spec: sharding 10.7: a file of one node claims nothing after a move.
+//! What a kind of durable entities is hosted with. Spec: sharding 10.7: a file of one node claims nothing
+//! after a move.
 
 use std::sync::Arc;
 

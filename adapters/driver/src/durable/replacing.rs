@@ -1,5 +1,5 @@
-//! A [`DurableState`] as an event-sourced entity whose only event is the new state, so that both have one way to the store. Decides
-//! nothing.
+//! A [`DurableState`] as an event-sourced entity whose only event is the new state, so that both have one way
+//! to the store. Decides nothing.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,12 +2,14 @@
 
 use quorate_core::durable::{self, Keeps};
 
-/// What an [`EventSourced`](super::EventSourced) entity keeps beside its events. Mirrors `RetentionCriteria` of Akka.
+/// What an [`EventSourced`](super::EventSourced) entity keeps beside its events. Mirrors `RetentionCriteria`
+/// of Akka.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention(durable::Retention);
 
 impl Retention {
-    /// A snapshot every so many events (at least 1), or 256 KiB of them, whichever comes first. By default every 100.
+    /// A snapshot every so many events (at least 1), or 256 KiB of them, whichever comes first. By default
+    /// every 100.
     #[must_use]
     pub fn snapshot_every(events: u64) -> Self {
         Self(durable::Retention {
@@ -33,8 +35,8 @@ impl Retention {
         self
     }
 
-    /// Deletes the events that a snapshot covers. The log stays small, and its history is gone: a snapshot whose version can no
-    /// longer be read has no events to fall back on.
+    /// Deletes the events that a snapshot covers. The log stays small, and its history is gone: a snapshot
+    /// whose version can no longer be read has no events to fall back on.
     #[must_use]
     pub const fn delete_covered_events(mut self) -> Self {
         self.0.keeps = Keeps::BehindSnapshot;

@@ -1,5 +1,5 @@
-//! How events and states become bytes, with the version in front that says how to read them later. These bytes are on disks: the
-//! form only ever grows. Spec: issue's "schema evolution"; docs/durable.md.
+//! How events and states become bytes, with the version in front that says how to read them later. These
+//! bytes are on disks: the form only ever grows. Spec: issue's "schema evolution"; docs/durable.md.
 
 use quorate_core::store::Bytes;
 use serde::Serialize;
@@ -7,19 +7,20 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 
-/// The first byte: the form of what follows. Version (4 bytes, little-endian), then postcard. The forms of what the library keeps
-/// itself are `note`'s.
+/// The first byte: the form of what follows. Version (4 bytes, little-endian), then postcard. The forms of
+/// what the library keeps itself are `note`'s.
 const FORM: u8 = 1;
 
 /// What stands in front of the value.
 pub(crate) const HEADER_BYTES: usize = 5;
 
-/// An event or a state that is kept, or a message ([`AnyVersion`](super::AnyVersion)), and the versions of it that there ever were.
+/// An event or a state that is kept, or a message ([`AnyVersion`](super::AnyVersion)), and the versions of it
+/// that there ever were.
 ///
-/// Postcard writes fields by position and variants by number, so a kept type may grow **variants at its end** and change in no
-/// other way. For every other change: copy the type as it was under another name, raise [`Versioned::VERSION`], and say in
-/// [`Versioned::upcast`] how the old one becomes the new one. [`Golden`](super::Golden) tests that every version that ever was can
-/// still be read.
+/// Postcard writes fields by position and variants by number, so a kept type may grow **variants at its end**
+/// and change in no other way. For every other change: copy the type as it was under another name, raise
+/// [`Versioned::VERSION`], and say in [`Versioned::upcast`] how the old one becomes the new one.
+/// [`Golden`](super::Golden) tests that every version that ever was can still be read.
 ///
 /// ```
 /// use quorate_driver::durable::{SchemaError, Versioned, read};
@@ -48,7 +49,8 @@ pub(crate) const HEADER_BYTES: usize = 5;
 /// }
 /// ```
 pub trait Versioned: Serialize + DeserializeOwned + Send + 'static {
-    /// The version that is written (default 1). Raise it by one with each change that [`Versioned`] does not allow in place.
+    /// The version that is written (default 1). Raise it by one with each change that [`Versioned`] does not
+    /// allow in place.
     const VERSION: u32 = 1;
 
     /// Reads what an earlier version wrote. By default none can be read.

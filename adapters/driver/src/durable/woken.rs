@@ -1,5 +1,6 @@
-//! What an entity does about being woken: its clock knows of everything that it has to be woken for before that is kept, and it says what is
-//! next when it was woken. Only who surely owns the log says so. Spec: issue "reminders", sharding 1.15; `docs/adr/0016`.
+//! What an entity does about being woken: its clock knows of everything that it has to be woken for before
+//! that is kept, and it says what is next when it was woken. Only who surely owns the log says so. Spec:
+//! issue "reminders", sharding 1.15; `docs/adr/0016`.
 
 use quorate_core::durable::{Letter, Note};
 
@@ -13,7 +14,8 @@ use crate::journal::Journal;
 use crate::sync::{Either, race};
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
-    /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes of it.
+    /// Does what is due, and says what is next. The clock is answered at once: it asks again if nothing comes
+    /// of it.
     pub(super) async fn on_call(&mut self, life: &mut Life, version: u64) -> Result<(), Ended> {
         life.answer(Ok(codec::encode_answer(&())));
         life.begun_by_itself().await.ok_or(Ended)?;
@@ -53,7 +55,8 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         self.reminders.next_ms().into_iter().chain(post).min()
     }
 
-    /// Has its clock know when it has to be awake for what is about to be kept: messages, and notes among which reminders are.
+    /// Has its clock know when it has to be awake for what is about to be kept: messages, and notes among
+    /// which reminders are.
     ///
     /// # Errors
     /// What became of what was to be kept: nothing was written.

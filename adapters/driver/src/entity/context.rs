@@ -94,11 +94,13 @@ impl EntityContext {
         self.inside.who.shard()
     }
 
-    /// The fencing token of a singleton's instance, or of the placement of an entity's shard on this node: above that of every earlier
-    /// one, so that who has seen a higher one refuses a lower. What the entity writes by itself in the node's store is fenced by it.
+    /// The fencing token of a singleton's instance, or of the placement of an entity's shard on this node:
+    /// above that of every earlier one, so that who has seen a higher one refuses a lower. What the entity
+    /// writes by itself in the node's store is fenced by it.
     ///
-    /// The tokens of a kind whose homes are stored ([`Kind::store_mode`](crate::Kind::store_mode)) rise for good. Those of one whose homes
-    /// are in memory begin anew when all nodes were stopped: fence nothing by them that outlives the cluster.
+    /// The tokens of a kind whose homes are stored ([`Kind::store_mode`](crate::Kind::store_mode)) rise for
+    /// good. Those of one whose homes are in memory begin anew when all nodes were stopped: fence nothing by
+    /// them that outlives the cluster.
     #[must_use]
     pub fn token(&self) -> Token {
         self.inside.who.token()
@@ -140,8 +142,8 @@ impl EntityContext {
     /// for its own name.
     ///
     /// # Errors
-    /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind, [`RegionError::NotRegistered`] if this is a
-    /// singleton's instance.
+    /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind,
+    /// [`RegionError::NotRegistered`] if this is a singleton's instance.
     pub fn self_ref<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
         if self.inside.who.is_singleton() {
             let kind = self.kind().to_owned();
@@ -166,8 +168,8 @@ impl EntityContext {
     /// ended. The entity handles its next messages meanwhile: `context.reply_later::<Self>()?`.
     ///
     /// # Errors
-    /// [`ReplyLaterError::NotAsked`] if the message was told or its answer has been taken before, or outside of a handler;
-    /// [`ReplyLaterError::OtherTypes`] if `E` is not this entity's type.
+    /// [`ReplyLaterError::NotAsked`] if the message was told or its answer has been taken before, or outside
+    /// of a handler; [`ReplyLaterError::OtherTypes`] if `E` is not this entity's type.
     pub fn reply_later<E: Entity>(&self) -> Result<ReplyTo<E::Reply>, ReplyLaterError> {
         self.is_typed::<E>().map_err(ReplyLaterError::OtherTypes)?;
         let mut occasion = lock(&self.inside.occasion);
@@ -186,7 +188,8 @@ impl EntityContext {
     /// `context.start_timer::<Self>("retry", delay, Order::Retry)?`.
     ///
     /// # Errors
-    /// [`TimerError::OtherTypes`] if `E` is not this entity's type, [`TimerError::TooMany`] with [`TIMERS_MAX`](crate::TIMERS_MAX).
+    /// [`TimerError::OtherTypes`] if `E` is not this entity's type, [`TimerError::TooMany`] with
+    /// [`TIMERS_MAX`](crate::TIMERS_MAX).
     pub fn start_timer<E: Entity>(
         &self,
         key: impl Into<Cow<'static, str>>,
@@ -201,7 +204,8 @@ impl EntityContext {
     /// last one was due to be handled. What a busy or paused entity missed is not made up for.
     ///
     /// # Errors
-    /// Those of `start_timer`; [`TimerError::TooShort`] below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
+    /// Those of `start_timer`; [`TimerError::TooShort`] below
+    /// [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
     pub fn start_timer_every<E: Entity>(
         &self,
         key: impl Into<Cow<'static, str>>,
@@ -231,9 +235,10 @@ impl EntityContext {
         self.inside.timers.is_active(key)
     }
 
-    /// Has [`Entity::on_receive_timeout`] run whenever no message, a timer's own included, was handled for so long; `None`: no more
-    /// (the default). Below a millisecond counts as one. It does not keep the entity in memory: passivation ends it
-    /// ([`Kind::passivation`](crate::Kind::passivation)). Mirrors `setReceiveTimeout`.
+    /// Has [`Entity::on_receive_timeout`] run whenever no message, a timer's own included, was handled for so
+    /// long; `None`: no more (the default). Below a millisecond counts as one. It does not keep the entity in
+    /// memory: passivation ends it ([`Kind::passivation`](crate::Kind::passivation)). Mirrors
+    /// `setReceiveTimeout`.
     pub fn set_receive_timeout(&self, after: Option<Duration>) {
         let after = after.map(|after| after.max(TIMER_INTERVAL_MIN));
         self.inside
@@ -263,19 +268,21 @@ impl EntityContext {
         pending().await
     }
 
-    /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone. The next message
-    /// makes a new one. Messages that wait for it already are not handled: their asks fail with
-    /// [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be asked again.
+    /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone.
+    /// The next message makes a new one. Messages that wait for it already are not handled: their asks fail
+    /// with [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be
+    /// asked again.
     ///
-    /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities)) starts it again after
-    /// `sharding.entity_restart_backoff` (10 s), or with its next message, whichever comes first: [`Self::forget`] ends it for good.
+    /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities))
+    /// starts it again after `sharding.entity_restart_backoff` (10 s), or with its next message, whichever
+    /// comes first: [`Self::forget`] ends it for good.
     pub fn stop(&self) {
         self.end(false);
     }
 
-    /// Ends the entity as [`Self::stop`] does, and has a kind that remembers its entities forget it: it is not started again without a
-    /// message, and that one is a first one. What comes after this call has been heard waits until the store has forgotten it.
-    /// In a kind that remembers nobody it is `stop`.
+    /// Ends the entity as [`Self::stop`] does, and has a kind that remembers its entities forget it: it is
+    /// not started again without a message, and that one is a first one. What comes after this call has been
+    /// heard waits until the store has forgotten it. In a kind that remembers nobody it is `stop`.
     pub fn forget(&self) {
         self.end(true);
     }
@@ -286,26 +293,26 @@ impl EntityContext {
         self.inside.mailbox.stop();
     }
 
-    /// Takes the entity out of memory without losing a message: what has been delivered is still handled, then
-    /// [`Entity::on_stop`] runs and its state is gone. What comes after this call has been heard waits and reaches the next
-    /// incarnation, in order. Returns at once; may be called from a task.
+    /// Takes the entity out of memory without losing a message: what has been delivered is still handled,
+    /// then [`Entity::on_stop`] runs and its state is gone. What comes after this call has been heard waits
+    /// and reaches the next incarnation, in order. Returns at once; may be called from a task.
     ///
     /// A kind that remembers its entities forgets it: it is not started again without a message.
     ///
-    /// Nothing happens if this is a singleton's instance, if the entity stops already, or if more messages wait for it than could be delivered when it began: it
-    /// goes on with those, and may call this again.
+    /// Nothing happens if this is a singleton's instance, if the entity stops already, or if more messages
+    /// wait for it than could be delivered when it began: it goes on with those, and may call this again.
     pub fn passivate(&self) {
         self.ask_to_be_passivated(None);
     }
 
-    /// As [`Self::passivate`], and the entity handles `message` last, before [`Entity::on_stop`]: the place to store what it
-    /// has. Its answer is dropped. If the entity is being stopped for another reason, because its shard moves for instance, it
-    /// gets the message then; of several the newest. Not after a panic, nor if it is stopped at once or stops itself:
-    /// `context.passivate_with::<Self>(&Order::Save)?`.
+    /// As [`Self::passivate`], and the entity handles `message` last, before [`Entity::on_stop`]: the place
+    /// to store what it has. Its answer is dropped. If the entity is being stopped for another reason,
+    /// because its shard moves for instance, it gets the message then; of several the newest. Not after a
+    /// panic, nor if it is stopped at once or stops itself: `context.passivate_with::<Self>(&Order::Save)?`.
     ///
     /// # Errors
-    /// [`PassivateError`] if `E` is not the type of this entity's kind, if this is a singleton's instance, or if the message
-    /// cannot be encoded.
+    /// [`PassivateError`] if `E` is not the type of this entity's kind, if this is a singleton's instance, or
+    /// if the message cannot be encoded.
     pub fn passivate_with<E: Entity>(&self, message: &E::Message) -> Result<(), PassivateError>
     where
         E::Message: Serialize,
@@ -322,8 +329,8 @@ impl EntityContext {
         }
     }
 
-    /// The reminders of a durable entity ([`Persist::remind`](crate::durable::Persist::remind)) by name, as its log has them: none of other
-    /// entities.
+    /// The reminders of a durable entity ([`Persist::remind`](crate::durable::Persist::remind)) by name, as
+    /// its log has them: none of other entities.
     #[must_use]
     pub fn reminders(&self) -> Vec<Upcoming> {
         let reminders = self.inside.reminders.get();
@@ -391,7 +398,8 @@ impl EntityContext {
         self.inside.failure.take()
     }
 
-    /// The ask that is being handled, if its answer is still the handler's. Nothing is known of it from then on.
+    /// The ask that is being handled, if its answer is still the handler's. Nothing is known of it from then
+    /// on.
     pub(super) fn take_ask(&self) -> Option<AskRef> {
         lock(&self.inside.occasion).take()?.ask
     }

@@ -250,8 +250,8 @@ impl Wait {
 }
 
 impl Life {
-    /// Its next message, or what it wanted to do by itself; `None` once it has to stop. What is due comes first, one at a time, so that
-    /// neither waits for ever for the other.
+    /// Its next message, or what it wanted to do by itself; `None` once it has to stop. What is due comes
+    /// first, one at a time, so that neither waits for ever for the other.
     async fn next_of_all(&mut self, wait: &mut Option<Wait>) -> Option<Next> {
         let due = loop {
             if self.context.timers().are_used()

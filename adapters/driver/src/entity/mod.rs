@@ -21,9 +21,9 @@ pub(crate) use task::{Beside, Life, MESSAGES_PER_TURN};
 pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub use upcoming::Upcoming;
 
-/// One of many things with an identity, which lives on exactly one node at a time and handles one message at a time: an entity of
-/// a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a singleton
-/// ([`Cluster::singleton`](crate::Cluster::singleton)).
+/// One of many things with an identity, which lives on exactly one node at a time and handles one message at
+/// a time: an entity of a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a
+/// singleton ([`Cluster::singleton`](crate::Cluster::singleton)).
 ///
 /// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes.
 /// It should not block the thread: other entities wait then. Reading a file or computing for milliseconds
@@ -34,8 +34,8 @@ pub use upcoming::Upcoming;
 /// becomes of the entity ([`Kind::supervision`](crate::Kind::supervision)): by default it is restarted, and
 /// what waits for it is handled by the new one.
 ///
-/// State is in memory only: it is lost when the entity's shard moves to another node or its node dies. For entities that keep what
-/// they did see [`durable`](crate::durable).
+/// State is in memory only: it is lost when the entity's shard moves to another node or its node dies. For
+/// entities that keep what they did see [`durable`](crate::durable).
 pub trait Entity: Send + 'static {
     /// What it is told and asked.
     type Message: DeserializeOwned + Send + 'static;
@@ -54,16 +54,16 @@ pub trait Entity: Send + 'static {
     /// Handles one message.
     ///
     /// # Cancel safety
-    /// Not needed in general: it is dropped in the middle only when the node stops at once or a shard does not stop in
-    /// time.
+    /// Not needed in general: it is dropped in the middle only when the node stops at once or a shard does
+    /// not stop in time.
     fn handle(
         &mut self,
         context: &EntityContext,
         message: Self::Message,
     ) -> impl Future<Output = Self::Reply> + Send;
 
-    /// Runs when no message was handled for as long as [`EntityContext::set_receive_timeout`] says, and again whenever as much time
-    /// has passed. Nothing by default.
+    /// Runs when no message was handled for as long as [`EntityContext::set_receive_timeout`] says, and again
+    /// whenever as much time has passed. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].
@@ -72,9 +72,10 @@ pub trait Entity: Send + 'static {
         ready(())
     }
 
-    /// Runs once, after the last message, when the entity stops in good order: its shard moves, its node leaves, or it asked
-    /// for it ([`EntityContext::stop`]). A shard moves only when its entities are done with this, within
-    /// `sharding.handoff_timeout`, a singleton within `singleton.stop_timeout`. It does not run after a failure, nor when the node dies or stops at once. Nothing by default.
+    /// Runs once, after the last message, when the entity stops in good order: its shard moves, its node
+    /// leaves, or it asked for it ([`EntityContext::stop`]). A shard moves only when its entities are done
+    /// with this, within `sharding.handoff_timeout`, a singleton within `singleton.stop_timeout`. It does not
+    /// run after a failure, nor when the node dies or stops at once. Nothing by default.
     ///
     /// # Cancel safety
     /// As for [`Self::handle`].

@@ -1,4 +1,5 @@
-//! An answer that is given later: by another message's handler, by a timer, or by a task. Spec: sharding 1.4, I-44.
+//! An answer that is given later: by another message's handler, by a timer, or by a task. Spec: sharding 1.4,
+//! I-44.
 
 use std::fmt;
 use std::marker::PhantomData;

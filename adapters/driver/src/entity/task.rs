@@ -1,5 +1,6 @@
-//! The life of one entity: made, handling one message after the other, stopped. Whatever ends it (an order, a panic, a
-//! dropped runtime), every ask it had is answered and its end is reported, in that order. Spec: sharding 1.4, I-44.
+//! The life of one entity: made, handling one message after the other, stopped. Whatever ends it (an order, a
+//! panic, a dropped runtime), every ask it had is answered and its end is reported, in that order. Spec:
+//! sharding 1.4, I-44.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -21,7 +22,8 @@ use crate::shared::Shared;
 use crate::supervision::Directive;
 use crate::sync::yield_now;
 
-/// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest handlers.
+/// After so many messages in a row an entity lets other tasks run: about a millisecond of the smallest
+/// handlers.
 pub(crate) const MESSAGES_PER_TURN: usize = 64;
 
 /// What comes first beside something that runs.
@@ -52,8 +54,8 @@ impl Came {
     }
 }
 
-/// What has to be said when the entity ends, however it ends. Part of each entity's task, whose size counts: what the context has as well
-/// stands only there.
+/// What has to be said when the entity ends, however it ends. Part of each entity's task, whose size counts:
+/// what the context has as well stands only there.
 pub(crate) struct Life {
     pub(super) context: EntityContext,
     /// Whether the handler of the present message has run.
@@ -122,8 +124,8 @@ impl Life {
         self.answer(Ok(codec::undecodable()));
     }
 
-    /// Says of every message that waits, and that comes, that nothing of it was made durable. Completes when the entity has to
-    /// stop; the message that it may be at work on stays its own.
+    /// Says of every message that waits, and that comes, that nothing of it was made durable. Completes when
+    /// the entity has to stop; the message that it may be at work on stays its own.
     pub(crate) async fn turn_away(&self, failure: DurableFailure) {
         let (mailbox, reports) = (self.mailbox(), self.reports());
         let mut told = 0_usize;
@@ -178,7 +180,8 @@ impl Life {
         Some(payload)
     }
 
-    /// What is known of a message is the context's, and its bytes are the handler's. Perhaps there is room again.
+    /// What is known of a message is the context's, and its bytes are the handler's. Perhaps there is room
+    /// again.
     fn opened(&mut self, (delivery, made_room): (Delivery, bool)) -> Payload {
         if made_room {
             self.reports().wake.notify();
@@ -192,7 +195,8 @@ impl Life {
         delivery.payload
     }
 
-    /// Runs something until it is done, a message comes, or the entity has to stop. Nothing is lost between two calls.
+    /// Runs something until it is done, a message comes, or the entity has to stop. Nothing is lost between
+    /// two calls.
     pub(crate) async fn next_beside<W: Future>(&mut self, mut work: Pin<&mut W>) -> Beside<W::Output> {
         let next = poll_fn(|cx| {
             if let Poll::Ready(done) = self.enter(|| work.as_mut().poll(cx)) {
@@ -227,8 +231,8 @@ impl Life {
         code()
     }
 
-    /// Runs a handler or a hook of a durable entity; `None` if the entity has to stop before it is done, or gives up: it recovers from its
-    /// log when the next message comes.
+    /// Runs a handler or a hook of a durable entity; `None` if the entity has to stop before it is done, or
+    /// gives up: it recovers from its log when the next message comes.
     pub(crate) async fn unless_killed<T>(&self, handler: impl Future<Output = T>) -> Option<T> {
         let mut handler = pin!(handler);
         poll_fn(|cx| {

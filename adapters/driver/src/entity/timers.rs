@@ -1,5 +1,6 @@
-//! The timers of one entity: messages to itself after a time, and the time without a message. Kept here, looked at by the entity's task;
-//! they go with their incarnation. Never waits. Spec: sharding 1.4; conventions: timers of Akka.
+//! The timers of one entity: messages to itself after a time, and the time without a message. Kept here,
+//! looked at by the entity's task; they go with their incarnation. Never waits. Spec: sharding 1.4;
+//! conventions: timers of Akka.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -51,8 +52,8 @@ struct Table {
 /// See the module. Most entities have none and pay one look at a flag for each message.
 #[derive(Default)]
 pub(super) struct Timers {
-    /// Whether anything stands in the table. What a task starts beside the handler may be missed: whoever starts it has the entity look
-    /// again.
+    /// Whether anything stands in the table. What a task starts beside the handler may be missed: whoever
+    /// starts it has the entity look again.
     are_used: AtomicBool,
     /// There only while it is used.
     table: Mutex<Option<Box<Table>>>,
@@ -107,7 +108,8 @@ impl Timers {
         }
     }
 
-    /// The first that is due. One that comes again does so an interval after now: what was missed is not made up for.
+    /// The first that is due. One that comes again does so an interval after now: what was missed is not made
+    /// up for.
     pub(super) fn pop(&self, now: Instant) -> Option<Due> {
         let mut place = lock(&self.table);
         let table = place.as_mut()?;

@@ -30,8 +30,8 @@ pub enum DataReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataWriteError {
-    /// It was not confirmed as asked, or refused: the error says what became of it. A write that too few replicas confirmed
-    /// in time is not undone: it stays and spreads.
+    /// It was not confirmed as asked, or refused: the error says what became of it. A write that too few
+    /// replicas confirmed in time is not undone: it stays and spreads.
     #[error(transparent)]
     Failed(#[from] WriteError),
     /// The element's `Serialize` failed. Nothing changed.

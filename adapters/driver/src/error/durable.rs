@@ -1,4 +1,5 @@
-//! What is said to those who ask a durable entity, and to those who register a kind of them, when it cannot be kept.
+//! What is said to those who ask a durable entity, and to those who register a kind of them, when it cannot
+//! be kept.
 
 pub use quorate_core::durable::DurableFailure;
 

@@ -1,5 +1,5 @@
-//! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and counters, never
-//! errors of these types.
+//! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and
+//! counters, never errors of these types.
 
 mod data;
 mod durable;
@@ -269,19 +269,22 @@ pub enum TellError {
     /// The message could not be encoded.
     #[error("the message cannot be encoded")]
     Encode,
-    /// The message, encoded and with the entity's id, is longer than [`payload_bytes_max`](quorate_core::config::Limits::payload_bytes_max).
+    /// The message, encoded and with the entity's id, is longer than
+    /// [`payload_bytes_max`](quorate_core::config::Limits::payload_bytes_max).
     #[error("the message is too large")]
     TooLarge,
     /// The entity's id is empty or longer than `limits.entity_id_bytes_max`.
     #[error("the entity id is empty or too long")]
     BadEntityId,
-    /// The kind, as it is registered on this node, takes no envelopes of this type ([`Kind::extract`](crate::Kind::extract)).
+    /// The kind, as it is registered on this node, takes no envelopes of this type
+    /// ([`Kind::extract`](crate::Kind::extract)).
     #[error("the kind has no `extract` function for envelopes of this type")]
     NoEnvelope,
     /// The envelope is for no entity.
     #[error("the envelope names no entity")]
     NoMatch,
-    /// The queue into the node or the kind's buffer is full (only from `try_tell`; `tell` waits), or too many wait for room in the buffer.
+    /// The queue into the node or the kind's buffer is full (only from `try_tell`; `tell` waits), or too many
+    /// wait for room in the buffer.
     #[error("the node's command queue or the kind's buffer is full; try again later")]
     Full,
     /// The node has stopped.
@@ -358,8 +361,8 @@ pub enum DaemonsError {
 pub enum Termination {
     /// The node finished by its own protocol: it left, was downed or was removed.
     Halted(HaltReason),
-    /// The last [`crate::Cluster`] handle was dropped, or [`crate::Cluster::stop`] was called: the others will notice its
-    /// silence.
+    /// The last [`crate::Cluster`] handle was dropped, or [`crate::Cluster::stop`] was called: the others
+    /// will notice its silence.
     Stopped,
     /// A second signal came while it ended, and it was stopped at once.
     Signalled(ShutdownSignal),

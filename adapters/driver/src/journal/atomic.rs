@@ -1,5 +1,5 @@
-//! A log that the node's own store keeps, or a database: taken over with a token before anything is read, and written by who holds the token
-//! alone. Spec: sharding 10.7, 10.15.
+//! A log that the node's own store keeps, or a database: taken over with a token before anything is read, and
+//! written by who holds the token alone. Spec: sharding 10.7, 10.15.
 
 use quorate_core::store::{
     Bytes, LogName, LogState, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError, StoreOrder,
@@ -9,18 +9,20 @@ use quorate_core::token::Token;
 use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
 use crate::store::StoreAccess;
 
-/// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have the numbers below 16.
+/// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have
+/// the numbers below 16.
 pub(super) const SPACE: Space = Space(16);
 
-/// A log is taken over with the token that is held plus one; somebody else may do so at the same moment, so it is taken again,
-/// so often. More than that is no race but a fault, and waits.
+/// A log is taken over with the token that is held plus one; somebody else may do so at the same moment, so
+/// it is taken again, so often. More than that is no race but a fault, and waits.
 const OPENINGS_MAX: u32 = 16;
 
-/// The first token of a log that nobody has opened. Tokens that the store counts have no term, so whatever comes with a placement
-/// is above all of them.
+/// The first token of a log that nobody has opened. Tokens that the store counts have no term, so whatever
+/// comes with a placement is above all of them.
 const FIRST: Token = Token::new(0, 1);
 
-/// A log in a store that compares token and expected sequence in the step that writes: the node's own store, or a database.
+/// A log in a store that compares token and expected sequence in the step that writes: the node's own store,
+/// or a database.
 #[derive(Debug)]
 pub(crate) struct AtomicJournal {
     access: StoreAccess,
@@ -32,7 +34,8 @@ pub(crate) struct AtomicJournal {
 }
 
 impl AtomicJournal {
-    /// The log of this name. Its token is the one that the store holds plus one, within the placement if there is one.
+    /// The log of this name. Its token is the one that the store holds plus one, within the placement if
+    /// there is one.
     pub(super) fn new(access: StoreAccess, log: LogName, placement: Option<Token>) -> Self {
         Self {
             opener: access.next_opener(),

@@ -1,5 +1,6 @@
-//! Who keeps the logs of a kind of durable entities: the node's store alone, or a majority of the nodes' own stores. Decides by what the
-//! store says of itself. Spec: sharding 10.7: a file of one node claims nothing after a move.
+//! Who keeps the logs of a kind of durable entities: the node's store alone, or a majority of the nodes' own
+//! stores. Decides by what the store says of itself. Spec: sharding 10.7: a file of one node claims nothing
+//! after a move.
 
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ impl Keeper {
         }
     }
 
-    /// The log of this name, for an entity that was placed with this token, if that is above all earlier ones for good; `None` if the
-    /// name is too long.
+    /// The log of this name, for an entity that was placed with this token, if that is above all earlier ones
+    /// for good; `None` if the name is too long.
     pub(crate) fn journal(
         &self,
         shared: &Arc<Shared>,

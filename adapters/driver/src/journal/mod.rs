@@ -1,6 +1,6 @@
-//! The logs of entities and of queues, each written by one owner at a time, which takes it over with a token before it reads anything. A
-//! journal does each thing once and says what became of it; what follows from that its owner decides. Page: `docs/durable.md`. Spec:
-//! sharding 10.7, 10.10, 10.15.
+//! The logs of entities and of queues, each written by one owner at a time, which takes it over with a token
+//! before it reads anything. A journal does each thing once and says what became of it; what follows from
+//! that its owner decides. Page: `docs/durable.md`. Spec: sharding 10.7, 10.10, 10.15.
 //!
 //! | part | decides |
 //! |---|---|
@@ -32,10 +32,11 @@ pub(crate) enum Purpose {
     Upkeep,
 }
 
-/// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything here is refused.
+/// A log that one entity reads and writes. What is written is fenced: once another has opened it, everything
+/// here is refused.
 pub(crate) trait Journal: Send + 'static {
-    /// Takes the log over: from when this completes nobody with a lower token appends, and what is read is the log. May be
-    /// called again, after whatever it said.
+    /// Takes the log over: from when this completes nobody with a lower token appends, and what is read is
+    /// the log. May be called again, after whatever it said.
     fn open(&mut self) -> impl Future<Output = Result<LogState, StoreError>> + Send;
 
     /// Records from this one on: at least one if there is one.

@@ -1,5 +1,6 @@
-//! How the log of an entity is called: one name for each kind and id, whatever bytes they have, so that no two entities ever meet in
-//! one log. These names are on disks: they never change. Spec: sharding 10.10; must show "keys are injective in kind and id".
+//! How the log of an entity is called: one name for each kind and id, whatever bytes they have, so that no
+//! two entities ever meet in one log. These names are on disks: they never change. Spec: sharding 10.10; must
+//! show "keys are injective in kind and id".
 
 use std::fmt::Write;
 
@@ -7,8 +8,9 @@ use quorate_core::sharding::ids::EntityId;
 use quorate_core::store::LogName;
 use quorate_core::store::limits::LOG_NAME_BYTES_MAX;
 
-/// `kind/id`, with what could be mistaken written as `%` and two digits: `%`, `/`, control characters, and bytes that are no
-/// UTF-8. Reading the digits back gives kind and id again, so no two have one name. `None` if it is too long for a log.
+/// `kind/id`, with what could be mistaken written as `%` and two digits: `%`, `/`, control characters, and
+/// bytes that are no UTF-8. Reading the digits back gives kind and id again, so no two have one name. `None`
+/// if it is too long for a log.
 pub(crate) fn log_name(kind: &str, id: &EntityId) -> Option<LogName> {
     let mut name = String::with_capacity(kind.len() + 1 + id.as_bytes().len());
     push(&mut name, kind.as_bytes());

@@ -1,5 +1,6 @@
-//! The log of one entity on a majority of the nodes' own stores: the core keeps it, this end asks and waits. What was found when it was
-//! opened is held here until it has been read. Decides nothing. Spec: sharding 10.7.
+//! The log of one entity on a majority of the nodes' own stores: the core keeps it, this end asks and waits.
+//! What was found when it was opened is held here until it has been read. Decides nothing. Spec: sharding
+//! 10.7.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::background::Sleep;
 use crate::shared::Shared;
 use crate::sync::{self, Either, race};
 
-/// So long an opening may take until those who wait for the entity are told that its log cannot be had: less than half of a second
-/// passes where a majority of the stores can be reached, and the log is short. It goes on, and whoever asks again waits for the same: a long
-/// log on slow disks takes longer than that each time.
+/// So long an opening may take until those who wait for the entity are told that its log cannot be had: less
+/// than half of a second passes where a majority of the stores can be reached, and the log is short. It goes
+/// on, and whoever asks again waits for the same: a long log on slow disks takes longer than that each time.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A log on a majority of the nodes' own stores. Its token is one that this opening takes: above all others that a majority has promised,
-/// or within the entity's placement.
+/// A log on a majority of the nodes' own stores. Its token is one that this opening takes: above all others
+/// that a majority has promised, or within the entity's placement.
 pub(crate) struct QuorumJournal {
     shared: Arc<Shared>,
     sleep: Sleep,
@@ -38,7 +39,8 @@ pub(crate) struct QuorumJournal {
 }
 
 impl QuorumJournal {
-    /// The log of this name, whose openings are within the placement, if there is one; `None` if the name is too long.
+    /// The log of this name, whose openings are within the placement, if there is one; `None` if the name is
+    /// too long.
     pub(crate) fn new(
         shared: Arc<Shared>,
         sleep: Sleep,

@@ -1,9 +1,11 @@
-//! Leases in files, for processes of one machine. Never holds a lock while it works, so that a holder that is stopped at
-//! any instruction blocks nobody for longer than its time to live. Spec: membership 3.6, reliability I-26.
+//! Leases in files, for processes of one machine. Never holds a lock while it works, so that a holder that is
+//! stopped at any instruction blocks nobody for longer than its time to live. Spec: membership 3.6,
+//! reliability I-26.
 //!
-//! Every grant is a file of its own, `<name>.<token>`: it comes to be by a hard link, which one process alone can make, and
-//! the highest token is the lease. Renewing replaces the file by one with a younger heartbeat. Whoever created or renewed a
-//! file looks again whether its token is still the highest: it may have been stopped in between.
+//! Every grant is a file of its own, `<name>.<token>`: it comes to be by a hard link, which one process alone
+//! can make, and the highest token is the lease. Renewing replaces the file by one with a younger heartbeat.
+//! Whoever created or renewed a file looks again whether its token is still the highest: it may have been
+//! stopped in between.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Leases in the memory of one process: for tests, and for nodes that share a process. Spec: reliability I-26.
+//! Leases in the memory of one process: for tests, and for nodes that share a process. Spec: reliability
+//! I-26.
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,6 @@
-//! Orders on their way to a keeper that may be slow: the newest per lease, in the order in which leases were first asked about. Never
-//! refuses one and never grows beyond the leases that there are, because an order replaces the one before it. Spec: reliability I-26.
+//! Orders on their way to a keeper that may be slow: the newest per lease, in the order in which leases were
+//! first asked about. Never refuses one and never grows beyond the leases that there are, because an order
+//! replaces the one before it. Spec: reliability I-26.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -1,6 +1,7 @@
-//! Whether entities may begin with a message. Closed while the node's loop has not run for longer than a pause of the
-//! process is accepted, and after such a pause until the node knows that it is still a member: its entities may run
-//! elsewhere by then. The loop opens and closes it; entities only ask. Spec: membership 8.5.
+//! Whether entities may begin with a message. Closed while the node's loop has not run for longer than a
+//! pause of the process is accepted, and after such a pause until the node knows that it is still a member:
+//! its entities may run elsewhere by then. The loop opens and closes it; entities only ask. Spec: membership
+//! 8.5.
 
 use std::fmt;
 use std::sync::Mutex;

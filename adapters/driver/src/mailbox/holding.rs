@@ -1,16 +1,18 @@
-//! Which entities hold a thread of the users' executor at the moment, and for how many looks of the node's loop. Reads no
-//! clock: the loop looks at a fixed interval, and only while it runs itself, so that a pause of the process is nobody's fault.
-//! Decides nothing. Spec: `ARCHITECTURE.md`.
+//! Which entities hold a thread of the users' executor at the moment, and for how many looks of the node's
+//! loop. Reads no clock: the loop looks at a fixed interval, and only while it runs itself, so that a pause
+//! of the process is nobody's fault. Decides nothing. Spec: `ARCHITECTURE.md`.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use quorate_core::sharding::ids::Slot;
 
-/// Threads that are watched at once. More than an executor has on usual machines; beyond it a handler goes unwatched.
+/// Threads that are watched at once. More than an executor has on usual machines; beyond it a handler goes
+/// unwatched.
 const PLACES: usize = 128;
 
-/// Places that are tried before a handler goes unwatched: threads choose different ones, so the first is free nearly always.
+/// Places that are tried before a handler goes unwatched: threads choose different ones, so the first is free
+/// nearly always.
 const PLACES_TRIED: usize = 8;
 
 /// Nobody holds this place.
@@ -79,7 +81,8 @@ impl Holding {
         Held(place)
     }
 
-    /// Looks once more; says who has held a thread since exactly `looks` looks ago, so that everybody is named once.
+    /// Looks once more; says who has held a thread since exactly `looks` looks ago, so that everybody is
+    /// named once.
     pub(crate) fn look(&self, looks: u64) -> Vec<Slot> {
         let now = self.look.fetch_add(1, Ordering::Relaxed) + 1;
         let overdue = |place: &&Place| {

@@ -1,5 +1,5 @@
-//! What lies between the pump and the task of an entity: its name, its mailbox, its reports. The pump puts in and orders, the task takes
-//! out and reports; neither knows the other. Spec: `ARCHITECTURE.md`.
+//! What lies between the pump and the task of an entity: its name, its mailbox, its reports. The pump puts in
+//! and orders, the task takes out and reports; neither knows the other. Spec: `ARCHITECTURE.md`.
 
 mod gate;
 mod holding;

@@ -1,5 +1,5 @@
-//! The message that entities of a kind handle last: put into each mailbox before the entity begins. Decides nothing. Spec: sharding 1.3
-//! (hand-off stop message), 1.4.
+//! The message that entities of a kind handle last: put into each mailbox before the entity begins. Decides
+//! nothing. Spec: sharding 1.3 (hand-off stop message), 1.4.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Where messages to one entity wait. Bounded by a count here and by bytes over the whole node; past either bound the newest
-//! is refused. Never waits, and never decides whether an entity lives: the pump (the driver's loop body) puts in and orders, the
-//! entity's task takes out. Spec: sharding 10.3, reliability 3b.
+//! Where messages to one entity wait. Bounded by a count here and by bytes over the whole node; past either
+//! bound the newest is refused. Never waits, and never decides whether an entity lives: the pump (the
+//! driver's loop body) puts in and orders, the entity's task takes out. Spec: sharding 10.3, reliability 3b.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use quorate_core::sharding::ids::{AskRef, Payload};
 use super::occasion::Occasion;
 use crate::sync::lock;
 
-/// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight, small enough that
-/// the last of them is answered in time by a handler of a few milliseconds. Akka's default for bounded mailboxes
-/// is 1,000 as well.
+/// Messages that may wait for one entity: enough for a burst of all asks a client usually has in flight,
+/// small enough that the last of them is answered in time by a handler of a few milliseconds. Akka's default
+/// for bounded mailboxes is 1,000 as well.
 pub(crate) const MAILBOX_MESSAGES_MAX: usize = 1_000;
 
-/// Bytes that may wait in all mailboxes of a node before its user links are paused. As much as the core's region
-/// buffers while a shard moves (`sharding.buffer_bytes_max`).
+/// Bytes that may wait in all mailboxes of a node before its user links are paused. As much as the core's
+/// region buffers while a shard moves (`sharding.buffer_bytes_max`).
 const MAILBOX_BYTES_SOFT_MAX: usize = 64 << 20;
 
-/// Bytes from which every mailbox refuses: what was already read from the user links when they were paused, and what this
-/// node's own callers send, still fits in between.
+/// Bytes from which every mailbox refuses: what was already read from the user links when they were paused,
+/// and what this node's own callers send, still fits in between.
 const MAILBOX_BYTES_HARD_MAX: usize = 2 * MAILBOX_BYTES_SOFT_MAX;
 
 /// What a message costs besides its payload.
@@ -80,7 +80,8 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) payload: Payload,
-    /// What is known of an ask; nothing of a message that was told. Kept apart, so that who waits for nobody's answer has no room for it.
+    /// What is known of an ask; nothing of a message that was told. Kept apart, so that who waits for
+    /// nobody's answer has no room for it.
     pub(crate) occasion: Option<Box<Occasion>>,
 }
 
@@ -189,8 +190,9 @@ impl Mailbox {
         self.advance(Lifecycle::Stopping);
     }
 
-    /// The entity wants to be passivated, with a last message if it gives one; whether that has to be said. Said at most once for
-    /// each message that it handles, so that a task that asks again and again fills nothing.
+    /// The entity wants to be passivated, with a last message if it gives one; whether that has to be said.
+    /// Said at most once for each message that it handles, so that a task that asks again and again fills
+    /// nothing.
     pub(crate) fn passivate(&self, last: Option<Payload>) -> bool {
         let mut inside = lock(&self.inside);
         if inside.lifecycle > Lifecycle::Draining {
@@ -220,7 +222,8 @@ impl Mailbox {
         wake(waker);
     }
 
-    /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the budget.
+    /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the
+    /// budget.
     pub(crate) fn poll_next(&self, cx: &Context<'_>, budget: &Budget) -> Poll<Option<(Delivery, bool)>> {
         let mut inside = lock(&self.inside);
         if inside.lifecycle >= Lifecycle::Stopping {
@@ -258,15 +261,16 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// Closes it for good and returns what was never handled. The flag says that this made room in the budget.
+    /// Closes it for good and returns what was never handled. The flag says that this made room in the
+    /// budget.
     pub(crate) fn close(&self, budget: &Budget) -> (VecDeque<Delivery>, bool) {
         let mut inside = lock(&self.inside);
         inside.lifecycle = Lifecycle::Gone;
         take_all(inside, budget)
     }
 
-    /// Stops the entity now and takes what it has not begun with. In one piece: an entity that hears at once that it is to end
-    /// finds nothing there.
+    /// Stops the entity now and takes what it has not begun with. In one piece: an entity that hears at once
+    /// that it is to end finds nothing there.
     pub(crate) fn kill_and_take(&self, budget: &Budget) -> VecDeque<Delivery> {
         let mut inside = lock(&self.inside);
         inside.lifecycle = inside.lifecycle.max(Lifecycle::Killed);

@@ -67,7 +67,8 @@ impl Reports {
         }
     }
 
-    /// The same for another table of the same node: slots and reports of its own, one room and one gate for both.
+    /// The same for another table of the same node: slots and reports of its own, one room and one gate for
+    /// both.
     pub(crate) fn beside(&self) -> Self {
         Self {
             budget: Arc::clone(&self.budget),

@@ -1,6 +1,6 @@
-//! A secret that all nodes of a cluster share: [`Psk`], and the Noise session that each link of such a cluster is. Decides which
-//! keys are taken and which is listed; a key never reaches a log and is zeroed when nobody needs it. Spec: `docs/WIRE.md` 3.4,
-//! reliability 3a, ADR 11.
+//! A secret that all nodes of a cluster share: [`Psk`], and the Noise session that each link of such a
+//! cluster is. Decides which keys are taken and which is listed; a key never reaches a log and is zeroed when
+//! nobody needs it. Spec: `docs/WIRE.md` 3.4, reliability 3a, ADR 11.
 
 mod noise;
 mod stream;
@@ -34,12 +34,13 @@ const SALT: &[u8] = b"quorate psk 1";
 /// A pre-shared key, or several while one replaces another. Clones share them, so that [`Psk::replace`] on
 /// one reaches the running node.
 ///
-/// Every link is a session of its own, encrypted and authenticated with fresh keys (Noise, `NNpsk0`): who has no key reads nothing and
-/// changes nothing, and who steals one later reads nothing of what was recorded before. A key does not tell nodes apart, though:
-/// **whoever has it can be any member, and can stand between any two**. For more there is [`crate::Security`]'s mutual TLS.
+/// Every link is a session of its own, encrypted and authenticated with fresh keys (Noise, `NNpsk0`): who has
+/// no key reads nothing and changes nothing, and who steals one later reads nothing of what was recorded
+/// before. A key does not tell nodes apart, though: **whoever has it can be any member, and can stand between
+/// any two**. For more there is [`crate::Security`]'s mutual TLS.
 ///
-/// To change the key while the cluster runs, tell all nodes `[old, new]`, then all nodes `[new, old]`, then all `[new]`: the
-/// first one is the one a node dials with, and all of them are accepted.
+/// To change the key while the cluster runs, tell all nodes `[old, new]`, then all nodes `[new, old]`, then
+/// all `[new]`: the first one is the one a node dials with, and all of them are accepted.
 #[derive(Clone)]
 pub struct Psk {
     keys: Arc<Mutex<Arc<[Key]>>>,
@@ -100,8 +101,8 @@ pub enum PskError {
 }
 
 impl Psk {
-    /// One key: 16 to 1,024 bytes **from a generator of random numbers** (32 are customary), the same on every node. A
-    /// passphrase that a person can remember can be found out by trying.
+    /// One key: 16 to 1,024 bytes **from a generator of random numbers** (32 are customary), the same on
+    /// every node. A passphrase that a person can remember can be found out by trying.
     ///
     /// # Errors
     /// [`PskError::Length`].
@@ -112,15 +113,16 @@ impl Psk {
     /// Several keys: this node dials with the first, and accepts dialers that have any of them.
     ///
     /// # Errors
-    /// [`PskError`] if there is none, if there are more than [`PSK_KEYS_MAX`], or if one has the wrong length.
+    /// [`PskError`] if there is none, if there are more than [`PSK_KEYS_MAX`], or if one has the wrong
+    /// length.
     pub fn with_keys(keys: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<Self, PskError> {
         Ok(Self {
             keys: Arc::new(Mutex::new(checked(keys)?)),
         })
     }
 
-    /// Uses these keys for every link that is opened from now on. Links that are open stay open until they are older than
-    /// their time.
+    /// Uses these keys for every link that is opened from now on. Links that are open stay open until they
+    /// are older than their time.
     ///
     /// # Errors
     /// Those of [`Self::with_keys`]; the keys in use then stay in use.

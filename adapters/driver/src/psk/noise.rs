@@ -1,6 +1,6 @@
-//! The first bytes of a link with a pre-shared key: `Noise_NNpsk0_25519_ChaChaPoly_SHA256` as a machine of bytes. Decides whether a
-//! dialer has one of the keys, and which; moves no bytes. A refusal is said in the clear, and is nobody's word.
-//! Spec: `docs/WIRE.md` 3.4, ADR 11.
+//! The first bytes of a link with a pre-shared key: `Noise_NNpsk0_25519_ChaChaPoly_SHA256` as a machine of
+//! bytes. Decides whether a dialer has one of the keys, and which; moves no bytes. A refusal is said in the
+//! clear, and is nobody's word. Spec: `docs/WIRE.md` 3.4, ADR 11.
 
 use std::io;
 
@@ -78,8 +78,8 @@ impl Dialer {
     }
 }
 
-/// What a dialer said behind the magic, tried with one key after the other; what to answer. Who has no key costs four tries at
-/// most and no public-key operation.
+/// What a dialer said behind the magic, tried with one key after the other; what to answer. Who has no key
+/// costs four tries at most and no public-key operation.
 pub(super) fn accept(psk: &Psk, said: &[u8; HANDSHAKE_BYTES]) -> io::Result<(Session, Vec<u8>)> {
     for key in psk.keys().iter() {
         if let Some(done) = accept_with(key, builder(key).map_err(broken)?, said)? {

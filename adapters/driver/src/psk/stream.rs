@@ -1,6 +1,7 @@
-//! A link with a pre-shared key: the Noise handshake, then records, each a length and so many encrypted bytes. Decides nothing about
-//! keys. As over TLS the accepting side shakes hands within its first read, and a stream that ends without its good-bye, an
-//! empty record, is broken and not at its end. Spec: `docs/WIRE.md` 3.4.
+//! A link with a pre-shared key: the Noise handshake, then records, each a length and so many encrypted
+//! bytes. Decides nothing about keys. As over TLS the accepting side shakes hands within its first read, and
+//! a stream that ends without its good-bye, an empty record, is broken and not at its end. Spec:
+//! `docs/WIRE.md` 3.4.
 
 use std::io;
 use std::sync::Arc;
@@ -206,7 +207,8 @@ impl<R: LinkReader> Receiving<R> {
         }
     }
 
-    /// Who has not shown that it is there has proved nothing; later it is not the peer who says such things, and not its fault.
+    /// Who has not shown that it is there has proved nothing; later it is not the peer who says such things,
+    /// and not its fault.
     fn not_of_the_session(&self) -> io::Error {
         if self.confirmed {
             io::Error::new(io::ErrorKind::InvalidData, "a record was changed on the way")

@@ -1,4 +1,5 @@
-//! Who gets a session and who does not, and what a session protects, over a link in memory: reliability 3a, `docs/WIRE.md` 3.4.
+//! Who gets a session and who does not, and what a session protects, over a link in memory: reliability 3a,
+//! `docs/WIRE.md` 3.4.
 
 use std::io;
 use std::thread;
@@ -94,7 +95,8 @@ fn said_to_dialer(answer: &[u8]) -> io::Error {
     })
 }
 
-/// One whole session, as somebody on the way records it: what the dialer said, in turn, and what the acceptor did.
+/// One whole session, as somebody on the way records it: what the dialer said, in turn, and what the acceptor
+/// did.
 fn recorded() -> ([Vec<u8>; 2], Vec<u8>) {
     let (mut on_the_way, dialer_writes) = pipe();
     let (dialer_reads, mut to_dialer) = pipe();
@@ -171,7 +173,8 @@ fn what_a_node_says_cannot_be_sent_back_to_it() {
     let ([first, second], _) = recorded();
     // Its own greeting as the answer to it.
     assert!(Unproved::of(&said_to_dialer(&first)).is_some());
-    // Its greeting as a dial to itself is one with the key, and goes no further than the answer: its records are for others.
+    // Its greeting as a dial to itself is one with the key, and goes no further than the answer: its records
+    // are for others.
     let (error, answer) = said_to_acceptor(&[&first, &second]);
     assert!(Unproved::of(&error).is_some());
     let (error, _) = said_to_acceptor(&[&first, &answer]);

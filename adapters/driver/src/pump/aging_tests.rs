@@ -1,5 +1,5 @@
-//! Links that could not be renewed: both ends keep them while what the peer proved holds, and end them when it does not.
-//! Spec: reliability 3a (rotation), ADR 9, issue 12 "Strangers" 5.
+//! Links that could not be renewed: both ends keep them while what the peer proved holds, and end them when
+//! it does not. Spec: reliability 3a (rotation), ADR 9, issue 12 "Strangers" 5.
 #![cfg(feature = "psk")]
 
 use std::sync::Arc;
@@ -93,8 +93,8 @@ impl Pair {
         }
     }
 
-    /// Lets time pass, in which every try of the dialer to renew the link fails before anybody has proved anything. Says after how
-    /// many seconds each end cut it.
+    /// Lets time pass, in which every try of the dialer to renew the link fails before anybody has proved
+    /// anything. Says after how many seconds each end cut it.
     fn starve(&mut self, seconds: u64) -> [Option<u64>; 2] {
         let mut cut = [None; 2];
         for second in 1..=seconds {

@@ -1,5 +1,6 @@
-//! Events in the log: each on one line, with its name as the stable field `event`, what it is about as fields, and its text; the core says
-//! all of them (`quorate_core::event::telling`). Decides nothing. Spec: `README.md`.
+//! Events in the log: each on one line, with its name as the stable field `event`, what it is about as
+//! fields, and its text; the core says all of them (`quorate_core::event::telling`). Decides nothing. Spec:
+//! `README.md`.
 
 use std::fmt;
 
@@ -12,7 +13,8 @@ use tracing::field::display;
 use super::hosted::{Hosted, Named};
 use crate::log_limit::LogLimit;
 
-/// Writes an event to the log. What is hosted has names for what events name by number only. What strangers can cause has a limit.
+/// Writes an event to the log. What is hosted has names for what events name by number only. What strangers
+/// can cause has a limit.
 pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Hosted) {
     let line = Line {
         me,

@@ -1,4 +1,5 @@
-//! Messages of this node's callers on their way to the node: with an answer or without. Decides nothing. Spec: sharding 10.2.
+//! Messages of this node's callers on their way to the node: with an answer or without. Decides nothing.
+//! Spec: sharding 10.2.
 
 use quorate_core::input::{Command, Input, MessageCommand};
 

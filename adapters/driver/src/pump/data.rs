@@ -1,4 +1,5 @@
-//! Replicated data between callers and the node: hands operations in, and changes out to who listens. Decides nothing.
+//! Replicated data between callers and the node: hands operations in, and changes out to who listens. Decides
+//! nothing.
 
 use std::sync::Arc;
 

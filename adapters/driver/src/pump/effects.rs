@@ -1,5 +1,5 @@
-//! What the node orders, each thing to whom it concerns: links, entities, instances, callers, keepers, the loop. What came of an order
-//! goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
+//! What the node orders, each thing to whom it concerns: links, entities, instances, callers, keepers, the
+//! loop. What came of an order goes back to the node at once. Decides nothing. Spec: `ARCHITECTURE.md`, I-44.
 
 use quorate_core::effect::{Answer, Effect, HostOrder};
 use quorate_core::event::Event;
@@ -44,7 +44,8 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Does one thing. What each message needs stands here, and the rest beside it, so as not to weigh on every call.
+    /// Does one thing. What each message needs stands here, and the rest beside it, so as not to weigh on
+    /// every call.
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Host(owner, order) => self.order(owner, order),

@@ -1,5 +1,5 @@
-//! How the node's part of a host ends: what is said to callers, in which order things are let go. Decides nothing else.
-//! Spec: I-44, sharding 3.
+//! How the node's part of a host ends: what is said to callers, in which order things are let go. Decides
+//! nothing else. Spec: I-44, sharding 3.
 
 use quorate_core::input::{Command, HostReport, Input, MembershipCommand};
 
@@ -32,8 +32,8 @@ impl<M: Machine> Pump<M> {
         self.replies.clear();
     }
 
-    /// The node has ended and says next how far each ask has come. It has heard which of them no writer has, and hears before which ones
-    /// their entities have not begun with, and which ones are answered.
+    /// The node has ended and says next how far each ask has come. It has heard which of them no writer has,
+    /// and hears before which ones their entities have not begun with, and which ones are answered.
     pub(super) fn take_back(&mut self) {
         let left = self.hosted.kill_all();
         let mut said = self.hosted.all_reports();
@@ -48,8 +48,8 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Whether all entities have ended, and all instances of singletons. The node hears of each end, and gives the leases back that nothing
-    /// needs any more; until then they are renewed.
+    /// Whether all entities have ended, and all instances of singletons. The node hears of each end, and
+    /// gives the leases back that nothing needs any more; until then they are renewed.
     pub(crate) fn forget_ended_entities(&mut self) -> bool {
         for (owner, report) in self.hosted.all_reports() {
             if matches!(report, HostReport::Stopped { .. }) {

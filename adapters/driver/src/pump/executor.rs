@@ -1,6 +1,6 @@
-//! Whether the users' executor does what it is given: it gets a task that does nothing, and has until the next looks of the
-//! loop to run it. Counts looks, not time, so that a pause of the whole process is nobody's fault. Decides when a node gives
-//! its place up; never waits. Spec: `ARCHITECTURE.md`.
+//! Whether the users' executor does what it is given: it gets a task that does nothing, and has until the
+//! next looks of the loop to run it. Counts looks, not time, so that a pause of the whole process is nobody's
+//! fault. Decides when a node gives its place up; never waits. Spec: `ARCHITECTURE.md`.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use super::{Action, Pump};
 /// How often the loop looks at its executor: half of what a handler may hold a thread before it is named.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks after which a handler that holds a thread is named: it has held it for a second at least, a look more at most.
+/// Looks after which a handler that holds a thread is named: it has held it for a second at least, a look
+/// more at most.
 pub(crate) const HELD_LOOKS: u64 = 3;
 
-/// Looks after which an executor that has not run an empty task stands still: a second at least. A handler that takes so long
-/// is named by then.
+/// Looks after which an executor that has not run an empty task stands still: a second at least. A handler
+/// that takes so long is named by then.
 const STALLED_LOOKS: u32 = 3;
 
 /// What a look has found.
@@ -100,8 +101,8 @@ impl<M: Machine> Pump<M> {
         self
     }
 
-    /// Names handlers that hold threads, and leaves if the executor does nothing for too long: whoever can work has better use
-    /// for this node's shards.
+    /// Names handlers that hold threads, and leaves if the executor does nothing for too long: whoever can
+    /// work has better use for this node's shards.
     pub(super) fn look_at_executor(&mut self) {
         self.base.look_at = Some(self.base.now.mono + LOOK_INTERVAL);
         for entity in self.hosted.holders(HELD_LOOKS) {

@@ -1,5 +1,6 @@
-//! What runs on this node: the entities of kinds and the instances of singletons. Does what the core orders and reports what cannot be
-//! done; decides nothing about shards, nor about who may have an instance. Spec: sharding 1.4, 1.10, 10.5.
+//! What runs on this node: the entities of kinds and the instances of singletons. Does what the core orders
+//! and reports what cannot be done; decides nothing about shards, nor about who may have an instance. Spec:
+//! sharding 1.4, 1.10, 10.5.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,8 +62,8 @@ impl Hosted {
         }
     }
 
-    /// Notes how something is made that is registered. What can be made stays so when it is registered again as a proxy: entities by the
-    /// first registration that can make them, instances by the newest.
+    /// Notes how something is made that is registered. What can be made stays so when it is registered again
+    /// as a proxy: entities by the first registration that can make them, instances by the newest.
     pub(crate) fn register(
         &mut self,
         of: Named,
@@ -106,7 +107,8 @@ impl Hosted {
         };
     }
 
-    /// The task that has the application say where shards of a kind go; the answer at once if there is nobody to ask.
+    /// The task that has the application say where shards of a kind go; the answer at once if there is nobody
+    /// to ask.
     pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<Task, AllocationAnswer> {
         let registered = self.known.get(&Named::Kind(question.kind));
         match registered.and_then(|registered| registered.decider.as_ref()) {
@@ -155,8 +157,8 @@ impl Hosted {
         self.entities.reports().gate.beat();
     }
 
-    /// After a pause of the process no entity and no singleton begins with a message until the node knows that it is still a
-    /// member.
+    /// After a pause of the process no entity and no singleton begins with a message until the node knows
+    /// that it is still a member.
     pub(crate) fn gate(&self, gate: Gate) {
         let reports = self.entities.reports();
         match gate {
@@ -170,7 +172,8 @@ impl Hosted {
         self.entities.reports().gate.is_held()
     }
 
-    /// Those whose handlers have held a thread for so many looks, `kind/id` or `singleton/name`; `None` for one that is gone meanwhile.
+    /// Those whose handlers have held a thread for so many looks, `kind/id` or `singleton/name`; `None` for
+    /// one that is gone meanwhile.
     pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
         let name = |who: &Recipient| match who {
             Recipient::Entity(kind, id) => {

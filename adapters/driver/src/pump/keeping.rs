@@ -1,5 +1,5 @@
-//! What is kept outside the node's memory: leases and the store. Orders go to their threads, answers come back as inputs;
-//! nothing here waits and nothing is decided. Spec: reliability I-26, I-83.
+//! What is kept outside the node's memory: leases and the store. Orders go to their threads, answers come
+//! back as inputs; nothing here waits and nothing is decided. Spec: reliability I-26, I-83.
 
 use quorate_core::input::Input;
 use quorate_core::owner::Owner;

@@ -1,5 +1,5 @@
-//! What a node with a pre-shared key makes of what its transport has seen proved, and what nodes of different methods say to each
-//! other. Sessions themselves: `psk`. Spec: `docs/WIRE.md` 3.4, reliability 3a.
+//! What a node with a pre-shared key makes of what its transport has seen proved, and what nodes of different
+//! methods say to each other. Sessions themselves: `psk`. Spec: `docs/WIRE.md` 3.4, reliability 3a.
 #![cfg(feature = "psk")]
 
 use quorate_core::wire::handshake::{

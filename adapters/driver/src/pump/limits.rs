@@ -1,5 +1,6 @@
-//! The bounds of a turn that nobody needs to change, with their reasons. Those of links are `quorate-links`'; the others are
-//! settings: `Config::limits`, and what counts against each is in `docs/limits.md`. Spec: reliability 3b.
+//! The bounds of a turn that nobody needs to change, with their reasons. Those of links are `quorate-links`';
+//! the others are settings: `Config::limits`, and what counts against each is in `docs/limits.md`. Spec:
+//! reliability 3b.
 
 /// Things a node hears back about one drained batch of effects before it turns to the sockets again.
 pub(crate) const FEEDBACK_PER_TURN: usize = 1_024;

@@ -1,5 +1,5 @@
-//! What the log says about links: one line per report, as many lines per second as the settings allow. Decides nothing.
-//! Spec: reliability 3b (logs).
+//! What the log says about links: one line per report, as many lines per second as the settings allow.
+//! Decides nothing. Spec: reliability 3b (logs).
 
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::RejectReason;

@@ -1,8 +1,10 @@
-//! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the node, its links
-//! (`quorate-links`) and its entities, and connects them, so that the loop only moves bytes and time. Spec: `ARCHITECTURE.md`.
+//! Between core and sockets: synchronous, without I/O, without a clock; a test plays both sides. Owns the
+//! node, its links (`quorate-links`) and its entities, and connects them, so that the loop only moves bytes
+//! and time. Spec: `ARCHITECTURE.md`.
 //!
-//! Everything that is refused, shed or lost here is counted, and what concerns a message goes back to the core as an input
-//! (I-44). Control links are read at once; user links only while there is room (sharding 10.2).
+//! Everything that is refused, shed or lost here is counted, and what concerns a message goes back to the
+//! core as an input (I-44). Control links are read at once; user links only while there is room (sharding
+//! 10.2).
 
 pub(crate) mod action;
 #[cfg(test)]
@@ -286,8 +288,8 @@ impl<M: Machine> Pump<M> {
         }
     }
 
-    /// Reads user links in turn, at most `frames` frames, while there is room. What came back is heard before: of one sender's messages
-    /// those that found no room keep their place.
+    /// Reads user links in turn, at most `frames` frames, while there is room. What came back is heard
+    /// before: of one sender's messages those that found no room keep their place.
     pub(crate) fn read_users(&mut self, frames: usize) {
         for _ in 0..frames {
             if self.linked.links.has_events() {

@@ -1,6 +1,6 @@
-//! The user's functions about what a peer may ask of the cluster as the core's policy, and the audit lines. The node asks the
-//! policy and does what it says: nothing here sees a message, and gossip is nobody's request.
-//! Spec: reliability 3a (join policy, admin).
+//! The user's functions about what a peer may ask of the cluster as the core's policy, and the audit lines.
+//! The node asks the policy and does what it says: nothing here sees a message, and gossip is nobody's
+//! request. Spec: reliability 3a (join policy, admin).
 
 use std::fmt;
 use std::sync::Arc;

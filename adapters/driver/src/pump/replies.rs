@@ -42,8 +42,8 @@ pub(crate) enum Follows {
     Undo(Undo),
 }
 
-/// The table. Bounded by the core: it refuses asks beyond its own limit, and callers who wait for room, and answers every other command at once,
-/// but those of a log's owner, who has one open.
+/// The table. Bounded by the core: it refuses asks beyond its own limit, and callers who wait for room, and
+/// answers every other command at once, but those of a log's owner, who has one open.
 #[derive(Default)]
 pub(crate) struct Replies {
     next: Token,

@@ -1,5 +1,5 @@
-//! The pump and the instances of singletons: orders reach the users' code, reports come back, and what is refused is undone or told.
-//! Spec: sharding 1.10, 1.11.
+//! The pump and the instances of singletons: orders reach the users' code, reports come back, and what is
+//! refused is undone or told. Spec: sharding 1.10, 1.11.
 
 use std::future::ready;
 use std::pin::Pin;

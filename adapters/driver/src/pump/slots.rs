@@ -1,5 +1,5 @@
-//! The places in which users' code runs on this node: mailboxes by slot. Puts in, ends and forgets as the core orders, and says what
-//! cannot be done; knows whose they are by name only. Spec: sharding 1.4, 10.5.
+//! The places in which users' code runs on this node: mailboxes by slot. Puts in, ends and forgets as the
+//! core orders, and says what cannot be done; knows whose they are by name only. Spec: sharding 1.4, 10.5.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The pump and the store's thread: an order goes there, and its answer comes back to whoever gave it. Spec: reliability
-//! I-83.
+//! The pump and the store's thread: an order goes there, and its answer comes back to whoever gave it. Spec:
+//! reliability I-83.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The pump without a runtime and without a socket: a scripted node inside, the test as the hands outside. What its links do is
-//! tested where they live, in `quorate-links`. Spec: reliability 3b, I-44.
+//! The pump without a runtime and without a socket: a scripted node inside, the test as the hands outside.
+//! What its links do is tested where they live, in `quorate-links`. Spec: reliability 3b, I-44.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;

@@ -1,36 +1,31 @@
-//! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer; singletons are asked in the
-//! same way.
-//! Spec: `README.md`.
+//! How users reach entities: a region by kind, an entity by id, `tell` without and `ask` with an answer;
+//! singletons are asked in the same way. Spec: `README.md`.
 
+mod ask;
 mod registering;
 mod retiring;
 mod surveys;
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorate_core::effect::RegionShutdown;
 use quorate_core::input::{Command, ShardingCommand};
-use quorate_core::sharding::chain::AskChain;
-use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::survey::{Explained, Survey};
 use quorate_core::sharding::protocol::watch::WatchTarget;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::asking;
+pub use ask::{Ask, AskFuture};
+
 use crate::codec;
 use crate::commands::UserCommand;
-use crate::error::{AskError, ClusterError, TellError};
+use crate::error::{ClusterError, TellError};
 use crate::extract::{Extract, Unopened};
 use crate::shared::Shared;
-use crate::sync;
 use crate::watch::Watch;
 use quorate_core::input::Recipient;
 
@@ -63,7 +58,8 @@ impl<M, R> Region<M, R> {
         &self.shared
     }
 
-    /// The entity with this id: 1 to 1,024 bytes, usually text. It need not exist: the first message makes it.
+    /// The entity with this id: 1 to 1,024 bytes, usually text. It need not exist: the first message makes
+    /// it.
     #[must_use]
     pub fn entity(&self, id: impl AsRef<[u8]>) -> EntityRef<M, R> {
         EntityRef {
@@ -80,7 +76,8 @@ impl<M, R> Region<M, R> {
     /// bytes for a shard. Mirrors `GetClusterShardingStats`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already, [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already,
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.
@@ -90,8 +87,8 @@ impl<M, R> Region<M, R> {
 
     /// Whether this node's region of the kind has found its coordinator, so that messages can be routed. A
     /// start-up probe should wait for it in addition to [`Cluster::is_ready`](crate::Cluster::is_ready).
-    /// Later it may be `false` while the cluster has no oldest member of the kind's role, which is no reason to
-    /// take a node out of service: messages wait. Mirrors the health check of Akka.
+    /// Later it may be `false` while the cluster has no oldest member of the kind's role, which is no reason
+    /// to take a node out of service: messages wait. Mirrors the health check of Akka.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].
@@ -104,12 +101,12 @@ impl<M, R> Region<M, R> {
         Ok(own.is_some_and(|state| state.region.registered.is_some()))
     }
 
-    /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and each of its shards
-    /// has its equal part. Until the node ends. Mirrors `SetActiveEntityLimit`.
+    /// Changes how many entities of the kind *this node* may run: those that are too many are passivated, and
+    /// each of its shards has its equal part. Until the node ends. Mirrors `SetActiveEntityLimit`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `NoEntityLimit` if the kind's [passivation](crate::Kind::passivation) has no limit here,
-    /// [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `NoEntityLimit` if the kind's [passivation](crate::Kind::passivation)
+    /// has no limit here, [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it before it completes may or may not have changed the limit.
@@ -119,21 +116,22 @@ impl<M, R> Region<M, R> {
         self.shared.core(Command::Sharding(command)).await
     }
 
-    /// Stops hosting the kind on *this node*, which stays a member: its shards move to other nodes, and this node
-    /// reaches entities as a [proxy](crate::Cluster::register_proxy). Completes when nothing of the kind runs
-    /// here and every shard that did has a new home. Entities handle what is in their mailboxes and finish
-    /// [`Entity::on_stop`](crate::Entity::on_stop); what has not stopped after
-    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed. No message is lost in good order: later ones
-    /// wait for the new home.
+    /// Stops hosting the kind on *this node*, which stays a member: its shards move to other nodes, and this
+    /// node reaches entities as a [proxy](crate::Cluster::register_proxy). Completes when nothing of the kind
+    /// runs here and every shard that did has a new home. Entities handle what is in their mailboxes and
+    /// finish [`Entity::on_stop`](crate::Entity::on_stop); what has not stopped after
+    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed. No message is lost in good order: later
+    /// ones wait for the new home.
     ///
-    /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who does
-    /// ([`RegionShutdown::WithoutHome`]). Registering the kind again has this node host it again; others' shards come with the
-    /// next look at the balance. A second call waits for the same end, one after the end completes at once. A node that leaves needs
-    /// none of this: it hands over. Mirrors `GracefulShutdown` of Akka, whose region forwards nothing afterwards.
+    /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who
+    /// does ([`RegionShutdown::WithoutHome`]). Registering the kind again has this node host it again;
+    /// others' shards come with the next look at the balance. A second call waits for the same end, one after
+    /// the end completes at once. A node that leaves needs none of this: it hands over. Mirrors
+    /// `GracefulShutdown` of Akka, whose region forwards nothing afterwards.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `ShutdownPending` if sixteen callers wait already; [`ClusterError::Stopped`], also if the
-    /// node ends before.
+    /// [`ClusterError::Refused`] with `ShutdownPending` if sixteen callers wait already;
+    /// [`ClusterError::Stopped`], also if the node ends before.
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on handing over.
@@ -170,8 +168,9 @@ impl<M: Serialize + 'static, R> Region<M, R> {
     /// ([`Kind::extract`](crate::Kind::extract)). Otherwise as [`EntityRef::tell`].
     ///
     /// # Errors
-    /// [`TellError::NoEnvelope`] if this node's registration of the kind takes none of this type, [`TellError::NoMatch`] if the
-    /// envelope is for no entity (a dead letter: event `EnvelopeUnmatched`, counted in `messages_unmatched`), and those of `EntityRef::tell`.
+    /// [`TellError::NoEnvelope`] if this node's registration of the kind takes none of this type,
+    /// [`TellError::NoMatch`] if the envelope is for no entity (a dead letter: event `EnvelopeUnmatched`,
+    /// counted in `messages_unmatched`), and those of `EntityRef::tell`.
     ///
     /// # Cancel safety
     /// Dropping it before it completes sends nothing.
@@ -233,11 +232,13 @@ impl<M, R> EntityRef<M, R> {
     /// a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with
     /// the entity, wherever it begins again.
     ///
-    /// If the entity does not run when its home hears of it, the watch completes at once with `NotRunning`: it may
-    /// never have begun, have ended, been passivated, or moved without a message since. Ask it something first to
-    /// be sure that it runs. A node that is unreachable or Down is waited for until it is removed.
+    /// If the entity does not run when its home hears of it, the watch completes at once with `NotRunning`:
+    /// it may never have begun, have ended, been passivated, or moved without a message since. Ask it
+    /// something first to be sure that it runs. A node that is unreachable or Down is waited for until it is
+    /// removed.
     ///
-    /// Starts nothing and keeps nothing in memory. Costs a message to the entity's home and one back, and the same at its end.
+    /// Starts nothing and keeps nothing in memory. Costs a message to the entity's home and one back, and the
+    /// same at its end.
     pub fn watch(&self) -> Watch {
         let target = WatchTarget::Entity {
             kind: self.kind,
@@ -253,8 +254,8 @@ impl<M, R> EntityRef<M, R> {
     /// message and its answer.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, with `BadEntityId`;
-    /// [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already,
+    /// with `BadEntityId`; [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.
@@ -272,16 +273,17 @@ impl<M: Serialize, R> EntityRef<M, R> {
         Ok(payload)
     }
 
-    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which slows
-    /// fast senders down, or the kind's buffer on this node is, until it has room
+    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which
+    /// slows fast senders down, or the kind's buffer on this node is, until it has room
     /// ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the shard has a home.
     ///
     /// # Errors
-    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`]; [`TellError::Full`] if
-    /// `sharding.buffer_waiting_max` callers wait for room in the buffer already.
+    /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`];
+    /// [`TellError::Full`] if `sharding.buffer_waiting_max` callers wait for room in the buffer already.
     ///
     /// # Cancel safety
-    /// Dropping it before it completes sends nothing, unless it waits for room in the kind's buffer: then it may have been sent.
+    /// Dropping it before it completes sends nothing, unless it waits for room in the kind's buffer: then it
+    /// may have been sent.
     pub async fn tell(&self, message: &M) -> Result<(), TellError> {
         let payload = self.tell_payload(message)?;
         self.tell_payload_in_time(payload).await
@@ -319,8 +321,8 @@ impl<M, R> EntityRef<M, R> {
 }
 
 impl<M: Serialize, R: DeserializeOwned> EntityRef<M, R> {
-    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`] unless the returned value is told
-    /// otherwise. Await it: `entity.ask(&message).timeout(duration).await`. Nothing is sent before that.
+    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`] unless the returned value is
+    /// told otherwise. Await it: `entity.ask(&message).timeout(duration).await`. Nothing is sent before that.
     #[must_use = "nothing is sent before it is awaited"]
     pub fn ask(&self, message: &M) -> Ask<R> {
         let to = Recipient::Entity(self.kind, self.id.clone());
@@ -345,155 +347,5 @@ impl<M, R> fmt::Debug for EntityRef<M, R> {
             .field(&self.kind)
             .field(&self.id)
             .finish()
-    }
-}
-
-/// An ask before it is sent.
-#[must_use = "nothing is sent before it is awaited"]
-pub struct Ask<R> {
-    shared: Arc<Shared>,
-    to: Recipient,
-    payload: Option<Payload>,
-    timeout: Duration,
-    reply: PhantomData<fn() -> R>,
-}
-
-impl<R> Ask<R> {
-    /// An ask of this message; `None` if it could not be encoded.
-    pub(crate) const fn new(shared: Arc<Shared>, to: Recipient, payload: Option<Payload>) -> Self {
-        Self {
-            shared,
-            to,
-            payload,
-            timeout: ASK_TIMEOUT_DEFAULT,
-            reply: PhantomData,
-        }
-    }
-
-    /// Sets how long to wait for the answer from when the node takes the message, 1 ms to 24 h (clamped).
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-}
-
-impl<R> fmt::Debug for Ask<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
-            .field("to", &self.to)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<R: DeserializeOwned> IntoFuture for Ask<R> {
-    type Output = Result<R, AskError>;
-    type IntoFuture = AskFuture<R>;
-
-    fn into_future(self) -> AskFuture<R> {
-        let Some(payload) = self.payload else {
-            return AskFuture {
-                state: AskProgress::Failed(AskError::Encode),
-                reply: PhantomData,
-            };
-        };
-        let (reply, answer) = sync::oneshot();
-        let command = UserCommand::Ask {
-            to: self.to,
-            payload,
-            timeout: self.timeout,
-            chain: AskChain::default(),
-            reply,
-        };
-        AskFuture {
-            state: AskProgress::New(self.shared, command, answer),
-            reply: PhantomData,
-        }
-    }
-}
-
-type Answer = sync::Receiver<Result<Payload, AskFailure>>;
-type Submission = Pin<Box<dyn Future<Output = Result<(), TellError>> + Send>>;
-
-enum AskProgress {
-    Failed(AskError),
-    New(Arc<Shared>, UserCommand, Answer),
-    Submitting(Submission, Answer),
-    Waiting(Answer),
-    Done,
-}
-
-/// A pending ask. Completes with the answer, or an error that says whether the message may have been handled.
-///
-/// # Cancel safety
-/// Dropping it stops waiting. It does not recall a message that was sent.
-#[must_use = "futures do nothing unless polled"]
-pub struct AskFuture<R> {
-    state: AskProgress,
-    reply: PhantomData<fn() -> R>,
-}
-
-impl<R> AskFuture<R> {
-    /// Whether the node has the question: from when this is so, later ones come after it.
-    pub(crate) const fn is_submitted(&self) -> bool {
-        matches!(self.state, AskProgress::Waiting(_))
-    }
-}
-
-impl<R> fmt::Debug for AskFuture<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AskFuture").finish_non_exhaustive()
-    }
-}
-
-/// The node had ended before it took the question.
-const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
-
-/// Hands the question in; boxes a future only if the queue is full.
-fn submit(shared: Arc<Shared>, mut command: UserCommand, answer: Answer) -> AskProgress {
-    match asking::chain(&shared, command.to()) {
-        Ok(waiting) => command.waited_for_by(waiting),
-        Err(error) => return AskProgress::Failed(error),
-    }
-    match shared.try_user(command) {
-        Ok(()) => AskProgress::Waiting(answer),
-        Err((_, Some(command))) => {
-            let submission = async move { shared.user(command).await };
-            AskProgress::Submitting(Box::pin(submission), answer)
-        }
-        Err((_, None)) => AskProgress::Failed(NOT_TAKEN),
-    }
-}
-
-impl<R: DeserializeOwned> Future for AskFuture<R> {
-    type Output = Result<R, AskError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, AskError>> {
-        loop {
-            match std::mem::replace(&mut self.state, AskProgress::Done) {
-                AskProgress::Failed(error) => return Poll::Ready(Err(error)),
-                AskProgress::New(shared, command, answer) => self.state = submit(shared, command, answer),
-                AskProgress::Submitting(mut submission, answer) => match submission.as_mut().poll(cx) {
-                    Poll::Ready(Ok(())) => self.state = AskProgress::Waiting(answer),
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(NOT_TAKEN)),
-                    Poll::Pending => {
-                        self.state = AskProgress::Submitting(submission, answer);
-                        return Poll::Pending;
-                    }
-                },
-                AskProgress::Waiting(mut answer) => {
-                    let Poll::Ready(answered) = Pin::new(&mut answer).poll(cx) else {
-                        self.state = AskProgress::Waiting(answer);
-                        return Poll::Pending;
-                    };
-                    return Poll::Ready(match answered {
-                        Some(Ok(payload)) => codec::decode_answer(&payload),
-                        Some(Err(failure)) => Err(AskError::Failed(failure)),
-                        None => Err(AskError::Stopped),
-                    });
-                }
-                AskProgress::Done => return Poll::Pending,
-            }
-        }
     }
 }

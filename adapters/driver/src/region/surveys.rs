@@ -1,4 +1,5 @@
-//! What a node is asked about itself and about a kind: what hosts it, and where an entity is and why. Decides nothing. Spec: sharding 1.9.
+//! What a node is asked about itself and about a kind: what hosts it, and where an entity is and why. Decides
+//! nothing. Spec: sharding 1.9.
 
 use std::time::Duration;
 
@@ -17,14 +18,16 @@ use crate::stats::{KindState, LinkState};
 use crate::sync;
 
 impl<M, R> Region<M, R> {
-    /// Which entities of the kind run, shard by shard and in the order of their ids, from any node: a page of at most some 256 KiB of ids, and
-    /// where the next one begins ([`EntityPage::next`]). Give that as `after` for the next page, and `None` for the first. Asks every member that
-    /// may host the kind, and answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): shards of which nobody has
-    /// spoken then are named ([`EntityPage::unanswered`]), and so are the nodes. What moves meanwhile may be in two pages, or in none. For
-    /// tests and people who watch. Mirrors `GetShardRegionState`.
+    /// Which entities of the kind run, shard by shard and in the order of their ids, from any node: a page of
+    /// at most some 256 KiB of ids, and where the next one begins ([`EntityPage::next`]). Give that as
+    /// `after` for the next page, and `None` for the first. Asks every member that may host the kind, and
+    /// answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): shards of which nobody
+    /// has spoken then are named ([`EntityPage::unanswered`]), and so are the nodes. What moves meanwhile may
+    /// be in two pages, or in none. For tests and people who watch. Mirrors `GetShardRegionState`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already, [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already,
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.
@@ -36,15 +39,17 @@ impl<M, R> Region<M, R> {
         self.shared().list_entities(self.kind(), after, timeout).await
     }
 
-    /// Stops shards of the kind, wherever they are, from any node: their entities handle what is in their mailboxes and stop, as in a
-    /// hand-off, and each shard begins again, anywhere, with its next message. Completes when each has been acknowledged, one that has stopped
-    /// at once, or after `timeout` (1 ms to 24 h, clamped): it says which have and which have not. An entity that takes longer than
+    /// Stops shards of the kind, wherever they are, from any node: their entities handle what is in their
+    /// mailboxes and stop, as in a hand-off, and each shard begins again, anywhere, with its next message.
+    /// Completes when each has been acknowledged, one that has stopped at once, or after `timeout` (1 ms to
+    /// 24 h, clamped): it says which have and which have not. An entity that takes longer than
     /// `sharding.handoff_timeout` keeps its shard running. Mirrors `StopShards`.
     ///
     /// # Errors
-    /// [`ClusterError::Refused`] with `RemembersEntities` if the kind remembers its entities, which would begin again at once; with
-    /// `NoSuchShard`, with `ClusterShuttingDown` if the cluster prepares to shut down, with `TooManyStops` if sixteen such commands of this node
-    /// are open already; [`ClusterError::Stopped`].
+    /// [`ClusterError::Refused`] with `RemembersEntities` if the kind remembers its entities, which would
+    /// begin again at once; with `NoSuchShard`, with `ClusterShuttingDown` if the cluster prepares to shut
+    /// down, with `TooManyStops` if sixteen such commands of this node are open already;
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; the shards may be stopped.

@@ -1,6 +1,6 @@
-//! The task of one link: one half of it reads, the other writes. They move bytes between a socket and the pump and decide
-//! nothing. A reader has one buffer and reads on only when it gets it back: that is all there is to back-pressure.
-//! Spec: sharding 10.2, I-91.
+//! The task of one link: one half of it reads, the other writes. They move bytes between a socket and the
+//! pump and decide nothing. A reader has one buffer and reads on only when it gets it back: that is all there
+//! is to back-pressure. Spec: sharding 10.2, I-91.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,8 +14,8 @@ use crate::transport::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
 use quorate_links::limits::READ_BYTES_MIN;
 use quorate_links::{Chunk, Identity, LinkId, LinkInput};
 
-/// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and one end under
-/// way, and as many writes as the pump has handed over.
+/// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and
+/// one end under way, and as many writes as the pump has handed over.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     queue: Pile<LinkInput>,

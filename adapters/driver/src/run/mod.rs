@@ -1,7 +1,7 @@
-//! The one loop of a node. It moves bytes and time between the pump and the runtime, in a fixed order: time, links and what
-//! entities report, commands, messages of this node's callers, messages of peers; each at most a bounded batch per turn, then
-//! one write per link. It decides nothing, and no user code runs on it: it and the links have a runtime of their own, entities
-//! run on the users'. Spec: `ARCHITECTURE.md`.
+//! The one loop of a node. It moves bytes and time between the pump and the runtime, in a fixed order: time,
+//! links and what entities report, commands, messages of this node's callers, messages of peers; each at most
+//! a bounded batch per turn, then one write per link. It decides nothing, and no user code runs on it: it and
+//! the links have a runtime of their own, entities run on the users'. Spec: `ARCHITECTURE.md`.
 
 mod causes;
 mod hands;
@@ -38,8 +38,8 @@ use crate::transport::{Accepted, Transport};
 use hands::{Hands, source};
 use link::Inputs;
 
-/// Messages of this node's callers, and frames of peers' user links, in one turn: about half a millisecond together, so that
-/// a heartbeat never waits longer than that for its turn.
+/// Messages of this node's callers, and frames of peers' user links, in one turn: about half a millisecond
+/// together, so that a heartbeat never waits longer than that for its turn.
 const MESSAGES_PER_TURN: usize = 256;
 
 /// Other commands in one turn.
@@ -239,7 +239,8 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
     }
 
-    /// Operations on replicated data: never held up by full mailboxes, whose handlers may be waiting for them.
+    /// Operations on replicated data: never held up by full mailboxes, whose handlers may be waiting for
+    /// them.
     fn take_data_commands(&mut self) {
         let (later, data) = (&self.commands.data_later, &self.commands.data);
         for _ in 0..MESSAGES_PER_TURN {
@@ -250,8 +251,8 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         }
     }
 
-    /// Says whether there are more that may come in at once. Asks after each message whether the next one may: a batch of large ones
-    /// is more than may wait for a link, and what is beyond that is refused.
+    /// Says whether there are more that may come in at once. Asks after each message whether the next one
+    /// may: a batch of large ones is more than may wait for a link, and what is beyond that is refused.
     fn take_messages(&mut self) -> bool {
         if self.commands.user.is_empty() {
             return false;
@@ -392,7 +393,8 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         .await;
     }
 
-    /// Writes the last bytes, closes everything, ends the entities, and says how it ended. Each step has a time limit.
+    /// Writes the last bytes, closes everything, ends the entities, and says how it ended. Each step has a
+    /// time limit.
     async fn shut_down(mut self) {
         self.pump.stop();
         self.act();

@@ -1,6 +1,7 @@
-//! Runs a node's end: does what the phases say, one after the other, on the node's own thread; the application's tasks run on the users'
-//! executor. Decides nothing: what comes when is the core's (`quorate_core::shutdown`), what has happened is in `life`. It outlives
-//! the loop, for the last phases begin when that has ended. Spec: `shutdown`.
+//! Runs a node's end: does what the phases say, one after the other, on the node's own thread; the
+//! application's tasks run on the users' executor. Decides nothing: what comes when is the core's
+//! (`quorate_core::shutdown`), what has happened is in `life`. It outlives the loop, for the last phases
+//! begin when that has ended. Spec: `shutdown`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +108,8 @@ impl<R: Runtime> Runner<R> {
         }
     }
 
-    /// Has the node do something, unless it has ended. Nobody waits for the answer: what came of it is seen by what the node says.
+    /// Has the node do something, unless it has ended. Nobody waits for the answer: what came of it is seen
+    /// by what the node says.
     fn order(&self, orders: Vec<MembershipCommand>) {
         if self.life().is_over() {
             return;

@@ -1,5 +1,6 @@
-//! What a node's users and its loop say about its end, and what waits for it: tasks, callbacks, the facts that phases wait for. The
-//! order is the core's (`quorate_core::shutdown`); the runner does what follows. No user code runs under its lock. Spec: `shutdown`.
+//! What a node's users and its loop say about its end, and what waits for it: tasks, callbacks, the facts
+//! that phases wait for. The order is the core's (`quorate_core::shutdown`); the runner does what follows. No
+//! user code runs under its lock. Spec: `shutdown`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -258,7 +259,8 @@ impl Life {
         });
     }
 
-    /// What follows from all that is known, if something does. `tasks_ended`: none of the present phase's tasks runs.
+    /// What follows from all that is known, if something does. `tasks_ended`: none of the present phase's
+    /// tasks runs.
     pub(crate) fn next(&self, now: Instant, tasks_ended: bool) -> Option<Next> {
         let state = &mut *lock(&self.state);
         let (phases, facts) = (&mut state.phases, &state.facts);

@@ -1,5 +1,5 @@
-//! A node's end in phases, with the application's tasks in them: see `docs/shutdown.md`. Decides nothing: the order is the core's
-//! (`quorate_core::shutdown`). Spec: membership 2.9, shutdown of Akka.
+//! A node's end in phases, with the application's tasks in them: see `docs/shutdown.md`. Decides nothing: the
+//! order is the core's (`quorate_core::shutdown`). Spec: membership 2.9, shutdown of Akka.
 
 mod life;
 mod tasks;
@@ -45,7 +45,8 @@ pub enum ShutdownCause {
     Asked,
     /// Another member had this node leave.
     MadeToLeave,
-    /// The application's executor made no progress for `executor.stall_timeout`, so that this node gave up its place.
+    /// The application's executor made no progress for `executor.stall_timeout`, so that this node gave up
+    /// its place.
     ExecutorStalled,
     /// The node has ended by itself: it was downed or removed, or it could not join.
     Ended(Termination),
@@ -69,7 +70,8 @@ impl fmt::Display for ShutdownCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskFailure {
-    /// It had not ended when its phase's limit had passed. It is dropped where it waits; one that holds its thread goes on.
+    /// It had not ended when its phase's limit had passed. It is dropped where it waits; one that holds its
+    /// thread goes on.
     GivenUp {
         /// The limit.
         after: Duration,

@@ -1,5 +1,5 @@
-//! The application's work at the end of a node: what was registered, and what runs. A task runs on the users' executor; whatever ends
-//! it, its end is told once. Decides nothing. Spec: `shutdown`.
+//! The application's work at the end of a node: what was registered, and what runs. A task runs on the users'
+//! executor; whatever ends it, its end is told once. Decides nothing. Spec: `shutdown`.
 
 use std::fmt;
 use std::future::Future;

@@ -1,5 +1,6 @@
-//! The way of tasks to the node's store: entities that keep what they do ask here and wait for the answer. Bounded by the number of
-//! orders that wait; a task that finds no place waits its turn. Decides nothing. Spec: sharding 10.10; reliability I-83.
+//! The way of tasks to the node's store: entities that keep what they do ask here and wait for the answer.
+//! Bounded by the number of orders that wait; a task that finds no place waits its turn. Decides nothing.
+//! Spec: sharding 10.10; reliability I-83.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +14,9 @@ use quorate_core::store::{Outcome, Space, StoreError, StoreOrder};
 use super::StoreScope;
 use crate::sync::{self, lock};
 
-/// Orders of tasks that wait at the store's thread: two commits full. Half of all places, so that the machines of the node, which do
-/// not wait, find one however many entities write. What an order carries is held by its task anyway, so its bytes are not
-/// counted again.
+/// Orders of tasks that wait at the store's thread: two commits full. Half of all places, so that the
+/// machines of the node, which do not wait, find one however many entities write. What an order carries is
+/// held by its task anyway, so its bytes are not counted again.
 const TASK_ORDERS_MAX: usize = 512;
 
 /// One order on its way to the store.

@@ -1,5 +1,5 @@
-//! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses, and lowers terms that no cluster
-//! can have taken. Spec: sharding 1.9; reliability I-100.
+//! Removes what coordinators have stored, and which entities are remembered, from a store that no node uses,
+//! and lowers terms that no cluster can have taken. Spec: sharding 1.9; reliability I-100.
 
 use quorate_core::journal::erasure::{Erasure, ask_head, lower_head};
 use quorate_core::owner::Owner;
@@ -47,9 +47,10 @@ pub enum RemovalError {
 /// have stored stays, and so do remembered entities ([`remove_remembered_entities`]). Says which of the kinds
 /// the store knew anything of. Then shards get new homes, as in a new cluster.
 ///
-/// **Stop all nodes first, and do it to the store of every node**: of stores that disagree the next coordinator takes what one of them
-/// holds. A store refuses while its node lives ([`Store::open_unused`]): the file of `quorate-store-redb` is locked, and
-/// `quorate-store-postgres` sees the node's connection. Blocks while the store works.
+/// **Stop all nodes first, and do it to the store of every node**: of stores that disagree the next
+/// coordinator takes what one of them holds. A store refuses while its node lives ([`Store::open_unused`]):
+/// the file of `quorate-store-redb` is locked, and `quorate-store-postgres` sees the node's connection.
+/// Blocks while the store works.
 ///
 /// Mirrors `RemoveInternalClusterShardingData`.
 ///
@@ -74,14 +75,17 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
     Ok(removed)
 }
 
-/// Removes which entities these kinds remember from the store of one node, as events (`RememberStore::Events`) or in durable replicated data
-/// (`RememberStore::Data`), damaged or not, for all their shards; what entities have stored stays, and so does where shards live. Says for which of the kinds the store knew anything. Then nobody
-/// starts by himself: an entity is remembered again from its next message on.
+/// Removes which entities these kinds remember from the store of one node, as events
+/// (`RememberStore::Events`) or in durable replicated data (`RememberStore::Data`), damaged or not, for all
+/// their shards; what entities have stored stays, and so does where shards live. Says for which of the kinds
+/// the store knew anything. Then nobody starts by himself: an entity is remembered again from its next
+/// message on.
 ///
-/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]: a replica that still has the ids gives
-/// them to the others. A store that holds nothing of a kind is asked seven questions for it, one that does some more: about 32 for each log whose
-/// head cannot be read, and one for each megabyte of ids that are remembered in replicated data; where those cannot be read, they are removed
-/// unread, 327,684 keys for a kind.
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]: a
+/// replica that still has the ids gives them to the others. A store that holds nothing of a kind is asked
+/// seven questions for it, one that does some more: about 32 for each log whose head cannot be read, and one
+/// for each megabyte of ids that are remembered in replicated data; where those cannot be read, they are
+/// removed unread, 327,684 keys for a kind.
 ///
 /// ```
 /// use quorate_driver::{MemoryStore, remove_remembered_entities};
@@ -108,13 +112,16 @@ pub fn remove_remembered_entities(
     Ok(removed)
 }
 
-/// Lowers the terms that one node's store has promised above `term` to it: of these singletons, of these logs, whose entries stay, and of the
-/// coordinators of these kinds, whose homes are removed by that as [`remove_coordinator_state`] does. Says of which of them the store had promised higher ones. For a store that
-/// holds a term which no cluster can have taken, so that none is left (`TermsUsedUp`, `docs/limits.md`): `term` is the highest that an
-/// instance or a coordinator really had, which the logs of the nodes say. Then the next one has a higher one.
+/// Lowers the terms that one node's store has promised above `term` to it: of these singletons, of these
+/// logs, whose entries stay, and of the coordinators of these kinds, whose homes are removed by that as
+/// [`remove_coordinator_state`] does. Says of which of them the store had promised higher ones. For a store
+/// that holds a term which no cluster can have taken, so that none is left (`TermsUsedUp`, `docs/limits.md`):
+/// `term` is the highest that an instance or a coordinator really had, which the logs of the nodes say. Then
+/// the next one has a higher one.
 ///
-/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. What instances write to may hold a token of
-/// the absurd term as well, and refuses all lower ones until that is lowered there.
+/// Stop all nodes first, and do it to the store of every node, as with [`remove_coordinator_state`]. What
+/// instances write to may hold a token of the absurd term as well, and refuses all lower ones until that is
+/// lowered there.
 ///
 /// ```
 /// use quorate_driver::{MemoryStore, lower_terms};

@@ -1,4 +1,5 @@
-//! Logs that several nodes of one process share, as they would a database's: for tests and examples. Spec: sharding 10.7, 10.10.
+//! Logs that several nodes of one process share, as they would a database's: for tests and examples. Spec:
+//! sharding 10.7, 10.10.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,9 +9,9 @@ use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
 use super::{MemoryStore, Store, StoreFault, StoreScope};
 use crate::sync::lock;
 
-/// A store in memory whose logs all nodes find, and whose keys are each node's own: what PostgreSQL is to several machines, for the
-/// nodes of one process. Give each node its own [`SharedMemoryStore::node`]; a clone is the same node's store, for that node's next
-/// life.
+/// A store in memory whose logs all nodes find, and whose keys are each node's own: what PostgreSQL is to
+/// several machines, for the nodes of one process. Give each node its own [`SharedMemoryStore::node`]; a
+/// clone is the same node's store, for that node's next life.
 ///
 /// ```
 /// use quorate_driver::SharedMemoryStore;

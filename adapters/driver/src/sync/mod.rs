@@ -1,5 +1,6 @@
-//! The few executor-neutral parts that no small crate offers in the shape the loop needs: one-waiter wake-up, one-shot
-//! answer, a place and a pile that are empty nearly always, racing, joining, yielding, futures driven by one task. Everything with several waiters is `async-channel`.
+//! The few executor-neutral parts that no small crate offers in the shape the loop needs: one-waiter wake-up,
+//! one-shot answer, a place and a pile that are empty nearly always, racing, joining, yielding, futures
+//! driven by one task. Everything with several waiters is `async-channel`.
 
 mod notify;
 mod oneshot;
@@ -22,7 +23,8 @@ pub(crate) use task_set::TaskSet;
 /// A task, or a wait, without a result.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Locks, whatever a panicking holder left behind: everything guarded in this crate is consistent between statements.
+/// Locks, whatever a panicking holder left behind: everything guarded in this crate is consistent between
+/// statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Wakes one waiting task. Says only "look again"; what there is to see is elsewhere. Many notifications before a look are
-//! one.
+//! Wakes one waiting task. Says only "look again"; what there is to see is elsewhere. Many notifications
+//! before a look are one.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,8 @@ impl Notify {
         Poll::Pending
     }
 
-    /// Forgets the task that waited. It runs and will look by itself: waking it would only have it scheduled once more.
+    /// Forgets the task that waited. It runs and will look by itself: waking it would only have it scheduled
+    /// once more.
     pub(crate) fn disarm(&self) {
         *lock(&self.waker) = None;
     }

@@ -9,7 +9,8 @@ use super::lock;
 /// See the module. The loop looks at each turn: looking at an empty one costs no lock.
 #[derive(Debug)]
 pub(crate) struct Pile<T> {
-    /// What another thread puts down at this moment may be missed: whoever puts something down wakes the taker afterwards.
+    /// What another thread puts down at this moment may be missed: whoever puts something down wakes the
+    /// taker afterwards.
     has_any: AtomicBool,
     things: Mutex<VecDeque<T>>,
 }

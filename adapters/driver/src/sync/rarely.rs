@@ -8,7 +8,8 @@ use super::lock;
 /// See the module. Looking into an empty one costs no lock.
 #[derive(Debug)]
 pub(crate) struct Rarely<T> {
-    /// A value put in by another thread at this moment may be missed: whoever puts it in has the other look again.
+    /// A value put in by another thread at this moment may be missed: whoever puts it in has the other look
+    /// again.
     is_full: AtomicBool,
     value: Mutex<Option<T>>,
 }

@@ -1,6 +1,6 @@
-//! Futures that one task drives together: each is polled only when it was woken, in the order of the wake-ups. What would be
-//! `FuturesUnordered` of `futures-util`, but for two things: a wake-up while the owner runs costs no scheduling, and it
-//! adds no packages to every user's build.
+//! Futures that one task drives together: each is polled only when it was woken, in the order of the
+//! wake-ups. What would be `FuturesUnordered` of `futures-util`, but for two things: a wake-up while the
+//! owner runs costs no scheduling, and it adds no packages to every user's build.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,8 +11,8 @@ use std::task::{Context, Wake, Waker};
 
 use super::{Notify, lock};
 
-/// How often one call goes through those that were woken. One that wakes itself again and again, because it has used up
-/// its executor's patience for instance, must not keep its owner from anything else.
+/// How often one call goes through those that were woken. One that wakes itself again and again, because it
+/// has used up its executor's patience for instance, must not keep its owner from anything else.
 const PASSES_MAX: usize = 4;
 
 /// Who was woken. Holds each future at most once.
@@ -78,8 +78,8 @@ impl TaskSet {
         self.members.insert(key, member);
     }
 
-    /// Drives those that were woken, as far as they get. With a `cx` its task is woken once there is more to do; without, the
-    /// owner calls again anyway.
+    /// Drives those that were woken, as far as they get. With a `cx` its task is woken once there is more to
+    /// do; without, the owner calls again anyway.
     pub(crate) fn poll(&mut self, cx: Option<&mut Context<'_>>) {
         self.woken.owner.disarm();
         self.drive();

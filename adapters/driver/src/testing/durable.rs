@@ -1,5 +1,5 @@
-//! Durable entities over a store, without a cluster around them: for tests of what a store does to them. Everything from the mailbox
-//! to the store's thread is what a node has.
+//! Durable entities over a store, without a cluster around them: for tests of what a store does to them.
+//! Everything from the mailbox to the store's thread is what a node has.
 
 use std::future::Future;
 use std::io;
@@ -82,7 +82,8 @@ impl DurableHost {
         })
     }
 
-    /// Starts an incarnation of an entity. Nobody sees to it that it is the only one: that is what its log is for.
+    /// Starts an incarnation of an entity. Nobody sees to it that it is the only one: that is what its log is
+    /// for.
     ///
     /// # Panics
     /// The host was stopped.
@@ -96,7 +97,8 @@ impl DurableHost {
         self.begin((kind, id), &starter)
     }
 
-    /// The same of one whose log the nodes' stores vote about: one voter, and so many bytes at most. One entity at a time.
+    /// The same of one whose log the nodes' stores vote about: one voter, and so many bytes at most. One
+    /// entity at a time.
     #[cfg(test)]
     pub(crate) fn entity_over_voters<E: EventSourced>(
         &self,
@@ -234,7 +236,8 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
         }
     }
 
-    /// Ends it as a node that dies does, in the middle of whatever it does; what it has answered before and nobody has heard.
+    /// Ends it as a node that dies does, in the middle of whatever it does; what it has answered before and
+    /// nobody has heard.
     pub fn kill(self) -> Vec<(u64, Result<R, AskError>)> {
         self.mailbox.kill();
         // A panic of the entity is its test's business.
@@ -292,7 +295,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// So much faster than a clock: what an entity waits for in these tests is how often it tries again, not for how long.
+/// So much faster than a clock: what an entity waits for in these tests is how often it tries again, not for
+/// how long.
 const HASTE: u32 = 10;
 
 /// A timer for tests: a thread for each.

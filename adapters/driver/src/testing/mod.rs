@@ -1,4 +1,5 @@
-//! What the crate `quorate-conformance` needs of the inside of this one. Not for users: it changes with any version.
+//! What the crate `quorate-conformance` needs of the inside of this one. Not for users: it changes with any
+//! version.
 
 mod durable;
 mod script;

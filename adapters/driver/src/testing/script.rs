@@ -1,4 +1,5 @@
-//! A scripted node between scripted links, without a runtime: what it does is always the same. Spec: reliability I-97, I-98.
+//! A scripted node between scripted links, without a runtime: what it does is always the same. Spec:
+//! reliability I-97, I-98.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr};

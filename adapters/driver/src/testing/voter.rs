@@ -1,5 +1,5 @@
-//! One voter that keeps logs, in a thread of its own: what a node's loop does with commands about a log, without the node. Its store is in
-//! memory and answers at once.
+//! One voter that keeps logs, in a thread of its own: what a node's loop does with commands about a log,
+//! without the node. Its store is in memory and answers at once.
 
 use std::sync::Arc;
 use std::thread;
@@ -20,7 +20,8 @@ use crate::shared::Commands;
 const STORE: StoreId = StoreId(7);
 const PAGE_BYTES: usize = 256 << 10;
 
-/// Obeys what handles say of one log, which may have so many bytes, until they are gone. Its disk takes so long to open it.
+/// Obeys what handles say of one log, which may have so many bytes, until they are gone. Its disk takes so
+/// long to open it.
 pub(crate) fn serve(commands: &Commands, log_bytes_max: usize, opens_in: Duration) {
     let logs = commands.logs.clone();
     let mut voter = Voter {

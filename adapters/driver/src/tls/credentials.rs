@@ -1,5 +1,5 @@
-//! What one node shows to others and whom it believes: certificate chain, private key, roots. Reads PEM; checks only that it
-//! is PEM. The key never reaches a log: its `Debug` leaves it out.
+//! What one node shows to others and whom it believes: certificate chain, private key, roots. Reads PEM;
+//! checks only that it is PEM. The key never reaches a log: its `Debug` leaves it out.
 
 use std::path::Path;
 
@@ -15,8 +15,9 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// From parts that are decoded already: the node's own certificate comes first in `chain`. Several roots are what a change
-    /// of the authority needs: give every node both before the first node gets a certificate of the new one.
+    /// From parts that are decoded already: the node's own certificate comes first in `chain`. Several roots
+    /// are what a change of the authority needs: give every node both before the first node gets a
+    /// certificate of the new one.
     #[must_use]
     pub const fn new(
         chain: Vec<CertificateDer<'static>>,
@@ -39,8 +40,8 @@ impl Credentials {
         self.roots.push(root);
     }
 
-    /// From PEM: the chain with the node's own certificate first, its private key (PKCS #8, PKCS #1 or SEC 1), the
-    /// authorities' certificates.
+    /// From PEM: the chain with the node's own certificate first, its private key (PKCS #8, PKCS #1 or SEC
+    /// 1), the authorities' certificates.
     ///
     /// # Errors
     /// [`TlsError::Pem`] says which of the three cannot be read.

@@ -1,5 +1,6 @@
-//! A certificate authority that lives as long as the program: so that a demonstration or a test has certificates without
-//! files. Not for a cluster that anybody depends on: nobody guards the key, and nothing revokes. Spec: reliability 3a.
+//! A certificate authority that lives as long as the program: so that a demonstration or a test has
+//! certificates without files. Not for a cluster that anybody depends on: nobody guards the key, and nothing
+//! revokes. Spec: reliability 3a.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -52,8 +53,8 @@ impl DevCa {
         self.issue_for(&self.peer_name)
     }
 
-    /// A certificate for a node at these hosts (DNS names or IP addresses), under the cluster's name. The other methods issue
-    /// certificates for the loopback hosts.
+    /// A certificate for a node at these hosts (DNS names or IP addresses), under the cluster's name. The
+    /// other methods issue certificates for the loopback hosts.
     ///
     /// # Errors
     /// [`TlsError`] if a host is neither, or no key can be made.
@@ -65,7 +66,8 @@ impl DevCa {
         self.credentials(names.collect())
     }
 
-    /// A certificate under another name than the cluster's: what another service of the same authority would show.
+    /// A certificate under another name than the cluster's: what another service of the same authority would
+    /// show.
     ///
     /// # Errors
     /// [`TlsError`] if the name is no DNS name or no key can be made.

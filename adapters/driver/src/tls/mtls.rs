@@ -1,5 +1,5 @@
-//! One node's side of mutual TLS: credentials that can be replaced while the node runs, turned into rustls' configurations.
-//! Spec: reliability 3a.
+//! One node's side of mutual TLS: credentials that can be replaced while the node runs, turned into rustls'
+//! configurations. Spec: reliability 3a.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -22,8 +22,8 @@ use quorate_links::End;
 /// What both sides have to name: a node that reaches another protocol's port by mistake is told so.
 const ALPN: &[u8] = b"quorate";
 
-/// Mutual TLS: this node's credentials and the name that every peer's certificate has to carry. Clones share them, so that
-/// [`Mtls::replace`] on one reaches the running node.
+/// Mutual TLS: this node's credentials and the name that every peer's certificate has to carry. Clones share
+/// them, so that [`Mtls::replace`] on one reaches the running node.
 #[derive(Clone)]
 pub struct Mtls {
     peer_name: ServerName<'static>,
@@ -42,16 +42,18 @@ struct Configs {
 }
 
 impl Mtls {
-    /// Mutual TLS among the nodes whose certificates are signed by one of the credentials' roots **and** carry `peer_name` as a
-    /// subject alternative name: one DNS name that stands for the cluster, `orders.cluster.internal` for instance. So an
-    /// authority that also signs other services' certificates does not let those services in.
+    /// Mutual TLS among the nodes whose certificates are signed by one of the credentials' roots **and**
+    /// carry `peer_name` as a subject alternative name: one DNS name that stands for the cluster,
+    /// `orders.cluster.internal` for instance. So an authority that also signs other services' certificates
+    /// does not let those services in.
     ///
-    /// A certificate also has to carry, as another subject alternative name, the host of the address that its holder announces
-    /// (a DNS name or an IP address): so a stolen certificate does not make its thief any other member. Clusters that cannot
-    /// have that say [`Mtls::any_address`].
+    /// A certificate also has to carry, as another subject alternative name, the host of the address that its
+    /// holder announces (a DNS name or an IP address): so a stolen certificate does not make its thief any
+    /// other member. Clusters that cannot have that say [`Mtls::any_address`].
     ///
     /// # Errors
-    /// [`TlsError`] if `peer_name` is no DNS name, the key does not belong to the certificate, or the roots are unusable.
+    /// [`TlsError`] if `peer_name` is no DNS name, the key does not belong to the certificate, or the roots
+    /// are unusable.
     pub fn new(peer_name: impl Into<String>, credentials: Credentials) -> Result<Self, TlsError> {
         let text = peer_name.into();
         let peer_name = ServerName::try_from(text.clone()).map_err(|_| TlsError::PeerName(text))?;
@@ -63,9 +65,9 @@ impl Mtls {
         })
     }
 
-    /// Does not ask that a peer's certificate carries the host that the peer announces: for clusters whose certificates cannot
-    /// name hosts, those of pods without stable names for instance. Whoever holds a certificate with the cluster's name can
-    /// then announce any address, that of another member too.
+    /// Does not ask that a peer's certificate carries the host that the peer announces: for clusters whose
+    /// certificates cannot name hosts, those of pods without stable names for instance. Whoever holds a
+    /// certificate with the cluster's name can then announce any address, that of another member too.
     #[must_use]
     pub const fn any_address(mut self) -> Self {
         self.binds_addresses = false;
@@ -78,8 +80,8 @@ impl Mtls {
         self.binds_addresses
     }
 
-    /// Uses these credentials for every link that is opened from now on. Links that are open stay open until they are renewed,
-    /// before they are `links.max_link_age` old.
+    /// Uses these credentials for every link that is opened from now on. Links that are open stay open until
+    /// they are renewed, before they are `links.max_link_age` old.
     ///
     /// # Errors
     /// Those of [`Self::new`]; the credentials in use then stay in use.
@@ -107,8 +109,9 @@ impl Mtls {
         Arc::clone(&lock(&self.configs).server)
     }
 
-    /// Whether a certificate that was believed when its link opened would be believed at this time, with the roots of now. `peer`
-    /// is the end of the link that its holder is. Costs as much as it did then, a signature or two.
+    /// Whether a certificate that was believed when its link opened would be believed at this time, with the
+    /// roots of now. `peer` is the end of the link that its holder is. Costs as much as it did then, a
+    /// signature or two.
     pub(crate) fn believes(
         &self,
         certificate: &PeerCertificate,
@@ -166,7 +169,8 @@ impl fmt::Debug for Mtls {
 fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<Configs, TlsError> {
     let rejected = |error: rustls::Error| TlsError::Rejected(error.to_string());
     let Credentials { chain, key, roots } = credentials;
-    // Handed in rather than installed for the process: the program may use another one for its own connections.
+    // Handed in rather than installed for the process: the program may use another one for its own
+    // connections.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut store = RootCertStore::empty();
     for root in roots {

@@ -1,5 +1,5 @@
-//! TLS over the two halves of a link, with rustls as a machine of bytes: one implementation for every runtime. Decides
-//! nothing about certificates. The accepting side shakes hands within its first read.
+//! TLS over the two halves of a link, with rustls as a machine of bytes: one implementation for every
+//! runtime. Decides nothing about certificates. The accepting side shakes hands within its first read.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
@@ -192,8 +192,8 @@ impl<R: LinkReader> Cipher<R> {
         self.buffer.get(self.taken..self.filled).unwrap_or_default()
     }
 
-    /// Hands what was read to the session, as far as that takes it at once. Nothing left to hand over says that the stream
-    /// has ended.
+    /// Hands what was read to the session, as far as that takes it at once. Nothing left to hand over says
+    /// that the stream has ended.
     fn feed(&mut self, session: &mut Connection) -> io::Result<()> {
         let mut rest = self.buffer.get(self.taken..self.filled).unwrap_or_default();
         self.taken += session.read_tls(&mut rest)?;

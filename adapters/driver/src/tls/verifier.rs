@@ -1,5 +1,5 @@
-//! Whether a dialer's certificate lets it in: rustls' own verification against the roots, then the name. Adds a check, takes
-//! none away. Spec: reliability 3a.
+//! Whether a dialer's certificate lets it in: rustls' own verification against the roots, then the name. Adds
+//! a check, takes none away. Spec: reliability 3a.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Lets dialers in whose certificate is signed by a root and carries the name. Rustls checks the name of the accepting side by
-/// itself, but a dialer's name means nothing to it.
+/// Lets dialers in whose certificate is signed by a root and carries the name. Rustls checks the name of the
+/// accepting side by itself, but a dialer's name means nothing to it.
 #[derive(Debug)]
 pub(super) struct NamedPeers {
     signed: Arc<dyn ClientCertVerifier>,

@@ -1,5 +1,5 @@
-//! Who holds a queue: the instance of a singleton. Keeps who waits for room and who for jobs, and the store's word before its own. Spec:
-//! sharding 1.14.
+//! Who holds a queue: the instance of a singleton. Keeps who waits for room and who for jobs, and the store's
+//! word before its own. Spec: sharding 1.14.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::shared::Shared;
 /// Jobs that wait for room, their callers with them. Past it they are refused.
 const PARKED_MAX: usize = 1_000;
 
-/// Their bytes: as much as a producer's messages may have. Past it jobs are refused, but for the only one that waits.
+/// Their bytes: as much as a producer's messages may have. Past it jobs are refused, but for the only one
+/// that waits.
 const PARKED_BYTES_MAX: usize = 64 << 20;
 
 /// Jobs that are noted to be done at once.

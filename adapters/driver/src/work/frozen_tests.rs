@@ -1,5 +1,5 @@
-//! The bytes of what workers and a queue say to each other, on their way between versions of the library. They never change; variants
-//! are only appended.
+//! The bytes of what workers and a queue say to each other, on their way between versions of the library.
+//! They never change; variants are only appended.
 
 use std::fmt::Debug;
 

@@ -1,5 +1,5 @@
-//! Work pulling as users hold it: a queue by name from which workers on any node take jobs, one after the other, and confirm them. Page:
-//! `docs/delivery.md`. Spec: sharding 1.14.
+//! Work pulling as users hold it: a queue by name from which workers on any node take jobs, one after the
+//! other, and confirm them. Page: `docs/delivery.md`. Spec: sharding 1.14.
 //!
 //! | part | decides |
 //! |---|---|
@@ -150,14 +150,16 @@ impl WorkQueueBuilder {
         }
     }
 
-    /// The oldest member with this role holds it (default: the oldest of all). The same on every node, proxies included.
+    /// The oldest member with this role holds it (default: the oldest of all). The same on every node,
+    /// proxies included.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
         self
     }
 
-    /// Keeps each job in the store until it is confirmed, up to 1 MiB each: the next holder of the queue goes on with them (default: they are
-    /// gone with their holder). The same on every node that starts it. The store has to be one that all nodes share, or the nodes' stores vote about logs (`journal.voters`).
+    /// Keeps each job in the store until it is confirmed, up to 1 MiB each: the next holder of the queue goes
+    /// on with them (default: they are gone with their holder). The same on every node that starts it. The
+    /// store has to be one that all nodes share, or the nodes' stores vote about logs (`journal.voters`).
     pub const fn durable(mut self) -> Self {
         self.is_durable = true;
         self
@@ -167,9 +169,9 @@ impl WorkQueueBuilder {
     /// node with the role.
     ///
     /// # Errors
-    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Singleton`] also if this node has registered it for
-    /// other jobs; [`ClusterError::Durability`] for a durable one whose store no
-    /// other node reads.
+    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Singleton`] also
+    /// if this node has registered it for other jobs; [`ClusterError::Durability`] for a durable one whose
+    /// store no other node reads.
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -276,7 +278,8 @@ impl<J: Serialize> WorkQueue<J> {
     /// [`JOBS_WAITING_MAX`] wait for a worker, but not longer than an ask.
     ///
     /// # Errors
-    /// [`WorkError`]. With an error that says that the job may have been taken, handing it in again may have it done twice.
+    /// [`WorkError`]. With an error that says that the job may have been taken, handing it in again may have
+    /// it done twice.
     ///
     /// # Cancel safety
     /// Dropping it may or may not hand the job in.

@@ -1,5 +1,5 @@
-//! Servers that a test starts for itself, to kill, restart and empty them, and questions to them past the crate. `tests/with_etcd.sh COMMAND` says
-//! where the program is.
+//! Servers that a test starts for itself, to kill, restart and empty them, and questions to them past the
+//! crate. `tests/with_etcd.sh COMMAND` says where the program is.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io::Write as _;

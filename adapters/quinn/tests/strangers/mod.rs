@@ -1,5 +1,5 @@
-//! Strangers over QUIC, whose handshakes are below the links: those who stop in the middle of one, and those who finish it, with a
-//! certificate, and are no members. Spec: reliability 3b (F-29, B-52).
+//! Strangers over QUIC, whose handshakes are below the links: those who stop in the middle of one, and those
+//! who finish it, with a certificate, and are no members. Spec: reliability 3b (F-29, B-52).
 
 use std::net::SocketAddr;
 use std::sync::Arc;

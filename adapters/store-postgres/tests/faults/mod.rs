@@ -1,6 +1,6 @@
-//! A real server whose disk is full, that stands still for five seconds, or for longer than it may. Nothing is acknowledged that
-//! is not there afterwards, nothing at all until the store was opened again, and the thread that beats its heart waits for
-//! nothing. Spec: reliability I-81 to I-83.
+//! A real server whose disk is full, that stands still for five seconds, or for longer than it may. Nothing
+//! is acknowledged that is not there afterwards, nothing at all until the store was opened again, and the
+//! thread that beats its heart waits for nothing. Spec: reliability I-81 to I-83.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ use crate::conformance::{SPACE, put, schema, server, sql};
 /// How long the server stands still.
 const STALL: Duration = Duration::from_secs(5);
 
-/// How late a heartbeat may be: on a machine that has other things to do a little, and one that waits for the server until that goes on.
+/// How late a heartbeat may be: on a machine that has other things to do a little, and one that waits for the
+/// server until that goes on.
 const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// Orders that a stall meets at least.
@@ -225,8 +226,8 @@ impl Drop for Still {
     }
 }
 
-/// The loop of a node: a heartbeat, then orders and answers, while the server stands still and until all is answered. Gives back
-/// the longest turn.
+/// The loop of a node: a heartbeat, then orders and answers, while the server stands still and until all is
+/// answered. Gives back the longest turn.
 fn beat(stores: &StoreThread, until: Instant, still: Still) -> Duration {
     let (mut still, mut asked, mut answered, mut latest) = (Some(still), 1, 1, Duration::ZERO);
     while answered < asked || asked <= ORDERS_MIN || Instant::now() < until {

@@ -1,5 +1,5 @@
-//! What the tests over real sockets share: nodes with the fast timings, and waiting for facts with a deadline instead of
-//! sleeping and hoping.
+//! What the tests over real sockets share: nodes with the fast timings, and waiting for facts with a deadline
+//! instead of sleeping and hoping.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

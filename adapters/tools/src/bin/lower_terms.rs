@@ -1,6 +1,7 @@
-//! Lowers the terms that a node's store has promised, when it holds one that no cluster can have taken, so that none is left
-//! (`docs/limits.md`, "Numbers that only grow"). Stop all nodes, and do it to every node's store. Decides nothing: which term really was the
-//! last, the logs of the nodes say. Spec: sharding 1.9; reliability I-100.
+//! Lowers the terms that a node's store has promised, when it holds one that no cluster can have taken, so
+//! that none is left (`docs/limits.md`, "Numbers that only grow"). Stop all nodes, and do it to every node's
+//! store. Decides nothing: which term really was the last, the logs of the nodes say. Spec: sharding 1.9;
+//! reliability I-100.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! Removes from a node's store where the shards of some kinds live, when a coordinator says that its stored state is damaged; with
-//! `--remembered` which entities they remember, as events or in durable replicated data. Stop all nodes, and do it to every node's store:
-//! `remove_homes [--remembered] FILE KIND...` for a redb file, `remove_homes [--remembered] --postgres SERVER [--ca FILE] NODE KIND...` for a
-//! node that keeps its state in PostgreSQL. What entities have stored stays.
+//! Removes from a node's store where the shards of some kinds live, when a coordinator says that its stored
+//! state is damaged; with `--remembered` which entities they remember, as events or in durable replicated
+//! data. Stop all nodes, and do it to every node's store: `remove_homes [--remembered] FILE KIND...` for a
+//! redb file, `remove_homes [--remembered] --postgres SERVER [--ca FILE] NODE KIND...` for a node that keeps
+//! its state in PostgreSQL. What entities have stored stays.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

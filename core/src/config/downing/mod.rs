@@ -14,32 +14,34 @@ use crate::ident::Role;
 /// Settings of the split-brain resolver.
 #[derive(Clone, Debug)]
 pub struct DowningConfig {
-    /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another one is
-    /// refused. Mirrors `split-brain-resolver.active-strategy`.
+    /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another
+    /// one is refused. Mirrors `split-brain-resolver.active-strategy`.
     pub strategy: DowningStrategy,
-    /// Which complaints tell that a split is not clean (default cascade-safe; Akka has the classic one only). The
-    /// same on all nodes.
+    /// Which complaints tell that a split is not clean (default cascade-safe; Akka has the classic one only).
+    /// The same on all nodes.
     pub rule: IndirectRule,
-    /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of members, 7 s up to 5,
-    /// 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter than the failure detector
-    /// needs). It must be longer than the time in which all nodes of one side learn what one of them has noticed. Mirrors
-    /// `.stable-after`, whose default is 20 s whatever the size; the table is what Akka recommends.
+    /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of
+    /// members, 7 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and
+    /// never shorter than the failure detector needs). It must be longer than the time in which all nodes of
+    /// one side learn what one of them has noticed. Mirrors `.stable-after`, whose default is 20 s whatever
+    /// the size; the table is what Akka recommends.
     pub stable_after: Option<Duration>,
     /// What is done if the picture does not come to rest (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
-    /// If those on broken links, and whoever goes with them, are at least this share of the members, everybody goes
-    /// (default 0.5, > 0 to 1; `None` never does). Mirrors `.down-all-when-indirectly-connected` of later versions of
-    /// Akka.
+    /// If those on broken links, and whoever goes with them, are at least this share of the members,
+    /// everybody goes (default 0.5, > 0 to 1; `None` never does). Mirrors
+    /// `.down-all-when-indirectly-connected` of later versions of Akka.
     pub down_all_when_indirectly_connected: Option<f64>,
-    /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is at the time, or zero
-    /// without a strategy). Mirrors `down-removal-margin`.
+    /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is
+    /// at the time, or zero without a strategy). Mirrors `down-removal-margin`.
     pub down_removal_margin: Option<Duration>,
 }
 
 /// What happens if members become unreachable and reachable for so long that the picture is never stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DownAllWhenUnstable {
-    /// Everybody goes once this has lasted for `stable_after` and three quarters of it more, at least 4 s more.
+    /// Everybody goes once this has lasted for `stable_after` and three quarters of it more, at least 4 s
+    /// more.
     #[default]
     On,
     /// Nothing; the cluster may then stay split for as long as it flaps.
@@ -59,7 +61,8 @@ pub enum DowningStrategy {
         /// Count only members with this role; all if `None`.
         role: Option<Role>,
     },
-    /// The side with at least so many members survives. Safe for clusters of at most `2 · quorum − 1` members.
+    /// The side with at least so many members survives. Safe for clusters of at most `2 · quorum − 1`
+    /// members.
     StaticQuorum {
         /// How many members are enough (>= 1, no default). Mirrors `static-quorum.quorum-size`.
         quorum: usize,
@@ -68,8 +71,8 @@ pub enum DowningStrategy {
     },
     /// The side with the oldest member survives.
     KeepOldest {
-        /// The oldest goes nevertheless if it is alone and there are at least two on the other side (reference default
-        /// `true`). Mirrors `keep-oldest.down-if-alone`.
+        /// The oldest goes nevertheless if it is alone and there are at least two on the other side
+        /// (reference default `true`). Mirrors `keep-oldest.down-if-alone`.
         down_if_alone: bool,
         /// Count only members with this role; all if `None`.
         role: Option<Role>,
@@ -78,9 +81,9 @@ pub enum DowningStrategy {
     DownAll,
     /// The side that gets hold of a lease survives; the host must provide the lease.
     LeaseMajority(LeaseMajorityConfig),
-    /// Whoever is unreachable for `stable_after` goes, each member by a clock of its own, whatever else changes meanwhile.
-    /// **Both sides of a partition survive it**: for clusters whose members do nothing that must not be done twice. Mirrors
-    /// `auto-down-unreachable-after`.
+    /// Whoever is unreachable for `stable_after` goes, each member by a clock of its own, whatever else
+    /// changes meanwhile. **Both sides of a partition survive it**: for clusters whose members do nothing
+    /// that must not be done twice. Mirrors `auto-down-unreachable-after`.
     AutoDown,
     /// A strategy of the application.
     Custom(CustomStrategy),
@@ -96,9 +99,10 @@ pub struct LeaseMajorityConfig {
     /// How long the smaller side lets the larger one go first (default 2 s). Mirrors
     /// `.acquire-lease-delay-for-minority`.
     pub acquire_lease_delay_for_minority: Duration,
-    /// How long the lease is held after the last of the downed has been removed (default 40 s, > 0): the other side must
-    /// have given up by then. A side that decides later than `stable_after` and three quarters of this after it first missed
-    /// somebody goes without asking, so it should be several times what the detector needs. Mirrors `.release-after`.
+    /// How long the lease is held after the last of the downed has been removed (default 40 s, > 0): the
+    /// other side must have given up by then. A side that decides later than `stable_after` and three
+    /// quarters of this after it first missed somebody goes without asking, so it should be several times
+    /// what the detector needs. Mirrors `.release-after`.
     pub release_after: Duration,
     /// A holder that is not heard of for this long loses the lease (default 120 s, > 0). Mirrors the lease's
     /// `heartbeat-timeout`.
@@ -235,7 +239,8 @@ impl DowningStrategy {
         }
     }
 
-    /// Whether both sides of a partition may go on under it: auto-down, and what the application says of its own.
+    /// Whether both sides of a partition may go on under it: auto-down, and what the application says of its
+    /// own.
     #[must_use]
     pub fn lets_both_sides_go_on(&self) -> bool {
         match self {
@@ -254,9 +259,9 @@ impl DowningStrategy {
 impl FromStr for DowningStrategy {
     type Err = ConfigError;
 
-    /// The strategy of that name, as [`DowningStrategy::name`] writes it, with Akka's defaults and no role; for
-    /// settings that are texts. `static-quorum` takes its quorum after a colon, because it has no default:
-    /// `static-quorum:3`.
+    /// The strategy of that name, as [`DowningStrategy::name`] writes it, with Akka's defaults and no role;
+    /// for settings that are texts. `static-quorum` takes its quorum after a colon, because it has no
+    /// default: `static-quorum:3`.
     ///
     /// # Errors
     /// No strategy has that name, or the quorum is missing or 0.

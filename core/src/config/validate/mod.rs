@@ -1,5 +1,5 @@
-//! Checks a configuration once. The error names the key, the value and the legal range, so that it can be mended
-//! without reading code.
+//! Checks a configuration once. The error names the key, the value and the legal range, so that it can be
+//! mended without reading code.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -68,9 +68,10 @@ impl ValidConfig {
         self.downing.down_removal_margin.unwrap_or(unset)
     }
 
-    /// How long `downing.stable_after` has to be at least for all of one side to have noticed what one of them has: the
-    /// pause that is accepted, a heartbeat and a look at the detector. `Some` if it is shorter: sides may then decide by
-    /// different pictures, which no strategy is made for. Not an error, because a cluster of one machine may live with it.
+    /// How long `downing.stable_after` has to be at least for all of one side to have noticed what one of
+    /// them has: the pause that is accepted, a heartbeat and a look at the detector. `Some` if it is shorter:
+    /// sides may then decide by different pictures, which no strategy is made for. Not an error, because a
+    /// cluster of one machine may live with it.
     #[must_use]
     pub fn stable_after_too_short_for_detector(&self) -> Option<Duration> {
         let least = self.detector_needs();
@@ -84,8 +85,8 @@ impl ValidConfig {
         notices + detector.unreachable_nodes_reaper_interval
     }
 
-    /// The settings that all members must share, by key: what a joiner and a member tell each other. `docs/configuration.md`
-    /// lists them, with the reason of each.
+    /// The settings that all members must share, by key: what a joiner and a member tell each other.
+    /// `docs/configuration.md` lists them, with the reason of each.
     #[must_use]
     pub const fn shared_settings(&self) -> &Settings {
         &self.shared

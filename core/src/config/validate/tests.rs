@@ -1,4 +1,5 @@
-//! What a check says and what the checked configuration is good for; the ends of every range are in `config/tests.rs`.
+//! What a check says and what the checked configuration is good for; the ends of every range are in
+//! `config/tests.rs`.
 
 use super::*;
 use crate::config::{DownAllWhenUnstable, DowningConfig, LeaseMajorityConfig};

@@ -1,16 +1,18 @@
-//! Causal context: which dots a value has seen, as one version per node and a cloud of ranges above gaps. Interns the
-//! nodes of a value, so that a dot is a small index and a version. Never knows elements. Spec: sharding 10.21.
+//! Causal context: which dots a value has seen, as one version per node and a cloud of ranges above gaps.
+//! Interns the nodes of a value, so that a dot is a small index and a version. Never knows elements. Spec:
+//! sharding 10.21.
 
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 
-/// Most nodes that one value may name. Ten times the largest cluster that is planned for, so that nodes which left and are
-/// not yet pruned have room as well.
+/// Most nodes that one value may name. Ten times the largest cluster that is planned for, so that nodes which
+/// left and are not yet pruned have room as well.
 pub const NODES_MAX: usize = 10_000;
 
-/// Most ranges in the cloud of a value before deltas that would add to it are refused. A removal of what was not yet seen
-/// takes one; a delta carries at most some fifty changes, so this is the unseen part of twenty full deltas.
+/// Most ranges in the cloud of a value before deltas that would add to it are refused. A removal of what was
+/// not yet seen takes one; a delta carries at most some fifty changes, so this is the unseen part of twenty
+/// full deltas.
 pub const CLOUD_MAX: usize = 1_024;
 
 /// A node within one value: its position in that value's table of nodes. Means nothing in another value.
@@ -31,8 +33,8 @@ pub(crate) struct Range {
     pub(crate) to: u64,
 }
 
-/// What was seen of one node: every version up to `upto`, and the ranges of `later`, which rise and neither touch each
-/// other nor `upto`.
+/// What was seen of one node: every version up to `upto`, and the ranges of `later`, which rise and neither
+/// touch each other nor `upto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) node: UniqueAddress,
@@ -108,7 +110,8 @@ impl Seen {
     }
 }
 
-/// The dots that a value has seen. A context that names no node twice and has no empty entry has one written form.
+/// The dots that a value has seen. A context that names no node twice and has no empty entry has one written
+/// form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     /// Positions never change while the value lives; a removed node rebuilds the table.
@@ -118,7 +121,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Entries in the order of their nodes. `None` if the nodes do not rise strictly, one is empty, or there are too many.
+    /// Entries in the order of their nodes. `None` if the nodes do not rise strictly, one is empty, or there
+    /// are too many.
     pub(crate) fn from_sorted(seen: Vec<Seen>) -> Option<Self> {
         let legal = seen.len() <= NODES_MAX
             && seen.windows(2).all(|pair| pair[0].node < pair[1].node)

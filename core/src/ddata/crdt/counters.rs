@@ -1,5 +1,6 @@
-//! Counters: per incarnation what it has counted, joined by the larger total. Never below zero per node; the totals are 128
-//! bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13; `docs/adr/0012`.
+//! Counters: per incarnation what it has counted, joined by the larger total. Never below zero per node; the
+//! totals are 128 bits wide, so that sums of 64-bit amounts cannot wrap. Spec: sharding 1.13;
+//! `docs/adr/0012`.
 
 use alloc::vec::Vec;
 

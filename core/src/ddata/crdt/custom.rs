@@ -1,6 +1,6 @@
-//! Users' own types: what they must answer, and how a node knows them by name. They work on canonical bytes, so that the core
-//! can copy, compare and digest their values without knowing them. Never called with bytes they have not accepted.
-//! Spec: sharding 1.13.
+//! Users' own types: what they must answer, and how a node knows them by name. They work on canonical bytes,
+//! so that the core can copy, compare and digest their values without knowing them. Never called with bytes
+//! they have not accepted. Spec: sharding 1.13.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -32,8 +32,9 @@ pub struct CustomChange {
     pub delta: Option<Vec<u8>>,
 }
 
-/// A user's own replicated type, on canonical bytes: equal values must be equal bytes. `merge` must be commutative,
-/// associative and idempotent, and everything must be a pure function of its arguments: the core replays it.
+/// A user's own replicated type, on canonical bytes: equal values must be equal bytes. `merge` must be
+/// commutative, associative and idempotent, and everything must be a pure function of its arguments: the core
+/// replays it.
 ///
 /// A type without deltas implements the required methods only.
 pub trait CustomType: fmt::Debug + Send + Sync {
@@ -43,7 +44,8 @@ pub trait CustomType: fmt::Debug + Send + Sync {
     /// The value before the first operation.
     fn initial(&self) -> Vec<u8>;
 
-    /// Accepts bytes from a peer as a state, or refuses them. Everything else is only called with accepted bytes.
+    /// Accepts bytes from a peer as a state, or refuses them. Everything else is only called with accepted
+    /// bytes.
     ///
     /// # Errors
     /// They are no state, or not the canonical form of one.
@@ -100,8 +102,9 @@ pub trait CustomType: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Moves what `removed` contributed to what stands under the name `into`, which is nobody's. Every replica does so on its
-    /// own, so that it must come to the same wherever the same is known. By default there is nothing to move.
+    /// Moves what `removed` contributed to what stands under the name `into`, which is nobody's. Every
+    /// replica does so on its own, so that it must come to the same wherever the same is known. By default
+    /// there is nothing to move.
     ///
     /// # Errors
     /// It cannot be moved; the value stays as it is.

@@ -1,5 +1,5 @@
-//! A value of any type, and what all types can do: be changed, be merged, be settled. Never knows keys, peers or bytes.
-//! Spec: sharding 1.13, 10.6, 10.8, 10.21.
+//! A value of any type, and what all types can do: be changed, be merged, be settled. Never knows keys, peers
+//! or bytes. Spec: sharding 1.13, 10.6, 10.8, 10.21.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -78,8 +78,8 @@ macro_rules! data {
                 }
             }
 
-            /// Applies an operation of this node. Cost: the change, not the value; [`Op::OrMap`] also copies the
-            /// value of its key.
+            /// Applies an operation of this node. Cost: the change, not the value; [`Op::OrMap`] also copies
+            /// the value of its key.
             ///
             /// # Errors
             /// [`OpError`]; the value is as it was.
@@ -170,8 +170,8 @@ pub enum MergeError {
         /// The name of the type that came.
         found: String,
     },
-    /// The cloud of unseen dots would exceed [`CLOUD_MAX`](super::CLOUD_MAX): refuse deltas of this sender until its full
-    /// state came.
+    /// The cloud of unseen dots would exceed [`CLOUD_MAX`](super::CLOUD_MAX): refuse deltas of this sender
+    /// until its full state came.
     #[error("too many ranges of unseen dots")]
     CloudFull,
     /// The merged value would name more than [`NODES_MAX`](super::NODES_MAX) nodes.
@@ -190,7 +190,8 @@ pub struct FutureStamp {
     pub ahead_ms: i64,
 }
 
-/// Refuses a stamp that is further ahead than clocks may differ: it would win over every honest write until then.
+/// Refuses a stamp that is further ahead than clocks may differ: it would win over every honest write until
+/// then.
 pub(super) fn check_stamp(newest: Option<i64>, now_ms: i64, skew_ms_max: i64) -> Result<(), FutureStamp> {
     let ahead_ms = newest.map_or(0, |stamp| stamp.saturating_sub(now_ms));
     if ahead_ms > skew_ms_max {
@@ -226,9 +227,9 @@ impl Data {
         Ok(Merged { changed })
     }
 
-    /// Moves what `removed` contributed to [nobody](super::nobody), once nobody can come with more of it. The value stays what
-    /// it was and no longer mentions `removed`. Replicas that know the same of the node come to the same, each on its own.
-    /// Cost: one walk.
+    /// Moves what `removed` contributed to [nobody](super::nobody), once nobody can come with more of it. The
+    /// value stays what it was and no longer mentions `removed`. Replicas that know the same of the node come
+    /// to the same, each on its own. Cost: one walk.
     ///
     /// # Errors
     /// [`OpError`]: the value was forged, or a user's type refused. What could be moved was.

@@ -1,5 +1,6 @@
-//! What operations changed, small enough to be sent to everybody. Joining the deltas of a node, in their order, gives what
-//! merging its whole value gives. Never names a sequence number: the replicator counts. Spec: sharding 1.12, 10.6, 10.21.
+//! What operations changed, small enough to be sent to everybody. Joining the deltas of a node, in their
+//! order, gives what merging its whole value gives. Never names a sequence number: the replicator counts.
+//! Spec: sharding 1.12, 10.6, 10.21.
 
 use super::data::{FutureStamp, check_stamp};
 use super::replicated::ReplicatedDelta;

@@ -1,6 +1,7 @@
-//! Entries by key, each alive as long as one of its dots is, and what was seen: what sets with removal and all maps are made
-//! of. A dot survives a join if both sides have it, or one has it and the other has not seen it. Never knows what a key
-//! means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018); `docs/adr/0010`, `docs/adr/0012`.
+//! Entries by key, each alive as long as one of its dots is, and what was seen: what sets with removal and
+//! all maps are made of. A dot survives a join if both sides have it, or one has it and the other has not
+//! seen it. Never knows what a key means. Spec: sharding 10.21 (Almeida, Shoker, Baquero 2018);
+//! `docs/adr/0010`, `docs/adr/0012`.
 
 use alloc::collections::BTreeMap;
 use core::fmt::Debug;
@@ -65,13 +66,15 @@ impl<K, V> Default for Dotted<K, V> {
     }
 }
 
-/// What operations changed: the entries they wrote, the keys they removed, and in the context what they added and superseded.
+/// What operations changed: the entries they wrote, the keys they removed, and in the context what they added
+/// and superseded.
 #[derive(Clone, Debug)]
 pub(crate) struct DottedDelta<K, V> {
     pub(crate) part: Dotted<K, V>,
     /// Keys that lost dots and have none here.
     pub(crate) removed: OrderedSet<K>,
-    /// Whether the context speaks about all keys (a clear) or only about those named, which spares the others a visit.
+    /// Whether the context speaks about all keys (a clear) or only about those named, which spares the others
+    /// a visit.
     pub(crate) whole: bool,
 }
 
@@ -250,9 +253,9 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         }
     }
 
-    /// Gives the dots of a node to nobody: behind those that nobody has already, in their order. Replicas that know the same
-    /// of the node come to the same, each on its own, so that a removal that one of them has seen and another one has not
-    /// stays a removal.
+    /// Gives the dots of a node to nobody: behind those that nobody has already, in their order. Replicas
+    /// that know the same of the node come to the same, each on its own, so that a removal that one of them
+    /// has seen and another one has not stays a removal.
     pub(super) fn settle(&mut self, removed: &UniqueAddress) -> Result<(), OpError> {
         for entry in self.entries.values_mut() {
             entry.value.settle(removed)?;

@@ -1,5 +1,5 @@
-//! Facts about a value that the replicator asks for before it accepts or sends it. Never changes anything. Spec: sharding
-//! 1.12, reliability I-68.
+//! Facts about a value that the replicator asks for before it accepts or sends it. Never changes anything.
+//! Spec: sharding 1.12, reliability I-68.
 
 use super::context::Context;
 use super::data::{FutureStamp, check_stamp};
@@ -8,8 +8,8 @@ use super::{Data, Delta};
 use crate::ident::UniqueAddress;
 
 impl Data {
-    /// Whether deltas are to be joined in the order of their sender and without gaps. Sets with removal and maps stay
-    /// correct across a gap, but what they have not seen then waits in their bounded cloud.
+    /// Whether deltas are to be joined in the order of their sender and without gaps. Sets with removal and
+    /// maps stay correct across a gap, but what they have not seen then waits in their bounded cloud.
     #[must_use]
     pub fn needs_causal_delivery(&self) -> bool {
         by_type!(self, held => held.needs_causal_delivery())
@@ -29,8 +29,9 @@ impl Data {
         check_stamp(self.newest_stamp(), now_ms, skew_ms_max)
     }
 
-    /// The highest version of a dot of `node` that the value has seen. A peer's value may claim more of this node than
-    /// [`Minting::minted`](super::Minting::minted): it is forged then, or of a life of which nothing else is left.
+    /// The highest version of a dot of `node` that the value has seen. A peer's value may claim more of this
+    /// node than [`Minting::minted`](super::Minting::minted): it is forged then, or of a life of which
+    /// nothing else is left.
     #[must_use]
     pub fn highest_version_of(&self, node: &UniqueAddress) -> u64 {
         self.context().map_or(0, |context| context.highest(node))

@@ -1,5 +1,5 @@
-//! A list that mostly holds one item and then allocates nothing: nearly every element of a set has one dot. Spec: sharding
-//! 1.13.
+//! A list that mostly holds one item and then allocates nothing: nearly every element of a set has one dot.
+//! Spec: sharding 1.13.
 
 use alloc::vec::Vec;
 use core::slice;

@@ -1,4 +1,5 @@
-//! A set that only grows, and a flag that is only switched on. Neither knows who changed it. Spec: sharding 1.13.
+//! A set that only grows, and a flag that is only switched on. Neither knows who changed it. Spec: sharding
+//! 1.13.
 
 use alloc::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! A map of registers: the last write per key wins. Never reads a clock. Spec: sharding 1.13, 10.21, reliability I-67.
+//! A map of registers: the last write per key wins. Never reads a clock. Spec: sharding 1.13, 10.21,
+//! reliability I-67.
 
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, LwwMapOp, LwwRegisterOp, OpError, check_element};

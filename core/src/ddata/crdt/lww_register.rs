@@ -1,6 +1,6 @@
-//! A register whose last write wins: the greater stamp, then the lower node, then the greater bytes, so that every replica
-//! picks the same one. Never reads a clock: the stamp comes from the clock handed in and only grows. Spec: sharding 1.13,
-//! reliability I-67, I-68.
+//! A register whose last write wins: the greater stamp, then the lower node, then the greater bytes, so that
+//! every replica picks the same one. Never reads a clock: the stamp comes from the clock handed in and only
+//! grows. Spec: sharding 1.13, reliability I-67, I-68.
 
 use core::cmp::Ordering;
 
@@ -16,8 +16,8 @@ use crate::ordered::OrderedSet;
 pub struct Written {
     /// Who wrote.
     pub node: UniqueAddress,
-    /// When, in milliseconds since 1970 and growing with every write that has seen this one; negative and falling where
-    /// the first write wins.
+    /// When, in milliseconds since 1970 and growing with every write that has seen this one; negative and
+    /// falling where the first write wins.
     pub stamp: i64,
     /// What.
     pub value: Element,

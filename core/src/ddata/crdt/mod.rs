@@ -1,10 +1,11 @@
-//! Conflict-free replicated data types: values that replicas change on their own and that become equal once all have heard
-//! of all changes, in whatever order. Never reads a clock, never sends, never knows who else holds a value.
-//! Spec: sharding 1.13, 10.6, 10.8, 10.21; reliability I-60, I-61, I-64 to I-68.
+//! Conflict-free replicated data types: values that replicas change on their own and that become equal once
+//! all have heard of all changes, in whatever order. Never reads a clock, never sends, never knows who else
+//! holds a value. Spec: sharding 1.13, 10.6, 10.8, 10.21; reliability I-60, I-61, I-64 to I-68.
 //!
-//! An operation ([`Op`]) changes a value ([`Data`]) and yields a [`Delta`]. Merging whole values and joining deltas lead to the
-//! same value. Sets with removal and all maps share one construction, `dotted`: every change is a dot, a value remembers
-//! which dots it has seen, and a dot that is seen but no longer there was removed.
+//! An operation ([`Op`]) changes a value ([`Data`]) and yields a [`Delta`]. Merging whole values and joining
+//! deltas lead to the same value. Sets with removal and all maps share one construction, `dotted`: every
+//! change is a dot, a value remembers which dots it has seen, and a dot that is seen but no longer there was
+//! removed.
 
 #[macro_use]
 mod replicated;

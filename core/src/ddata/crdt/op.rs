@@ -1,5 +1,5 @@
-//! What can be done to a value, as data: no closures, so that the core stays deterministic. Never changes anything itself.
-//! Spec: sharding 1.13.
+//! What can be done to a value, as data: no closures, so that the core stays deterministic. Never changes
+//! anything itself. Spec: sharding 1.13.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -7,10 +7,12 @@ use alloc::vec::Vec;
 
 use super::{CustomError, Data, DataType};
 
-/// An element of a set, a key of a map, or a user's value: bytes that the driver has serialised. Compared byte by byte.
+/// An element of a set, a key of a map, or a user's value: bytes that the driver has serialised. Compared
+/// byte by byte.
 pub type Element = Arc<[u8]>;
 
-/// Longest element of a set and longest key of a map, in bytes. Two bytes hold the length, and what is longer is no key.
+/// Longest element of a set and longest key of a map, in bytes. Two bytes hold the length, and what is longer
+/// is no key.
 pub const ELEMENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How a last-writer-wins stamp is made from the clock.
@@ -219,7 +221,8 @@ macro_rules! op {
                 }
             }
 
-            /// The type of value that the operation belongs to; of a map's values, what an update or put says.
+            /// The type of value that the operation belongs to; of a map's values, what an update or put
+            /// says.
             #[must_use]
             pub const fn is_for(&self, data_type: DataType) -> bool {
                 match self {

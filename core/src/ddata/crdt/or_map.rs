@@ -1,5 +1,5 @@
-//! A map whose values are replicated data themselves. Never nests maps. Spec: sharding 1.13, 10.21; what a removal beside an
-//! update leaves, `docs/adr/0010` says.
+//! A map whose values are replicated data themselves. Never nests maps. Spec: sharding 1.13, 10.21; what a
+//! removal beside an update leaves, `docs/adr/0010` says.
 
 use super::dotted::{Change, Dotted, DottedDelta, Value};
 use super::op::{Element, OpError, OrMapOp, check_element};

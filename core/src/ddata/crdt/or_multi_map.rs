@@ -1,5 +1,5 @@
-//! A map of sets: every binding of a value to a key is an element of its own, and all share one context, so that a removed
-//! key leaves nothing behind. Spec: sharding 1.13, 10.21.
+//! A map of sets: every binding of a value to a key is an element of its own, and all share one context, so
+//! that a removed key leaves nothing behind. Spec: sharding 1.13, 10.21.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

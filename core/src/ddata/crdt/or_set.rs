@@ -1,5 +1,5 @@
-//! A set with removal: an add wins over a removal that has not seen it. Never keeps anything per removal. Spec: sharding
-//! 1.13, 10.6, 10.21.
+//! A set with removal: an add wins over a removal that has not seen it. Never keeps anything per removal.
+//! Spec: sharding 1.13, 10.6, 10.21.
 
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, OrSetOp, check_element};

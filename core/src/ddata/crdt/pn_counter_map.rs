@@ -1,4 +1,5 @@
-//! A map of counters. Spec: sharding 1.13, 10.21; what a removal beside an increment leaves, `docs/adr/0010` says.
+//! A map of counters. Spec: sharding 1.13, 10.21; what a removal beside an increment leaves, `docs/adr/0010`
+//! says.
 
 use super::dotted::{Change, Dotted, DottedDelta};
 use super::op::{Element, OpError, PnCounterMapOp, PnCounterOp, check_element};

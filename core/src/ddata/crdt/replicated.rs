@@ -1,5 +1,5 @@
-//! What a replicated type is, and the list of all: a type is one row here and one [`ReplicatedData`] in a file
-//! of its own. From the rows come [`Data`](super::Data), [`Delta`](super::Delta), [`Op`](super::Op),
+//! What a replicated type is, and the list of all: a type is one row here and one [`ReplicatedData`] in a
+//! file of its own. From the rows come [`Data`](super::Data), [`Delta`](super::Delta), [`Op`](super::Op),
 //! [`DataType`](super::DataType) and the choices between their variants. Never a virtual call: a choice is a
 //! `match`. Spec: sharding 1.13.
 
@@ -118,9 +118,10 @@ impl<T: ReplicatedData + Clone + Debug + PartialEq> Value for T {
     }
 }
 
-/// Hands all types to the macro `$then`, behind its arguments. A row: the type, which also names the variants;
-/// its operations; its deltas; an empty value, if there is one without a definition. In parentheses, where a type
-/// is for values of several types, the field of value and delta that says for which.
+/// Hands all types to the macro `$then`, behind its arguments. A row: the type, which also names the
+/// variants; its operations; its deltas; an empty value, if there is one without a definition. In
+/// parentheses, where a type is for values of several types, the field of value and delta that says for
+/// which.
 macro_rules! types {
     ($then:ident $($arguments:tt)*) => {
         $then! {
@@ -166,8 +167,9 @@ macro_rules! by_type {
     };
 }
 
-/// Does the same to a variant of `Self` and the same variant of another enum, or refuses if they differ or may
-/// not meet: `by_pair!((self, Delta: delta) if may_meet, held, other => held.merge(other), else refuse())`.
+/// Does the same to a variant of `Self` and the same variant of another enum, or refuses if they differ or
+/// may not meet:
+/// `by_pair!((self, Delta: delta) if may_meet, held, other => held.merge(other), else refuse())`.
 macro_rules! by_pair {
     (
         ((
@@ -189,7 +191,8 @@ macro_rules! by_pair {
 }
 
 /// A type made of dots behind one field: only its operations are its own, a function `change`. The last
-/// argument, where values may have stamps, names the function of [`Dotted`](super::dotted::Dotted) that finds them.
+/// argument, where values may have stamps, names the function of [`Dotted`](super::dotted::Dotted) that finds
+/// them.
 macro_rules! of_dots {
     ($name:ident, $op:ident, $delta:ident, $dots:tt $(, $stamp:ident)?) => {
         impl super::replicated::ReplicatedData for $name {

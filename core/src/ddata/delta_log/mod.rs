@@ -1,5 +1,5 @@
-//! This node's own changes on their way to the others: what each node was sent of each key, and what is too much to send
-//! as changes. Never sends. Spec: sharding 1.12 (delta propagation).
+//! This node's own changes on their way to the others: what each node was sent of each key, and what is too
+//! much to send as changes. Never sends. Spec: sharding 1.12 (delta propagation).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,7 +13,8 @@ use crate::ordered::{OrderedMap, OrderedSet};
 /// Logged changes of all keys, at most: past it a key's changes are left to gossip, which carries values.
 const CHANGES_MAX: usize = 100_000;
 
-/// A change larger than this is left to gossip: it would fill a message of its own, and the value is hardly larger.
+/// A change larger than this is left to gossip: it would fill a message of its own, and the value is hardly
+/// larger.
 pub(super) const DELTA_BYTES_MAX: usize = 64 << 10;
 
 /// One change, or the note that there was one that only gossip brings.
@@ -27,7 +28,8 @@ struct Change {
 struct KeyLog {
     /// The number before the first change that is kept.
     after: u64,
-    /// Up to when the value was settled at the last change. What was logged before it was is behind one that only gossip brings.
+    /// Up to when the value was settled at the last change. What was logged before it was is behind one that
+    /// only gossip brings.
     settled_ms: u64,
     /// The last change that was dropped before everybody had it.
     lost: u64,
@@ -37,8 +39,8 @@ struct KeyLog {
     sent: OrderedMap<UniqueAddress, u64>,
 }
 
-/// Changes not yet sent to everybody. Numbers are given once per process and key, and never again, so that a key that
-/// expired and came back is not taken for its former self.
+/// Changes not yet sent to everybody. Numbers are given once per process and key, and never again, so that a
+/// key that expired and came back is not taken for its former self.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeltaLog {
     last: u64,
@@ -47,8 +49,8 @@ pub(super) struct DeltaLog {
 }
 
 impl DeltaLog {
-    /// Logs a change of a key whose last number was `before`, and which is settled up to `settled_ms`; the number of this one. `None` stands for a change that only
-    /// gossip brings.
+    /// Logs a change of a key whose last number was `before`, and which is settled up to `settled_ms`; the
+    /// number of this one. `None` stands for a change that only gossip brings.
     pub(super) fn push(
         &mut self,
         key: &Key,
@@ -98,8 +100,8 @@ impl DeltaLog {
         logs.filter_map(|(key, log)| log.take_for(key, node)).collect()
     }
 
-    /// What `node` was not sent yet of one key, the newest change included; `None` if that cannot be sent as changes. It
-    /// counts as sent from now on.
+    /// What `node` was not sent yet of one key, the newest change included; `None` if that cannot be sent as
+    /// changes. It counts as sent from now on.
     pub(super) fn take_key_for(&mut self, key: &Key, node: &UniqueAddress) -> Option<DeltaEntry> {
         self.logs.get_mut(key)?.take_for(key, node)
     }

@@ -1,5 +1,5 @@
-//! What replicators say to each other, and what this machine's timers, commands, answers, events and rejections are.
-//! Names and values only. Spec: sharding 1.12, 2.3.
+//! What replicators say to each other, and what this machine's timers, commands, answers, events and
+//! rejections are. Names and values only. Spec: sharding 1.12, 2.3.
 
 pub mod counters;
 mod rejection;
@@ -17,10 +17,12 @@ use crate::store::StoreError;
 
 pub use rejection::Rejection;
 
-/// Changes of one key in a message: a sender gathers fewer than its `ddata.max_delta_size`, whose largest value this is.
+/// Changes of one key in a message: a sender gathers fewer than its `ddata.max_delta_size`, whose largest
+/// value this is.
 pub(crate) const DELTAS_PER_ENTRY_MAX: usize = 10_000;
 
-/// Bytes of values in one message, but for a single larger value: a frame of this size is on its way in a few milliseconds.
+/// Bytes of values in one message, but for a single larger value: a frame of this size is on its way in a few
+/// milliseconds.
 pub(crate) const MESSAGE_BYTES: usize = 64 << 10;
 
 /// One message between replicators.
@@ -127,8 +129,8 @@ pub enum Body {
     },
     /// What the sender changed.
     Deltas {
-        /// Answer with `WriteAck` or `WriteNack`, if set; there is one entry then, or none: who was away for long asks whether
-        /// it is still a member.
+        /// Answer with `WriteAck` or `WriteNack`, if set; there is one entry then, or none: who was away for
+        /// long asks whether it is still a member.
         operation: Option<u64>,
         /// Changes per key.
         entries: Vec<DeltaEntry>,
@@ -136,7 +138,8 @@ pub enum Body {
 }
 
 impl Body {
-    /// The number of the operation for which the sender waits for `WriteAck` or `WriteNack`; `None` if it waits for neither.
+    /// The number of the operation for which the sender waits for `WriteAck` or `WriteNack`; `None` if it
+    /// waits for neither.
     pub(crate) const fn awaited_write(&self) -> Option<u64> {
         match self {
             Self::Write { operation, .. } => Some(*operation),
@@ -202,7 +205,8 @@ pub struct DeltaEntry {
     pub after: u64,
     /// The last of these.
     pub upto: u64,
-    /// Up to when the sender's value is settled: they cannot be joined with a value that is settled further or less far.
+    /// Up to when the sender's value is settled: they cannot be joined with a value that is settled further
+    /// or less far.
     pub settled_ms: u64,
     /// The changes, oldest first.
     pub deltas: Vec<Delta>,
@@ -261,8 +265,8 @@ pub enum Command {
         /// How long to wait (1 ms to 1 h; clamped).
         timeout: Duration,
     },
-    /// Hear of changes; the command's token names the subscriber. Answered with [`Answer::Subscribed`], and the values
-    /// there are follow as changes.
+    /// Hear of changes; the command's token names the subscriber. Answered with [`Answer::Subscribed`], and
+    /// the values there are follow as changes.
     Subscribe {
         /// Of which keys.
         pattern: Pattern,
@@ -322,8 +326,9 @@ pub enum ReadError {
         /// Needed.
         required: usize,
     },
-    /// This node takes no part: no member, without the role, or its store could not be read, or not in the time given; or it was
-    /// away for long ([`Event::AwayForLong`]) and has not heard in the time given that it is still a member.
+    /// This node takes no part: no member, without the role, or its store could not be read, or not in the
+    /// time given; or it was away for long ([`Event::AwayForLong`]) and has not heard in the time given that
+    /// it is still a member.
     #[error("this node holds no replicas")]
     NotServing,
     /// The replicas answered, but this node's store failed to keep what they said of a durable key.
@@ -346,7 +351,8 @@ pub enum WriteError {
         /// Needed.
         required: usize,
     },
-    /// There are not as many replicas as the consistency asks for. It is not undone: this node has it and it spreads.
+    /// There are not as many replicas as the consistency asks for. It is not undone: this node has it and it
+    /// spreads.
     #[error("{required} replicas are needed, but there are only {present}; the write stays and spreads")]
     NotEnoughReplicas {
         /// There are.
@@ -354,9 +360,9 @@ pub enum WriteError {
         /// Needed.
         required: usize,
     },
-    /// Replicas hold a value of another type for this key, and without them there are too few. It is not undone: this node has it, and
-    /// neither value spreads to where the other one is. Each such node hears of it too
-    /// ([`Rejection::WrongType`]): one of the two programs has to take another key.
+    /// Replicas hold a value of another type for this key, and without them there are too few. It is not
+    /// undone: this node has it, and neither value spreads to where the other one is. Each such node hears of
+    /// it too ([`Rejection::WrongType`]): one of the two programs has to take another key.
     #[error("the value is a {written:?} here and a {held:?} on other replicas; the write stays here")]
     OtherType {
         /// What was written here.
@@ -364,7 +370,8 @@ pub enum WriteError {
         /// What they hold.
         held: DataType,
     },
-    /// The store of this node, or of too many others, failed. It is in memory here and spreads, but may not be on disk.
+    /// The store of this node, or of too many others, failed. It is in memory here and spreads, but may not
+    /// be on disk.
     #[error("a store failed; the write is in memory and spreads, but may not be durable")]
     StoreFailed,
     /// The key was deleted and can never be used again. Nothing changed.
@@ -379,14 +386,15 @@ pub enum WriteError {
         /// The limit.
         bytes_max: usize,
     },
-    /// As many keys are held as may be (`ddata.keys_max`), or as many bytes (`ddata.bytes_max`). Nothing changed.
+    /// As many keys are held as may be (`ddata.keys_max`), or as many bytes (`ddata.bytes_max`). Nothing
+    /// changed.
     #[error("the replicator is full; nothing changed")]
     Full,
     /// As many operations wait as may (`ddata.open_operations_max`). Nothing changed.
     #[error("too many reads and writes are in progress; nothing changed, try again later")]
     TooManyOperations,
-    /// This node takes no part, or had not read its store in the time given, or had not heard that it is still a member after it
-    /// was away for long. Nothing changed.
+    /// This node takes no part, or had not read its store in the time given, or had not heard that it is
+    /// still a member after it was away for long. Nothing changed.
     #[error("this node holds no replicas; nothing changed")]
     NotServing,
 }
@@ -423,7 +431,8 @@ pub enum SubscribeError {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A key's value is another one than when these subscribers last heard of it. Values in between are not told.
+    /// A key's value is another one than when these subscribers last heard of it. Values in between are not
+    /// told.
     Changed {
         /// Tokens of the subscriptions.
         subscribers: Vec<u64>,
@@ -446,24 +455,27 @@ pub enum Event {
         /// Whose they were.
         node: crate::ident::UniqueAddress,
     },
-    /// The store cannot be read for the time being. It is asked again, first after a tenth of a second, later every five; this
-    /// node takes no part until then. Said once.
+    /// The store cannot be read for the time being. It is asked again, first after a tenth of a second, later
+    /// every five; this node takes no part until then. Said once.
     StoreAwaited {
         /// What it says.
         error: StoreError,
     },
     /// The store that had to be waited for is read: this node takes part.
     StoreRead,
-    /// The store could not be read, or holds what is no replica's: this node takes no part until it is started again.
+    /// The store could not be read, or holds what is no replica's: this node takes no part until it is
+    /// started again.
     StoreLost,
-    /// What the store holds is older than markers of pruned nodes live, so that it could count twice what others have
-    /// settled. This node takes no part; start it with `ddata.load_outdated`, or without the old store.
+    /// What the store holds is older than markers of pruned nodes live, so that it could count twice what
+    /// others have settled. This node takes no part; start it with `ddata.load_outdated`, or without the old
+    /// store.
     StoreOutdated {
         /// For so long the replica was not alive.
         away: Duration,
     },
-    /// This node stood still for longer than a marker of a removed node lives. It keeps what it holds, tells and answers nothing,
-    /// and has operations wait, until every replica from before has said that this node is still a member, or was removed.
+    /// This node stood still for longer than a marker of a removed node lives. It keeps what it holds, tells
+    /// and answers nothing, and has operations wait, until every replica from before has said that this node
+    /// is still a member, or was removed.
     AwayForLong {
         /// For so long it did not run, by the clock that went further.
         away: Duration,

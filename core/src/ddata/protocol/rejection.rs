@@ -7,8 +7,8 @@ use crate::ddata::state::key::Key;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// The value for a key is of another type than the one that is held: two programs use one key, and neither value spreads to where the
-    /// other one is. The sender hears the same of this node's value.
+    /// The value for a key is of another type than the one that is held: two programs use one key, and
+    /// neither value spreads to where the other one is. The sender hears the same of this node's value.
     #[error("{key} has another type elsewhere: {error}")]
     WrongType {
         /// The key.

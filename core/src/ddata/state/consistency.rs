@@ -1,5 +1,5 @@
-//! How many replicas have to answer, and which are asked. Pure: decides nothing about time or messages. Spec: sharding
-//! 1.12 (consistency arithmetic).
+//! How many replicas have to answer, and which are asked. Pure: decides nothing about time or messages. Spec:
+//! sharding 1.12 (consistency arithmetic).
 
 use alloc::vec::Vec;
 
@@ -8,8 +8,8 @@ use rand_core::Rng;
 use crate::ident::UniqueAddress;
 use crate::rng;
 
-/// Replicas beyond those needed that are asked after a fifth of the time, at most: enough to outlive a few that are slow
-/// without asking a large cluster as a whole.
+/// Replicas beyond those needed that are asked after a fifth of the time, at most: enough to outlive a few
+/// that are slow without asking a large cluster as a whole.
 pub const SECONDARY_MAX: usize = 10;
 
 /// How many replicas must have a write, or be asked by a read, before it counts.
@@ -57,7 +57,8 @@ impl Consistency {
         }
     }
 
-    /// Replicas that have to answer, this node included. Above [`Self::counted`] there are not enough of them.
+    /// Replicas that have to answer, this node included. Above [`Self::counted`] there are not enough of
+    /// them.
     #[must_use]
     pub fn required(self, electorate: Electorate, min_cap: usize) -> usize {
         let counted = self.counted(electorate);

@@ -1,6 +1,6 @@
-//! What replicas hold and exchange: a value with what is known about its pruning and about the deltas in it. Pure; the
-//! rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding 1.12, 2.3, 10.8; why
-//! nothing is taken over before a marker ends, `docs/adr/0012` says.
+//! What replicas hold and exchange: a value with what is known about its pruning and about the deltas in it.
+//! Pure; the rule of every merge is here and nowhere else. Never sends, never reads a clock. Spec: sharding
+//! 1.12, 2.3, 10.8; why nothing is taken over before a marker ends, `docs/adr/0012` says.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -16,11 +16,13 @@ use crate::ordered::OrderedSet;
 pub struct Envelope {
     /// The value; `None`: the key was deleted, for good.
     pub data: Option<Arc<Data>>,
-    /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under the names of
-    /// their nodes, so that late data is merged like any other and nothing can be taken over twice.
+    /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under
+    /// the names of their nodes, so that late data is merged like any other and nothing can be taken over
+    /// twice.
     pub pruning: BTreeMap<UniqueAddress, Pruning>,
-    /// Markers that ended by this time, milliseconds since the Unix epoch, are gone, and what they stood for is nobody's (0:
-    /// none yet). Two replicas that meet bring each other to the later one before their values are merged.
+    /// Markers that ended by this time, milliseconds since the Unix epoch, are gone, and what they stood for
+    /// is nobody's (0: none yet). Two replicas that meet bring each other to the later one before their
+    /// values are merged.
     pub settled_ms: u64,
     /// The last delta of each node that is in `data`. Not part of the digest.
     pub deltas: BTreeMap<UniqueAddress, u64>,
@@ -38,7 +40,8 @@ pub enum Pruning {
     },
     /// Every member knows. What the node contributed becomes nobody's when the marker ends.
     Performed {
-        /// When it ends, milliseconds since the Unix epoch: until then somebody may come with more of that node.
+        /// When it ends, milliseconds since the Unix epoch: until then somebody may come with more of that
+        /// node.
         obsolete_at_ms: u64,
     },
 }
@@ -84,8 +87,8 @@ impl Envelope {
         self.data.is_none()
     }
 
-    /// The value with what another replica holds; whether anything changed. What is settled on one side is settled on the other
-    /// before values meet, so that nothing stands in two places.
+    /// The value with what another replica holds; whether anything changed. What is settled on one side is
+    /// settled on the other before values meet, so that nothing stands in two places.
     ///
     /// # Errors
     /// The values are of different types; nothing of the value changed then.
@@ -170,9 +173,9 @@ impl Envelope {
         });
     }
 
-    /// All know that the node was removed: what it contributed is settled at `until_ms`, or later, because a marker ends after
-    /// all that are known. Otherwise one that was made by a clock ahead of others would end this one with it, also where nobody
-    /// has heard yet that this one was performed.
+    /// All know that the node was removed: what it contributed is settled at `until_ms`, or later, because a
+    /// marker ends after all that are known. Otherwise one that was made by a clock ahead of others would end
+    /// this one with it, also where nobody has heard yet that this one was performed.
     pub fn perform_pruning(&mut self, removed: &UniqueAddress, until_ms: u64) {
         self.deltas.remove(removed);
         let known = self.pruning.values().map(|marker| match marker {
@@ -185,8 +188,9 @@ impl Envelope {
             .insert(removed.clone(), Pruning::Performed { obsolete_at_ms });
     }
 
-    /// Ends the markers up to a time: what their nodes contributed becomes nobody's. Says whose, in the order in which it was
-    /// done, which is the same on every replica. Where a value refuses, its node is named on and pruned anew.
+    /// Ends the markers up to a time: what their nodes contributed becomes nobody's. Says whose, in the order
+    /// in which it was done, which is the same on every replica. Where a value refuses, its node is named on
+    /// and pruned anew.
     pub fn settle(&mut self, settled_ms: u64) -> Vec<UniqueAddress> {
         let Some(data) = &mut self.data else {
             return Vec::new();
@@ -212,8 +216,8 @@ impl Envelope {
     }
 }
 
-/// Performed beats initialized; of two performed the later end; of two initialized by one owner both, otherwise that of the
-/// lower owner.
+/// Performed beats initialized; of two performed the later end; of two initialized by one owner both,
+/// otherwise that of the lower owner.
 fn join(left: &Pruning, right: &Pruning) -> Pruning {
     match (left, right) {
         (

@@ -1,4 +1,5 @@
-//! The names of values in the replicator, and patterns of them. Never decides who may use a name. Spec: sharding 1.12.
+//! The names of values in the replicator, and patterns of them. Never decides who may use a name. Spec:
+//! sharding 1.12.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -43,8 +44,8 @@ impl Key {
         &self.0
     }
 
-    /// Where a store holds its value, if it is durable: all values stand together, behind what else the replicator keeps. This is on disks: it never
-    /// changes.
+    /// Where a store holds its value, if it is durable: all values stand together, behind what else the
+    /// replicator keeps. This is on disks: it never changes.
     #[must_use]
     pub fn stored(&self) -> Bytes {
         let mut bytes = Vec::with_capacity(1 + self.0.len());
@@ -53,7 +54,8 @@ impl Key {
         Bytes::from(bytes)
     }
 
-    /// The hash that says in which chunk of the digests the key travels: the same on every node and in every version.
+    /// The hash that says in which chunk of the digests the key travels: the same on every node and in every
+    /// version.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(0x0064_6461_7461, 1);

@@ -1,5 +1,5 @@
-//! Whoever stood still for longer than markers live tells nothing and answers nothing until the others have said that it is
-//! still a member. Spec: sharding 10.8; reliability I-64; `docs/adr/0012`.
+//! Whoever stood still for longer than markers live tells nothing and answers nothing until the others have
+//! said that it is still a member. Spec: sharding 10.8; reliability I-64; `docs/adr/0012`.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -45,8 +45,8 @@ fn wall_clocks_jump(world: &mut World, by_ms: u64) {
     }
 }
 
-/// Node 2 stands still for seven hours; it is removed meanwhile, and node 3 too, whose share has become nobody's. Then it wakes, and
-/// a newcomer knows it before it hears of its removal.
+/// Node 2 stands still for seven hours; it is removed meanwhile, and node 3 too, whose share has become
+/// nobody's. Then it wakes, and a newcomer knows it before it hears of its removal.
 fn removed_while_it_stood_still() -> World {
     let mut world = counted(4);
     world.frozen.insert(2);

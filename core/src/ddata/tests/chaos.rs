@@ -1,4 +1,5 @@
-//! Replicators under partitions, losses and random operations. Spec: sharding 6.9 (S-217); reliability I-61 to I-64.
+//! Replicators under partitions, losses and random operations. Spec: sharding 6.9 (S-217); reliability I-61
+//! to I-64.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Keys that the store keeps: what is acknowledged is on disk, and a restart has it. Spec: sharding 1.12, 6.9, 10.8, 10.10.
+//! Keys that the store keeps: what is acknowledged is on disk, and a restart has it. Spec: sharding 1.12,
+//! 6.9, 10.8, 10.10.
 
 use alloc::vec::Vec;
 
@@ -428,7 +429,8 @@ fn a_read_of_a_durable_key_waits_until_what_it_found_is_stored_here() {
     assert_eq!(*world.answer(0, read), Answer::Value(Err(ReadError::StoreFailed)));
 }
 
-/// Three nodes that counted 3 each; as long after some of them have gone as it takes to take over what was theirs.
+/// Three nodes that counted 3 each; as long after some of them have gone as it takes to take over what was
+/// theirs.
 fn without_the_first(stays: fn(usize) -> bool) -> World {
     let mut world = World::new(3, an_hour);
     world.run(SECOND / 10);
@@ -444,7 +446,8 @@ fn without_the_first(stays: fn(usize) -> bool) -> World {
     world
 }
 
-/// The second one knows when the marker of the first ends, stores that, is cut off before anybody hears of it, and comes back.
+/// The second one knows when the marker of the first ends, stores that, is cut off before anybody hears of
+/// it, and comes back.
 #[test]
 fn i_64_a_store_that_knows_of_a_pruning_of_which_nobody_heard_does_not_count_it_again() {
     let cut_off = without_the_first(|index| index > 0);
@@ -471,7 +474,8 @@ fn i_64_a_store_that_knows_of_a_pruning_of_which_nobody_heard_does_not_count_it_
     world.assert_equal();
 }
 
-/// An address is removed and comes back with its disk, four times, each time with something that nobody else has heard of.
+/// An address is removed and comes back with its disk, four times, each time with something that nobody else
+/// has heard of.
 #[test]
 fn i_64_counters_are_exact_while_one_address_is_removed_and_comes_back_again_and_again() {
     let mut world = World::new(3, an_hour);

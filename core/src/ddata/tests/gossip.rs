@@ -178,8 +178,8 @@ fn s_234_a_restarted_node_gets_everything_back() {
     assert_eq!(world.peers[2].machine.keys().count(), 50);
 }
 
-/// Three nodes that hold half, a quarter and a quarter of so many keys when they meet again; the world, after how many rounds
-/// they are equal at most, and the bound for it.
+/// Three nodes that hold half, a quarter and a quarter of so many keys when they meet again; the world, after
+/// how many rounds they are equal at most, and the bound for it.
 fn heal(keys: usize, per_chunk: usize) -> (World, usize, usize) {
     let mut world = World::new(3, |config| {
         config.ddata.deltas = false;
@@ -242,7 +242,8 @@ fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
             | Body::Deltas { .. } => 0,
         })
         .max();
-    // A round keeps its chunks until they are twice as large as is meant; the receiver refuses four times that.
+    // A round keeps its chunks until they are twice as large as is meant; the receiver refuses four times
+    // that.
     assert!(largest < Some(1_200), "{largest:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability 3c, I-65, I-68.
+//! Peers that lie: a typed rejection, a counter, no change, and memory within the limits. Spec: reliability
+//! 3c, I-65, I-68.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -593,7 +594,8 @@ fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
     };
     let mut most = body_of(deltas(10_000));
     assert!(read_body(&most).is_ok());
-    // The count of changes is behind the receiver, the tag, whether it is an operation, the count of keys, the key and three numbers.
+    // The count of changes is behind the receiver, the tag, whether it is an operation, the count of keys,
+    // the key and three numbers.
     let count = 8 + 1 + 1 + 2 + 2 + 3 * 8;
     assert_eq!(most[count..count + 2], 10_000_u16.to_le_bytes());
     most[count..count + 2].copy_from_slice(&10_001_u16.to_le_bytes());

@@ -1,5 +1,5 @@
-//! What removed nodes contributed is given to nobody once, and late data is not counted twice. Spec: sharding 1.12, 6.9, 10.8;
-//! reliability I-64, I-66; `docs/adr/0012`.
+//! What removed nodes contributed is given to nobody once, and late data is not counted twice. Spec: sharding
+//! 1.12, 6.9, 10.8; reliability I-64, I-66; `docs/adr/0012`.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,4 +1,5 @@
-//! Some replicators in one process, in virtual time: messages arrive a millisecond later unless a link is cut.
+//! Some replicators in one process, in virtual time: messages arrive a millisecond later unless a link is
+//! cut.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
-//! The consumer's side of reliable delivery: takes a producer's messages in order and without a gap, hands them out one at a time,
-//! and asks for more as there is room. What it holds is bounded by its window. Spec: sharding 1.14, S-237 to S-240, S-250.
+//! The consumer's side of reliable delivery: takes a producer's messages in order and without a gap, hands
+//! them out one at a time, and asks for more as there is room. What it holds is bounded by its window. Spec:
+//! sharding 1.14, S-237 to S-240, S-250.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,13 +16,17 @@ const RETRY_FACTOR: f64 = 1.5;
 /// Settings of a consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerSettings {
-    /// Messages, or parts of messages, that may be on their way (default 50, 1 to 10,000). Mirrors `flow-control-window`.
+    /// Messages, or parts of messages, that may be on their way (default 50, 1 to 10,000). Mirrors
+    /// `flow-control-window`.
     pub window: u64,
-    /// Whether lost messages stay lost: gaps are accepted, and nothing is sent again (default no). Mirrors `only-flow-control`.
+    /// Whether lost messages stay lost: gaps are accepted, and nothing is sent again (default no). Mirrors
+    /// `only-flow-control`.
     pub only_flow_control: bool,
-    /// A request that nothing follows is repeated after this (default 2 s, > 0). Mirrors `resend-interval-min`.
+    /// A request that nothing follows is repeated after this (default 2 s, > 0). Mirrors
+    /// `resend-interval-min`.
     pub resend_min: Duration,
-    /// Longest wait for a repetition; each is half as long again (default 30 s). Mirrors `resend-interval-max`.
+    /// Longest wait for a repetition; each is half as long again (default 30 s). Mirrors
+    /// `resend-interval-max`.
     pub resend_max: Duration,
     /// Largest message that is put together of parts, in bytes (default 64 MiB, >= 1).
     pub message_bytes_max: usize,
@@ -220,7 +225,8 @@ impl<P: Clone + PartialEq> Consumer<P> {
         let Some(source) = &mut self.source else { return };
         if message.seq < source.expected {
             if message.first {
-                // The request may have been lost. Nothing else is missing, so nothing else is to be sent again.
+                // The request may have been lost. Nothing else is missing, so nothing else is to be sent
+                // again.
                 self.keep_parts(out);
                 self.request(out, false);
             }
@@ -362,8 +368,8 @@ impl<P: Clone + PartialEq> Consumer<P> {
         }
     }
 
-    /// Parts are confirmed with the last one, so a message of more parts than the window needs requests before. `true` if there is
-    /// something new to request.
+    /// Parts are confirmed with the last one, so a message of more parts than the window needs requests
+    /// before. `true` if there is something new to request.
     fn widen_for_parts(&mut self, seq: u64) -> bool {
         let half = self.settings.window / 2;
         let Some(source) = self.source.as_mut().filter(|source| source.is_collecting) else {
@@ -377,7 +383,8 @@ impl<P: Clone + PartialEq> Consumer<P> {
         widens
     }
 
-    /// Parts are confirmed with the last one: so that those which are here do not come again with every repetition, says what is missing.
+    /// Parts are confirmed with the last one: so that those which are here do not come again with every
+    /// repetition, says what is missing.
     fn keep_parts(&self, out: &mut Vec<ConsumerOutput<P>>) {
         if let Some(source) = self.source.as_ref().filter(|source| source.is_collecting) {
             let (to, from) = (source.producer.clone(), source.expected);

@@ -323,7 +323,8 @@ fn settings_out_of_range_are_refused() {
 }
 
 proptest! {
-    /// Whatever comes in whatever order, the user gets every number once and in order, and what waits is bounded.
+    /// Whatever comes in whatever order, the user gets every number once and in order, and what waits is
+    /// bounded.
     #[test]
     fn numbers_are_delivered_in_order_and_once(
         events in prop::collection::vec((1_u64..40, any::<bool>()), 1..300),

@@ -1,6 +1,6 @@
-//! The producer's side of reliable delivery: numbers its messages, sends as many as its consumer has asked for, and keeps what
-//! nobody has confirmed to send it again. Large messages go in parts. A durable producer has each message stored before it is sent.
-//! Spec: sharding 1.14, S-241 to S-244.
+//! The producer's side of reliable delivery: numbers its messages, sends as many as its consumer has asked
+//! for, and keeps what nobody has confirmed to send it again. Large messages go in parts. A durable producer
+//! has each message stored before it is sent. Spec: sharding 1.14, S-241 to S-244.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,15 +13,16 @@ use crate::time::Instant;
 /// Settings of a producer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerSettings {
-    /// The first message to a consumer is sent again after this until it is confirmed (default 1 s, > 0). Mirrors
-    /// `resend-first-interval`.
+    /// The first message to a consumer is sent again after this until it is confirmed (default 1 s, > 0).
+    /// Mirrors `resend-first-interval`.
     pub resend_first: Duration,
-    /// A longer message goes in parts of so many bytes (default `None`: all go in one piece; at least 64). Mirrors
-    /// `chunk-large-messages`.
+    /// A longer message goes in parts of so many bytes (default `None`: all go in one piece; at least 64).
+    /// Mirrors `chunk-large-messages`.
     pub part_bytes: Option<usize>,
     /// Whether each message is stored before it is sent (default no).
     pub is_durable: bool,
-    /// What is not stored after this is stored again (default 3 s, > 0). Mirrors `durable-queue.request-timeout`.
+    /// What is not stored after this is stored again (default 3 s, > 0). Mirrors
+    /// `durable-queue.request-timeout`.
     pub store_timeout: Duration,
     /// So often, then the producer gives up (default 10, >= 1). Mirrors `durable-queue.retry-attempts`.
     pub store_attempts: u32,
@@ -179,8 +180,8 @@ impl<P: Clone> Producer<P> {
         })
     }
 
-    /// A durable producer as it was stored: what is unconfirmed keeps its numbers. A message of which not all parts were stored is
-    /// left out.
+    /// A durable producer as it was stored: what is unconfirmed keeps its numbers. A message of which not all
+    /// parts were stored is left out.
     ///
     /// # Errors
     /// [`BadSetting`] for settings out of range.
@@ -219,8 +220,8 @@ impl<P: Clone> Producer<P> {
         Ok(producer)
     }
 
-    /// A consumer is there, the first one or another than before: it gets the first message that is not confirmed, and nothing
-    /// else before it has asked.
+    /// A consumer is there, the first one or another than before: it gets the first message that is not
+    /// confirmed, and nothing else before it has asked.
     pub fn on_consumer(&mut self, now: Instant, out: &mut Vec<ProducerOutput<P>>) {
         self.has_consumer = true;
         for kept in &mut self.unconfirmed {
@@ -236,7 +237,8 @@ impl<P: Clone> Producer<P> {
         self.go_on(now, out);
     }
 
-    /// The user's message, for which it was asked with [`ProducerOutput::RequestNext`]; the number with which it will be confirmed.
+    /// The user's message, for which it was asked with [`ProducerOutput::RequestNext`]; the number with which
+    /// it will be confirmed.
     ///
     /// # Errors
     /// [`NotRequested`]: not taken.
@@ -307,8 +309,8 @@ impl<P: Clone> Producer<P> {
         self.go_on(now, out);
     }
 
-    /// The consumer misses something: everything from this number on is sent again, and nothing before it; from 0: everything, as to a
-    /// new consumer.
+    /// The consumer misses something: everything from this number on is sent again, and nothing before it;
+    /// from 0: everything, as to a new consumer.
     pub fn on_resend(&mut self, now: Instant, from: u64, out: &mut Vec<ProducerOutput<P>>) {
         self.next_is_first |= from == 0;
         for kept in self.unconfirmed.iter_mut().filter(|kept| kept.stored.seq < from) {

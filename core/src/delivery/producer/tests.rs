@@ -1,4 +1,5 @@
-//! The producer against the sequences of spec sharding 6.10, and together with a consumer over a link that loses and doubles.
+//! The producer against the sequences of spec sharding 6.10, and together with a consumer over a link that
+//! loses and doubles.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -370,8 +371,8 @@ enum Luck {
 }
 
 proptest! {
-    /// Over a link that loses and doubles, the consumer's user gets every message once and in order, and everything is confirmed
-    /// in the end.
+    /// Over a link that loses and doubles, the consumer's user gets every message once and in order, and
+    /// everything is confirmed in the end.
     #[test]
     fn a_link_that_loses_and_doubles_loses_and_doubles_nothing(
         luck in prop::collection::vec(

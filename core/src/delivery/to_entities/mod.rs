@@ -1,6 +1,6 @@
-//! Reliable delivery to many entities: a producer for each of them, and one bound for what waits for all. A durable one stores each
-//! message before it is given to its entity's producer, under a number of its own: after a restart the entity's numbers begin
-//! again, the stored ones do not. Spec: sharding 1.14, S-245.
+//! Reliable delivery to many entities: a producer for each of them, and one bound for what waits for all. A
+//! durable one stores each message before it is given to its entity's producer, under a number of its own:
+//! after a restart the entity's numbers begin again, the stored ones do not. Spec: sharding 1.14, S-245.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,13 +16,14 @@ use crate::time::Instant;
 pub struct ToEntitiesSettings {
     /// The producer of each entity; what it says of a durable store holds for all of them together.
     pub producer: ProducerSettings,
-    /// Messages that may wait, for all entities together, because theirs has not asked or the store has not answered (default
-    /// 1,000, >= 1). Mirrors `sharding.producer-controller.buffer-size`.
+    /// Messages that may wait, for all entities together, because theirs has not asked or the store has not
+    /// answered (default 1,000, >= 1). Mirrors `sharding.producer-controller.buffer-size`.
     pub waiting_max: usize,
-    /// An entity's producer that has been idle for so long is forgotten (default 120 s, > 0). Mirrors `cleanup-unused-after`.
+    /// An entity's producer that has been idle for so long is forgotten (default 120 s, > 0). Mirrors
+    /// `cleanup-unused-after`.
     pub forget_after: Duration,
-    /// If an entity has confirmed nothing for so long, the first message that it has not is sent again as to a new one (default
-    /// 10 s, > 0). Mirrors `resend-first-unconfirmed-idle-timeout`.
+    /// If an entity has confirmed nothing for so long, the first message that it has not is sent again as to
+    /// a new one (default 10 s, > 0). Mirrors `resend-first-unconfirmed-idle-timeout`.
     pub resend_idle: Duration,
 }
 
@@ -137,8 +138,8 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         })
     }
 
-    /// Gives back what was stored and not confirmed, in the order of its numbers: it is sent to its entities. For a producer that
-    /// has sent nothing yet.
+    /// Gives back what was stored and not confirmed, in the order of its numbers: it is sent to its entities.
+    /// For a producer that has sent nothing yet.
     pub fn recover(
         &mut self,
         now: Instant,
@@ -224,7 +225,8 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         self.entities.values().map(due).min()
     }
 
-    /// Time has passed: what nobody has confirmed is sent again, what is not used is forgotten. Linear in the entities.
+    /// Time has passed: what nobody has confirmed is sent again, what is not used is forgotten. Linear in the
+    /// entities.
     pub fn on_timer(&mut self, now: Instant, out: &mut Outputs<P, K>) {
         let settings = &self.settings;
         let is_unused = |one: &One<P, K>| one.is_idle() && now.since(one.used_at) >= settings.forget_after;
@@ -261,7 +263,8 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         self.waiting
     }
 
-    /// Entities that have asked for a message, and those for which messages wait, with their number. Linear in the entities.
+    /// Entities that have asked for a message, and those for which messages wait, with their number. Linear
+    /// in the entities.
     pub fn demand(&self) -> impl Iterator<Item = (&K, usize)> {
         let wants = |one: &One<P, K>| one.producer.is_asked() || !one.waiting.is_empty();
         let chosen = self.entities.iter().filter(move |(_, one)| wants(one));
@@ -294,7 +297,8 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         });
     }
 
-    /// Has an entity's producer do something, and passes on what it wants done; and then what waits, as long as it asks.
+    /// Has an entity's producer do something, and passes on what it wants done; and then what waits, as long
+    /// as it asks.
     fn with(
         &mut self,
         now: Instant,

@@ -1,7 +1,6 @@
-//! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell silent and who
-//! is back; after an own pause, when this node is known to be a member still. Never marks anybody itself and never downs: it
-//! signals verdicts to membership. Spec: membership 2.11,
-//! 2.13, 8.5, 8.6.
+//! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell
+//! silent and who is back; after an own pause, when this node is known to be a member still. Never marks
+//! anybody itself and never downs: it signals verdicts to membership. Spec: membership 2.11, 2.13, 8.5, 8.6.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,8 +25,8 @@ use crate::time::Instant;
 use crate::timer::DetectorTimer;
 use crate::view::{Phase, View};
 
-/// At most one pause in this time is forgiven: a process that stands still again and again is too slow to judge others
-/// kindly, and must not hide real silence for ever.
+/// At most one pause in this time is forgiven: a process that stands still again and again is too slow to
+/// judge others kindly, and must not hide real silence for ever.
 const COMPENSATION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The failure detector of one node.
@@ -41,8 +40,8 @@ pub(crate) struct Detector {
     compensated_at: Option<Instant>,
     /// Whom the ring makes this node monitor.
     receivers: OrderedSet<UniqueAddress>,
-    /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that somebody
-    /// notices their return.
+    /// Members that fell out of the ring's choice while they were silent: asked on until they answer, so that
+    /// somebody notices their return.
     former: OrderedSet<UniqueAddress>,
     /// The last round that each of them has answered.
     answered: OrderedMap<UniqueAddress, u64>,
@@ -78,7 +77,8 @@ impl Stage {
         }
     }
 
-    /// What is waited for since this process stood still; `None` if it did not, or somebody has counted it in since.
+    /// What is waited for since this process stood still; `None` if it did not, or somebody has counted it in
+    /// since.
     const fn revalidation(&mut self) -> Option<&mut Revalidation> {
         match self {
             Self::Stopped | Self::Monitoring { .. } => None,
@@ -276,8 +276,9 @@ impl Detector {
         }
     }
 
-    /// Whether this answer is to a later round than those `node` has answered. The same answer once more, or an older one that
-    /// comes behind, is no sign of life: it may have been on its way since before the node crashed.
+    /// Whether this answer is to a later round than those `node` has answered. The same answer once more, or
+    /// an older one that comes behind, is no sign of life: it may have been on its way since before the node
+    /// crashed.
     fn is_news(&mut self, node: &UniqueAddress, sequence: u64) -> bool {
         match self.answered.get_mut(node) {
             Some(last) if *last >= sequence => false,
@@ -324,7 +325,8 @@ impl Detector {
         cx.wake(DetectorTimer::Heartbeat, round_due);
     }
 
-    /// A receiver that never answered is taken to have been alive until now, so that its silence begins to count.
+    /// A receiver that never answered is taken to have been alive until now, so that its silence begins to
+    /// count.
     fn expect_answers(&mut self, cx: &mut Cx<'_>, address: &Address) {
         let silent = self
             .receivers
@@ -365,8 +367,9 @@ impl Detector {
         cx.wake(DetectorTimer::Reaper, now + interval);
     }
 
-    /// A round this late means that this process stood still, and with it everything that was to answer it. The node asks
-    /// before it handles any input, so that nothing is concluded from what was known before. Says whether it was one.
+    /// A round this late means that this process stood still, and with it everything that was to answer it.
+    /// The node asks before it handles any input, so that nothing is concluded from what was known before.
+    /// Says whether it was one.
     pub(crate) fn notice_pause(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(since) = self.stage.round_due() else {
             return false;
@@ -378,8 +381,8 @@ impl Detector {
         }
         let excess = now.since(since);
         let config = &cx.config().failure_detector;
-        // A round is due one interval after the last: later by the acceptable pause is an interval plus that pause. An
-        // acceptable pause of zero must not make every late wake-up a pause.
+        // A round is due one interval after the last: later by the acceptable pause is an interval plus that
+        // pause. An acceptable pause of zero must not make every late wake-up a pause.
         if excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
             return false;
         }
@@ -421,8 +424,8 @@ impl Buffers for Detector {
     }
 }
 
-/// Whether there is nobody who could have taken over this node's work, or nobody in reach where only an operator downs:
-/// waiting for a word would never end.
+/// Whether there is nobody who could have taken over this node's work, or nobody in reach where only an
+/// operator downs: waiting for a word would never end.
 fn nobody_could_tell(config: &ValidConfig, view: &View) -> bool {
     let Some(own) = view.self_member() else {
         return false;

@@ -1,5 +1,6 @@
-//! The phi accrual failure detector of one peer: grades its silence against the intervals it has kept so far. Counts in
-//! whole milliseconds; never reads a clock and never decides what a silence leads to. Spec: membership 2.14.
+//! The phi accrual failure detector of one peer: grades its silence against the intervals it has kept so far.
+//! Counts in whole milliseconds; never reads a clock and never decides what a silence leads to. Spec:
+//! membership 2.14.
 
 use core::time::Duration;
 
@@ -10,18 +11,20 @@ use crate::time::{Instant, micros};
 /// Settings of a [`PhiAccrual`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhiSettings {
-    /// Phi from which a peer counts as silent. Above 0 and finite; default 8. Each step of 1 makes a false alarm ten
-    /// times rarer and detection a little slower. Mirrors `failure-detector.threshold`.
+    /// Phi from which a peer counts as silent. Above 0 and finite; default 8. Each step of 1 makes a false
+    /// alarm ten times rarer and detection a little slower. Mirrors `failure-detector.threshold`.
     pub threshold: f64,
-    /// Intervals remembered, 1..=[`SAMPLES_MAX`]; default 1000. Costs 4 bytes each. Mirrors `max-sample-size`.
+    /// Intervals remembered, 1..=[`SAMPLES_MAX`]; default 1000. Costs 4 bytes each. Mirrors
+    /// `max-sample-size`.
     pub max_sample_size: usize,
-    /// Lower limit of the standard deviation, so that a very regular peer is not declared silent at the first hiccup.
-    /// Above 0; default 100 ms. Mirrors `min-std-deviation`.
+    /// Lower limit of the standard deviation, so that a very regular peer is not declared silent at the first
+    /// hiccup. Above 0; default 100 ms. Mirrors `min-std-deviation`.
     pub min_std_deviation: Duration,
-    /// Silence that is always tolerated on top of the mean interval (a collection, a scheduling gap). Default 3 s.
-    /// Mirrors `acceptable-heartbeat-pause`.
+    /// Silence that is always tolerated on top of the mean interval (a collection, a scheduling gap). Default
+    /// 3 s. Mirrors `acceptable-heartbeat-pause`.
     pub acceptable_heartbeat_pause: Duration,
-    /// Interval assumed until there are real ones: usually the heartbeat interval. At least 1 ms; default 1 s.
+    /// Interval assumed until there are real ones: usually the heartbeat interval. At least 1 ms; default 1
+    /// s.
     pub first_heartbeat_estimate: Duration,
 }
 
@@ -103,8 +106,8 @@ impl PhiAccrual {
         }
     }
 
-    /// Records a heartbeat. The interval before it joins the history only if the peer was available until now: a long
-    /// outage must not teach the detector to be patient. O(1).
+    /// Records a heartbeat. The interval before it joins the history only if the peer was available until
+    /// now: a long outage must not teach the detector to be patient. O(1).
     ///
     /// Returns the interval if it took two thirds of the acceptable pause or more: worth a warning.
     pub fn heartbeat(&mut self, now: Instant) -> Option<Duration> {
@@ -130,7 +133,8 @@ impl PhiAccrual {
         late
     }
 
-    /// Moves the last heartbeat later: compensates a pause of this process, which must not be blamed on the peer.
+    /// Moves the last heartbeat later: compensates a pause of this process, which must not be blamed on the
+    /// peer.
     pub fn shift(&mut self, by: Duration) {
         self.last = self.last.map(|last| last + by);
     }

@@ -1,5 +1,5 @@
-//! What the failure detector says and hears: heartbeats, its timers, and what users hear of pauses. Types only. Spec:
-//! membership 2.4, 5.
+//! What the failure detector says and hears: heartbeats, its timers, and what users hear of pauses. Types
+//! only. Spec: membership 2.4, 5.
 
 pub mod counters;
 
@@ -59,13 +59,14 @@ pub enum Timer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// This process stood still. Its work may be somebody else's by now: a host must not let an entity begin with a message
-    /// before [`Event::StillMember`].
+    /// This process stood still. Its work may be somebody else's by now: a host must not let an entity begin
+    /// with a message before [`Event::StillMember`].
     Paused {
         /// For about this long beyond what was due.
         excess: core::time::Duration,
     },
-    /// After [`Event::Paused`]: a member that was reached after the pause counts this node in, or there is nobody who could
-    /// have taken its work over. Entities may go on. Never said if the node turns out to be removed; it halts then.
+    /// After [`Event::Paused`]: a member that was reached after the pause counts this node in, or there is
+    /// nobody who could have taken its work over. Entities may go on. Never said if the node turns out to be
+    /// removed; it halts then.
     StillMember,
 }

@@ -1,5 +1,5 @@
-//! Keep-majority: the larger side of a clean split stays; of two equal sides the one with the lowest address does.
-//! A pure function of a [`DowningView`]. Spec: membership 3.4.
+//! Keep-majority: the larger side of a clean split stays; of two equal sides the one with the lowest address
+//! does. A pure function of a [`DowningView`]. Spec: membership 3.4.
 
 use core::cmp::Ordering;
 
@@ -16,15 +16,15 @@ pub struct KeepMajority {
 }
 
 impl KeepMajority {
-    /// Counts only members with `role`, or all without one. The role says who is counted, not who decides nor who is
-    /// downed. Mirrors `split-brain-resolver.keep-majority.role`.
+    /// Counts only members with `role`, or all without one. The role says who is counted, not who decides nor
+    /// who is downed. Mirrors `split-brain-resolver.keep-majority.role`.
     #[must_use]
     pub const fn new(role: Option<Role>) -> Self {
         Self { role }
     }
 
-    /// Whether this side keeps its majority whatever has not reached it yet: those Leaving here may be gone, those
-    /// joining there may be Up. If it does not, both sides might think they are the larger one.
+    /// Whether this side keeps its majority whatever has not reached it yet: those Leaving here may be gone,
+    /// those joining there may be Up. If it does not, both sides might think they are the larger one.
     fn holds(&self, view: &DowningView) -> bool {
         let (here_at_least, _) = view.sides(self.role(), is_counted_and_stays);
         let (_, there_at_most) = view.sides(self.role(), may_be_counted);

@@ -134,7 +134,8 @@ fn s_3_4_never_do_both_sides_stay_whatever_either_has_not_heard() {
             .take(count)
             .map(|name| (name, statuses[usize::try_from(draw(6)).unwrap()], draw(2) == 0))
             .collect();
-        // A joining member may have become Up and one Leaving may be Exiting; each side knows of any part of it.
+        // A joining member may have become Up and one Leaving may be Exiting; each side knows of any part of
+        // it.
         let (left, right) = (draw(128), draw(128));
         let views = (
             seen_from(&names, true, |index| left >> index & 1 == 1),

@@ -1,5 +1,5 @@
-//! Keep-oldest: the side that holds the oldest member stays, unless that member is alone. A pure function of a
-//! [`DowningView`]. Spec: membership 3.5.
+//! Keep-oldest: the side that holds the oldest member stays, unless that member is alone. A pure function of
+//! a [`DowningView`]. Spec: membership 3.5.
 
 use crate::downing::state::decision::{Decision, is_counted, is_counted_and_stays};
 use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
@@ -26,8 +26,8 @@ enum Oldest {
 }
 
 impl KeepOldest {
-    /// Counts only members with `role`, or all without one. With `down_if_alone` the oldest goes if it is the only one on
-    /// its side and there are at least two on the other.
+    /// Counts only members with `role`, or all without one. With `down_if_alone` the oldest goes if it is the
+    /// only one on its side and there are at least two on the other.
     #[must_use]
     pub const fn new(down_if_alone: bool, role: Option<Role>) -> Self {
         Self { down_if_alone, role }

@@ -71,8 +71,9 @@ fn s_3_5_an_answer_that_a_change_in_flight_could_turn_is_not_used() {
 
 #[test]
 fn s_3_5_without_down_if_alone_who_joins_is_not_counted_in_the_re_check() {
-    // The only counted member is Leaving: if it is gone, nobody is left who is the oldest, and none that joins stands in for it,
-    // on whatever side: there it may be Up already, and this side is not to stay beside it.
+    // The only counted member is Leaving: if it is gone, nobody is left who is the oldest, and none that
+    // joins stands in for it, on whatever side: there it may be Up already, and this side is not to stay
+    // beside it.
     for there in ["Fj", "Fw", "Bl Fj"] {
         for here in ["El Aj", "El", "El Gw"] {
             assert_eq!(

@@ -1,5 +1,6 @@
-//! Lease-majority: the side that gets hold of a lease stays; the smaller side lets the larger one go first. A pure
-//! function of a [`DowningView`]; who asks for the lease and what follows is the resolver's. Spec: membership 3.6.
+//! Lease-majority: the side that gets hold of a lease stays; the smaller side lets the larger one go first. A
+//! pure function of a [`DowningView`]; who asks for the lease and what follows is the resolver's. Spec:
+//! membership 3.6.
 
 use core::cmp::Ordering;
 use core::time::Duration;
@@ -17,8 +18,8 @@ pub struct LeaseMajority {
 }
 
 impl LeaseMajority {
-    /// Counts only members with `role`, or all without one. The smaller side waits for `minority_delay` before it asks
-    /// for the lease.
+    /// Counts only members with `role`, or all without one. The smaller side waits for `minority_delay`
+    /// before it asks for the lease.
     #[must_use]
     pub const fn new(minority_delay: Duration, role: Option<Role>) -> Self {
         Self { minority_delay, role }

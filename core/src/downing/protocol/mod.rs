@@ -22,15 +22,16 @@ pub enum Timer {
 pub enum Event {
     /// The resolver decided, or waits for the lease to do so.
     Decision(DowningReport),
-    /// There are more members than the downing strategy can decide about: the next partition ends the whole cluster.
+    /// There are more members than the downing strategy can decide about: the next partition ends the whole
+    /// cluster.
     TooManyMembersToDecide {
         /// Members counted.
         members: usize,
         /// Most that it can decide about.
         members_max: usize,
     },
-    /// No member has the role that the downing strategy counts by: the next partition ends the whole cluster, or at least
-    /// does not end as the strategy says.
+    /// No member has the role that the downing strategy counts by: the next partition ends the whole cluster,
+    /// or at least does not end as the strategy says.
     NobodyHasDowningRole {
         /// The role.
         role: Role,

@@ -1,27 +1,28 @@
-//! The two clocks of the resolver, each an enum of its stages: how long the picture has been stable, and how long members
-//! have been coming and going. They only say when something is due; what is done then is decided elsewhere. Values only.
-//! Spec: membership 3.1, 3.8.
+//! The two clocks of the resolver, each an enum of its stages: how long the picture has been stable, and how
+//! long members have been coming and going. They only say when something is due; what is done then is decided
+//! elsewhere. Values only. Spec: membership 3.1, 3.8.
 
 use core::time::Duration;
 
 use crate::time::Instant;
 
-/// How far the wait for a stable picture has come. It is over once a whole stable period has passed; a wait that is over stays
-/// in its stage, because the length of the period follows the number of members.
+/// How far the wait for a stable picture has come. It is over once a whole stable period has passed; a wait
+/// that is over stays in its stage, because the length of the period follows the number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     /// Nobody is unreachable: there is nothing to wait for.
     Calm,
-    /// Somebody is unreachable. The picture changed at `since` for the last time, as far as that puts a decision off.
+    /// Somebody is unreachable. The picture changed at `since` for the last time, as far as that puts a
+    /// decision off.
     Settling { since: Instant },
-    /// The same; and at `rows_changed` the observations changed that may tell of a broken link. Who has heard of them is not
-    /// known yet.
+    /// The same; and at `rows_changed` the observations changed that may tell of a broken link. Who has heard
+    /// of them is not known yet.
     PutOff { since: Instant, rows_changed: Instant },
 }
 
 impl Wait {
-    /// Takes a change of the picture. Whoever is the first to be unreachable begins the wait, and so does any change that unsettles
-    /// the picture; it ends when nobody is unreachable.
+    /// Takes a change of the picture. Whoever is the first to be unreachable begins the wait, and so does any
+    /// change that unsettles the picture; it ends when nobody is unreachable.
     pub(super) fn on_view(&mut self, now: Instant, is_anybody_unreachable: bool, is_unsettled: bool) {
         if !is_anybody_unreachable {
             *self = Self::Calm;
@@ -50,8 +51,8 @@ impl Wait {
         }
     }
 
-    /// When the picture counts as stable; `None` while nobody is unreachable. Observations put that off by half a period at
-    /// most: they come one by one, and must not put a decision off for ever.
+    /// When the picture counts as stable; `None` while nobody is unreachable. Observations put that off by
+    /// half a period at most: they come one by one, and must not put a decision off for ever.
     pub(super) fn over_at(self, period: Duration) -> Option<Instant> {
         match self {
             Self::Calm => None,
@@ -79,7 +80,8 @@ impl Wait {
 pub(super) enum Unrest {
     /// No full member is missing, or a decision was made and nothing has happened since.
     Quiet,
-    /// Members went missing from `since` on, and none came back: they may simply have failed, one after the other.
+    /// Members went missing from `since` on, and none came back: they may simply have failed, one after the
+    /// other.
     Failing { since: Instant },
     /// Members come and go.
     Flapping { since: Instant },

@@ -1,6 +1,6 @@
-//! The lease behind a downing decision: waits for the larger side to go first, asks, keeps the lease until those downed
-//! are gone, and gives it back. Decides nothing about members: it holds a decision back until it may be carried out.
-//! Spec: membership 3.6.
+//! The lease behind a downing decision: waits for the larger side to go first, asks, keeps the lease until
+//! those downed are gone, and gives it back. Decides nothing about members: it holds a decision back until it
+//! may be carried out. Spec: membership 3.6.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,7 +24,8 @@ pub(super) struct Lease {
     state: LeaseState,
 }
 
-/// A decision that waits for the lease. What it says is as old as the decision: whatever changes meanwhile waits too.
+/// A decision that waits for the lease. What it says is as old as the decision: whatever changes meanwhile
+/// waits too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     /// What is done by who holds the lease.
@@ -71,8 +72,8 @@ impl Lease {
         }
     }
 
-    /// Asks for the lease, now or once the other side had its chance. Gives the decision back if the lease is held
-    /// already: it can be carried out at once.
+    /// Asks for the lease, now or once the other side had its chance. Gives the decision back if the lease is
+    /// held already: it can be carried out at once.
     pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningReport> {
         let after = match pending.event.decision {
             Decision::AcquireLeaseAndDownUnreachable { after } => after,
@@ -242,8 +243,9 @@ impl Lease {
 }
 
 impl Pending {
-    /// What is left of the decision: incarnations that are members still. `None` if all whom it was to down are Down or gone:
-    /// another leader of this side was granted the lease, and the decision is carried out already.
+    /// What is left of the decision: incarnations that are members still. `None` if all whom it was to down
+    /// are Down or gone: another leader of this side was granted the lease, and the decision is carried out
+    /// already.
     fn of_members(mut self, view: &View) -> Option<Self> {
         let is_done = |node: &UniqueAddress| {
             view.member(node)

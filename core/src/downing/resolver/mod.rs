@@ -1,7 +1,7 @@
-//! The split-brain resolver: waits until the picture has been stable long enough, and then lets the leader act on what
-//! the strategy decides. Every node keeps the same watch; only the leader speaks, except when the picture does not come
-//! to rest at all. Never changes a status itself: it signals to membership who has to go. Spec: membership 3.1, 3.8,
-//! 8.5, 8.7.
+//! The split-brain resolver: waits until the picture has been stable long enough, and then lets the leader
+//! act on what the strategy decides. Every node keeps the same watch; only the leader speaks, except when the
+//! picture does not come to rest at all. Never changes a status itself: it signals to membership who has to
+//! go. Spec: membership 3.1, 3.8, 8.5, 8.7.
 
 mod clocks;
 mod lease;
@@ -32,7 +32,8 @@ use crate::time::Instant;
 use crate::timer::DowningTimer;
 use crate::view::{Phase, View};
 
-/// How often the question is asked again once the picture is stable, because leadership may come to this node late.
+/// How often the question is asked again once the picture is stable, because leadership may come to this node
+/// late.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The resolver of one node.
@@ -40,7 +41,8 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) struct Resolver {
     /// `None`: an operator downs.
     strategy: Option<Arc<dyn Strategy>>,
-    /// How far the wait for a stable picture has come; under auto-down, for each silent member's time to be over.
+    /// How far the wait for a stable picture has come; under auto-down, for each silent member's time to be
+    /// over.
     wait: Waiting,
     /// Whether members come and go without anybody acting on it.
     unrest: Unrest,
@@ -48,8 +50,9 @@ pub(crate) struct Resolver {
     out_of_sight: OutOfSight,
     /// Who complains about whom within this data center.
     rows: Vec<Observation>,
-    /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every change of
-    /// anything empties, it does not make a living member look dead for a moment. Empty without rows.
+    /// Members known to have seen a state with exactly these rows at any time. Unlike `seen`, which every
+    /// change of anything empties, it does not make a living member look dead for a moment. Empty without
+    /// rows.
     heard: OrderedSet<UniqueAddress>,
     /// Whether it was already told that the strategy wants nobody to go because of these rows.
     nobody_told: bool,
@@ -107,7 +110,8 @@ impl Resolver {
         self.arm(cx, after);
     }
 
-    /// This process stood still from `since` on: what it knows is old, so the wait for a stable picture begins again.
+    /// This process stood still from `since` on: what it knows is old, so the wait for a stable picture
+    /// begins again.
     pub(crate) fn on_paused(&mut self, cx: &mut Cx<'_>, since: Instant) {
         if self.strategy.is_none() {
             return;
@@ -174,8 +178,8 @@ impl Resolver {
         self.arm(cx, &view);
     }
 
-    /// A peer refuses this node for good. If it is a member, this node is taken for dead by the cluster and must not go
-    /// on beside it; what a stranger thinks does not matter.
+    /// A peer refuses this node for good. If it is a member, this node is taken for dead by the cluster and
+    /// must not go on beside it; what a stranger thinks does not matter.
     pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
         let view = Arc::clone(cx.view());
         let Some(strategy) = self.strategy.clone() else {
@@ -239,9 +243,10 @@ impl Resolver {
         }
     }
 
-    /// Follows who complains about whom. If some of the rows may tell of a broken link, a new set of them must prove
-    /// itself: who has heard of them is not known yet, so it may look cleaner than it is. Rows alone cannot put a
-    /// decision off for ever, as Akka does not let them put it off at all: by half the stable period at most.
+    /// Follows who complains about whom. If some of the rows may tell of a broken link, a new set of them
+    /// must prove itself: who has heard of them is not known yet, so it may look cleaner than it is. Rows
+    /// alone cannot put a decision off for ever, as Akka does not let them put it off at all: by half the
+    /// stable period at most.
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
         let rows = watch::observations(after);
         if rows != self.rows {
@@ -259,7 +264,8 @@ impl Resolver {
         }
     }
 
-    /// When a decision is due: the picture counts as stable, or a silent member's time is over. `None` while nobody is unreachable.
+    /// When a decision is due: the picture counts as stable, or a silent member's time is over. `None` while
+    /// nobody is unreachable.
     fn stable_at(&self, config: &ValidConfig, view: &View) -> Option<Instant> {
         self.wait.over_at(config.stable_after(view.members().len()))
     }
@@ -271,9 +277,10 @@ impl Resolver {
         Some(self.unrest.since()? + config.stable_after(members) + patience)
     }
 
-    /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have failed, one after the
-    /// other. Then a side that would stay waits on until the picture is stable, for nobody takes over from it; and who stays by
-    /// the lease asks for it now, for one side alone gets it. A side that has to go must go before the other one may take over.
+    /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have
+    /// failed, one after the other. Then a side that would stay waits on until the picture is stable, for
+    /// nobody takes over from it; and who stays by the lease asks for it now, for one side alone gets it. A
+    /// side that has to go must go before the other one may take over.
     fn after_patience(&self, cx: &Cx<'_>, view: &View) -> AfterPatience {
         let Some(strategy) = self.strategy.as_deref() else {
             return AfterPatience::WaitOn;
@@ -296,9 +303,10 @@ impl Resolver {
         }
     }
 
-    /// Whether the lease tells at that moment who stays. The other side may have won it as early as a stable period after it
-    /// missed this one, and gives it back `release_after` after that: then it would be granted once more, and both would
-    /// stay. A quarter of that time is left for the sides to miss each other at different times.
+    /// Whether the lease tells at that moment who stays. The other side may have won it as early as a stable
+    /// period after it missed this one, and gives it back `release_after` after that: then it would be
+    /// granted once more, and both would stay. A quarter of that time is left for the sides to miss each
+    /// other at different times.
     fn is_in_time_for_the_lease(&self, cx: &Cx<'_>) -> bool {
         let stable_after = cx.config().stable_after(cx.view().members().len());
         let latest = stable_after + self.lease.release_after() / 4 * 3;
@@ -329,8 +337,8 @@ impl Resolver {
         next.into_iter().chain(again).chain(unstable).min()
     }
 
-    /// Tells operators, when a member became Up, that the strategy cannot decide about such members: there are too many, or
-    /// none that it counts.
+    /// Tells operators, when a member became Up, that the strategy cannot decide about such members: there
+    /// are too many, or none that it counts.
     fn warn_of_members(&self, cx: &mut Cx<'_>, before: &View, after: &View) {
         let Some(strategy) = &self.strategy else {
             return;
@@ -395,8 +403,8 @@ impl Resolver {
         cx.notify(DowningEvent::Decision(event));
     }
 
-    /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every node says
-    /// so, because there may be no leader that all agree on.
+    /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every
+    /// node says so, because there may be no leader that all agree on.
     fn down_all(&mut self, cx: &mut Cx<'_>, view: &View) {
         let Some(strategy) = self.strategy.clone() else {
             return;

@@ -1,5 +1,6 @@
-//! Since when the others may have missed this side. They decide a stable period after that, and whoever wins the lease gives it
-//! back in time: after that it says nothing any more. Values only. Spec: membership 3.6, 8.5.
+//! Since when the others may have missed this side. They decide a stable period after that, and whoever wins
+//! the lease gives it back in time: after that it says nothing any more. Values only. Spec: membership 3.6,
+//! 8.5.
 
 use core::time::Duration;
 
@@ -8,19 +9,22 @@ use crate::time::Instant;
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OutOfSight {
-    /// Members are missing here since then without interruption, or this process stood still before they were.
+    /// Members are missing here since then without interruption, or this process stood still before they
+    /// were.
     since: Option<Instant>,
     own_pause: OwnPause,
 }
 
-/// Whether this process stood still, and others may have gone on without it. `since` is the last moment it is known to have run.
+/// Whether this process stood still, and others may have gone on without it. `since` is the last moment it is
+/// known to have run.
 #[derive(Clone, Copy, Debug, Default)]
 enum OwnPause {
     #[default]
     None,
     /// Nobody who was reached after it has counted this process in.
     Unanswered { since: Instant },
-    /// Somebody has. Both may have stood still: who is missed here before `until` may have been lost meanwhile.
+    /// Somebody has. Both may have stood still: who is missed here before `until` may have been lost
+    /// meanwhile.
     Answered { since: Instant, until: Instant },
 }
 

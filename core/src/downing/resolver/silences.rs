@@ -1,5 +1,6 @@
-//! Auto-down's clocks, one for each silent member: who falls silent while another one's time runs neither puts that one off nor
-//! goes along with it. Says whose time is over; what follows is decided elsewhere. Values only. Spec: membership 2.16.
+//! Auto-down's clocks, one for each silent member: who falls silent while another one's time runs neither
+//! puts that one off nor goes along with it. Says whose time is over; what follows is decided elsewhere.
+//! Values only. Spec: membership 2.16.
 
 use core::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::ordered::OrderedMap;
 use crate::time::Instant;
 use crate::view::View;
 
-/// Since when each member has been silent without interruption, if it could be downed. At most as many as there are members.
+/// Since when each member has been silent without interruption, if it could be downed. At most as many as
+/// there are members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Silences {
     since: OrderedMap<UniqueAddress, Instant>,

@@ -255,7 +255,8 @@ fn s_3_1_changes_that_unsettle_begin_the_wait_again() {
         assert!(!acts_in_time(&unsettling, &rows), "{unsettling:?}");
     }
     assert!(!acts_in_time(&base, &[(1, 3), (1, 4)]));
-    // A new member that is Joining or WeaklyUp, one that became Leaving, one removed, one more complaint about the same.
+    // A new member that is Joining or WeaklyUp, one that became Leaving, one removed, one more complaint
+    // about the same.
     for settled in [
         with((5, Joining)),
         with((5, WeaklyUp)),
@@ -529,7 +530,8 @@ fn s_8_7_who_was_heard_before_the_rows_changed_has_to_be_heard_again() {
         bench.run_for(ms(4000));
         bench.downed()
     };
-    // 3 was alive when only 2 complained about it. Whether it has fallen silent since, nobody knows until it is heard.
+    // 3 was alive when only 2 complained about it. Whether it has fallen silent since, nobody knows until it
+    // is heard.
     assert_eq!(downed_after(&[1, 2]), [3, 4]);
     assert_eq!(downed_after(&[1, 2, 3]), [2, 3, 4]);
 }
@@ -593,7 +595,8 @@ fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
     }
 }
 
-/// Of five members, 3, 4 and so on fail one after the other, each this long after the last; the survivor's first decision.
+/// Of five members, 3, 4 and so on fail one after the other, each this long after the last; the survivor's
+/// first decision.
 fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<Decision> {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.stable_after = Some(ms(20_000));
@@ -612,7 +615,8 @@ fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<Decision> {
 
 #[test]
 fn s_3_9_losses_in_a_row_exhaust_no_patience_under_the_cascade_safe_rule_while_this_side_would_stay() {
-    // The second one is noticed 18 s after the first: the wait begins again, and is longer than patience for unrest.
+    // The second one is noticed 18 s after the first: the wait begins again, and is longer than patience for
+    // unrest.
     let after = |rule, losses_in_a_row| losses(rule, ms(18_000), losses_in_a_row);
     assert_eq!(after(IndirectRule::Classic, 2), Some(Decision::DownAll));
     assert_eq!(
@@ -989,7 +993,8 @@ fn s_3_6_under_a_held_lease_a_later_decision_is_never_too_late_and_its_downed_ar
     let mut bench = with_lease(&[(1, 2)]);
     bench.answer(GRANTED);
     assert_eq!((bench.downed(), bench.orders()), (vec![2], vec!["acquire"]));
-    // Membership does not act for a minute: the decision is said again, and again with the lease that is held.
+    // Membership does not act for a minute: the decision is said again, and again with the lease that is
+    // held.
     bench.run_for(ms(60_000));
     assert!(bench.downed().iter().all(|uid| *uid == 2));
     bench.see_of(&[up(1), up(2), up(3)], &[(1, 2), (1, 3)], &[1]);
@@ -1118,8 +1123,8 @@ fn s_8_5_after_a_pause_a_decision_that_waits_for_the_lease_is_made_again() {
     assert_eq!((bench.downed(), bench.orders()), (vec![], vec!["acquire"]));
 }
 
-/// What becomes of node 1's decision about node 2 of three if the process stood still for so long; node 2 falls silent so long
-/// after somebody counted this node in, or nobody does.
+/// What becomes of node 1's decision about node 2 of three if the process stood still for so long; node 2
+/// falls silent so long after somebody counted this node in, or nobody does.
 fn after_a_pause(pause: Duration, counted_in: Option<Duration>) -> (Vec<u64>, Vec<&'static str>) {
     let strategy = DowningStrategy::LeaseMajority(LeaseMajorityConfig::default());
     let mut bench = Bench::with(1, strategy);
@@ -1142,7 +1147,8 @@ fn s_8_5_a_process_that_stood_still_does_not_ask_for_a_lease_that_was_held_and_g
     // Stable after 2 s, given back after 40 s: three quarters of that count.
     assert_eq!(after_a_pause(ms(30_000), None), asks);
     assert_eq!(after_a_pause(ms(30_001), None), goes);
-    // Who counts it in may have stood still with it; who is there for a stable period after that was not lost meanwhile.
+    // Who counts it in may have stood still with it; who is there for a stable period after that was not lost
+    // meanwhile.
     assert_eq!(after_a_pause(ms(60_000), Some(ms(1_999))), goes);
     assert_eq!(after_a_pause(ms(60_000), Some(ms(2_000))), asks);
 }

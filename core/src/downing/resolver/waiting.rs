@@ -1,5 +1,6 @@
-//! What a decision waits for: under every strategy but one that the picture as a whole is stable; under auto-down each silent
-//! member's own time. Says when, not what is done then. Values only. Spec: membership 2.16, 3.1.
+//! What a decision waits for: under every strategy but one that the picture as a whole is stable; under
+//! auto-down each silent member's own time. Says when, not what is done then. Values only. Spec: membership
+//! 2.16, 3.1.
 
 use core::time::Duration;
 

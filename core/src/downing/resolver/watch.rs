@@ -1,5 +1,5 @@
-//! What of a change of the picture concerns the resolver: who complains, what makes the wait begin again, what counts as
-//! unrest. Values only. Spec: membership 3.1, 3.8.
+//! What of a change of the picture concerns the resolver: who complains, what makes the wait begin again,
+//! what counts as unrest. Values only. Spec: membership 3.1, 3.8.
 
 use alloc::vec::Vec;
 
@@ -40,8 +40,8 @@ pub(super) fn observations(view: &View) -> Vec<Observation> {
         .collect()
 }
 
-/// Whether a member withdrew its complaint about somebody whom others still complain about: who lives for a part of us only is
-/// on a broken link, unless the others withdraw theirs, too.
+/// Whether a member withdrew its complaint about somebody whom others still complain about: who lives for a
+/// part of us only is on a broken link, unless the others withdraw theirs, too.
 pub(super) fn is_partly_withdrawn(before: &[Observation], after: &[Observation], view: &View) -> bool {
     let is_still_missing = |row: &Observation| after.iter().any(|other| other.subject == row.subject);
     before
@@ -50,8 +50,8 @@ pub(super) fn is_partly_withdrawn(before: &[Observation], after: &[Observation],
         .any(is_still_missing)
 }
 
-/// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down, became
-/// unreachable, or is reachable again. Joining, leaving and being removed do not.
+/// Whether the change makes the wait for a stable picture begin again: somebody became Up, Exiting or Down,
+/// became unreachable, or is reachable again. Joining, leaving and being removed do not.
 pub(super) fn is_unsettled(before: &View, after: &View) -> bool {
     let is_final = |status: Status| matches!(status, Status::Up | Status::Exiting | Status::Down);
     is_lost_or_back(before, after) || has_anybody_turned(before, after, is_final)

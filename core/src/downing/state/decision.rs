@@ -1,5 +1,5 @@
-//! What a downing strategy may answer, and which statuses count for what. Values only: no time, no chance, no effects.
-//! Spec: membership 3.2.
+//! What a downing strategy may answer, and which statuses count for what. Values only: no time, no chance, no
+//! effects. Spec: membership 3.2.
 
 use core::fmt;
 use core::time::Duration;
@@ -23,8 +23,8 @@ pub enum Decision {
         /// How long this side lets the other one go first.
         after: Duration,
     },
-    /// As [`Decision::DownIndirectlyConnected`], but only the holder of the lease may do it; the others down themselves
-    /// and whoever is on a broken link.
+    /// As [`Decision::DownIndirectlyConnected`], but only the holder of the lease may do it; the others down
+    /// themselves and whoever is on a broken link.
     AcquireLeaseAndDownIndirectlyConnected,
     /// This node goes: a member refuses it for good.
     DownSelfQuarantinedByRemote,

@@ -1,5 +1,5 @@
-//! A strategy's shape, and what follows from its answer: who exactly is downed. Pure: the same view gives the same
-//! verdict. Spec: membership 3.2, 3.7.
+//! A strategy's shape, and what follows from its answer: who exactly is downed. Pure: the same view gives the
+//! same verdict. Spec: membership 3.2, 3.7.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -11,9 +11,9 @@ use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Member;
 use crate::ordered::OrderedSet;
 
-/// A downing strategy: a pure function from what one node sees to what has to go. All nodes must run the same one with
-/// the same settings, and each decides for its own side alone, so it must answer "this side stays" on at most one side of
-/// any split. No time, no chance, no state: what it needs to know is in the view.
+/// A downing strategy: a pure function from what one node sees to what has to go. All nodes must run the same
+/// one with the same settings, and each decides for its own side alone, so it must answer "this side stays"
+/// on at most one side of any split. No time, no chance, no state: what it needs to know is in the view.
 ///
 /// ```
 /// use quorate_core::downing::decision::Decision;
@@ -43,8 +43,8 @@ use crate::ordered::OrderedSet;
 /// }
 /// ```
 pub trait Strategy: Debug + Send + Sync {
-    /// Its name for operators. Members with strategies of different names refuse each other, and so do those whose
-    /// [`Strategy::settings`] differ.
+    /// Its name for operators. Members with strategies of different names refuse each other, and so do those
+    /// whose [`Strategy::settings`] differ.
     fn name(&self) -> &'static str;
 
     /// Decides for the side this view was taken on.
@@ -60,20 +60,21 @@ pub trait Strategy: Debug + Send + Sync {
         None
     }
 
-    /// Its settings that all members have to agree on (default none), with keys below `downing.strategy.`: two members of which
-    /// one decides by others refuse each other. Read once, when the configuration is checked; at most 32, the application's
-    /// checkers included.
+    /// Its settings that all members have to agree on (default none), with keys below `downing.strategy.`:
+    /// two members of which one decides by others refuse each other. Read once, when the configuration is
+    /// checked; at most 32, the application's checkers included.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
 
-    /// Whether both sides of a clean split may stay (default `false`, which is what a strategy promises). Operators are warned
-    /// then of every entity kind that each side would run.
+    /// Whether both sides of a clean split may stay (default `false`, which is what a strategy promises).
+    /// Operators are warned then of every entity kind that each side would run.
     fn lets_both_sides_go_on(&self) -> bool {
         false
     }
 
-    /// How many members it can decide about; operators are warned when more are counted. `None` for any number.
+    /// How many members it can decide about; operators are warned when more are counted. `None` for any
+    /// number.
     fn members_max(&self) -> Option<usize> {
         None
     }
@@ -93,15 +94,16 @@ pub struct Verdict {
     pub indirectly_connected: OrderedSet<UniqueAddress>,
     /// The incarnations to down, in node order. Members that are Down or Exiting already never are.
     pub down: Vec<UniqueAddress>,
-    /// Who is downed instead if the lease is held by somebody else; equal to `down` for decisions without a lease.
+    /// Who is downed instead if the lease is held by somebody else; equal to `down` for decisions without a
+    /// lease.
     pub down_if_denied: Vec<UniqueAddress>,
-    /// Whether everybody is downed although the decision does not say so: what is left beyond the broken links is no
-    /// clean split either, or they are too large a part of the cluster.
+    /// Whether everybody is downed although the decision does not say so: what is left beyond the broken
+    /// links is no clean split either, or they are too large a part of the cluster.
     pub escalated: bool,
 }
 
-/// Has `strategy` decide about `view` and works out who goes. `down_all_from` is the share of counted members from which
-/// downing those on broken links becomes downing everybody; `None` never does.
+/// Has `strategy` decide about `view` and works out who goes. `down_all_from` is the share of counted members
+/// from which downing those on broken links becomes downing everybody; `None` never does.
 #[must_use]
 pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<f64>) -> Verdict {
     let (decision, reason) = strategy.explain(view);

@@ -1,5 +1,5 @@
-//! What a downing strategy looks at: one data center as one node sees it, and which members are connected for a part of
-//! it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9, 8.7.
+//! What a downing strategy looks at: one data center as one node sees it, and which members are connected for
+//! a part of it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9, 8.7.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -31,12 +31,12 @@ pub struct Observation {
 /// Which complaints tell that a split is not clean. Mirrors no setting of Akka, which knows `Classic` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IndirectRule {
-    /// All of them. A member that had complained about a dead one and then dies itself looks like a broken link, so a
-    /// cascade of crashes may end in downing everybody.
+    /// All of them. A member that had complained about a dead one and then dies itself looks like a broken
+    /// link, so a cascade of crashes may end in downing everybody.
     #[default]
     Classic,
-    /// Not those of a member that is complained about and not known to be alive, if everybody it complained about is not
-    /// known to be alive either: such a member has most likely crashed.
+    /// Not those of a member that is complained about and not known to be alive, if everybody it complained
+    /// about is not known to be alive either: such a member has most likely crashed.
     CascadeSafe,
 }
 
@@ -49,10 +49,11 @@ struct Indirect<'a> {
 }
 
 impl DowningView {
-    /// A view of `members`, all of one data center, judged by the classic rule. `unreachable` are those that somebody of
-    /// this data center calls unreachable or terminated, and those that are Down; `observations` are the rows behind
-    /// that; `alive` are members known to be alive although they may be complained about: for the classic rule those
-    /// that have seen exactly this state, for the cascade-safe one those heard of since the rows changed last.
+    /// A view of `members`, all of one data center, judged by the classic rule. `unreachable` are those that
+    /// somebody of this data center calls unreachable or terminated, and those that are Down; `observations`
+    /// are the rows behind that; `alive` are members known to be alive although they may be complained about:
+    /// for the classic rule those that have seen exactly this state, for the cascade-safe one those heard of
+    /// since the rows changed last.
     #[must_use]
     pub fn new(
         members: impl IntoIterator<Item = Member>,
@@ -135,8 +136,8 @@ impl DowningView {
         self.counted(None, is_counted).count()
     }
 
-    /// The members on broken links: those that both complain and are complained about, and both ends of a complaint
-    /// about somebody who is alive. Empty for a clean split and for a crash. O(rows · log rows).
+    /// The members on broken links: those that both complain and are complained about, and both ends of a
+    /// complaint about somebody who is alive. Empty for a clean split and for a crash. O(rows · log rows).
     #[must_use]
     pub fn indirectly_connected(&self) -> OrderedSet<UniqueAddress> {
         let Indirect { cycle, alive } = self.indirect();
@@ -157,8 +158,8 @@ impl DowningView {
         !cycle.is_empty() || !alive.is_empty()
     }
 
-    /// The split that is left once the broken links are taken out of the picture, to be decided on its own; `None` if
-    /// nobody beyond them is unreachable.
+    /// The split that is left once the broken links are taken out of the picture, to be decided on its own;
+    /// `None` if nobody beyond them is unreachable.
     #[must_use]
     pub(crate) fn without_broken_links(&self) -> Option<Self> {
         let indirect = self.indirect();
@@ -199,7 +200,8 @@ impl DowningView {
         Indirect { cycle, alive }
     }
 
-    /// The rows that may tell of a broken link: all, or without those of members that have most likely crashed.
+    /// The rows that may tell of a broken link: all, or without those of members that have most likely
+    /// crashed.
     fn telling_rows(&self) -> Vec<&Observation> {
         let all = self.observations.iter();
         match self.rule {

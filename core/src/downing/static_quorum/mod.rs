@@ -1,13 +1,13 @@
-//! Static quorum: the side that holds at least a fixed number of members stays. A pure function of a [`DowningView`].
-//! Spec: membership 3.3.
+//! Static quorum: the side that holds at least a fixed number of members stays. A pure function of a
+//! [`DowningView`]. Spec: membership 3.3.
 
 use crate::downing::state::decision::{Decision, is_counted};
 use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
 use crate::downing::state::view::DowningView;
 use crate::ident::Role;
 
-/// The strategy and its settings. With more than `2 · quorum − 1` members both sides could hold a quorum: then everybody
-/// goes, and an event warns as soon as there are so many.
+/// The strategy and its settings. With more than `2 · quorum − 1` members both sides could hold a quorum:
+/// then everybody goes, and an event warns as soon as there are so many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticQuorum {
     quorum: usize,

@@ -1,5 +1,6 @@
-//! Random lives of one entity: incarnations that nobody has told to stop, a store that fails with and without having done it and answers
-//! late, kills. Whatever happens, the log has what was acknowledged, once, in order, and nothing that was said not to be done.
+//! Random lives of one entity: incarnations that nobody has told to stop, a store that fails with and without
+//! having done it and answers late, kills. Whatever happens, the log has what was acknowledged, once, in
+//! order, and nothing that was said not to be done.
 
 use alloc::vec;
 use alloc::vec::Vec;

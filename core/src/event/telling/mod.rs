@@ -1,5 +1,6 @@
-//! Events as they are told: for logs, metrics and people, each spelled once. An event has a name that stays, a severity, the machine it is
-//! of, the things it is about as fields, and one line of text. Decides nothing. Spec: `README.md`.
+//! Events as they are told: for logs, metrics and people, each spelled once. An event has a name that stays,
+//! a severity, the machine it is of, the things it is about as fields, and one line of text. Decides nothing.
+//! Spec: `README.md`.
 
 use core::fmt::{self, Display, Formatter};
 

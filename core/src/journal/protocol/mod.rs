@@ -1,5 +1,5 @@
-//! What voters and owners of quorum logs say and hear: messages between nodes, commands, timers, events, refusals. Types only.
-//! Spec: sharding 10.7, 10.16.
+//! What voters and owners of quorum logs say and hear: messages between nodes, commands, timers, events,
+//! refusals. Types only. Spec: sharding 10.7, 10.16.
 
 pub mod counters;
 mod requests;
@@ -81,8 +81,8 @@ pub enum VoterBody {
         /// The voters that it has agreed to, or knows to be settled.
         voters: Option<Voters>,
     },
-    /// The oldest member to each of these: keep for ever that these are the voters, unless you have kept others. Answered with an
-    /// introduction.
+    /// The oldest member to each of these: keep for ever that these are the voters, unless you have kept
+    /// others. Answered with an introduction.
     Elect {
         /// All of them, ascending.
         stores: Arc<[StoreId]>,
@@ -92,8 +92,8 @@ pub enum VoterBody {
 /// What a caller wants of quorum logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Own a log. Answered with [`Answer::Opened`] once it is this owner's, which may take until a majority of the stores can be
-    /// reached. Whoever owned it on this node before has ended.
+    /// Own a log. Answered with [`Answer::Opened`] once it is this owner's, which may take until a majority
+    /// of the stores can be reached. Whoever owned it on this node before has ended.
     Open {
         /// The log.
         log: LogName,
@@ -112,8 +112,8 @@ pub enum Command {
         expected: Sequence,
         /// At least one.
         records: Vec<Bytes>,
-        /// It makes the log shorter, as what is written anew so that what stands before it can be forgotten: a full log has room for it,
-        /// a quarter of `journal.log_bytes_max` more.
+        /// It makes the log shorter, as what is written anew so that what stands before it can be forgotten:
+        /// a full log has room for it, a quarter of `journal.log_bytes_max` more.
         upkeep: bool,
     },
     /// Keep what all records amount to, in place of them. Answered with [`Answer::Kept`].
@@ -127,8 +127,8 @@ pub enum Command {
         /// The state.
         state: Bytes,
     },
-    /// Forget records, and the snapshot with them; see [`crate::journal::writer::Writer::forget`]. Answered with
-    /// [`Answer::Kept`].
+    /// Forget records, and the snapshot with them; see [`crate::journal::writer::Writer::forget`]. Answered
+    /// with [`Answer::Kept`].
     Forget {
         /// The log.
         log: LogName,
@@ -176,7 +176,8 @@ pub enum CommandError {
     /// It is not open here for this owner. Nothing was done.
     #[error("the log is not open here")]
     NotOpen,
-    /// It was closed, or opened by somebody else on this node, before this was answered. What was being appended is there or not.
+    /// It was closed, or opened by somebody else on this node, before this was answered. What was being
+    /// appended is there or not.
     #[error("the log was closed here")]
     Closed,
     /// Not done.
@@ -209,8 +210,8 @@ pub enum Event {
         /// Whether this node's store is one of them.
         votes: bool,
     },
-    /// Another node holds other voters than this one: stores of two clusters meet, or the first voters were chosen twice. Logs of
-    /// the two are different logs.
+    /// Another node holds other voters than this one: stores of two clusters meet, or the first voters were
+    /// chosen twice. Logs of the two are different logs.
     Conflict {
         /// Who.
         node: UniqueAddress,
@@ -222,9 +223,11 @@ pub enum Event {
         /// What the setting says.
         configured: usize,
     },
-    /// What the store holds about the voters, or of a log, fails its checksum: this node does not vote about it.
+    /// What the store holds about the voters, or of a log, fails its checksum: this node does not vote about
+    /// it.
     Damaged,
-    /// A log that this node owns has four fifths of the bytes that it may have. Said once, and again after it had less than half.
+    /// A log that this node owns has four fifths of the bytes that it may have. Said once, and again after it
+    /// had less than half.
     NearlyFull {
         /// The log.
         log: LogName,

@@ -1,4 +1,5 @@
-//! What the owner of a quorum log asks of replicas and what they answer, and within which bounds. Types only. Spec: sharding 10.7.
+//! What the owner of a quorum log asks of replicas and what they answer, and within which bounds. Types only.
+//! Spec: sharding 10.7.
 
 use alloc::vec::Vec;
 
@@ -9,10 +10,12 @@ use crate::store::limits::{CHANGES_PER_BATCH_MAX, VALUE_BYTES_MAX};
 use crate::store::{Bytes, LogName};
 use crate::token::Token;
 
-/// A log's name in bytes: a kind and an entity's id; with what stands beside it in a key it fits every store's keys.
+/// A log's name in bytes: a kind and an entity's id; with what stands beside it in a key it fits every
+/// store's keys.
 pub const LOG_NAME_BYTES_MAX: usize = 960;
 
-/// Entries of one request, and records of one entry: all of them fit one commit of every store, with the head.
+/// Entries of one request, and records of one entry: all of them fit one commit of every store, with the
+/// head.
 pub const ENTRIES_MAX: usize = CHANGES_PER_BATCH_MAX - 8;
 
 /// Bytes of the entries of one request: a value of every store, so that a single entry can have as many.
@@ -24,12 +27,12 @@ pub const SNAPSHOT_BYTES_MAX: usize = VALUE_BYTES_MAX;
 /// Parts of a snapshot: all of them are written in one commit.
 pub const PARTS_MAX: u32 = ENTRIES_MAX as u32;
 
-/// How far above what a replica has promised a token's term may be. Who finds it further behind leads it there in steps of so many: one node's
-/// word does not take all terms there are.
+/// How far above what a replica has promised a token's term may be. Who finds it further behind leads it
+/// there in steps of so many: one node's word does not take all terms there are.
 pub const TERM_STEP: u64 = 1 << 16;
 
-/// An owner, or who wants to be one, to a replica. All but a promise already given and a read make something durable before
-/// they are answered.
+/// An owner, or who wants to be one, to a replica. All but a promise already given and a read make something
+/// durable before they are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The log.

@@ -1,9 +1,11 @@
-//! One voter of quorum logs: keeps promises, entries and snapshots in this node's store, and answers once they are durable.
-//! Accepts a token that is not below its promise, which no entry's token is above; refuses every other one, for ever. Never
-//! decides which entry of a log is true. Spec: sharding 10.7, 10.16; reliability I-80, I-84.
+//! One voter of quorum logs: keeps promises, entries and snapshots in this node's store, and answers once
+//! they are durable. Accepts a token that is not below its promise, which no entry's token is above; refuses
+//! every other one, for ever. Never decides which entry of a log is true. Spec: sharding 10.7, 10.16;
+//! reliability I-80, I-84.
 //!
-//! Of one log one request is done at a time; others wait, those of other logs do not. What is dropped here is repeated by who
-//! asked. What it remembers of a log is a copy of what is durable, and is forgotten whenever a write may have failed.
+//! Of one log one request is done at a time; others wait, those of other logs do not. What is dropped here is
+//! repeated by who asked. What it remembers of a log is a copy of what is durable, and is forgotten whenever
+//! a write may have failed.
 
 mod changes;
 mod steps;
@@ -25,7 +27,8 @@ use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreRepo
 use crate::time::Instant;
 use crate::token::Token;
 
-/// Logs whose promises are remembered: those in use on a busy node, some megabytes. Others are read from the store again.
+/// Logs whose promises are remembered: those in use on a busy node, some megabytes. Others are read from the
+/// store again.
 pub const LOGS_REMEMBERED_MAX: usize = 16_384;
 
 /// Requests that wait for the store or for an earlier one of their log: one of each owner of a busy node.
@@ -301,7 +304,8 @@ impl<A: Clone> Replica<A> {
         }
     }
 
-    /// The snapshot in place of the earlier one and of every entry that it covers, once all of its parts have come.
+    /// The snapshot in place of the earlier one and of every entry that it covers, once all of its parts have
+    /// come.
     fn replace_snapshot(&mut self, request: &Request, head: Head) -> Option<Vec<Change>> {
         let Ask::Keep {
             snapshot,

@@ -1,12 +1,14 @@
-//! How fast what is promised for a log may rise: by one term as often as anybody asks, by up to [`TERM_STEP`] a few times a second. So
-//! whoever is behind is soon led on, and nobody takes all terms there are. Pure. Spec: sharding 10.7; reliability I-100.
+//! How fast what is promised for a log may rise: by one term as often as anybody asks, by up to [`TERM_STEP`]
+//! a few times a second. So whoever is behind is soon led on, and nobody takes all terms there are. Pure.
+//! Spec: sharding 10.7; reliability I-100.
 
 use core::time::Duration;
 
 use crate::journal::protocol::TERM_STEP;
 use crate::time::Instant;
 
-/// How often in [`WITHIN`] a promise may rise by more than one term: whoever takes all of them needs eight years to the last term.
+/// How often in [`WITHIN`] a promise may rise by more than one term: whoever takes all of them needs eight
+/// years to the last term.
 const STEPS_MAX: u32 = 16;
 
 const WITHIN: Duration = Duration::from_secs(1);

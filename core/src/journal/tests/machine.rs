@@ -1,4 +1,5 @@
-//! Whole nodes: who votes, whose log it is, what callers are told. Spec: sharding 10.7, 10.16; reliability I-84.
+//! Whole nodes: who votes, whose log it is, what callers are told. Spec: sharding 10.7, 10.16; reliability
+//! I-84.
 
 use alloc::collections::VecDeque;
 use alloc::format;

@@ -945,7 +945,8 @@ fn i_100_a_promise_rises_by_a_step_at_a_time_and_a_few_times_a_second() {
     ));
 }
 
-/// Three replicas that have promised these terms, and how many repetitions an opening takes, at most 60; one replica may say anything.
+/// Three replicas that have promised these terms, and how many repetitions an opening takes, at most 60; one
+/// replica may say anything.
 fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, Writer)> {
     let mut benches = [1, 2, 3].map(|store| Bench {
         replica: Replica::new(StoreId(store), BOUNDS.page_bytes),

@@ -1,5 +1,6 @@
-//! Replicas with stores that crash and fail, owners that compete, and a network that loses, repeats and overtakes. Checks what
-//! must hold with every answer: no acknowledged record is lost, none is there twice, nobody with a lower token is acknowledged.
+//! Replicas with stores that crash and fail, owners that compete, and a network that loses, repeats and
+//! overtakes. Checks what must hold with every answer: no acknowledged record is lost, none is there twice,
+//! nobody with a lower token is acknowledged.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -1,13 +1,13 @@
-//! What of a log a majority has, and where it may be cut: behind every entry, or of a long log behind every few. Counts bytes; never asks
-//! anybody. Spec: sharding 10.7.
+//! What of a log a majority has, and where it may be cut: behind every entry, or of a long log behind every
+//! few. Counts bytes; never asks anybody. Spec: sharding 10.7.
 
 use alloc::collections::VecDeque;
 
 use crate::journal::state::{Entry, Position};
 use crate::store::Sequence;
 
-/// Places at which a log may be cut: it can be forgotten to within two in a hundred of its bytes, and an owner needs a few kilobytes for
-/// it at most. The last entry always has one of its own.
+/// Places at which a log may be cut: it can be forgotten to within two in a hundred of its bytes, and an
+/// owner needs a few kilobytes for it at most. The last entry always has one of its own.
 pub(super) const CUTS_MAX: usize = 128;
 
 /// A place at which the log may be cut.

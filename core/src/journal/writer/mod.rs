@@ -1,9 +1,10 @@
-//! The owner of one quorum log: takes a token, opens, appends, keeps snapshots. One entry is in flight, and is repeated until a
-//! majority of the stores has it durably or one of them refuses; then the owner has ended. Never serves before the log that it
-//! found is written back. Spec: sharding 10.7, 10.15.
+//! The owner of one quorum log: takes a token, opens, appends, keeps snapshots. One entry is in flight, and
+//! is repeated until a majority of the stores has it durably or one of them refuses; then the owner has
+//! ended. Never serves before the log that it found is written back. Spec: sharding 10.7, 10.15.
 //!
-//! `opening` finds out what the log is. A writer has no clock: whoever holds it calls [`Writer::repeat`] while
-//! [`Writer::is_waiting`], and [`Writer::take_again`] some time after it was told [`WriterOutput::TakeAgain`].
+//! `opening` finds out what the log is. A writer has no clock: whoever holds it calls [`Writer::repeat`]
+//! while [`Writer::is_waiting`], and [`Writer::take_again`] some time after it was told
+//! [`WriterOutput::TakeAgain`].
 
 mod extent;
 mod opening;
@@ -23,8 +24,8 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::{Bytes, Sequence};
 use crate::token::Token;
 
-/// A log is nearly full when so many parts of so many of what it may have are there: time for people to see why it does not become
-/// shorter before an append is refused.
+/// A log is nearly full when so many parts of so many of what it may have are there: time for people to see
+/// why it does not become shorter before an append is refused.
 const NEARLY_FULL: (usize, usize) = (4, 5);
 
 /// A question to all stores, and who has answered.
@@ -112,8 +113,8 @@ impl Writer {
         }
     }
 
-    /// Adds records behind `expected`, as one: all of them will be in the log or none. What is `upkeep` makes the log shorter once it is
-    /// there, so that a full log has room for it: a quarter more.
+    /// Adds records behind `expected`, as one: all of them will be in the log or none. What is `upkeep` makes
+    /// the log shorter once it is there, so that a full log has room for it: a quarter more.
     ///
     /// # Errors
     /// [`WriterError`]; nothing was done.
@@ -157,7 +158,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps what all records up to `covers` amount to, which must be the last acknowledged one, in place of them.
+    /// Keeps what all records up to `covers` amount to, which must be the last acknowledged one, in place of
+    /// them.
     ///
     /// # Errors
     /// [`WriterError`]; nothing was done.
@@ -191,8 +193,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets the records up to `through`, and the snapshot with them: for a log in which later records say what earlier ones did. It may
-    /// keep some more than that: what is appended as one is forgotten as one, and a long log is cut behind every few entries.
+    /// Forgets the records up to `through`, and the snapshot with them: for a log in which later records say
+    /// what earlier ones did. It may keep some more than that: what is appended as one is forgotten as one,
+    /// and a long log is cut behind every few entries.
     ///
     /// # Errors
     /// [`WriterError`]; nothing was done.
@@ -259,8 +262,8 @@ impl Writer {
         }
     }
 
-    /// A replica answers. What is no answer to an open question changes nothing, but a higher token ends the owner whenever it is
-    /// named.
+    /// A replica answers. What is no answer to an open question changes nothing, but a higher token ends the
+    /// owner whenever it is named.
     pub fn on_reply(&mut self, reply: Reply, out: &mut Vec<WriterOutput>) {
         if reply.opener != self.settings.opener || !self.settings.stores.contains(&reply.store) {
             return;

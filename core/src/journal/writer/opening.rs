@@ -1,6 +1,6 @@
-//! What a log is, found by who opens it: from the answers to the promise, and from no other read, per place the entry that was
-//! accepted with the highest token, up to the first gap; then all of it again, with the new token, and an entry without records
-//! that says where the owner begins. Spec: sharding 10.7 (a) to (c).
+//! What a log is, found by who opens it: from the answers to the promise, and from no other read, per place
+//! the entry that was accepted with the highest token, up to the first gap; then all of it again, with the
+//! new token, and an entry without records that says where the owner begins. Spec: sharding 10.7 (a) to (c).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -118,7 +118,8 @@ impl Opening {
             self.build_on(snapshot, parts);
         }
         if self.bytes > bytes_max {
-            // Without bounds a replica could fill this node's memory. The others are a majority, or this is tried again.
+            // Without bounds a replica could fill this node's memory. The others are a majority, or this is
+            // tried again.
             if let Some(reading) = self.readings.get_mut(&store) {
                 reading.is_void = true;
             }
@@ -162,7 +163,8 @@ impl Opening {
         self.base = Some((snapshot, parts));
     }
 
-    /// A majority has said everything: the log, to be written back. `None` if the numbers of its records do not follow.
+    /// A majority has said everything: the log, to be written back. `None` if the numbers of its records do
+    /// not follow.
     pub(super) fn end(self, token: Token, id: u64, page_bytes: usize) -> Option<WriteBack> {
         let base = self.base.as_ref().map(|(snapshot, _)| *snapshot);
         let mut position = base.map_or(0, |snapshot| snapshot.through);

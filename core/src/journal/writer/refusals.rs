@@ -1,5 +1,6 @@
-//! A replica has promised another token: a higher one, or a far lower one only. What one replica says leads the owner on by a step at a time,
-//! and the owner leads it on likewise. Spec: sharding 10.7; reliability I-100.
+//! A replica has promised another token: a higher one, or a far lower one only. What one replica says leads
+//! the owner on by a step at a time, and the owner leads it on likewise. Spec: sharding 10.7; reliability
+//! I-100.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,8 @@ impl Writer {
             return out.push(WriterOutput::Nonsense(store));
         }
         if held.term > self.token.term.saturating_add(TERM_STEP) {
-            // One that holds nonsense, or lies, is outvoted; a majority that is so far ahead is caught up with in steps.
+            // One that holds nonsense, or lies, is outvoted; a majority that is so far ahead is caught up
+            // with in steps.
             self.is_outreached = true;
             return;
         }

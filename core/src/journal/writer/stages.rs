@@ -1,5 +1,5 @@
-//! From a token to a log that is served: promises, pages, the way back. Each step begins when a majority has done the one before.
-//! Spec: sharding 10.7 (a) to (d).
+//! From a token to a log that is served: promises, pages, the way back. Each step begins when a majority has
+//! done the one before. Spec: sharding 10.7 (a) to (d).
 
 use alloc::vec::Vec;
 

@@ -56,8 +56,8 @@ pub enum WriterOutput {
         /// Bytes of the entries behind the newest snapshot.
         bytes: usize,
     },
-    /// The token was refused: call [`super::Writer::take_again`], later from time to time, so that two who open do not refuse each
-    /// other for ever.
+    /// The token was refused: call [`super::Writer::take_again`], later from time to time, so that two who
+    /// open do not refuse each other for ever.
     TakeAgain {
         /// How often it was refused.
         attempt: u32,

@@ -1,7 +1,7 @@
-//! What the membership machine says and hears: messages between nodes, commands, timers, events, refusals. Types only: what
-//! is done about them is decided in the machine's files, how they are written in `wire`. A message carries no sender (the
-//! link it came over has a checked peer) and names its receiver's incarnation wherever a late one could be mistaken.
-//! Spec: membership 5, 8.6.
+//! What the membership machine says and hears: messages between nodes, commands, timers, events, refusals.
+//! Types only: what is done about them is decided in the machine's files, how they are written in `wire`. A
+//! message carries no sender (the link it came over has a checked peer) and names its receiver's incarnation
+//! wherever a late one could be mistaken. Spec: membership 5, 8.6.
 
 pub mod counters;
 
@@ -114,7 +114,8 @@ pub struct InitJoin {
 pub struct InitJoinAck {
     /// Whether the settings that must agree do, as the seed sees it.
     pub compatible: bool,
-    /// The seed's settings, as far as the joiner named them or must have them; none if both lists are the same.
+    /// The seed's settings, as far as the joiner named them or must have them; none if both lists are the
+    /// same.
     pub settings: Settings,
 }
 
@@ -223,7 +224,8 @@ impl JoinRefusal {
 /// What a caller wants of membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Become a member through these seeds; the first seed may form a new cluster. Answered when the process started.
+    /// Become a member through these seeds; the first seed may form a new cluster. Answered when the process
+    /// started.
     JoinSeeds(Vec<Address>),
     /// Become a member through this node; my own address forms a cluster of one.
     Join(Address),
@@ -239,11 +241,12 @@ pub enum Command {
     Remove(DownTarget),
     /// Prepare the whole cluster for a full shutdown: nobody joins or rises any more. There is no way back.
     PrepareForShutdown,
-    /// The host has work of its own on this node's way out (`shutdown`): from now on no part hands over before the host says so,
-    /// and the host hears when one has ([`Event::HandedOver`]). It must say so in the end, or the node never ends.
+    /// The host has work of its own on this node's way out (`shutdown`): from now on no part hands over
+    /// before the host says so, and the host hears when one has ([`Event::HandedOver`]). It must say so in
+    /// the end, or the node never ends.
     PaceExit,
-    /// The host lets this part hand over, and those before it; one before it that is still at it is waited for no longer. With the
-    /// last one the node goes, Exiting or not. Only after [`Command::PaceExit`].
+    /// The host lets this part hand over, and those before it; one before it that is still at it is waited
+    /// for no longer. With the last one the node goes, Exiting or not. Only after [`Command::PaceExit`].
     HandOver(DrainPart),
 }
 
@@ -322,8 +325,9 @@ pub enum Event {
     },
     /// This node has become Up.
     SelfUp,
-    /// This node is no longer a member. Said exactly once, after its shards were told to stop and before the answers to asks
-    /// that are still open: a host that gives back now what it has not sent tells those callers that they may ask again.
+    /// This node is no longer a member. Said exactly once, after its shards were told to stop and before the
+    /// answers to asks that are still open: a host that gives back now what it has not sent tells those
+    /// callers that they may ask again.
     SelfRemoved,
     /// A join attempt failed; the node goes on trying.
     JoinFailed {
@@ -397,8 +401,8 @@ pub struct SeedFailure {
     pub cause: SeedCause,
 }
 
-/// Why a seed was of no help. The node itself knows the first four; what came of its dials its host knows, and puts in the
-/// place of [`SeedCause::NoAnswer`] before users hear of it.
+/// Why a seed was of no help. The node itself knows the first four; what came of its dials its host knows,
+/// and puts in the place of [`SeedCause::NoAnswer`] before users hear of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SeedCause {
@@ -433,8 +437,9 @@ pub enum JoinFailure {
         /// The last cause of each seed, in the order in which they were given; not this node itself.
         seeds: Vec<SeedFailure>,
     },
-    /// A seed's settings and this node's differ in a way that cannot work. With `enforce_config_on_join` the node halts; with
-    /// several seeds it hears the others first, and [`JoinFailure::NoSeedAnswered`] says what each had against it.
+    /// A seed's settings and this node's differ in a way that cannot work. With `enforce_config_on_join` the
+    /// node halts; with several seeds it hears the others first, and [`JoinFailure::NoSeedAnswered`] says
+    /// what each had against it.
     IncompatibleConfig {
         /// The seed.
         seed: Address,
@@ -473,7 +478,8 @@ pub enum Rejection {
         /// Made.
         own: u64,
     },
-    /// The state's clock has far more changes of another member than are known here (B-37). Said of one member, counted for each.
+    /// The state's clock has far more changes of another member than are known here (B-37). Said of one
+    /// member, counted for each.
     #[error("the state has {claimed} changes of {node}, of which {known} are known here")]
     ClockAhead {
         /// Whose changes.
@@ -486,7 +492,8 @@ pub enum Rejection {
     /// A join that cannot be accepted (B-43 to B-46).
     #[error("join refused: {0}")]
     JoinRefused(JoinRefusal),
-    /// A joiner was told that its settings differ (B-47). Said once a minute of an incarnation, counted every time.
+    /// A joiner was told that its settings differ (B-47). Said once a minute of an incarnation, counted every
+    /// time.
     #[error("the settings of the joining node differ: {0}")]
     SettingsDiffer(Differences),
 }

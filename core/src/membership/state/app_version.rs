@@ -1,5 +1,6 @@
-//! An application's version as a member announces it: `major[.minor[.patch]][-|+suffix]`, ordered for rolling updates, with
-//! the commit count of a dynver suffix compared as a number. Decides nothing. Spec: membership 1.2, M-456 to M-460.
+//! An application's version as a member announces it: `major[.minor[.patch]][-|+suffix]`, ordered for rolling
+//! updates, with the commit count of a dynver suffix compared as a number. Decides nothing. Spec: membership
+//! 1.2, M-456 to M-460.
 
 use alloc::sync::Arc;
 use core::cmp::Ordering;
@@ -40,8 +41,8 @@ pub enum AppVersionError {
     },
 }
 
-/// A version; cheap to clone. Missing parts count as 0, so `1`, `1.0` and `1.0.0` are equal; equality and order look at
-/// the meaning, [`AppVersion::as_str`] gives the text as it was written.
+/// A version; cheap to clone. Missing parts count as 0, so `1`, `1.0` and `1.0.0` are equal; equality and
+/// order look at the meaning, [`AppVersion::as_str`] gives the text as it was written.
 #[derive(Clone)]
 pub struct AppVersion(Arc<Parsed>);
 
@@ -53,8 +54,8 @@ struct Parsed {
 }
 
 impl AppVersion {
-    /// Parses a version of up to [`APP_VERSION_BYTES_MAX`] bytes. Text without a dot that is no number, such as `foo`, is
-    /// a version `0.0.0` with that suffix.
+    /// Parses a version of up to [`APP_VERSION_BYTES_MAX`] bytes. Text without a dot that is no number, such
+    /// as `foo`, is a version `0.0.0` with that suffix.
     ///
     /// # Errors
     /// [`AppVersionError`] says what is wrong with it.

@@ -1,5 +1,5 @@
-//! A state inside a message, in one of its two forms. Answers what a receiver asks of a state before it opens it; decides
-//! nothing about it. Spec: membership 2.5, performance B2.
+//! A state inside a message, in one of its two forms. Answers what a receiver asks of a state before it opens
+//! it; decides nothing about it. Spec: membership 2.5, performance B2.
 
 use alloc::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::membership::state::packed::{About, PackedGossip};
 use crate::membership::state::relation;
 use crate::membership::state::vector_clock::ClockOrder;
 
-/// The state inside a message: as its sender holds it, or as it came over the wire, checked and still in its columns. Most
-/// states that arrive are equal to the receiver's own or older, and those are never opened.
+/// The state inside a message: as its sender holds it, or as it came over the wire, checked and still in its
+/// columns. Most states that arrive are equal to the receiver's own or older, and those are never opened.
 #[derive(Clone, Debug)]
 pub enum GossipBody {
     /// As a node holds it.
@@ -41,8 +41,9 @@ impl GossipBody {
         }
     }
 
-    /// How the state's clock relates to that of `held`, if receiving the state can change nothing in `held`: it is the same
-    /// state, seen by nobody else, or an older one. `None` if it has to be opened. Linear; allocates nothing.
+    /// How the state's clock relates to that of `held`, if receiving the state can change nothing in `held`:
+    /// it is the same state, seen by nobody else, or an older one. `None` if it has to be opened. Linear;
+    /// allocates nothing.
     #[must_use]
     pub fn without_news(&self, held: &Gossip) -> Option<ClockOrder> {
         match self {
@@ -53,7 +54,8 @@ impl GossipBody {
 }
 
 impl GossipBody {
-    /// Whether the state's clock and that of `held` have entries that are further apart than `by`. Linear; allocates nothing.
+    /// Whether the state's clock and that of `held` have entries that are further apart than `by`. Linear;
+    /// allocates nothing.
     pub(crate) fn is_far_from(&self, held: &Gossip, by: u64) -> bool {
         match self {
             Self::Held(gossip) => relation::is_far_from(&**gossip, held, by),

@@ -1,5 +1,6 @@
-//! Whether everybody who counts has seen this very state and nobody who counts is unreachable, so that a leader may act.
-//! Judges only the state it is given, from one node's data center; changes nothing. Spec: membership 1.7, 2.4.
+//! Whether everybody who counts has seen this very state and nobody who counts is unreachable, so that a
+//! leader may act. Judges only the state it is given, from one node's data center; changes nothing. Spec:
+//! membership 1.7, 2.4.
 
 use alloc::vec::Vec;
 
@@ -18,15 +19,15 @@ pub enum Blocker {
     Unreachable,
 }
 
-/// Whether the state is converged as `me` sees it. Nodes in `exiting_confirmed` said goodbye and block nothing. The
-/// empty state is converged. Linear in members and reachability rows; allocates nothing.
+/// Whether the state is converged as `me` sees it. Nodes in `exiting_confirmed` said goodbye and block
+/// nothing. The empty state is converged. Linear in members and reachability rows; allocates nothing.
 #[must_use]
 pub fn converged(gossip: &Gossip, me: &UniqueAddress, exiting_confirmed: &OrderedSet<UniqueAddress>) -> bool {
     !any_blocker(gossip, me, exiting_confirmed, |_, _| true)
 }
 
-/// Everybody who keeps the state from being converged, with the reason: first who has not seen it, then who is
-/// unreachable, each in order. Empty exactly if [`converged`].
+/// Everybody who keeps the state from being converged, with the reason: first who has not seen it, then who
+/// is unreachable, each in order. Empty exactly if [`converged`].
 #[must_use]
 pub fn blockers(
     gossip: &Gossip,
@@ -106,7 +107,8 @@ fn any_blocker(
         .members()
         .iter()
         .any(|m| m.status.is_up_like() && m.data_center() == dc);
-    // Without a full member in this data center everybody everywhere has to know, so that up number 1 is given once.
+    // Without a full member in this data center everybody everywhere has to know, so that up number 1 is
+    // given once.
     let first = !has_member;
     for (at, member) in gossip.members().iter().enumerate() {
         let blocking = member.status.is_up_like()

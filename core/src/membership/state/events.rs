@@ -1,5 +1,5 @@
-//! What changed between two gossip states, as one node's users are told. Compares values only; keeps nothing and decides
-//! nothing. Spec: membership 2.17.
+//! What changed between two gossip states, as one node's users are told. Compares values only; keeps nothing
+//! and decides nothing. Spec: membership 2.17.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -65,9 +65,9 @@ pub enum MembershipChange {
     ReachabilityChanged,
 }
 
-/// The changes from `before` to `after` as seen from `me`, in publishing order: tombstones, removals, member changes,
-/// unreachable, reachable, leader, role leaders, seen, reachability; within each by address. Costs nothing where both
-/// states share a part.
+/// The changes from `before` to `after` as seen from `me`, in publishing order: tombstones, removals, member
+/// changes, unreachable, reachable, leader, role leaders, seen, reachability; within each by address. Costs
+/// nothing where both states share a part.
 #[must_use]
 pub fn diff(before: &Gossip, after: &Gossip, me: &UniqueAddress) -> Vec<MembershipChange> {
     let mut out = Vec::new();

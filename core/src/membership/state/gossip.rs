@@ -1,6 +1,6 @@
-//! The gossip state: members, who has seen it, who reaches whom, how new it is, who was removed. Offers the local
-//! changes and checks the invariants; never decides when to change anything and never counts the clock up by itself
-//! (`stamp` does, once per update). Spec: membership 1.4, 2.0, 2.3.
+//! The gossip state: members, who has seen it, who reaches whom, how new it is, who was removed. Offers the
+//! local changes and checks the invariants; never decides when to change anything and never counts the clock
+//! up by itself (`stamp` does, once per update). Spec: membership 1.4, 2.0, 2.3.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,7 +46,8 @@ pub enum GossipError {
     /// A clock entry of a stranger.
     #[error("{0} has a clock entry and is not a member")]
     ClockNotMember(UniqueAddress),
-    /// A stranger that was never removed, or a member that is not on its way out, that is said to run nothing any more.
+    /// A stranger that was never removed, or a member that is not on its way out, that is said to run nothing
+    /// any more.
     #[error("{0} is said to be gone and is not an exiting member")]
     GoneNotExiting(UniqueAddress),
 }
@@ -134,8 +135,9 @@ impl Gossip {
         Self { gone, ..self }
     }
 
-    /// Adds a member, or replaces the record of the same incarnation. Whether it has seen the state stays as it was;
-    /// a new member has not. `false`, and no change, for an incarnation that was removed: it never comes back.
+    /// Adds a member, or replaces the record of the same incarnation. Whether it has seen the state stays as
+    /// it was; a new member has not. `false`, and no change, for an incarnation that was removed: it never
+    /// comes back.
     pub fn upsert_member(&mut self, member: Member) -> bool {
         assert!(member.status != Status::Removed, "Removed is never stored");
         if self.tombstones.contains(&member.node) {
@@ -151,7 +153,8 @@ impl Gossip {
         true
     }
 
-    /// Moves a member to another status and changes nothing else; `false` if it had that status or is no member.
+    /// Moves a member to another status and changes nothing else; `false` if it had that status or is no
+    /// member.
     ///
     /// # Panics
     /// If the transition is not in the table of [`Status::allows`]: callers decide by that table first.
@@ -178,8 +181,8 @@ impl Gossip {
         changed
     }
 
-    /// Declares a member dead: status Down, and it counts no longer as having seen anything. `false` if it was Down or
-    /// is no member.
+    /// Declares a member dead: status Down, and it counts no longer as having seen anything. `false` if it
+    /// was Down or is no member.
     pub fn mark_down(&mut self, node: &UniqueAddress) -> bool {
         let changed = self.set_status(node, Status::Down);
         if changed {
@@ -191,8 +194,8 @@ impl Gossip {
         changed
     }
 
-    /// An exiting member has stopped everything and says so itself, as the last thing it does. `false` if that was known, or
-    /// it is no exiting member.
+    /// An exiting member has stopped everything and says so itself, as the last thing it does. `false` if
+    /// that was known, or it is no exiting member.
     pub fn mark_gone(&mut self, node: &UniqueAddress) -> bool {
         let exiting = |member: &Member| matches!(member.status, Status::Exiting | Status::Down);
         self.member(node).is_some_and(exiting)
@@ -205,8 +208,8 @@ impl Gossip {
         Arc::make_mut(&mut self.reachability)
     }
 
-    /// Removes a member with its seen mark, its reachability rows and version and its clock entry, and leaves a
-    /// tombstone. `false` if it is no member; it gets its tombstone all the same.
+    /// Removes a member with its seen mark, its reachability rows and version and its clock entry, and leaves
+    /// a tombstone. `false` if it is no member; it gets its tombstone all the same.
     pub fn remove(&mut self, node: &UniqueAddress) -> bool {
         if !self.tombstones.contains(node) {
             Arc::make_mut(&mut self.tombstones).insert(node.clone());
@@ -264,9 +267,9 @@ impl Gossip {
         self.epoch = epoch;
     }
 
-    /// Ends one local update: counts `me`'s clock entry up, to above `own_counter` (which is higher than the entry only if
-    /// a peer claimed changes of mine that I did not make); then `me` is the only one who has seen the state, or nobody if
-    /// `mark_seen` is false (while leaving work is in progress).
+    /// Ends one local update: counts `me`'s clock entry up, to above `own_counter` (which is higher than the
+    /// entry only if a peer claimed changes of mine that I did not make); then `me` is the only one who has
+    /// seen the state, or nobody if `mark_seen` is false (while leaving work is in progress).
     pub fn stamp(&mut self, me: &UniqueAddress, mark_seen: bool, own_counter: u64) {
         self.seen.clear();
         let Ok(at) = self.slot(me) else {
@@ -309,8 +312,8 @@ impl Gossip {
             .min_by_key(|member| member.status == Status::Down)
     }
 
-    /// All incarnations of an address that are members, in order of their uid. More than one for as long as it takes to
-    /// remove the old ones.
+    /// All incarnations of an address that are members, in order of their uid. More than one for as long as
+    /// it takes to remove the old ones.
     pub(crate) fn at(&self, address: &Address) -> &[Member] {
         let first = self
             .members
@@ -356,10 +359,9 @@ impl Gossip {
         &self.tombstones
     }
 
-    /// The exiting members that have said, each of itself, that nothing runs there any more, and those of them that were
-    /// removed since. Their work may be done by others
-    /// at once. One whose time ran out before it had stopped everything is not among them, and neither is one whose address
-    /// is merely used again.
+    /// The exiting members that have said, each of itself, that nothing runs there any more, and those of
+    /// them that were removed since. Their work may be done by others at once. One whose time ran out before
+    /// it had stopped everything is not among them, and neither is one whose address is merely used again.
     #[must_use]
     pub fn gone(&self) -> &OrderedSet<UniqueAddress> {
         &self.gone
@@ -413,8 +415,8 @@ impl Gossip {
         self.seen.len()
     }
 
-    /// A number that differs (but for one chance in 2^64) when the incarnations that have seen the state differ. The
-    /// same on every host; linear in the seen set.
+    /// A number that differs (but for one chance in 2^64) when the incarnations that have seen the state
+    /// differ. The same on every host; linear in the seen set.
     #[must_use]
     pub fn seen_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(0, 0);
@@ -428,8 +430,9 @@ impl Gossip {
         hasher.finish()
     }
 
-    /// Everything that must hold for every state after every decoding, merge and change (I-01). Two live incarnations
-    /// at one address are not among it: two nodes may each admit one, and the merge must keep both until one is downed.
+    /// Everything that must hold for every state after every decoding, merge and change (I-01). Two live
+    /// incarnations at one address are not among it: two nodes may each admit one, and the merge must keep
+    /// both until one is downed.
     ///
     /// # Errors
     /// The first violation.

@@ -1,5 +1,6 @@
-//! Who leads, who is oldest, who is youngest. A leader is only a convention every node computes for itself: two nodes may
-//! name different ones until the state has converged. Never decides what a leader does. Spec: membership 1.2, 2.7.
+//! Who leads, who is oldest, who is youngest. A leader is only a convention every node computes for itself:
+//! two nodes may name different ones until the state has converged. Never decides what a leader does. Spec:
+//! membership 1.2, 2.7.
 
 use alloc::vec::Vec;
 
@@ -14,10 +15,10 @@ pub fn leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
     leader_of(gossip, me, gossip.members().iter()).map(|member| member.node.clone())
 }
 
-/// Who may act as the leader on a converged state: what downed members observed does not count, as it does not count for
-/// convergence. Otherwise a downed node that was cut off, and heard again before it stopped, would have every node that it
-/// had lost sight of take itself for the leader of one and the same converged state (I-09). Whoever acts also is
-/// [`leader`] in its own eyes.
+/// Who may act as the leader on a converged state: what downed members observed does not count, as it does
+/// not count for convergence. Otherwise a downed node that was cut off, and heard again before it stopped,
+/// would have every node that it had lost sight of take itself for the leader of one and the same converged
+/// state (I-09). Whoever acts also is [`leader`] in its own eyes.
 #[must_use]
 pub fn acting_leader(gossip: &Gossip, me: &UniqueAddress) -> Option<UniqueAddress> {
     acting_leader_of(gossip, me, gossip.members().iter()).map(|member| member.node.clone())
@@ -46,9 +47,10 @@ pub fn role_leader(gossip: &Gossip, me: &UniqueAddress, role: &Role) -> Option<U
     leader_of(gossip, me, holders).map(|member| member.node.clone())
 }
 
-/// The leader among `candidates`, which must come in address order: of `me`'s data center, not Down, and reachable for
-/// the observers of that data center (`me` is always reachable for itself). The first full member; without one the first
-/// WeaklyUp, then Joining, then Exiting. Reads the candidates up to the first full member only.
+/// The leader among `candidates`, which must come in address order: of `me`'s data center, not Down, and
+/// reachable for the observers of that data center (`me` is always reachable for itself). The first full
+/// member; without one the first WeaklyUp, then Joining, then Exiting. Reads the candidates up to the first
+/// full member only.
 #[must_use]
 pub fn leader_of<'a>(
     gossip: &Gossip,
@@ -102,8 +104,8 @@ pub const fn leader_rank(status: Status) -> u8 {
     }
 }
 
-/// The largest up number given in a data center, whatever became of its holder's status; [`UpNumber::NONE`], whose next
-/// number is the first, if nobody there has one.
+/// The largest up number given in a data center, whatever became of its holder's status; [`UpNumber::NONE`],
+/// whose next number is the first, if nobody there has one.
 #[must_use]
 pub fn youngest_up_number(gossip: &Gossip, dc: &str) -> UpNumber {
     let given = gossip
@@ -116,8 +118,9 @@ pub fn youngest_up_number(gossip: &Gossip, dc: &str) -> UpNumber {
         .unwrap_or(UpNumber::NONE)
 }
 
-/// Members that have been Up (Up or any later status, and a number), oldest first: smaller up number, then lower
-/// address. Ages compare only within a data center, so hand in the members of one, or name a role that implies one.
+/// Members that have been Up (Up or any later status, and a number), oldest first: smaller up number, then
+/// lower address. Ages compare only within a data center, so hand in the members of one, or name a role that
+/// implies one.
 #[must_use]
 pub fn age_sorted<'a>(members: impl IntoIterator<Item = &'a Member>, role: Option<&Role>) -> Vec<&'a Member> {
     let was_up = |member: &&Member| member.up_number.is_assigned() && member.status >= Status::Up;

@@ -1,5 +1,5 @@
-//! A member and its status: the status order, the legal transitions and what one member's record is. Decides nothing
-//! about the cluster. Spec: membership 1.2, 1.3, 8.2.
+//! A member and its status: the status order, the legal transitions and what one member's record is. Decides
+//! nothing about the cluster. Spec: membership 1.2, 1.3, 8.2.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -7,8 +7,9 @@ use core::fmt;
 use crate::ident::{Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
 
-/// Where a member is in its life. The order of the variants is the merge order: when two records of one incarnation
-/// meet, the later status wins. `Removed` is never stored; it is what a vanished member is reported as.
+/// Where a member is in its life. The order of the variants is the merge order: when two records of one
+/// incarnation meet, the later status wins. `Removed` is never stored; it is what a vanished member is
+/// reported as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Known, not yet counted for anything.
@@ -45,7 +46,8 @@ impl Status {
         Self::Removed,
     ];
 
-    /// Whether a member may go from `self` to `to` in one step. The same status again is allowed and means nothing.
+    /// Whether a member may go from `self` to `to` in one step. The same status again is allowed and means
+    /// nothing.
     #[must_use]
     pub const fn allows(self, to: Self) -> bool {
         use Status::{
@@ -69,8 +71,8 @@ impl Status {
         }
     }
 
-    /// Up, Leaving, PreparingForShutdown or ReadyForShutdown: the statuses whose holders must have seen a state before
-    /// it counts as converged, and who may lead.
+    /// Up, Leaving, PreparingForShutdown or ReadyForShutdown: the statuses whose holders must have seen a
+    /// state before it counts as converged, and who may lead.
     #[must_use]
     pub const fn is_up_like(self) -> bool {
         matches!(
@@ -98,7 +100,8 @@ impl fmt::Display for Status {
     }
 }
 
-/// The number a member got when it became Up, counted per data center: smaller is older. [`UpNumber::NONE`] until then.
+/// The number a member got when it became Up, counted per data center: smaller is older. [`UpNumber::NONE`]
+/// until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpNumber(u32);
 
@@ -130,7 +133,8 @@ impl UpNumber {
         self.0 != Self::NONE.0
     }
 
-    /// The number after this one; the first number after [`UpNumber::NONE`] (the youngest of nobody counts as 0).
+    /// The number after this one; the first number after [`UpNumber::NONE`] (the youngest of nobody counts as
+    /// 0).
     #[must_use]
     pub const fn next(self) -> Self {
         if self.is_assigned() {
@@ -141,8 +145,8 @@ impl UpNumber {
     }
 }
 
-/// One incarnation as the membership table holds it. Equality and order of *nodes* is by [`Member::node`]; the derived
-/// equality here compares whole records.
+/// One incarnation as the membership table holds it. Equality and order of *nodes* is by [`Member::node`];
+/// the derived equality here compares whole records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The incarnation.
@@ -176,8 +180,8 @@ impl Member {
         self.roles.data_center()
     }
 
-    /// Oldest first: smaller up number, then lower address. Only members of one data center have comparable ages;
-    /// `None` otherwise (M-027).
+    /// Oldest first: smaller up number, then lower address. Only members of one data center have comparable
+    /// ages; `None` otherwise (M-027).
     #[must_use]
     pub fn age_cmp(&self, other: &Self) -> Option<Ordering> {
         if self.data_center() != other.data_center() {
@@ -190,9 +194,9 @@ impl Member {
         )
     }
 
-    /// The record both sides of a merge agree on: the later status and the smaller up number (membership 8.2). Roles and
-    /// version never change among honest nodes; where a liar says otherwise, the greater ones win on both sides, so that
-    /// all nodes still end up with one state (8.9).
+    /// The record both sides of a merge agree on: the later status and the smaller up number (membership
+    /// 8.2). Roles and version never change among honest nodes; where a liar says otherwise, the greater ones
+    /// win on both sides, so that all nodes still end up with one state (8.9).
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
         debug_assert_eq!(self.node, other.node, "only records of one incarnation merge");

@@ -1,17 +1,18 @@
-//! A set of positions in a sorted member table, one bit each. Knows nothing about members; whoever changes the table
-//! must open or close the gap here. Spec: membership 1.4 (seen).
+//! A set of positions in a sorted member table, one bit each. Knows nothing about members; whoever changes
+//! the table must open or close the gap here. Spec: membership 1.4 (seen).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Positions of members. Up to 64 members it allocates nothing; cloning is one reference count, and a change of a shared
-/// set copies it once.
+/// Positions of members. Up to 64 members it allocates nothing; cloning is one reference count, and a change
+/// of a shared set copies it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSet {
     first: u64,
-    /// The words after the first; never empty, never ends in a zero word, so that equal sets are equal values.
+    /// The words after the first; never empty, never ends in a zero word, so that equal sets are equal
+    /// values.
     rest: Option<Arc<Vec<u64>>>,
 }
 
@@ -61,8 +62,8 @@ impl MemberSet {
         *self = Self::new();
     }
 
-    /// Moves every position from `at` on one up, because a member was inserted there; `at` itself is then not in the
-    /// set.
+    /// Moves every position from `at` on one up, because a member was inserted there; `at` itself is then not
+    /// in the set.
     pub fn open_gap(&mut self, at: usize) {
         *self = self
             .iter()

@@ -1,6 +1,6 @@
-//! Merging two concurrent gossip states into one that contains both. Deterministic and symmetric, so that two nodes which
-//! merge the same pair get the same state; never counts a clock entry up and never drops a member that was not removed
-//! by somebody. Spec: membership 2.5 with 8.1 to 8.4.
+//! Merging two concurrent gossip states into one that contains both. Deterministic and symmetric, so that two
+//! nodes which merge the same pair get the same state; never counts a clock entry up and never drops a member
+//! that was not removed by somebody. Spec: membership 2.5 with 8.1 to 8.4.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,8 +12,8 @@ use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reachability;
 use crate::ordered::OrderedSet;
 
-/// The state that contains both. A member is dropped only by a tombstone; nobody has seen the result. Parts in which one
-/// side has nothing new are shared with the other.
+/// The state that contains both. A member is dropped only by a tombstone; nobody has seen the result. Parts
+/// in which one side has nothing new are shared with the other.
 #[must_use]
 pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
     let tombstones = merge_tombstones(a, b);
@@ -59,8 +59,8 @@ fn merge_gone(
     Arc::new(ours.union(theirs).filter(stays).cloned().collect())
 }
 
-/// Whether the clock of a merge of two states may be that of another state: an entry of a removed member was dropped, and
-/// the result is neither of the two.
+/// Whether the clock of a merge of two states may be that of another state: an entry of a removed member was
+/// dropped, and the result is neither of the two.
 #[must_use]
 pub(crate) fn is_unnamed(merged: &Gossip, a: &Gossip, b: &Gossip) -> bool {
     let drops = |side: &Gossip| {
@@ -81,9 +81,10 @@ pub(crate) fn same_content(a: &Gossip, b: &Gossip) -> bool {
         && (a.epoch(), a.meta()) == (b.epoch(), b.meta())
 }
 
-/// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal clocks do not
-/// quite prove equal states, because a change by an incarnation that was removed before it spread loses its clock entry
-/// in the merge with the tombstone: states that differ all the same are merged, and nobody has seen the result.
+/// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal
+/// clocks do not quite prove equal states, because a change by an incarnation that was removed before it
+/// spread loses its clock entry in the merge with the tombstone: states that differ all the same are merged,
+/// and nobody has seen the result.
 #[must_use]
 pub fn with_merged_seen(base: &Gossip, other: &Gossip) -> Gossip {
     if !same_content(base, other) {
@@ -144,10 +145,9 @@ fn merge_members(a: &Gossip, b: &Gossip, tombstones: &OrderedSet<UniqueAddress>)
     Arc::new(out)
 }
 
-/// Whether a member's life in `newer` is behind the one in `older`: an earlier status, alive again after its removal, or not
-/// gone any more. A
-/// state with a newer clock contains every older one, so this is so only after a lie. Linear; free where both share
-/// their members.
+/// Whether a member's life in `newer` is behind the one in `older`: an earlier status, alive again after its
+/// removal, or not gone any more. A state with a newer clock contains every older one, so this is so only
+/// after a lie. Linear; free where both share their members.
 #[must_use]
 pub(crate) fn turns_back(newer: &Gossip, older: &Gossip) -> bool {
     if older

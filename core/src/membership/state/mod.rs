@@ -1,5 +1,6 @@
-//! The values that membership keeps and sends, and pure functions of them: members, the gossip state in both its forms, its
-//! merge, convergence, the leader, what changed between two states. Knows no machine. Spec: membership 1, 2.
+//! The values that membership keeps and sends, and pure functions of them: members, the gossip state in both
+//! its forms, its merge, convergence, the leader, what changed between two states. Knows no machine. Spec:
+//! membership 1, 2.
 
 pub mod app_version;
 pub(crate) mod body;

@@ -1,5 +1,6 @@
-//! Who observed whom unreachable. Keeps every observer's own rows and nobody's opinion about them; only the observer
-//! itself changes its rows, which is why merging may take the newer row set as a whole. Spec: membership 1.5.
+//! Who observed whom unreachable. Keeps every observer's own rows and nobody's opinion about them; only the
+//! observer itself changes its rows, which is why merging may take the newer row set as a whole. Spec:
+//! membership 1.5.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -31,8 +32,9 @@ pub struct Record {
     pub version: u64,
 }
 
-/// The reachability table: rows sorted by observer and subject, and one version per observer that ever changed a row.
-/// An observer to whom everybody is reachable has no rows, only its version, so that its old rows cannot come back.
+/// The reachability table: rows sorted by observer and subject, and one version per observer that ever
+/// changed a row. An observer to whom everybody is reachable has no rows, only its version, so that its old
+/// rows cannot come back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
     records: Vec<Record>,
@@ -49,8 +51,8 @@ impl Reachability {
         }
     }
 
-    /// A table of these rows and versions in any order; `None` if a row or version appears twice, or a row's observer
-    /// has no version or an older one than its row.
+    /// A table of these rows and versions in any order; `None` if a row or version appears twice, or a row's
+    /// observer has no version or an older one than its row.
     #[must_use]
     pub fn from_parts(mut records: Vec<Record>, mut versions: Vec<(UniqueAddress, u64)>) -> Option<Self> {
         records.sort_by(|left, right| key(left).cmp(&key(right)));
@@ -80,8 +82,8 @@ impl Reachability {
         self.change(observer, subject, Reach::Terminated)
     }
 
-    /// Notes what `observer` says about `subject`; `false` if that changes nothing. Every change counts the observer's
-    /// version up; a row that says Terminated never changes again.
+    /// Notes what `observer` says about `subject`; `false` if that changes nothing. Every change counts the
+    /// observer's version up; a row that says Terminated never changes again.
     pub fn change(&mut self, observer: &UniqueAddress, subject: &UniqueAddress, status: Reach) -> bool {
         let rows = self.rows_of(observer);
         let slot = self.records[rows.clone()].binary_search_by(|record| record.subject.cmp(subject));
@@ -150,9 +152,10 @@ impl Reachability {
         }
     }
 
-    /// For every observer the newer side's rows, as far as observer and subject are `allowed`; versions of others are
-    /// dropped. Rows that only one side has stay only if that side is strictly newer. Equal versions mean equal rows
-    /// among honest nodes; where they differ all the same, the greater row set wins on both sides.
+    /// For every observer the newer side's rows, as far as observer and subject are `allowed`; versions of
+    /// others are dropped. Rows that only one side has stay only if that side is strictly newer. Equal
+    /// versions mean equal rows among honest nodes; where they differ all the same, the greater row set wins
+    /// on both sides.
     #[must_use]
     pub fn merge(&self, allowed: impl Fn(&UniqueAddress) -> bool, other: &Self) -> Self {
         let mut out = Self::new();
@@ -181,8 +184,8 @@ impl Reachability {
         }
     }
 
-    /// Whether merging `other` into this table would add nothing, provided every name here is allowed. Allocates
-    /// nothing.
+    /// Whether merging `other` into this table would add nothing, provided every name here is allowed.
+    /// Allocates nothing.
     #[must_use]
     pub(crate) fn covers(&self, other: &Self) -> bool {
         other
@@ -317,7 +320,8 @@ fn newer_rows<'a>(ours: (u64, &'a [Record]), theirs: (u64, &'a [Record])) -> &'a
     match ours.0.cmp(&theirs.0) {
         Ordering::Greater => ours.1,
         Ordering::Less => theirs.1,
-        // One empty side means it has pruned; two different sets mean a liar, and any rule does that is symmetric.
+        // One empty side means it has pruned; two different sets mean a liar, and any rule does that is
+        // symmetric.
         Ordering::Equal if ours.1.is_empty() || theirs.1.is_empty() => &[],
         Ordering::Equal => {
             let rank = |rows: &'a [Record]| rows.iter().map(|r| (&r.subject, r.status, r.version));

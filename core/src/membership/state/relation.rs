@@ -1,6 +1,6 @@
-//! How a state that arrives relates to the one that a node holds: whether it is the same, older, or has news. The rule stands here
-//! once, for a state as it is held and for one as it came over the wire; each form only says what it holds. Never says what
-//! to do with a state. Spec: membership 2.5, performance B2.
+//! How a state that arrives relates to the one that a node holds: whether it is the same, older, or has news.
+//! The rule stands here once, for a state as it is held and for one as it came over the wire; each form only
+//! says what it holds. Never says what to do with a state. Spec: membership 2.5, performance B2.
 
 use alloc::sync::Arc;
 use core::cmp::Ordering;
@@ -90,8 +90,8 @@ pub(crate) struct Shared {
     pub(crate) members: bool,
 }
 
-/// How the clock of `state` relates to that of `held`, if receiving the state can change nothing in `held`: it is the same
-/// state, seen by nobody else, or an older one. `None` if it has to be opened. Linear.
+/// How the clock of `state` relates to that of `held`, if receiving the state can change nothing in `held`:
+/// it is the same state, seen by nobody else, or an older one. `None` if it has to be opened. Linear.
 pub(crate) fn without_news(state: &impl StateForm, held: &Gossip) -> Option<ClockOrder> {
     let order = clock_order(state, held);
     let no_news = match order {
@@ -111,7 +111,8 @@ pub(crate) fn clock_order(state: &impl StateForm, held: &Gossip) -> ClockOrder {
     order_of_entries(state.clock(), theirs, |ours, node| ours.order_to(node))
 }
 
-/// Whether the clocks of `state` and `held` have entries that are further apart than `by`; one that is not there counts as 0.
+/// Whether the clocks of `state` and `held` have entries that are further apart than `by`; one that is not
+/// there counts as 0.
 pub(crate) fn is_far_from(state: &impl StateForm, held: &Gossip, by: u64) -> bool {
     let theirs = held.version().entries().iter().map(|entry| (&entry.0, entry.1));
     !state.shares_with(held).clock
@@ -123,7 +124,8 @@ fn is_covered(state: &impl StateForm, held: &Gossip) -> bool {
     state.has_content_of(held) && state.is_gone_within(held) && state.is_seen_within(held)
 }
 
-/// Whether `state` has a member that `held` neither has nor has removed. Linear; free where both share their members.
+/// Whether `state` has a member that `held` neither has nor has removed. Linear; free where both share their
+/// members.
 pub(crate) fn adds_member(state: &impl StateForm, held: &Gossip) -> bool {
     if state.shares_with(held).members {
         return false;
@@ -134,7 +136,8 @@ pub(crate) fn adds_member(state: &impl StateForm, held: &Gossip) -> bool {
     nodes.any(|node| !is_next(&mut members, node) && !is_next(&mut tombstones, node))
 }
 
-/// Whether the node is among these, which rise; skips those before it. By value and in line, since it runs once per member.
+/// Whether the node is among these, which rise; skips those before it. By value and in line, since it runs
+/// once per member.
 #[inline]
 fn is_next<'a>(
     nodes: &mut (impl Iterator<Item = &'a UniqueAddress> + Clone),

@@ -1,5 +1,5 @@
-//! Vector clock keyed by incarnation: which of two states is newer, or that neither is. Never reads a clock of the wall
-//! and never decides what to do with the answer. Spec: membership 1.6.
+//! Vector clock keyed by incarnation: which of two states is newer, or that neither is. Never reads a clock
+//! of the wall and never decides what to do with the answer. Spec: membership 1.6.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,8 +20,8 @@ pub enum ClockOrder {
     Concurrent,
 }
 
-/// Counters per incarnation, sorted by incarnation. An absent entry is not the same as an entry of 0: it is behind it.
-/// Cloning is one reference count; a change of a shared clock copies it once.
+/// Counters per incarnation, sorted by incarnation. An absent entry is not the same as an entry of 0: it is
+/// behind it. Cloning is one reference count; a change of a shared clock copies it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock {
     entries: Arc<Vec<(UniqueAddress, u64)>>,
@@ -62,8 +62,8 @@ impl VectorClock {
         }
     }
 
-    /// Takes the larger counter of every entry. Allocates nothing if `other` has nothing new; shares `other`'s entries
-    /// if they contain all of these.
+    /// Takes the larger counter of every entry. Allocates nothing if `other` has nothing new; shares
+    /// `other`'s entries if they contain all of these.
     pub fn merge(&mut self, other: &Self) {
         match self.compare(other) {
             ClockOrder::Same | ClockOrder::After => {}
@@ -79,8 +79,8 @@ impl VectorClock {
         }
     }
 
-    /// Forgets every entry whose incarnation `keep` refuses. Allocates nothing if it refuses none. `keep` must answer
-    /// the same when asked twice.
+    /// Forgets every entry whose incarnation `keep` refuses. Allocates nothing if it refuses none. `keep`
+    /// must answer the same when asked twice.
     pub fn retain(&mut self, mut keep: impl FnMut(&UniqueAddress) -> bool) {
         if self.entries.iter().any(|entry| !keep(&entry.0)) {
             Arc::make_mut(&mut self.entries).retain(|entry| keep(&entry.0));
@@ -97,7 +97,8 @@ impl VectorClock {
         }
     }
 
-    /// The members whose entries here and in `other` are further apart than `by`, with both; one that is not there counts as 0.
+    /// The members whose entries here and in `other` are further apart than `by`, with both; one that is not
+    /// there counts as 0.
     pub(crate) fn far_apart(&self, other: &Self, by: u64) -> Vec<(UniqueAddress, u64, u64)> {
         let ours = self
             .iter()
@@ -190,7 +191,8 @@ pub(crate) fn order_of_entries<L, R>(
     }
 }
 
-/// Whether entries of `left` and `right`, both in rising order by `cmp`, are further apart than `by`. One walk over both, up to the first.
+/// Whether entries of `left` and `right`, both in rising order by `cmp`, are further apart than `by`. One
+/// walk over both, up to the first.
 pub(crate) fn are_far_apart<L, R>(
     left: impl Iterator<Item = (L, u64)>,
     right: impl Iterator<Item = (R, u64)>,

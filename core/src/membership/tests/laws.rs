@@ -1,6 +1,6 @@
-//! The laws of the merge on histories of three nodes that change, gossip and remove: commutative, associative,
-//! idempotent, inflationary, on members, reachability, tombstones and the clock after tombstone pruning; `seen` is
-//! outside. Spec: membership 8.4.
+//! The laws of the merge on histories of three nodes that change, gossip and remove: commutative,
+//! associative, idempotent, inflationary, on members, reachability, tombstones and the clock after tombstone
+//! pruning; `seen` is outside. Spec: membership 8.4.
 
 use super::{m, n};
 use crate::ident::UniqueAddress;
@@ -181,8 +181,8 @@ proptest! {
         }
     }
 
-    /// Equal clocks do not prove equal states: a change by an incarnation that others remove before they hear of it
-    /// has no clock entry any more. Such states must merge instead of passing for each other.
+    /// Equal clocks do not prove equal states: a change by an incarnation that others remove before they hear
+    /// of it has no clock entry any more. Such states must merge instead of passing for each other.
     #[test]
     fn states_of_one_clock_end_up_as_one_state(states in states()) {
         for a in &states {

@@ -1,4 +1,5 @@
-//! The cases of membership §6 A to G and N that concern the pure state, written in the shorthand of that section.
+//! The cases of membership §6 A to G and N that concern the pure state, written in the shorthand of that
+//! section.
 
 mod app_version;
 mod convergence;

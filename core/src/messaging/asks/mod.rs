@@ -1,5 +1,6 @@
-//! The asks a machine of this node has open: when each must be answered at the latest, and whether its message has left this node's
-//! buffers. Answers each exactly once. Never sends a message. Spec: `README.md`, sharding 1.11, 10.2.
+//! The asks a machine of this node has open: when each must be answered at the latest, and whether its
+//! message has left this node's buffers. Answers each exactly once. Never sends a message. Spec: `README.md`,
+//! sharding 1.11, 10.2.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -21,8 +22,8 @@ use crate::time::Instant;
 pub(crate) const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How long an ask of a node that is no member any more is kept open: the host has its turn, and gives back what of it it has
-/// not sent, before anything else is due.
+/// How long an ask of a node that is no member any more is kept open: the host has its turn, and gives back
+/// what of it it has not sent, before anything else is due.
 const GIVEN_BACK_WITHIN: Duration = Duration::from_micros(1);
 
 /// How far an ask's message has come. What the caller hears on a timeout depends on it.
@@ -32,7 +33,8 @@ pub(crate) enum Stage {
     Buffered,
     /// Given to what this node hosts: may have been handled.
     Sent(UniqueAddress),
-    /// The same, and the node is no member any more: answered in a moment, unless the host gives the message back.
+    /// The same, and the node is no member any more: answered in a moment, unless the host gives the message
+    /// back.
     Lost(UniqueAddress),
 }
 
@@ -54,8 +56,8 @@ struct Open<P> {
     stage: Stage,
 }
 
-/// An ask that timed out in the buffer; its message must be taken out, because the caller was told that it was not
-/// handled.
+/// An ask that timed out in the buffer; its message must be taken out, because the caller was told that it
+/// was not handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expired<P> {
     pub(crate) id: u64,
@@ -117,7 +119,8 @@ impl<P: Copy> Asks<P> {
         }
     }
 
-    /// The message of an ask leaves this node's buffers for `to`, with what is left of the time until its deadline.
+    /// The message of an ask leaves this node's buffers for `to`, with what is left of the time until its
+    /// deadline.
     pub(crate) fn leaves<W: Asking<Place = P>>(
         &mut self,
         cx: &Cx<'_, W>,
@@ -131,8 +134,8 @@ impl<P: Copy> Asks<P> {
         }
     }
 
-    /// Notes that an ask's message has come back from `node`, and gives the ask's deadline. `Err(None)` if the ask is not open
-    /// any more, and what is wrong if its message is not there.
+    /// Notes that an ask's message has come back from `node`, and gives the ask's deadline. `Err(None)` if
+    /// the ask is not open any more, and what is wrong if its message is not there.
     pub(crate) fn take_back(
         &mut self,
         id: u64,
@@ -207,8 +210,8 @@ impl<P: Copy> Asks<P> {
         true
     }
 
-    /// Answers every ask whose time has come, and returns those whose message is still in a buffer. `nobody_hosts` says for
-    /// whom that is certain as far as this node knows.
+    /// Answers every ask whose time has come, and returns those whose message is still in a buffer.
+    /// `nobody_hosts` says for whom that is certain as far as this node knows.
     pub(crate) fn on_deadline<W: Asking<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
@@ -253,8 +256,8 @@ impl<P: Copy> Asks<P> {
         }
     }
 
-    /// A node is no member any more: asks whose messages went there are answered as soon as the host has said which of them it
-    /// has not sent. Linear in the open asks.
+    /// A node is no member any more: asks whose messages went there are answered as soon as the host has said
+    /// which of them it has not sent. Linear in the open asks.
     pub(crate) fn give_up_on<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>, node: &UniqueAddress) {
         let at = cx.mono() + GIVEN_BACK_WITHIN;
         for (id, open) in self.open.iter_mut().filter(|(_, open)| open.stage.is_with(node)) {
@@ -313,8 +316,8 @@ impl<P: Copy> Asks<P> {
         Ok(())
     }
 
-    /// Waits for the earliest deadline. A timer left over from an answered ask fires for nothing, which is cheaper than
-    /// moving it with every answer.
+    /// Waits for the earliest deadline. A timer left over from an answered ask fires for nothing, which is
+    /// cheaper than moving it with every answer.
     fn arm<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
         let Some((due, _)) = self.deadlines.first() else {
             return;

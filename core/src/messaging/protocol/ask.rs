@@ -29,8 +29,8 @@ impl AskTicket {
         }
     }
 
-    /// For how long somebody waits who waits for `left`: whole milliseconds, rounded up, so that a short wait does not become none,
-    /// and that nobody gives a message up for which somebody waits.
+    /// For how long somebody waits who waits for `left`: whole milliseconds, rounded up, so that a short wait
+    /// does not become none, and that nobody gives a message up for which somebody waits.
     pub(crate) fn remaining_ms(left: Duration) -> u32 {
         u32::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u32::MAX)
     }

@@ -1,5 +1,5 @@
-//! What the host of entities and of singletons' instances is told to do, and what it says of them. Types only. Spec: sharding 1.4, 1.10,
-//! 10.5.
+//! What the host of entities and of singletons' instances is told to do, and what it says of them. Types
+//! only. Spec: sharding 1.4, 1.10, 10.5.
 
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
@@ -60,7 +60,8 @@ pub enum HostOrder {
         /// Where.
         slot: Slot,
     },
-    /// Stop it now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report `Stopped`.
+    /// Stop it now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report
+    /// `Stopped`.
     Kill {
         /// Where.
         slot: Slot,
@@ -97,30 +98,33 @@ pub enum HostReport {
         /// Its slot.
         slot: Slot,
     },
-    /// An entity or instance has stopped and nothing of it runs any more. Messages that were in its mailbox were answered or
-    /// reported before.
+    /// An entity or instance has stopped and nothing of it runs any more. Messages that were in its mailbox
+    /// were answered or reported before.
     Stopped {
         /// Its slot.
         slot: Slot,
     },
-    /// An entity wants to be passivated: to be told to stop when it has handled what was delivered so far, so that what comes
-    /// later waits for its next incarnation. Answered with [`HostOrder::Stop`], or not at all if it stops anyway or messages
-    /// wait for it already.
+    /// An entity wants to be passivated: to be told to stop when it has handled what was delivered so far, so
+    /// that what comes later waits for its next incarnation. Answered with [`HostOrder::Stop`], or not at all
+    /// if it stops anyway or messages wait for it already.
     Passivate {
         /// Its slot.
         slot: Slot,
     },
-    /// An entity ends because it wants to; [`HostReport::Stopped`] follows, and whoever watches it hears of that. A kind that remembers
-    /// its entities starts it again after [`entity_restart_backoff`](crate::config::ShardingConfig::entity_restart_backoff), or with its
-    /// next message. Says nothing of a singleton's instance.
+    /// An entity ends because it wants to; [`HostReport::Stopped`] follows, and whoever watches it hears of
+    /// that. A kind that remembers its entities starts it again after
+    /// [`entity_restart_backoff`](crate::config::ShardingConfig::entity_restart_backoff), or with its next
+    /// message. Says nothing of a singleton's instance.
     Ending {
         /// Its slot.
         slot: Slot,
-        /// It is to be forgotten instead: its next message is a first one. Without meaning in a kind that remembers nobody.
+        /// It is to be forgotten instead: its next message is a first one. Without meaning in a kind that
+        /// remembers nobody.
         forget: bool,
     },
-    /// An entity has failed, and what it failed over concerns the others of its shard too: all of them are stopped at once
-    /// ([`HostOrder::Kill`]), and start anew with their next messages. Says nothing of a singleton's instance.
+    /// An entity has failed, and what it failed over concerns the others of its shard too: all of them are
+    /// stopped at once ([`HostOrder::Kill`]), and start anew with their next messages. Says nothing of a
+    /// singleton's instance.
     Escalated {
         /// Its slot.
         slot: Slot,

@@ -1,5 +1,5 @@
-//! Users' messages in words: whom one is for, what travels with an ask, and what the host of entities and of singletons' instances is told
-//! and says. Types only. Spec: sharding 1.4, 1.10, 10.2, 10.5.
+//! Users' messages in words: whom one is for, what travels with an ask, and what the host of entities and of
+//! singletons' instances is told and says. Types only. Spec: sharding 1.4, 1.10, 10.2, 10.5.
 
 mod ask;
 mod host;
@@ -50,10 +50,11 @@ pub enum Command {
         /// Whose handlers wait for the answer: that of the host's own, if one of its handlers asks.
         chain: AskChain,
     },
-    /// A message without an answer, of a caller who wants to hear when it was taken. To an entity: at once, unless it would be beyond what
-    /// the region may buffer; then when there is room. The way of callers who heard
-    /// [`BufferFull`](crate::event::ShardingEvent::BufferFull); [`Input::Tell`](crate::input::Input::Tell) is the fast one.
-    /// To a singleton: at once, or refused with [`NotAccepted`](crate::effect::SingletonCommandError::NotAccepted).
+    /// A message without an answer, of a caller who wants to hear when it was taken. To an entity: at once,
+    /// unless it would be beyond what the region may buffer; then when there is room. The way of callers who
+    /// heard [`BufferFull`](crate::event::ShardingEvent::BufferFull);
+    /// [`Input::Tell`](crate::input::Input::Tell) is the fast one. To a singleton: at once, or refused with
+    /// [`NotAccepted`](crate::effect::SingletonCommandError::NotAccepted).
     Tell {
         /// Whom it is for.
         to: Recipient,

@@ -1,5 +1,5 @@
-//! What the room of age waits for and counts. It says nothing to other nodes and nothing to users. Types only. Spec: sharding
-//! 10.1.
+//! What the room of age waits for and counts. It says nothing to other nodes and nothing to users. Types
+//! only. Spec: sharding 10.1.
 
 pub mod counters;
 

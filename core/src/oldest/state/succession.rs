@@ -1,5 +1,5 @@
-//! Who is the oldest of a role, and whether that one may act already. A member that is Down is not removed: it stays the oldest,
-//! acts no more, and nobody acts for it. Spec: sharding 1.10, 10.1.
+//! Who is the oldest of a role, and whether that one may act already. A member that is Down is not removed:
+//! it stays the oldest, acts no more, and nobody acts for it. Spec: sharding 1.10, 10.1.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,7 +24,8 @@ pub(crate) enum Standing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Succession {
     departures: Departures,
-    /// Of the roles of which this node is the oldest member, `None` being every member's. At most as many as it has roles.
+    /// Of the roles of which this node is the oldest member, `None` being every member's. At most as many as
+    /// it has roles.
     mine: OrderedMap<Option<Role>, (UpNumber, Standing)>,
 }
 
@@ -82,8 +83,8 @@ pub(crate) fn oldest<'a>(view: &'a View, role: Option<&Role>) -> Option<&'a Memb
     view.by_age(role).first().copied()
 }
 
-/// Members that act for the role now or will soon, oldest first: up to the first that is Up, so that the successor of a leaving
-/// one hears everything too (P-4). A member that is Down acts no more.
+/// Members that act for the role now or will soon, oldest first: up to the first that is Up, so that the
+/// successor of a leaving one hears everything too (P-4). A member that is Down acts no more.
 pub(crate) fn candidates(view: &View, role: Option<&Role>) -> Vec<UniqueAddress> {
     let mut candidates = Vec::new();
     for member in view.by_age(role) {
@@ -97,8 +98,9 @@ pub(crate) fn candidates(view: &View, role: Option<&Role>) -> Vec<UniqueAddress>
     candidates
 }
 
-/// Whether, in this picture, a member may speak for the role under this number: it acts for it now or will soon, and it is the number at
-/// which it became Up. Whoever could say any number would outdo everybody who says his own.
+/// Whether, in this picture, a member may speak for the role under this number: it acts for it now or will
+/// soon, and it is the number at which it became Up. Whoever could say any number would outdo everybody who
+/// says his own.
 pub(crate) fn may_speak(view: &View, role: Option<&Role>, node: &UniqueAddress, up_number: UpNumber) -> bool {
     let has_number = view
         .member(node)

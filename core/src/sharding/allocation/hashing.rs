@@ -1,5 +1,5 @@
-//! Consistent hashing: regions and shards are points of a ring, and a shard belongs to the region whose point follows its own.
-//! Spec: sharding 1.7, S-035 to S-044.
+//! Consistent hashing: regions and shards are points of a ring, and a shard belongs to the region whose point
+//! follows its own. Spec: sharding 1.7, S-035 to S-044.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -10,8 +10,8 @@ use crate::ordered::OrderedSet;
 use crate::sharding::state::allocation::{HashingLimits, RegionLoad};
 use crate::sharding::state::ids::ShardId;
 
-/// The ring of some nodes. The same names make the same ring on every node of every version: their points are a published
-/// function of them.
+/// The ring of some nodes. The same names make the same ring on every node of every version: their points are
+/// a published function of them.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
     /// Where a point is and whose it is (by position in what the ring was made of), sorted.
@@ -19,7 +19,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring with so many points for each of these names. Where two points meet, the name that comes first in the list has it.
+    /// A ring with so many points for each of these names. Where two points meet, the name that comes first
+    /// in the list has it.
     #[must_use]
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>, virtual_nodes: u16) -> Self {
         let mut points = Vec::new();
@@ -33,7 +34,8 @@ impl Ring {
         Self { points }
     }
 
-    /// Whose a key is: the position of its node in the list that the ring was made of; `None` on an empty ring.
+    /// Whose a key is: the position of its node in the list that the ring was made of; `None` on an empty
+    /// ring.
     #[must_use]
     pub fn node_of(&self, key: &str) -> Option<usize> {
         let hash = murmur::of_text(key);
@@ -43,8 +45,8 @@ impl Ring {
     }
 }
 
-/// The ring of the regions that were asked about last: made anew only when there are others. Holds nothing else, so that it may be
-/// forgotten at any time.
+/// The ring of the regions that were asked about last: made anew only when there are others. Holds nothing
+/// else, so that it may be forgotten at any time.
 #[derive(Clone, Debug, Default)]
 pub struct RegionRing {
     /// Whose it is, sorted.
@@ -110,8 +112,8 @@ pub(super) fn rebalance(
     moving
 }
 
-/// The 32-bit hash of Akka, a relative of MurmurHash 3 that takes two UTF-16 units at a time, so that rings can be
-/// compared with it. Not for anything that an adversary may choose.
+/// The 32-bit hash of Akka, a relative of MurmurHash 3 that takes two UTF-16 units at a time, so that rings
+/// can be compared with it. Not for anything that an adversary may choose.
 mod murmur {
     const VISIBLE_MAGIC: u32 = 0x971E_137B;
     const HIDDEN_MAGIC: (u32, u32) = (0x9554_3787, 0x2AD7_EB25);

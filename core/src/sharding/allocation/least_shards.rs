@@ -7,8 +7,8 @@ use crate::ordered::OrderedSet;
 use crate::sharding::state::allocation::{RebalanceLimits, RegionLoad, SimultaneousLimits};
 use crate::sharding::state::ids::ShardId;
 
-/// The shards to take from their regions in one round, oldest allocated first. Moves nothing while another round is in
-/// progress. After it, sizes differ by no more than before; a few rounds bring them within one.
+/// The shards to take from their regions in one round, oldest allocated first. Moves nothing while another
+/// round is in progress. After it, sizes differ by no more than before; a few rounds bring them within one.
 pub(super) fn rebalance(
     regions: &[RegionLoad<'_>],
     in_progress: &OrderedSet<ShardId>,
@@ -44,8 +44,8 @@ pub(super) fn rebalance(
         .collect()
 }
 
-/// The shards to take from the fullest region, lowest number first. What is in progress does not count as its own, but the
-/// emptiest region counts all it has.
+/// The shards to take from the fullest region, lowest number first. What is in progress does not count as its
+/// own, but the emptiest region counts all it has.
 pub(super) fn rebalance_one_by_one(
     regions: &[RegionLoad<'_>],
     in_progress: &OrderedSet<ShardId>,

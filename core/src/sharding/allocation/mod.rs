@@ -1,5 +1,5 @@
-//! Which region gets a shard, and which shards should move. Pure functions of values: no time, no chance, no sending. Never
-//! decides that a move happens; the coordinator does. Spec: sharding 1.7.
+//! Which region gets a shard, and which shards should move. Pure functions of values: no time, no chance, no
+//! sending. Never decides that a move happens; the coordinator does. Spec: sharding 1.7.
 
 mod external;
 mod hashing;
@@ -39,9 +39,9 @@ impl AllocationSettings {
         })
     }
 
-    /// The position of the region that gets a shard without a home; `None` without regions. `desired` counts for
-    /// [`Self::External`] only, `ring` for consistent hashing: keep it for the next call. Linear in the regions; with consistent
-    /// hashing in all their points when there are others than before.
+    /// The position of the region that gets a shard without a home; `None` without regions. `desired` counts
+    /// for [`Self::External`] only, `ring` for consistent hashing: keep it for the next call. Linear in the
+    /// regions; with consistent hashing in all their points when there are others than before.
     #[must_use]
     pub fn allocate(
         &self,
@@ -66,8 +66,8 @@ impl AllocationSettings {
         chosen.or_else(|| most_suitable(regions))
     }
 
-    /// The shards to take from their regions in one round, each once; none that is in progress. The caller has looked whether
-    /// it [is a good time](is_good_time). `ring` is that of [`Self::allocate`].
+    /// The shards to take from their regions in one round, each once; none that is in progress. The caller
+    /// has looked whether it [is a good time](is_good_time). `ring` is that of [`Self::allocate`].
     #[must_use]
     pub fn rebalance(
         &self,
@@ -131,8 +131,8 @@ pub struct Neighbour {
     pub is_reachable: bool,
 }
 
-/// Whether shards may be moved for balance: there is a region, all of them run one version of the application, and nobody of
-/// this data center is unreachable or about to become a member.
+/// Whether shards may be moved for balance: there is a region, all of them run one version of the
+/// application, and nobody of this data center is unreachable or about to become a member.
 #[must_use]
 pub fn is_good_time(regions: &[RegionLoad<'_>], here: impl IntoIterator<Item = Neighbour>) -> bool {
     let Some(first) = regions.first() else {
@@ -171,8 +171,8 @@ const fn has_settled(status: Status) -> bool {
     }
 }
 
-/// Most suitable first: members that stay, then the highest version, then the fewest shards; the lower node of what is left, so
-/// that the order is total.
+/// Most suitable first: members that stay, then the highest version, then the fewest shards; the lower node
+/// of what is left, so that the order is total.
 fn by_rank(one: &RegionLoad<'_>, other: &RegionLoad<'_>) -> Ordering {
     goes(one.status)
         .cmp(&goes(other.status))

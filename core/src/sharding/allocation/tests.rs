@@ -1,5 +1,5 @@
-//! The least-shard strategies against the numbers of spec sharding 6.1 and 6.2. Shards are numbered from 1 in allocation order:
-//! the first region's, then the second's, and so on.
+//! The least-shard strategies against the numbers of spec sharding 6.1 and 6.2. Shards are numbered from 1 in
+//! allocation order: the first region's, then the second's, and so on.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
-//! Strategies of the application that are asked through the host: one question about homes and one about moves at a time. What the
-//! answer says is looked at anew, because much may have happened since; without one in time a shard goes to who asked for it, and
-//! nothing moves. Spec: sharding 1.7.
+//! Strategies of the application that are asked through the host: one question about homes and one about
+//! moves at a time. What the answer says is looked at anew, because much may have happened since; without one
+//! in time a shard goes to who asked for it, and nothing moves. Spec: sharding 1.7.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

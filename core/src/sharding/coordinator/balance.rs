@@ -1,5 +1,5 @@
-//! Which shards move for balance: when it is looked at, and what has to be so. Never moves anything itself; `hand_off` does. Spec:
-//! sharding 1.7, 10.12.
+//! Which shards move for balance: when it is looked at, and what has to be so. Never moves anything itself;
+//! `hand_off` does. Spec: sharding 1.7, 10.12.
 
 use super::Coordinator;
 use crate::ordered::OrderedSet;

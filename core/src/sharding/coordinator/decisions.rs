@@ -1,6 +1,7 @@
-//! Decide, store, apply, tell: a home that was chosen counts as the region's at once, and is hosted and told only when the choice is
-//! stored. Nothing is acted on that another coordinator would not find. What takes a home away waits for nobody: a store that
-//! knows a home too long gives the shard back to a region that does not run it, and never to two. Spec: sharding 1.1, 10.16.
+//! Decide, store, apply, tell: a home that was chosen counts as the region's at once, and is hosted and told
+//! only when the choice is stored. Nothing is acted on that another coordinator would not find. What takes a
+//! home away waits for nobody: a store that knows a home too long gives the shard back to a region that does
+//! not run it, and never to two. Spec: sharding 1.1, 10.16.
 
 use alloc::vec::Vec;
 
@@ -34,14 +35,15 @@ impl Coordinator {
         true
     }
 
-    /// Has stored what was decided, one write at a time, and acts on what is. Nothing outlives a coordinator that keeps its state in
-    /// memory, so there everything is as good as stored.
+    /// Has stored what was decided, one write at a time, and acts on what is. Nothing outlives a coordinator
+    /// that keeps its state in memory, so there everything is as good as stored.
     pub(super) fn store(&mut self, cx: &mut Cx<'_>) {
         self.write(cx);
         self.apply_stored(cx);
     }
 
-    /// Acts on the choices that are stored. Where the region has been lost or wants to be emptied since, another one is chosen.
+    /// Acts on the choices that are stored. Where the region has been lost or wants to be emptied since,
+    /// another one is chosen.
     fn apply_stored(&mut self, cx: &mut Cx<'_>) {
         self.tell_renewed(cx);
         if !self.is_active() || self.paused {

@@ -1,6 +1,6 @@
-//! Moving shards. Every region forgets the home and says so when everything that it sent there has arrived, then the owner
-//! stops the shard and says so, and only then is it allocated again. On a timeout the owner takes the shard back. Spec:
-//! sharding 1.2, 1.7, 10.14 e to g.
+//! Moving shards. Every region forgets the home and says so when everything that it sent there has arrived,
+//! then the owner stops the shard and says so, and only then is it allocated again. On a timeout the owner
+//! takes the shard back. Spec: sharding 1.2, 1.7, 10.14 e to g.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,8 @@ use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 use crate::token::Token;
 
-/// Hand-offs under way at once before another one of a draining region begins. Each is one message to every region.
+/// Hand-offs under way at once before another one of a draining region begins. Each is one message to every
+/// region.
 pub(super) const DRAINING_MAX: usize = 256;
 
 /// Regions that an event names of each sort: enough to see what they have in common.
@@ -47,7 +48,8 @@ pub(super) enum Stage {
 pub(super) enum Claims {
     /// Its home alone.
     One,
-    /// Several, none of which came later than all others: no home may be told until all of them have stopped it.
+    /// Several, none of which came later than all others: no home may be told until all of them have stopped
+    /// it.
     Equal,
     /// Its home, which is none of the owners and goes on, and the owners, which had it before.
     Outdone,
@@ -86,8 +88,8 @@ impl Coordinator {
         }
     }
 
-    /// A region has forgotten a shard's home. Only the present hand-off's answer counts: since an earlier one was cancelled the region
-    /// may have used the home.
+    /// A region has forgotten a shard's home. Only the present hand-off's answer counts: since an earlier one
+    /// was cancelled the region may have used the home.
     pub(crate) fn on_begin_hand_off_ack(
         &mut self,
         cx: &mut Cx<'_>,
@@ -103,7 +105,8 @@ impl Coordinator {
         }
     }
 
-    /// An owner has stopped a shard. Believed only after it was told to: an earlier attempt's answer comes before.
+    /// An owner has stopped a shard. Believed only after it was told to: an earlier attempt's answer comes
+    /// before.
     pub(crate) fn on_shard_stopped(
         &mut self,
         cx: &mut Cx<'_>,
@@ -191,8 +194,8 @@ impl Coordinator {
         }
     }
 
-    /// Two regions host one shard. The one that was given it later goes on, and the other has to stop; if that cannot be said, both have to
-    /// before it gets a home again (10.16).
+    /// Two regions host one shard. The one that was given it later goes on, and the other has to stop; if
+    /// that cannot be said, both have to before it gets a home again (10.16).
     pub(super) fn resolve_conflict(
         &mut self,
         cx: &mut Cx<'_>,
@@ -239,8 +242,9 @@ impl Coordinator {
         self.advance_where(cx, |hand_off| hand_off.barrier.sender_gone(node));
     }
 
-    /// Somebody has become unreachable, or reachable. Who cannot be reached is not waited for: what it sends to the old home after all
-    /// comes back to it, and goes nowhere else before it has marked there (10.14 b and c).
+    /// Somebody has become unreachable, or reachable. Who cannot be reached is not waited for: what it sends
+    /// to the old home after all comes back to it, and goes nowhere else before it has marked there (10.14 b
+    /// and c).
     pub(crate) fn on_reachability_changed(&mut self, cx: &mut Cx<'_>) {
         let view = alloc::sync::Arc::clone(cx.view());
         self.advance_where(cx, |hand_off| {
@@ -272,7 +276,8 @@ impl Coordinator {
         }
     }
 
-    /// A shard stays where it is. Whether it has stopped there or not, its home is told to others when it is known to run.
+    /// A shard stays where it is. Whether it has stopped there or not, its home is told to others when it is
+    /// known to run.
     fn cancel(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.hand_offs.remove(&shard);
         // Who wants it stopped asks again.
@@ -280,7 +285,8 @@ impl Coordinator {
         let Some(home) = self.places.home(shard).cloned() else {
             return;
         };
-        // Its messages waited for as long as that: they are served before it is tried again for balance alone.
+        // Its messages waited for as long as that: they are served before it is tried again for balance
+        // alone.
         let until = cx.mono() + self.kind.config.handoff_timeout;
         self.resting.insert(shard, until);
         self.note(cx, shard, ShardDecision::Stays { home: home.clone() });
@@ -311,7 +317,8 @@ impl Coordinator {
         self.confirm(cx, shard);
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
         let present = present.map(|(node, _)| node);
-        // An owner is waited for in any case: after its word nothing that it said of an earlier hand-off can come.
+        // An owner is waited for in any case: after its word nothing that it said of an earlier hand-off can
+        // come.
         let waited_for = |node: &UniqueAddress| owners.contains(node) || cx.view().is_reachable(node);
         let senders: Vec<UniqueAddress> = present.filter(|node| waited_for(node)).cloned().collect();
         self.last_hand_off += 1;

@@ -1,5 +1,6 @@
-//! What a coordinator has decided about each shard, the last few decisions, for people who ask why an entity is where it is. Nothing is
-//! decided by it. It begins with the coordinator: what one before it decided shows as found. Spec: sharding 1.3 (queries).
+//! What a coordinator has decided about each shard, the last few decisions, for people who ask why an entity
+//! is where it is. Nothing is decided by it. It begins with the coordinator: what one before it decided shows
+//! as found. Spec: sharding 1.3 (queries).
 
 use alloc::collections::VecDeque;
 
@@ -37,8 +38,8 @@ impl Coordinator {
         self.note(cx, shard, ShardDecision::Allocated { home, is_desired });
     }
 
-    /// A wish is not followed. Of several reasons in a row the last one is kept, with when it was found first: they come and go, and what was
-    /// decided must not be lost for them.
+    /// A wish is not followed. Of several reasons in a row the last one is kept, with when it was found
+    /// first: they come and go, and what was decided must not be lost for them.
     pub(super) fn note_not_followed(
         &mut self,
         cx: &Cx<'_>,

@@ -1,5 +1,5 @@
-//! Where shards live: answering, allocating, and making sure that a home has started what it was given. Spec: sharding 1.1
-//! (GetShardHome, HostShard), 1.7.
+//! Where shards live: answering, allocating, and making sure that a home has started what it was given. Spec:
+//! sharding 1.1 (GetShardHome, HostShard), 1.7.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,8 +18,8 @@ use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::timer::CoordinatorTimer;
 
-/// Homes told in one message, and messages of homes told to a region that registers: enough to spare it most questions,
-/// few enough to keep registration fast. The rest is told on demand.
+/// Homes told in one message, and messages of homes told to a region that registers: enough to spare it most
+/// questions, few enough to keep registration fast. The rest is told on demand.
 const PUSH_PAIRS_MAX: usize = 500;
 const PUSH_MESSAGES_MAX: usize = 10;
 
@@ -35,7 +35,8 @@ pub(super) const ALLOCATIONS_PER_STEP: usize = 256;
 const STEP: Duration = Duration::from_micros(1);
 
 impl Coordinator {
-    /// A region asks where a shard lives. Answered when the home is known and stays; otherwise as soon as it does.
+    /// A region asks where a shard lives. Answered when the home is known and stays; otherwise as soon as it
+    /// does.
     pub(crate) fn on_get_shard_home(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, shard: ShardId) {
         if self.term().is_none() || !self.regions.contains_key(from) {
             return;
@@ -83,7 +84,8 @@ impl Coordinator {
         }
     }
 
-    /// Tells everybody who waits for a shard's home, unless the shard is moving, has not begun, or its home is lost.
+    /// Tells everybody who waits for a shard's home, unless the shard is moving, has not begun, or its home
+    /// is lost.
     pub(super) fn answer_requesters(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         let (Some(home), Some(term)) = (self.tellable_home(shard).cloned(), self.term().cloned()) else {
             return;
@@ -125,7 +127,8 @@ impl Coordinator {
         }
     }
 
-    /// Gives homes to all shards that somebody waits for, or whose entities are remembered. Called when a region has come.
+    /// Gives homes to all shards that somebody waits for, or whose entities are remembered. Called when a
+    /// region has come.
     pub(super) fn allocate_requested(&mut self, cx: &mut Cx<'_>) {
         self.homeless.extend(self.requesters.keys());
         self.homeless.extend(self.forgotten_shards());
@@ -138,8 +141,8 @@ impl Coordinator {
         self.allocate_some(cx);
     }
 
-    /// Gives homes to the shards that need one, at most [`ALLOCATIONS_PER_STEP`], as long as there is a region to take
-    /// them. Without one they wait until somebody asks again or a region comes.
+    /// Gives homes to the shards that need one, at most [`ALLOCATIONS_PER_STEP`], as long as there is a
+    /// region to take them. Without one they wait until somebody asks again or a region comes.
     pub(super) fn allocate_some(&mut self, cx: &mut Cx<'_>) {
         if !self.is_active() || self.paused {
             return;
@@ -178,9 +181,10 @@ impl Coordinator {
         self.store(cx);
     }
 
-    /// Whether as many regions have registered as there have to be before the first shard is given away, so that it is not all of them
-    /// to the first node of a cluster that starts. Once there were, nobody waits again: a region that hosts a shard says that there were
-    /// enough under an earlier coordinator, of whose cluster nodes may have died since.
+    /// Whether as many regions have registered as there have to be before the first shard is given away, so
+    /// that it is not all of them to the first node of a cluster that starts. Once there were, nobody waits
+    /// again: a region that hosts a shard says that there were enough under an earlier coordinator, of whose
+    /// cluster nodes may have died since.
     pub(super) fn sees_enough(&mut self, cx: &Cx<'_>) -> bool {
         if !self.has_enough {
             let settings = &cx.config().membership;
@@ -206,7 +210,8 @@ impl Coordinator {
         self.has_enough
     }
 
-    /// Chooses the most suitable region for a shard without a home, or has the application asked; `false` if there is none.
+    /// Chooses the most suitable region for a shard without a home, or has the application asked; `false` if
+    /// there is none.
     fn allocate(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         assert!(
             self.is_active() && !self.paused,
@@ -249,8 +254,8 @@ impl Coordinator {
         home.map_or(Choice::Nobody, Choice::Home)
     }
 
-    /// Regions that may get shards, by node, with what a strategy sees of them: not proxies, not on their way out, their member here
-    /// to stay. One walk over regions and members, which are in the same order.
+    /// Regions that may get shards, by node, with what a strategy sees of them: not proxies, not on their way
+    /// out, their member here to stay. One walk over regions and members, which are in the same order.
     pub(super) fn loads<'s>(&'s self, cx: &Cx<'_>) -> Vec<RegionLoad<'s>> {
         let mut members = cx.view().members().iter().peekable();
         let mut loads = Vec::with_capacity(self.regions.len());
@@ -275,8 +280,9 @@ impl Coordinator {
         loads
     }
 
-    /// Of the [loads](Self::loads) those whose member is reached: a shard that begins anew begins where it can be served, though a node is
-    /// dead that nobody has removed yet (10.23). All of them if none is: whoever comes back first has its shards then.
+    /// Of the [loads](Self::loads) those whose member is reached: a shard that begins anew begins where it
+    /// can be served, though a node is dead that nobody has removed yet (10.23). All of them if none is:
+    /// whoever comes back first has its shards then.
     pub(super) fn within_reach<'s>(&'s self, cx: &Cx<'_>) -> Vec<RegionLoad<'s>> {
         let mut loads = self.loads(cx);
         let is_reached = |load: &RegionLoad<'_>| cx.view().is_reachable(load.node);
@@ -320,7 +326,8 @@ impl Coordinator {
         }
     }
 
-    /// The home of a shard if others may be told: it is not moving, it has begun there (10.14 e), and its region is not lost.
+    /// The home of a shard if others may be told: it is not moving, it has begun there (10.14 e), and its
+    /// region is not lost.
     pub(super) fn tellable_home(&self, shard: ShardId) -> Option<&UniqueAddress> {
         let home = self.places.home(shard)?;
         let region = self.regions.get(home)?;

@@ -1,7 +1,8 @@
-//! What a coordinator's log holds, and what is on its way there: homes that are stored, shards whose home has changed since, one
-//! write at a time. The log is a register with fixed voters (journal): whoever opens it has claimed a term there, has read what the
-//! highest term among those that promised left, and has written it back. Decides nothing about homes. Spec: sharding 1.1
-//! (ddata-mode write rule, persistent mode), 10.16, 10.23.
+//! What a coordinator's log holds, and what is on its way there: homes that are stored, shards whose home has
+//! changed since, one write at a time. The log is a register with fixed voters (journal): whoever opens it
+//! has claimed a term there, has read what the highest term among those that promised left, and has written
+//! it back. Decides nothing about homes. Spec: sharding 1.1 (ddata-mode write rule, persistent mode), 10.16,
+//! 10.23.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -106,8 +107,8 @@ impl Ledger {
         !self.is_durable() || self.stored.get(&shard) == Some(at)
     }
 
-    /// The term of the placements that are stored there, above that of everybody who had the log before. The first is 2: what is opened
-    /// without a placement counts in the terms below.
+    /// The term of the placements that are stored there, above that of everybody who had the log before. The
+    /// first is 2: what is opened without a placement counts in the terms below.
     pub(super) fn term(&self) -> Option<u64> {
         self.is_durable().then(|| self.term.saturating_add(1))
     }
@@ -167,7 +168,8 @@ impl Ledger {
         }
     }
 
-    /// What to have stored next, if anything and if nothing is on its way. `home_of` says where a shard lives by now.
+    /// What to have stored next, if anything and if nothing is on its way. `home_of` says where a shard lives
+    /// by now.
     ///
     /// # Errors
     /// It cannot be written down.
@@ -215,8 +217,8 @@ impl Ledger {
     }
 }
 
-/// How the log of a kind's coordinator is called. No entity's log is called so: their names begin with a kind's, which has no `/` in it
-/// there.
+/// How the log of a kind's coordinator is called. No entity's log is called so: their names begin with a
+/// kind's, which has no `/` in it there.
 #[must_use]
 pub fn coordinator_log(kind: &str) -> LogName {
     Arc::from(format!("/sharding/{kind}/coordinator"))

@@ -1,5 +1,6 @@
-//! Regions that are gone. The shards of a member that was cut off may move only after its removal and the margin; those of
-//! one that stopped in good order at once. Spec: sharding 1.1 (termination), 10.1, pitfalls P-1, P-11, P-12.
+//! Regions that are gone. The shards of a member that was cut off may move only after its removal and the
+//! margin; those of one that stopped in good order at once. Spec: sharding 1.1 (termination), 10.1, pitfalls
+//! P-1, P-11, P-12.
 
 use alloc::vec::Vec;
 
@@ -73,7 +74,8 @@ impl Coordinator {
         self.stop_waiting_for(cx, node);
     }
 
-    /// Nothing of this region runs any more: its shards get new homes at once, so that their next message is fast.
+    /// Nothing of this region runs any more: its shards get new homes at once, so that their next message is
+    /// fast.
     fn release(&mut self, cx: &mut Cx<'_>, node: &UniqueAddress) {
         self.lose(cx, node);
         cx.cancel(self.timer(CoordinatorTimer::RegionLost(node.clone())));

@@ -1,12 +1,13 @@
-//! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only one who does.
-//! Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1, 1.2, 10.1.
+//! A kind's coordinator, on the oldest member of the role: decides where each shard lives, and is the only
+//! one who does. Never gives a shard a home before it knows that no other home is left. Spec: sharding 1.1,
+//! 1.2, 10.1.
 //!
-//! `places` knows where each shard is, `asking` has the application decide where it wants to, `balance` looks at what
-//! should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts together what one
-//! frame could not hold), `homes` answers and allocates, `decisions` has a home stored before anybody hears of it
-//! (`storing` asks, `ledger` knows what the log holds, `record` its bytes), `hand_off` moves shards, `tokens` knows which
-//! placement came later, `remembered` knows which begin without a message, `losses` takes the shards of members that are
-//! gone.
+//! `places` knows where each shard is, `asking` has the application decide where it wants to, `balance` looks
+//! at what should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts
+//! together what one frame could not hold), `homes` answers and allocates, `decisions` has a home stored
+//! before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes),
+//! `hand_off` moves shards, `tokens` knows which placement came later, `remembered` knows which begin without
+//! a message, `losses` takes the shards of members that are gone.
 
 mod asking;
 mod balance;
@@ -64,7 +65,8 @@ struct RegionEntry {
     proxy: bool,
     /// It asked to be emptied: it gets nothing new.
     draining: bool,
-    /// Its member is Down, or removed less than a margin ago: nothing is sent there, and its shards cannot move yet.
+    /// Its member is Down, or removed less than a margin ago: nothing is sent there, and its shards cannot
+    /// move yet.
     lost: bool,
 }
 
@@ -91,14 +93,15 @@ pub(crate) struct Coordinator {
     resting: OrderedMap<ShardId, Instant>,
     /// Counts the hand-offs of this coordinator.
     last_hand_off: u64,
-    /// Members that have not said since the beginning of the term whether they have this kind. Whoever does may use a home of
-    /// an earlier term; before all have spoken nothing is moved (10.14 c).
+    /// Members that have not said since the beginning of the term whether they have this kind. Whoever does
+    /// may use a home of an earlier term; before all have spoken nothing is moved (10.14 c).
     unheard: OrderedSet<UniqueAddress>,
     /// Shards to allocate as soon as a step has room for them.
     homeless: OrderedSet<ShardId>,
     /// Regions that asked for a home that cannot be told yet; at most one entry per region and shard.
     requesters: OrderedMap<ShardId, OrderedSet<UniqueAddress>>,
-    /// Shards that users want stopped, and whose regions wait to hear so; at most one entry per region and shard.
+    /// Shards that users want stopped, and whose regions wait to hear so; at most one entry per region and
+    /// shard.
     stop_waiters: OrderedMap<ShardId, OrderedSet<UniqueAddress>>,
     /// Where somebody outside wants shards to be. Kept on every node, for the one that becomes the oldest.
     desired: DesiredHomes,
@@ -106,7 +109,8 @@ pub(crate) struct Coordinator {
     remembered: Option<RememberedShards>,
     /// What the store holds of `places`, and what is on its way there.
     ledger: Ledger,
-    /// So many regions have registered in this term as there have to be, at some time: it never waits for them again.
+    /// So many regions have registered in this term as there have to be, at some time: it never waits for
+    /// them again.
     has_enough: bool,
     /// How often the store has been found to owe an answer since it was last asked.
     late: u32,

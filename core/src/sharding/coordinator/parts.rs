@@ -1,13 +1,14 @@
-//! Registrations that come in parts, because one frame cannot hold all shards of a region. A registration counts when its last part has
-//! come, and then as one that was whole; a region whose parts are lost registers again. Pure. Spec: sharding 1.3 (registration), 2.1.
+//! Registrations that come in parts, because one frame cannot hold all shards of a region. A registration
+//! counts when its last part has come, and then as one that was whole; a region whose parts are lost
+//! registers again. Pure. Spec: sharding 1.3 (registration), 2.1.
 
 use super::Registration;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
 use crate::sharding::protocol::Part;
 
-/// Shards in all unfinished registrations together, as a multiple of the kind's: each shard runs in one region, or, in a conflict, in
-/// two.
+/// Shards in all unfinished registrations together, as a multiple of the kind's: each shard runs in one
+/// region, or, in a conflict, in two.
 const HELD_MAX: usize = 2;
 
 /// What becomes of a part.
@@ -36,8 +37,8 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// A part has come; a kind has so many `shards`. The lane keeps order, so what is not the next part comes again or has lost the one
-    /// before it. Linear in the nodes whose registration is unfinished.
+    /// A part has come; a kind has so many `shards`. The lane keeps order, so what is not the next part comes
+    /// again or has lost the one before it. Linear in the nodes whose registration is unfinished.
     pub(super) fn take(
         &mut self,
         from: &UniqueAddress,
@@ -268,8 +269,8 @@ mod tests {
     }
 
     proptest! {
-        /// Registrations one after the other, as a link carries them that loses and doubles what it likes: whatever is taken as whole is
-        /// one of them, exactly, and they are taken in their order.
+        /// Registrations one after the other, as a link carries them that loses and doubles what it likes:
+        /// whatever is taken as whole is one of them, exactly, and they are taken in their order.
         #[test]
         fn whatever_is_whole_was_said(fates in prop::collection::vec(0_u8..8, 30)) {
             let mut unfinished = Unfinished::default();

@@ -1,5 +1,5 @@
-//! Homes as they are written down: what becomes a record or a snapshot of a coordinator's log, and back. The bytes are `wire`'s business.
-//! Spec: sharding 1.1 (domain events), 10.16.
+//! Homes as they are written down: what becomes a record or a snapshot of a coordinator's log, and back. The
+//! bytes are `wire`'s business. Spec: sharding 1.1 (domain events), 10.16.
 
 use alloc::vec::Vec;
 
@@ -107,8 +107,8 @@ fn encode<'a>(
     .to_bytes()
 }
 
-/// Applies what was written down to what is known so far. What was written when the kind had another number of shards says nothing
-/// about these: it leaves no home.
+/// Applies what was written down to what is known so far. What was written when the kind had another number
+/// of shards says nothing about these: it leaves no home.
 ///
 /// # Errors
 /// It was not written here; `homes` may hold a part of it.

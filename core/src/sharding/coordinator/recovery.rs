@@ -1,5 +1,6 @@
-//! How a new coordinator learns every home: from the regions, which say what they host. Until every member of the role has
-//! spoken or is gone, known homes are told and none is given. Spec: sharding 10.1, 1.1 (registration).
+//! How a new coordinator learns every home: from the regions, which say what they host. Until every member of
+//! the role has spoken or is gone, known homes are told and none is given. Spec: sharding 10.1, 1.1
+//! (registration).
 
 use alloc::vec::Vec;
 
@@ -31,8 +32,8 @@ pub(crate) struct Registration {
 }
 
 impl Coordinator {
-    /// A region says that it exists, perhaps in several parts. All of them together count as one registration; before the last
-    /// one has come nothing of it does.
+    /// A region says that it exists, perhaps in several parts. All of them together count as one
+    /// registration; before the last one has come nothing of it does.
     pub(crate) fn on_register_part(
         &mut self,
         cx: &mut Cx<'_>,
@@ -59,8 +60,8 @@ impl Coordinator {
         };
         self.heard(cx, from);
         let role = self.kind.settings.role.as_ref();
-        // One that registers is Up in its own picture; here it may not be yet. It may ask for homes, and gets nothing to host
-        // before it is Up here as well.
+        // One that registers is Up in its own picture; here it may not be yet. It may ask for homes, and gets
+        // nothing to host before it is Up here as well.
         let is_known = |m: &&Member| m.status != Status::Down;
         let Some(member) = cx.view().member(from).filter(is_known) else {
             return;

@@ -1,5 +1,6 @@
-//! Which shards have entities that are remembered: those begin without a message, and a new one is stored before it has a home. The
-//! store is asked for as long as it takes; what regions host is known without it. Spec: sharding 1.1 (`unallocated`), 1.5.
+//! Which shards have entities that are remembered: those begin without a message, and a new one is stored
+//! before it has a home. The store is asked for as long as it takes; what regions host is known without it.
+//! Spec: sharding 1.1 (`unallocated`), 1.5.
 
 use alloc::vec::Vec;
 
@@ -32,7 +33,8 @@ pub(super) struct RememberedShards {
     waiting: OrderedSet<ShardId>,
     /// It was said that what the store has is damaged.
     is_damaged: bool,
-    /// Counts questions to the store, over all tenures of this node: an answer to an earlier one is passed over.
+    /// Counts questions to the store, over all tenures of this node: an answer to an earlier one is passed
+    /// over.
     requests: u64,
 }
 
@@ -45,7 +47,8 @@ impl RememberedShards {
                 let keys = coordinator_keys(name)?;
                 NameStore::Data(StoredSet::new(kind, user, keys, part_of))
             }
-            // Shards only come, whoever says so: of two that coordinate the later one has the log, and the other tries again.
+            // Shards only come, whoever says so: of two that coordinate the later one has the log, and the
+            // other tries again.
             RememberStore::Events => {
                 NameStore::Log(StoredLog::new(kind, user, shards_log(name), Claim::Term))
             }

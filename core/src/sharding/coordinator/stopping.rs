@@ -1,5 +1,5 @@
-//! Shards that users want stopped: each is handed off and given no new home before a message needs one, and who asked hears so. Decides
-//! nothing about homes. Spec: sharding 1.1 (StopShards).
+//! Shards that users want stopped: each is handed off and given no new home before a message needs one, and
+//! who asked hears so. Decides nothing about homes. Spec: sharding 1.1 (StopShards).
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ use crate::sharding::protocol::stop::{StopMsg, StopRefusal};
 use crate::sharding::state::ids::ShardId;
 
 impl Coordinator {
-    /// A region's user wants shards stopped. Those that have no home are acknowledged at once; the region asks again about the others until
-    /// they are.
+    /// A region's user wants shards stopped. Those that have no home are acknowledged at once; the region
+    /// asks again about the others until they are.
     pub(crate) fn on_stop_shards(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, shards: Vec<ShardId>) {
         if !self.is_active() || self.paused || !self.regions.contains_key(from) {
             return;
@@ -65,7 +65,8 @@ impl Coordinator {
         }
     }
 
-    /// A shard has stopped and has no home any more: who wanted that hears so. Whether it is to have another home at once.
+    /// A shard has stopped and has no home any more: who wanted that hears so. Whether it is to have another
+    /// home at once.
     pub(super) fn say_stopped(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         let Some(waiters) = self.stop_waiters.remove(&shard) else {
             return true;

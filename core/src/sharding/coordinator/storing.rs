@@ -1,6 +1,6 @@
-//! The coordinator and its log: claims it when it starts, writes what has changed, begins anew when it was refused, and gives shards
-//! back to the homes that are stored. Never acts on what the log has not said, or on a log that it cannot read. Spec: sharding 1.1
-//! (ddata-mode write rule, persistent mode), 10.16.
+//! The coordinator and its log: claims it when it starts, writes what has changed, begins anew when it was
+//! refused, and gives shards back to the homes that are stored. Never acts on what the log has not said, or
+//! on a log that it cannot read. Spec: sharding 1.1 (ddata-mode write rule, persistent mode), 10.16.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -41,8 +41,8 @@ impl Coordinator {
         }
     }
 
-    /// Has what has changed written, if nothing is on its way. Not before everybody has spoken: until then what regions claim is not
-    /// compared with what is stored.
+    /// Has what has changed written, if nothing is on its way. Not before everybody has spoken: until then
+    /// what regions claim is not compared with what is stored.
     pub(super) fn write(&mut self, cx: &mut Cx<'_>) {
         if !self.is_active() || !self.ledger.is_durable() {
             return;
@@ -55,7 +55,8 @@ impl Coordinator {
         }
     }
 
-    /// Asks the quorum logs of this node. What is asked is answered once, under the number of who opened the log.
+    /// Asks the quorum logs of this node. What is asked is answered once, under the number of who opened the
+    /// log.
     fn ask_log(&self, cx: &mut Cx<'_>, command: Command) {
         let ask = StoreAsk {
             kind: self.kind.id,
@@ -139,7 +140,8 @@ impl Coordinator {
         }
     }
 
-    /// The log does not serve this coordinator: another one has it, or cannot hold it. All that was decided and not told is void.
+    /// The log does not serve this coordinator: another one has it, or cannot hold it. All that was decided
+    /// and not told is void.
     fn rest(&mut self, cx: &mut Cx<'_>, error: CommandError) {
         let Some(term) = self.term().cloned() else {
             return;
@@ -155,8 +157,8 @@ impl Coordinator {
         self.wake(cx, CoordinatorTimer::State, after);
     }
 
-    /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still come back. Those of a
-    /// member that was removed have no home.
+    /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still
+    /// come back. Those of a member that was removed have no home.
     pub(super) fn honour_stored(&mut self, cx: &mut Cx<'_>) {
         for Placement { token, .. } in self.ledger.stored().values() {
             self.tokens.hear_of(*token);

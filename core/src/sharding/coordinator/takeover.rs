@@ -1,5 +1,6 @@
-//! When this node's coordinator may start, and when it ends. It starts only when every older member of the role is gone,
-//! Down ones included, and those that were cut off have had the removal margin to notice. Spec: sharding 10.1.
+//! When this node's coordinator may start, and when it ends. It starts only when every older member of the
+//! role is gone, Down ones included, and those that were cut off have had the removal margin to notice. Spec:
+//! sharding 10.1.
 
 use super::{Coordinator, Tenure};
 use crate::event::ShardingEvent;
@@ -92,8 +93,8 @@ impl Coordinator {
         (self.desired, self.remembered) = (desired, remembered);
     }
 
-    /// The term this node would coordinate under: it is the oldest of the role, members that are Down included, and is
-    /// not Down itself.
+    /// The term this node would coordinate under: it is the oldest of the role, members that are Down
+    /// included, and is not Down itself.
     fn my_term(&self, cx: &Cx<'_>) -> Option<Term> {
         let up_number = cx.succession().up_number(self.kind.settings.role.as_ref())?;
         let node = cx.me().clone();
@@ -106,8 +107,8 @@ impl Coordinator {
             self.tokens.expect(u64::from(term.up_number.get()));
         }
         self.notify(cx, ShardingEvent::CoordinatorStarted { term: term.clone() });
-        // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only those who
-        // may host.
+        // Everybody is asked once, so that proxies elsewhere need not wait for their next retry; later only
+        // those who may host.
         let view = alloc::sync::Arc::clone(cx.view());
         let asked = view.members().iter().filter(|member| may_act(member.status));
         for member in asked {

@@ -1,7 +1,8 @@
-//! Which placement of a shard came later: each one is given a token above all that this coordinator has given or heard of. Where homes are
-//! stored the token is stored with them, and its term is the one that was claimed with the log, so it is above every token that anybody was
-//! ever given; where they are in memory its term is the coordinator's, and orders coordinators of one life of the cluster. Spec: sharding
-//! 10.15, 10.16.
+//! Which placement of a shard came later: each one is given a token above all that this coordinator has given
+//! or heard of. Where homes are stored the token is stored with them, and its term is the one that was
+//! claimed with the log, so it is above every token that anybody was ever given; where they are in memory its
+//! term is the coordinator's, and orders coordinators of one life of the cluster. Spec: sharding 10.15,
+//! 10.16.
 
 use alloc::vec::Vec;
 
@@ -22,7 +23,8 @@ use crate::view::View;
 /// The highest count of a token that is believed: half of what a record of homes holds.
 const COUNT_MAX: u64 = (u32::MAX / 2) as u64;
 
-/// How far above what this coordinator has given a token of its own term may be: placements of an earlier tenure under the same number.
+/// How far above what this coordinator has given a token of its own term may be: placements of an earlier
+/// tenure under the same number.
 const COUNT_STEP: u64 = 1 << 16;
 
 /// Shards whose logs are promised to tokens above theirs.
@@ -54,7 +56,8 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens are given from now on. What has been claimed until now, and nobody can have given, was told to its home by one that lied.
+    /// Tokens are given from now on. What has been claimed until now, and nobody can have given, was told to
+    /// its home by one that lied.
     pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>, places: &mut Places) {
         self.claimed = claimed;
         let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
@@ -69,7 +72,8 @@ impl Tokens {
         }
     }
 
-    /// Whether a coordinator can have given this token: no earlier one had a higher term, and of this one's own term it has given less.
+    /// Whether a coordinator can have given this token: no earlier one had a higher term, and of this one's
+    /// own term it has given less.
     fn is_possible(&self, token: Token) -> bool {
         let Some(term) = self.term else {
             return true;
@@ -134,7 +138,8 @@ impl Tokens {
         self.asked.retain(|node| view.member(node).is_some());
     }
 
-    /// Whether so many more do not fit into the claimed term: what writes with a placement's token counts its openings within it.
+    /// Whether so many more do not fit into the claimed term: what writes with a placement's token counts its
+    /// openings within it.
     pub(super) fn are_used_up(&self, more: usize) -> bool {
         self.claimed == Some(self.last.term) && self.last.count.saturating_add(more as u64) > PLACEMENTS_MAX
     }
@@ -154,7 +159,8 @@ impl Coordinator {
         if tokens.iter().any(|(shard, _)| !self.kind.has(*shard)) {
             return cx.reject(from, ShardingRejection::NO_SHARD);
         }
-        // No coordinator counts that far. What comes with it counts: a region may have been lied to about one shard.
+        // No coordinator counts that far. What comes with it counts: a region may have been lied to about one
+        // shard.
         if tokens.iter().any(|(_, token)| token.count > COUNT_MAX) {
             let what = "token";
             cx.reject(from, ShardingRejection::OutOfRange { what });
@@ -167,8 +173,9 @@ impl Coordinator {
         self.place_above(cx, from, outdone);
     }
 
-    /// The logs of shards that live there are promised to tokens of these terms, which no placement of them had: the shards get tokens above
-    /// that, of another term if need be. One node's word raises it by a step at a time.
+    /// The logs of shards that live there are promised to tokens of these terms, which no placement of them
+    /// had: the shards get tokens above that, of another term if need be. One node's word raises it by a step
+    /// at a time.
     fn place_above(&mut self, cx: &mut Cx<'_>, home: &UniqueAddress, outdone: Vec<(ShardId, Token)>) {
         let Some(claimed) = self.tokens.claimed.filter(|_| self.is_active() && !self.paused) else {
             return;
@@ -202,9 +209,10 @@ impl Coordinator {
         }
     }
 
-    /// Whether a region has to say all of it again: it hosts a shard, and with which token has not come, because a link broke before it or
-    /// this coordinator had not begun. Without it the shard would be given another token, and begin anew for that. A region is asked
-    /// once in a term; one that has no tokens says the same again, and that counts.
+    /// Whether a region has to say all of it again: it hosts a shard, and with which token has not come,
+    /// because a link broke before it or this coordinator had not begun. Without it the shard would be given
+    /// another token, and begin anew for that. A region is asked once in a term; one that has no tokens says
+    /// the same again, and that counts.
     pub(super) fn asks_for_tokens(
         &mut self,
         cx: &mut Cx<'_>,
@@ -255,8 +263,8 @@ impl Coordinator {
         self.renew_unless_stored(cx, shard);
     }
 
-    /// A live region's claim goes before the store; where that holds another token somebody else may have written with it, so the region
-    /// gets one above it, and begins anew with that.
+    /// A live region's claim goes before the store; where that holds another token somebody else may have
+    /// written with it, so the region gets one above it, and begins anew with that.
     pub(super) fn renew_unless_stored(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         let at = self
             .places
@@ -271,7 +279,8 @@ impl Coordinator {
         self.ledger.note(shard);
     }
 
-    /// A home runs a shard no more of which it has not said with which token it ran it: it begins again with a new one.
+    /// A home runs a shard no more of which it has not said with which token it ran it: it begins again with
+    /// a new one.
     pub(super) fn give_unless_known(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if self.places.token(shard) == Token::NONE {
             let (token, is_renewed) = (self.tokens.give(), self.places.is_renewed(shard));
@@ -302,8 +311,8 @@ impl Coordinator {
         }
     }
 
-    /// Stops shards that run with tokens which no coordinator can have given: their regions take no lower one before that, and go on with
-    /// what they are given then.
+    /// Stops shards that run with tokens which no coordinator can have given: their regions take no lower one
+    /// before that, and go on with what they are given then.
     pub(super) fn stop_void(&mut self, cx: &mut Cx<'_>) {
         if !self.is_active() || self.paused {
             return;

@@ -1,5 +1,5 @@
-//! What somebody outside wants: kept for the strategy that heeds it, and for people who ask why a shard is not there. Never moves anything
-//! itself. Spec: sharding 1.7 (external), 1.3 (queries).
+//! What somebody outside wants: kept for the strategy that heeds it, and for people who ask why a shard is
+//! not there. Never moves anything itself. Spec: sharding 1.7 (external), 1.3 (queries).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,8 +15,8 @@ use crate::sharding::state::ids::ShardId;
 use crate::sharding::state::wish::{Wish, WishObstacle};
 
 impl Coordinator {
-    /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that have a home is seen
-    /// with the next look at the balance. Linear in the wishes.
+    /// Somebody outside wants shards to be there, and says nothing of others. What it means for those that
+    /// have a home is seen with the next look at the balance. Linear in the wishes.
     pub(crate) fn set_desired_homes(&mut self, cx: &Cx<'_>, homes: Vec<(ShardId, Wish)>) {
         let mut known = OrderedMap::new();
         for (shard, wish) in homes {

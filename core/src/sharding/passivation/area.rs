@@ -1,5 +1,5 @@
-//! Entities in the order in which they are replaced: by recency, in segments, newest first, or by frequency. Says who would go
-//! and takes it out; whether somebody has to is decided elsewhere. Spec: sharding 1.6.
+//! Entities in the order in which they are replaced: by recency, in segments, newest first, or by frequency.
+//! Says who would go and takes it out; whether somebody has to is decided elsewhere. Spec: sharding 1.6.
 
 use alloc::vec::Vec;
 
@@ -140,8 +140,8 @@ impl Segmented {
         }
     }
 
-    /// Each segment but the lowest gets its share, the lowest one what is left. Where rounding leaves it nothing it takes one
-    /// from the largest: an entity that comes in has to have a place.
+    /// Each segment but the lowest gets its share, the lowest one what is left. Where rounding leaves it
+    /// nothing it takes one from the largest: an entity that comes in has to have a place.
     fn divide(&mut self, limit: usize) {
         let mut left = limit;
         let shares = self.segments.shares().iter().zip(&mut self.limits);
@@ -213,8 +213,8 @@ impl Segmented {
     }
 }
 
-/// By frequency, and within one frequency by recency. With aging everybody who comes in or is used counts from where the last
-/// one was that had to go.
+/// By frequency, and within one frequency by recency. With aging everybody who comes in or is used counts
+/// from where the last one was that had to go.
 #[derive(Clone, Debug)]
 struct Frequent {
     /// By priority. As many as there are different ones, which are few: most entities have the same.

@@ -1,5 +1,5 @@
-//! The window's share follows the load: a little more or less of it, in the direction in which the share of hits rises.
-//! Spec: sharding 1.6 (hill-climbing window).
+//! The window's share follows the load: a little more or less of it, in the direction in which the share of
+//! hits rises. Spec: sharding 1.6 (hill-climbing window).
 
 use crate::sharding::state::passivation::ClimbingSettings;
 

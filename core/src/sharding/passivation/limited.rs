@@ -1,6 +1,7 @@
-//! At most so many entities: newcomers come into a window, from there into the main area if they are used more often than who
-//! would have to go for them. Without a window every newcomer is a candidate at once, without a filter every candidate gets in;
-//! with neither this is the main area's rule alone. Spec: sharding 1.6 (composite).
+//! At most so many entities: newcomers come into a window, from there into the main area if they are used
+//! more often than who would have to go for them. Without a window every newcomer is a candidate at once,
+//! without a filter every candidate gets in; with neither this is the main area's rule alone. Spec: sharding
+//! 1.6 (composite).
 
 use alloc::vec::Vec;
 
@@ -124,8 +125,9 @@ impl<F> Limited<F> {
         }
     }
 
-    /// Takes the next step towards the limit: first what the window has too many of are candidates for the main area as it is
-    /// to be, then the main area gives up what it has too many of. `false` if nothing is left to do.
+    /// Takes the next step towards the limit: first what the window has too many of are candidates for the
+    /// main area as it is to be, then the main area gives up what it has too many of. `false` if nothing is
+    /// left to do.
     pub(super) fn shrink<K>(&mut self, nodes: &mut Nodes<K>, gone: &mut Vec<u32>) -> bool
     where
         F: Filter<K>,

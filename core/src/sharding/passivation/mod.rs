@@ -1,7 +1,7 @@
-//! Which entities of a shard are taken out of memory, and when: those without a message for a time, and those that are too
-//! many. Pure structures: they know places, not entities, and are told the time. Each access costs a few steps whatever the
-//! number of entities: a place is found without a search, and chains are linked by positions. Never stops an entity; the shard
-//! does. Spec: sharding 1.6.
+//! Which entities of a shard are taken out of memory, and when: those without a message for a time, and those
+//! that are too many. Pure structures: they know places, not entities, and are told the time. Each access
+//! costs a few steps whatever the number of entities: a place is found without a search, and chains are
+//! linked by positions. Never stops an entity; the shard does. Spec: sharding 1.6.
 //!
 //! ```
 //! use std::num::NonZeroUsize;
@@ -44,8 +44,8 @@ pub use sketch::{Filter, FrequencySketch, Hashed};
 
 /// The strategy of one shard over entities that are known by `K`.
 ///
-/// Who is passivated is appended to a list of the caller's and is forgotten here at once: its place is void, and when a
-/// message starts it again it comes in anew.
+/// Who is passivated is appended to a list of the caller's and is forgotten here at once: its place is void,
+/// and when a message starts it again it comes in anew.
 #[derive(Clone, Debug)]
 pub struct Passivation<K, F = FrequencySketch> {
     nodes: Nodes<K>,
@@ -97,15 +97,15 @@ impl<K, F: Filter<K>> Passivation<K, F> {
         passivation
     }
 
-    /// How many may run in the region from now on. `true` if somebody is too many here: [`Self::shrink`] names them. Nothing
-    /// happens without a limit.
+    /// How many may run in the region from now on. `true` if somebody is too many here: [`Self::shrink`]
+    /// names them. Nothing happens without a limit.
     pub fn set_limit(&mut self, per_region: usize) -> bool {
         self.per_region = per_region;
         self.divide()
     }
 
-    /// How many shards of the region share the limit from now on: each has its part of it, at least one entity. As
-    /// [`Self::set_limit`].
+    /// How many shards of the region share the limit from now on: each has its part of it, at least one
+    /// entity. As [`Self::set_limit`].
     pub fn share_among(&mut self, shards: usize) -> bool {
         self.shards = shards;
         self.divide()
@@ -120,8 +120,8 @@ impl<K, F: Filter<K>> Passivation<K, F> {
         limited.is_over()
     }
 
-    /// An entity was started for a message. Its place; `None` if it is one of those that are to be passivated, after that
-    /// message.
+    /// An entity was started for a message. Its place; `None` if it is one of those that are to be
+    /// passivated, after that message.
     pub fn insert(&mut self, now: Instant, key: K, passivated: &mut Vec<K>) -> Option<Place> {
         let place = self.nodes.add(key, now);
         if let Some(idle) = &mut self.idle {
@@ -161,7 +161,8 @@ impl<K, F: Filter<K>> Passivation<K, F> {
         true
     }
 
-    /// Names entities that are too many, after at most `steps` steps; how many steps are left. With none left there may be more.
+    /// Names entities that are too many, after at most `steps` steps; how many steps are left. With none left
+    /// there may be more.
     pub fn shrink(&mut self, steps: usize, passivated: &mut Vec<K>) -> usize {
         let Some(limited) = &mut self.limited else {
             return steps;
@@ -174,8 +175,8 @@ impl<K, F: Filter<K>> Passivation<K, F> {
         left
     }
 
-    /// Names entities that were used last before `now` less the settings' timeout, the longest unused first, at most `most`.
-    /// `true` if there may be more.
+    /// Names entities that were used last before `now` less the settings' timeout, the longest unused first,
+    /// at most `most`. `true` if there may be more.
     pub fn pass_time(&mut self, now: Instant, most: usize, passivated: &mut Vec<K>) -> bool {
         let Some(idle) = &self.idle else { return false };
         // Before the timeout has passed for the first time nobody can be idle.

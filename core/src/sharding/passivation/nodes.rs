@@ -1,5 +1,5 @@
-//! Entities in chains: a table of entries that are linked by their positions, so that one can be taken out of the middle, put
-//! last or found again without a search. Decides nothing. Spec: sharding 1.6.
+//! Entities in chains: a table of entries that are linked by their positions, so that one can be taken out of
+//! the middle, put last or found again without a search. Decides nothing. Spec: sharding 1.6.
 
 use alloc::vec::Vec;
 
@@ -8,8 +8,8 @@ use crate::time::Instant;
 /// No position.
 const NONE: u32 = u32::MAX;
 
-/// Where an entity stands in its strategy. Void once the strategy has named the entity as one to be passivated, or was told
-/// that it has stopped; a void one is noticed.
+/// Where an entity stands in its strategy. Void once the strategy has named the entity as one to be
+/// passivated, or was told that it has stopped; a void one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub(super) at: u32,

@@ -1,5 +1,5 @@
-//! How often entities were used, approximately and in little memory: a count-min sketch of four rows of counters of four bits.
-//! Spec: sharding 1.6 (frequency sketch).
+//! How often entities were used, approximately and in little memory: a count-min sketch of four rows of
+//! counters of four bits. Spec: sharding 1.6 (frequency sketch).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -52,9 +52,10 @@ impl Hashed for u64 {
     }
 }
 
-/// A count-min sketch. A counter stops at 15; when all entities together were used a number of times that grows with the limit,
-/// every counter is halved, so that what was used long ago counts for less. Its memory is taken with the first use: half a byte
-/// for each of `4 * width * limit` counters, the limit rounded up to a power of two.
+/// A count-min sketch. A counter stops at 15; when all entities together were used a number of times that
+/// grows with the limit, every counter is halved, so that what was used long ago counts for less. Its memory
+/// is taken with the first use: half a byte for each of `4 * width * limit` counters, the limit rounded up to
+/// a power of two.
 #[derive(Clone, Debug)]
 pub struct FrequencySketch {
     settings: SketchSettings,

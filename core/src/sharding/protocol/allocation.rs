@@ -1,5 +1,5 @@
-//! What the host is asked where shards of a kind should be, if a strategy of the application outside of the core says so, and what it
-//! answers. Types only. Spec: sharding 1.7.
+//! What the host is asked where shards of a kind should be, if a strategy of the application outside of the
+//! core says so, and what it answers. Types only. Spec: sharding 1.7.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,8 +11,9 @@ use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::time::Instant;
 
-/// A question to the application, answered with [`Command::AnswerAllocation`](super::Command::AnswerAllocation). A kind asks at most
-/// one of each sort at a time.
+/// A question to the application, answered with
+/// [`Command::AnswerAllocation`](super::Command::AnswerAllocation). A kind asks at most one of each sort at a
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllocationQuestion {
     /// The kind.
@@ -30,7 +31,8 @@ pub struct AllocationQuestion {
 /// What is to be decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationNeed {
-    /// Homes for these shards, each once, at most 256 of them. What the answer leaves out goes to the most suitable region.
+    /// Homes for these shards, each once, at most 256 of them. What the answer leaves out goes to the most
+    /// suitable region.
     Homes(Vec<HomeWanted>),
     /// Which shards should be taken from their regions now, for balance; none of these, which move already.
     Moves {

@@ -21,7 +21,8 @@ pub enum CommandError {
     /// As many commands to stop shards are open on this node as may be.
     #[error("too many commands to stop shards are open on this node")]
     TooManyStops,
-    /// Shards of a kind that remembers its entities are not stopped by command: they would begin again at once.
+    /// Shards of a kind that remembers its entities are not stopped by command: they would begin again at
+    /// once.
     #[error("the kind remembers its entities, so stopped shards would start again at once")]
     RemembersEntities,
     /// The cluster prepares to shut down: nothing is handed off any more.
@@ -50,8 +51,9 @@ pub enum CommandError {
     /// The number of shards is out of range.
     #[error("a kind must have 1 to 65536 shards")]
     BadShardCount,
-    /// The kind is registered on this node with other settings of those that may differ from node to node: hosted here or not, passivation,
-    /// allocation, or those of its [`KindConfig`](crate::config::KindConfig).
+    /// The kind is registered on this node with other settings of those that may differ from node to node:
+    /// hosted here or not, passivation, allocation, or those of its
+    /// [`KindConfig`](crate::config::KindConfig).
     #[error(
         "the kind is registered on this node already, as a proxy or a host, or with another passivation, allocation or other settings"
     )]
@@ -98,17 +100,19 @@ pub enum CommandError {
     /// The kind has a lease per shard, and this node has no lease keeper. The host says so.
     #[error("a kind with a lease needs a lease keeper on every node that hosts it; set one with `leases`")]
     NoLeaseKeeper,
-    /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is 0); or the mode is one
-    /// of a later version.
+    /// The kind's homes are to be stored, and this node keeps no logs on several stores (`journal.voters` is
+    /// 0); or the mode is one of a later version.
     #[error("the kind's store mode {mode} needs journal.voters, which is 0, or is unknown")]
     StoreModeUnavailable {
         /// The mode.
         mode: StoreMode,
     },
-    /// Which entities the kind has is to be remembered in logs, and this node keeps none on several stores (`journal.voters` is 0).
+    /// Which entities the kind has is to be remembered in logs, and this node keeps none on several stores
+    /// (`journal.voters` is 0).
     #[error("remembering entities as events needs journal.voters, which is 0")]
     RememberStoreUnavailable,
-    /// A setting of the kind ([`KindConfig`](crate::config::KindConfig)) is out of the range that the node's has.
+    /// A setting of the kind ([`KindConfig`](crate::config::KindConfig)) is out of the range that the node's
+    /// has.
     #[error("the kind's setting {0}")]
     BadSetting(ConfigError),
     /// A number of the kind's allocation strategy is out of range.

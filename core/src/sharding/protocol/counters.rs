@@ -26,7 +26,8 @@ counters! {
     pub shards_stopped,
     /// Shards that this coordinator had stopped because users wanted that.
     pub shards_stopped_by_command,
-    /// Shards that were given to this node with a lower token than it had for them: by a coordinator that does not know of that.
+    /// Shards that were given to this node with a lower token than it had for them: by a coordinator that
+    /// does not know of that.
     pub tokens_stale,
     /// Leases of shards that were lost while the shard ran here.
     pub shard_leases_lost,
@@ -48,7 +49,8 @@ counters! {
     pub remember_failures,
     /// Steps of an entity that the rules do not know: a bug of this crate.
     pub entity_transitions_invalid,
-    /// Parts of registrations that were of no use: an earlier one is missing, or a later registration has begun.
+    /// Parts of registrations that were of no use: an earlier one is missing, or a later registration has
+    /// begun.
     pub registration_parts_dropped,
     /// Changes of homes that a majority of the voters has stored.
     pub state_writes,

@@ -16,7 +16,7 @@ pub struct EntityEnvelope {
     pub payload: Payload,
     /// Set if an answer is expected.
     pub ask: Option<AskTicket>,
-    /// Times this message has gone from one node to another: to what was taken for its home, and back (bounded, so that stale
-    /// homes cannot keep it on its way for ever).
+    /// Times this message has gone from one node to another: to what was taken for its home, and back
+    /// (bounded, so that stale homes cannot keep it on its way for ever).
     pub hops: u8,
 }

@@ -22,14 +22,15 @@ pub enum Event {
         /// What differs.
         difference: FieldDifferences,
     },
-    /// The kind is accepted, and this node may host it, in a cluster whose downing strategy lets both sides of a partition go on: each
-    /// side then runs its entities, until somebody ends one of the sides. Said once when the kind begins; not of kinds with a lease per
-    /// shard, which only one side can hold.
+    /// The kind is accepted, and this node may host it, in a cluster whose downing strategy lets both sides
+    /// of a partition go on: each side then runs its entities, until somebody ends one of the sides. Said
+    /// once when the kind begins; not of kinds with a lease per shard, which only one side can hold.
     MayRunTwice {
         /// The downing strategy.
         strategy: &'static str,
     },
-    /// This node is the oldest, and refused the kind of another one, because its fields differ from what stands.
+    /// This node is the oldest, and refused the kind of another one, because its fields differ from what
+    /// stands.
     KindRefusedOn {
         /// The other one.
         node: UniqueAddress,
@@ -48,23 +49,24 @@ pub enum Event {
         /// Shards with a home.
         shards: usize,
     },
-    /// This node's coordinator waits for its store: a majority of the voters does not answer. Said the first, second, fourth, … time
-    /// that a time limit has passed.
+    /// This node's coordinator waits for its store: a majority of the voters does not answer. Said the first,
+    /// second, fourth, … time that a time limit has passed.
     CoordinatorStateLate {
         /// Whether something is being written. If not, the state is being read, and nothing is allocated yet.
         writing: bool,
         /// How often the time limit has passed.
         times: u32,
     },
-    /// The store has refused this node's coordinator, because another one has written or it holds no more. It begins anew, if this node
-    /// is the oldest still.
+    /// The store has refused this node's coordinator, because another one has written or it holds no more. It
+    /// begins anew, if this node is the oldest still.
     CoordinatorRefused {
         /// Its term.
         term: Term,
         /// Why.
         error: LogError,
     },
-    /// What the store holds of the kind's homes is none of what a coordinator writes. Nothing is allocated before it is removed.
+    /// What the store holds of the kind's homes is none of what a coordinator writes. Nothing is allocated
+    /// before it is removed.
     CoordinatorStateDamaged,
     /// This node's coordinator gave a shard a home, or gave it to the region that runs it anew.
     ShardAllocated {
@@ -75,7 +77,8 @@ pub enum Event {
     },
     /// The kind's own strategy has not said in time where shards should go, or has failed.
     AllocationUnanswered {
-        /// So many went to who asked for them, or to the most suitable region. 0: it was asked which should move, and none does.
+        /// So many went to who asked for them, or to the most suitable region. 0: it was asked which should
+        /// move, and none does.
         shards: usize,
     },
     /// This node has begun to host a shard.
@@ -90,19 +93,21 @@ pub enum Event {
         /// The shard.
         shard: ShardId,
     },
-    /// What a shard of this node remembers could not be read or stored: its entities are told to stop, and it begins again after
-    /// a pause (`sharding.shard_failure_backoff`).
+    /// What a shard of this node remembers could not be read or stored: its entities are told to stop, and it
+    /// begins again after a pause (`sharding.shard_failure_backoff`).
     ShardFailed {
         /// The shard.
         shard: ShardId,
     },
-    /// What a log holds of which entities a shard has, or of which shards have any (`None`), is none of what is written there. The shard
-    /// tries again and again; without the shards only those begin that run already.
+    /// What a log holds of which entities a shard has, or of which shards have any (`None`), is none of what
+    /// is written there. The shard tries again and again; without the shards only those begin that run
+    /// already.
     RememberedDamaged {
         /// The shard.
         shard: Option<ShardId>,
     },
-    /// The lease of a shard was lost: its entities were stopped at once, and begin again when it is granted once more.
+    /// The lease of a shard was lost: its entities were stopped at once, and begin again when it is granted
+    /// once more.
     ShardLeaseLost {
         /// The shard.
         shard: ShardId,
@@ -118,11 +123,12 @@ pub enum Event {
         shard: ShardId,
         /// Regions that have not said that everything they sent there has arrived.
         unmarked: Vec<UniqueAddress>,
-        /// Regions that were told to stop the shard and have not. Each says which of its entities have not stopped.
+        /// Regions that were told to stop the shard and have not. Each says which of its entities have not
+        /// stopped.
         running: Vec<UniqueAddress>,
     },
-    /// The hand-off of a shard of this node was cancelled: it goes on here. What comes for entities that had been told to stop waits
-    /// until they have.
+    /// The hand-off of a shard of this node was cancelled: it goes on here. What comes for entities that had
+    /// been told to stop waits until they have.
     HandOffCancelled {
         /// The shard.
         shard: ShardId,
@@ -143,7 +149,8 @@ pub enum Event {
         /// Why.
         reason: AskFailure,
     },
-    /// An envelope of this node's was for no entity of the kind: its own function found none in it, and it was not sent. The host says so.
+    /// An envelope of this node's was for no entity of the kind: its own function found none in it, and it
+    /// was not sent. The host says so.
     EnvelopeUnmatched,
     /// The region's buffer is full: this node's users should wait. Said once until it has room.
     BufferFull {

@@ -1,5 +1,5 @@
-//! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the host of the
-//! entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
+//! What regions, coordinators and the ask table say and hear: messages between nodes, commands, orders to the
+//! host of the entities and its reports, timers, events. Types only. Spec: sharding 2.1, 10.1.
 
 mod allocation;
 mod command_error;
@@ -61,7 +61,8 @@ pub enum Msg {
     AskReply(AskReply),
     /// Between a node and the oldest member, about which kinds there are.
     Registry(RegistryMsg),
-    /// A message to an entity, unhandled, from a region that does not serve its shard to the node whose user sent it.
+    /// A message to an entity, unhandled, from a region that does not serve its shard to the node whose user
+    /// sent it.
     HandBack(EntityEnvelope),
     /// What nodes host of a kind, for people to read.
     Survey(SurveyMsg),
@@ -148,7 +149,8 @@ pub struct ShardingMessage {
     pub body: ShardingBody,
 }
 
-/// What regions and coordinators say. Everything a coordinator says carries its term; regions reject a lower one.
+/// What regions and coordinators say. Everything a coordinator says carries its term; regions reject a lower
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardingBody {
     /// Region to coordinator: I exist.
@@ -159,7 +161,8 @@ pub enum ShardingBody {
         hosted: Vec<ShardId>,
         /// I am leaving: give me nothing new.
         draining: bool,
-        /// Which part of `hosted` this is: more shards than fit into a frame are named one part after the other.
+        /// Which part of `hosted` this is: more shards than fit into a frame are named one part after the
+        /// other.
         part: Part,
     },
     /// Region to coordinator, before it registers: with these tokens I was given the shards that I host.
@@ -207,7 +210,8 @@ pub enum ShardingBody {
         term: Term,
         /// The shard.
         shard: ShardId,
-        /// The placement's token; [`Token::NONE`] where a region has not said with which one it hosts the shard: it goes on with that.
+        /// The placement's token; [`Token::NONE`] where a region has not said with which one it hosts the
+        /// shard: it goes on with that.
         token: Token,
     },
     /// Region to coordinator: I host it.
@@ -257,8 +261,8 @@ pub enum ShardingBody {
     RegionStopped,
     /// Between a region whose user wants shards stopped and the coordinator.
     Stop(StopMsg),
-    /// To a region that looks for a home: there is no region that could be one, or not even this kind where its coordinator
-    /// would be.
+    /// To a region that looks for a home: there is no region that could be one, or not even this kind where
+    /// its coordinator would be.
     NobodyHosts,
 }
 
@@ -267,20 +271,20 @@ pub enum ShardingBody {
 pub enum Command {
     /// Host or reach entities of a kind.
     RegisterKind(Box<KindSettings>),
-    /// May somebody say from outside where this shard of the kind should be? To be asked before a wish is kept, which
-    /// [`SetDesiredHomes`](Self::SetDesiredHomes) would pass over. Refused by what this node knows of the kind:
-    /// [`NoSuchShard`](CommandError::NoSuchShard), [`NotPlaced`](CommandError::NotPlaced) where its allocation on this node is another
-    /// one. Of a kind that is not registered here only a shard that no kind has is refused, and a proxy without an allocation
-    /// leaves that to those who host.
+    /// May somebody say from outside where this shard of the kind should be? To be asked before a wish is
+    /// kept, which [`SetDesiredHomes`](Self::SetDesiredHomes) would pass over. Refused by what this node
+    /// knows of the kind: [`NoSuchShard`](CommandError::NoSuchShard), [`NotPlaced`](CommandError::NotPlaced)
+    /// where its allocation on this node is another one. Of a kind that is not registered here only a shard
+    /// that no kind has is refused, and a proxy without an allocation leaves that to those who host.
     CheckPlace {
         /// The kind.
         kind: KindId,
         /// The shard.
         shard: ShardId,
     },
-    /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is not named may be
-    /// anywhere. Heard by the coordinator of this node, so every node that may become the oldest has to be told. Shards that
-    /// the kind does not have are passed over.
+    /// Where shards of a kind with external allocation should be, from now on: all that is wanted, what is
+    /// not named may be anywhere. Heard by the coordinator of this node, so every node that may become the
+    /// oldest has to be told. Shards that the kind does not have are passed over.
     SetDesiredHomes {
         /// The kind.
         kind: KindId,
@@ -296,8 +300,8 @@ pub enum Command {
         /// All its shards together; each has its equal part of it, at least one.
         per_region: usize,
     },
-    /// Hand over all shards of a kind that this node hosts, and host none of it until it is registered again. Answered with
-    /// [`Answer::ShutDown`] when every shard has a new home, or at the end of the time.
+    /// Hand over all shards of a kind that this node hosts, and host none of it until it is registered again.
+    /// Answered with [`Answer::ShutDown`] when every shard has a new home, or at the end of the time.
     ShutDownRegion {
         /// The kind.
         kind: KindId,
@@ -305,7 +309,8 @@ pub enum Command {
         /// `shutdown.cluster_sharding_shutdown_region_timeout`.
         timeout: Option<Duration>,
     },
-    /// Say when something ends. Answered with [`Answer::Terminated`], exactly once: at its end, or at once if it is over.
+    /// Say when something ends. Answered with [`Answer::Terminated`], exactly once: at its end, or at once if
+    /// it is over.
     Watch {
         /// The watch's number; none is used again while it is open.
         watch: WatchId,
@@ -317,16 +322,17 @@ pub enum Command {
         /// The watch.
         watch: WatchId,
     },
-    /// What hosts a kind, node by node. Answered with [`Answer::Surveyed`], when all members that may host it have said so or at
-    /// the end of the time, and then it says who has not.
+    /// What hosts a kind, node by node. Answered with [`Answer::Surveyed`], when all members that may host it
+    /// have said so or at the end of the time, and then it says who has not.
     Survey {
         /// The kind.
         kind: KindId,
         /// How long to wait (1 ms to 60 s; clamped).
         timeout: Duration,
     },
-    /// Which entities of a kind run, shard by shard, a page at a time. Answered with [`Answer::Entities`], when all members that may host
-    /// it have said so or at the end of the time, and then it says which shards and nodes have not.
+    /// Which entities of a kind run, shard by shard, a page at a time. Answered with [`Answer::Entities`],
+    /// when all members that may host it have said so or at the end of the time, and then it says which
+    /// shards and nodes have not.
     ListEntities {
         /// The kind.
         kind: KindId,
@@ -335,9 +341,10 @@ pub enum Command {
         /// How long to wait (1 ms to 60 s; clamped).
         timeout: Duration,
     },
-    /// Stop shards of a kind, wherever they are: their entities stop as in a hand-off, and they begin again with their next messages. Each is
-    /// acknowledged, one that has stopped at once. Answered with [`Answer::ShardsStopped`], when all are or at the end of the time.
-    /// Refused of a kind that remembers its entities.
+    /// Stop shards of a kind, wherever they are: their entities stop as in a hand-off, and they begin again
+    /// with their next messages. Each is acknowledged, one that has stopped at once. Answered with
+    /// [`Answer::ShardsStopped`], when all are or at the end of the time. Refused of a kind that remembers
+    /// its entities.
     StopShards {
         /// The kind.
         kind: KindId,
@@ -346,8 +353,8 @@ pub enum Command {
         /// How long to wait (1 ms to 24 h; clamped).
         timeout: Duration,
     },
-    /// Where an entity's shard is and why. Answered with [`Answer::Explained`], when the coordinator has said so or at the end of the
-    /// time.
+    /// Where an entity's shard is and why. Answered with [`Answer::Explained`], when the coordinator has said
+    /// so or at the end of the time.
     Explain {
         /// The kind.
         kind: KindId,

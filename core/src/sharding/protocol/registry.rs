@@ -1,5 +1,5 @@
-//! What nodes say to the oldest member of the cluster about the kinds and singletons they have, and what it says to them. Types only.
-//! Spec: sharding 10.11.
+//! What nodes say to the oldest member of the cluster about the kinds and singletons they have, and what it
+//! says to them. Types only. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,8 @@ pub const KINDS_PER_NODE_MAX: usize = 256;
 /// Kinds and singletons that one node may announce: as many of each as it may have.
 pub const REGISTRATIONS_PER_NODE_MAX: usize = 512;
 
-/// What is the same on every node, or nowhere. Kinds and singletons have names of their own: one of each may have the same.
+/// What is the same on every node, or nowhere. Kinds and singletons have names of their own: one of each may
+/// have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RegistrationId {
     /// An entity kind.

@@ -6,15 +6,15 @@
 pub enum RegionShutdown {
     /// Nothing runs here, and every shard that did has a new home. Also of a region that hosted nothing.
     HandedOver,
-    /// Everything stopped in good order, and so many shards have no new home: no other node hosts the kind, or none was named in
-    /// time. Messages for them wait until they have one.
+    /// Everything stopped in good order, and so many shards have no new home: no other node hosts the kind,
+    /// or none was named in time. Messages for them wait until they have one.
     WithoutHome {
         /// How many.
         shards: usize,
     },
     /// The time was over before everything had stopped. What was left was killed, and nothing runs here.
     Killed,
-    /// As `Killed`, but handlers that block their threads have not ended within another second. Their shards get new homes once
-    /// they have.
+    /// As `Killed`, but handlers that block their threads have not ended within another second. Their shards
+    /// get new homes once they have.
     StillRuns,
 }

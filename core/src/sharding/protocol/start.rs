@@ -1,5 +1,5 @@
-//! What regions say to each other about entities that are remembered by a shard to which they do not belong any more. A type only. Spec:
-//! sharding 1.5 (starter), 2.1.
+//! What regions say to each other about entities that are remembered by a shard to which they do not belong
+//! any more. A type only. Spec: sharding 1.5 (starter), 2.1.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,8 @@ use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 /// Entities in one message: as many as one write of theirs takes.
 pub const STARTS_MAX: usize = 1_000;
 
-/// Entities that are to be remembered and started by the shard to which they belong, or the word that they are remembered there.
+/// Entities that are to be remembered and started by the shard to which they belong, or the word that they
+/// are remembered there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityStarts {
     /// The entity kind.

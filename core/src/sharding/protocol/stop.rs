@@ -1,4 +1,5 @@
-//! What is said about shards that a user wants stopped, and what the user hears. Types only. Spec: sharding 1.1 (StopShards).
+//! What is said about shards that a user wants stopped, and what the user hears. Types only. Spec: sharding
+//! 1.1 (StopShards).
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,8 @@ pub enum StopMsg {
         /// The shards.
         shards: Vec<ShardId>,
     },
-    /// Coordinator to region: these have stopped, and begin with their next messages. 1 to [`STOP_SHARDS_MAX`].
+    /// Coordinator to region: these have stopped, and begin with their next messages. 1 to
+    /// [`STOP_SHARDS_MAX`].
     Stopped {
         /// The shards.
         shards: Vec<ShardId>,

@@ -1,4 +1,5 @@
-//! What a node asks the others about a kind for people to read, and what they answer. Types only. Spec: sharding 1.3 (queries).
+//! What a node asks the others about a kind for people to read, and what they answer. Types only. Spec:
+//! sharding 1.3 (queries).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -71,7 +72,8 @@ pub type ShardHomes = Vec<(UniqueAddress, Vec<ShardId>)>;
 /// What one node says of the entities that it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Shards, by number, with the ids of those that run in each, in their order. An entity that is being passivated runs.
+    /// Shards, by number, with the ids of those that run in each, in their order. An entity that is being
+    /// passivated runs.
     pub shards: Vec<(ShardId, Vec<EntityId>)>,
     /// Whether there are more behind the last one of these.
     pub more: bool,
@@ -81,8 +83,8 @@ pub struct Listed {
     pub homes_up_to: Option<ShardId>,
 }
 
-/// A place among all entities of a kind: behind one of a shard, or behind all of it. Entities are ordered by shard, and then by the bytes of
-/// their ids.
+/// A place among all entities of a kind: behind one of a shard, or behind all of it. Entities are ordered by
+/// shard, and then by the bytes of their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityPosition {
     /// The shard.
@@ -142,9 +144,11 @@ pub struct ShardEntities {
 /// A page of the running entities of a kind, ordered by shard and id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntityPage {
-    /// The shards, by number and then by node: one that moves may be said by two nodes, or by none. What was cut off comes with the next page.
+    /// The shards, by number and then by node: one that moves may be said by two nodes, or by none. What was
+    /// cut off comes with the next page.
     pub shards: Vec<ShardEntities>,
-    /// Shards of this part that have a home, as far as the coordinator and this node know, and of which nobody has said anything in time.
+    /// Shards of this part that have a home, as far as the coordinator and this node know, and of which
+    /// nobody has said anything in time.
     pub unanswered: Vec<ShardId>,
     /// Nodes that have not answered in time: they may run anything.
     pub silent: Vec<UniqueAddress>,
@@ -152,23 +156,25 @@ pub struct EntityPage {
     pub next: Option<EntityPosition>,
 }
 
-/// Decisions that a coordinator remembers of a shard: two moves with what was wanted are enough to see where it came from and why, and
-/// the most shards that a kind can have cost 25 MB when each has that many.
+/// Decisions that a coordinator remembers of a shard: two moves with what was wanted are enough to see where
+/// it came from and why, and the most shards that a kind can have cost 25 MB when each has that many.
 pub const DECISIONS_MAX: usize = 8;
 
 /// Where a shard is, as its coordinator knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Its home; none until somebody asks for one of its entities, and while a home that was lost is replaced.
+    /// Its home; none until somebody asks for one of its entities, and while a home that was lost is
+    /// replaced.
     pub home: Option<UniqueAddress>,
     /// Whether it is being handed off.
     pub is_moving: bool,
-    /// Whether both sides of a partition would run it, as the coordinator's node hosts the kind. `false` from a coordinator on a proxy, which
-    /// does not know.
+    /// Whether both sides of a partition would run it, as the coordinator's node hosts the kind. `false` from
+    /// a coordinator on a proxy, which does not know.
     pub may_run_twice: bool,
     /// Where the application wants it to be (external placement); `None` if nobody does.
     pub wish: Option<Wish>,
-    /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over begins with what it found.
+    /// The last decisions about it, oldest first, [`DECISIONS_MAX`] at most. A coordinator that takes over
+    /// begins with what it found.
     pub decided: Vec<Decided>,
 }
 
@@ -188,7 +194,8 @@ impl Placement {
     }
 }
 
-/// Bytes of a decision in a message beside its nodes and addresses, at most: when, which, one of a flag and a reason.
+/// Bytes of a decision in a message beside its nodes and addresses, at most: when, which, one of a flag and a
+/// reason.
 const DECIDED_BYTES: usize = 10;
 
 /// One decision about a shard.
@@ -215,7 +222,8 @@ pub enum ShardDecision {
         /// The region's node.
         home: UniqueAddress,
     },
-    /// It is to move, for balance, because its place is wanted elsewhere, or because its region is being emptied.
+    /// It is to move, for balance, because its place is wanted elsewhere, or because its region is being
+    /// emptied.
     Moves {
         /// Away from there.
         from: UniqueAddress,
@@ -225,7 +233,8 @@ pub enum ShardDecision {
         /// Where it was.
         home: UniqueAddress,
     },
-    /// Its hand-off was cancelled, because its home or a node that sends to it took too long: it goes on where it was.
+    /// Its hand-off was cancelled, because its home or a node that sends to it took too long: it goes on
+    /// where it was.
     Stays {
         /// Where it is.
         home: UniqueAddress,
@@ -239,7 +248,8 @@ pub enum ShardDecision {
         /// Why, with when this was found first. Of several reasons in a row the last one.
         why: WishObstacle,
     },
-    /// The application's strategy was asked for a home, and failed or took too long: the shard goes to who asked for it.
+    /// The application's strategy was asked for a home, and failed or took too long: the shard goes to who
+    /// asked for it.
     Unanswered,
 }
 
@@ -268,8 +278,9 @@ pub struct Explained {
     pub coordinator: Option<UniqueAddress>,
     /// What it said; `None` if it said nothing in time, or coordinates no more.
     pub placement: Option<Placement>,
-    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each side. A proxy, which does not know
-    /// whether the kind has a lease per shard, says what the coordinator says, and `None` if that is on a proxy or silent.
+    /// The downing strategy, if it lets both sides of a partition go on: after one the entity may run on each
+    /// side. A proxy, which does not know whether the kind has a lease per shard, says what the coordinator
+    /// says, and `None` if that is on a proxy or silent.
     pub may_run_twice: Option<&'static str>,
 }
 

@@ -15,7 +15,8 @@ pub enum Timer {
     Survey,
     /// Shards that are to stop and have not: said again, or the end of somebody's time.
     Stops,
-    /// What was said about watches and has not been heard is said again, and nodes that have not appeared are looked for.
+    /// What was said about watches and has not been heard is said again, and nodes that have not appeared are
+    /// looked for.
     Watch,
     /// A kind's region.
     Region(KindId, RegionTimer),

@@ -1,5 +1,5 @@
-//! What nodes say to each other about entities that are watched, and what whoever watches hears in the end. Types only. Spec:
-//! sharding 1.17.
+//! What nodes say to each other about entities that are watched, and what whoever watches hears in the end.
+//! Types only. Spec: sharding 1.17.
 
 use alloc::vec::Vec;
 
@@ -12,8 +12,8 @@ pub type WatchId = u64;
 /// Statements in one message: a few thousand bytes with usual ids.
 pub const STATEMENTS_MAX: usize = 64;
 
-/// Between a node that watches entities and one that hosts them. Statements are numbered from 1 for each pair of incarnations, said
-/// again until they have been heard, and heard once and in order.
+/// Between a node that watches entities and one that hosts them. Statements are numbered from 1 for each pair
+/// of incarnations, said again until they have been heard, and heard once and in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchMsg {
     /// Statements in a row.

@@ -1,6 +1,7 @@
-//! Who waits for room in the buffer. A full buffer pauses this node's own users and never a link: an ask is kept, its caller waits in
-//! any case; so is a message whose caller waits to hear that it was taken, and what the host had taken already when it heard that the buffer
-//! is full. Callers hear in the order in which they came, as room comes. Never keeps a message itself. Spec: sharding 10.3, 10.14 b.
+//! Who waits for room in the buffer. A full buffer pauses this node's own users and never a link: an ask is
+//! kept, its caller waits in any case; so is a message whose caller waits to hear that it was taken, and what
+//! the host had taken already when it heard that the buffer is full. Callers hear in the order in which they
+//! came, as room comes. Never keeps a message itself. Spec: sharding 10.3, 10.14 b.
 
 use alloc::collections::VecDeque;
 
@@ -30,8 +31,8 @@ impl Admissions {
 }
 
 impl Region {
-    /// A message of this node's user, who waits to hear that it was taken: at once, or when there is room for it. Refused if as many
-    /// wait as may.
+    /// A message of this node's user, who waits to hear that it was taken: at once, or when there is room for
+    /// it. Refused if as many wait as may.
     pub(crate) fn tell(&mut self, shared: &mut Shared<'_, '_>, token: Token, pending: PendingMessage) {
         self.admissions.caller = Some(token);
         self.route(shared, pending);
@@ -40,7 +41,8 @@ impl Region {
         }
     }
 
-    /// A message is about to wait here. If there is no room and its caller may be kept waiting, it is kept all the same.
+    /// A message is about to wait here. If there is no room and its caller may be kept waiting, it is kept
+    /// all the same.
     pub(super) fn admit(&mut self, shared: &mut Shared<'_, '_>, pending: &mut PendingMessage) {
         if pending.is_admitted || self.buffers.fits(&self.kind.config, pending) {
             return;

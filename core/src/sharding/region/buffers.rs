@@ -1,6 +1,6 @@
-//! Messages that cannot go on yet, in order: of shards whose home is not known, and of entities here that are being passivated.
-//! Bounded by number and by bytes over all of them; past either bound the newest is refused. Never sends. Spec: sharding 1.3, 1.4,
-//! reliability I-45.
+//! Messages that cannot go on yet, in order: of shards whose home is not known, and of entities here that are
+//! being passivated. Bounded by number and by bytes over all of them; past either bound the newest is
+//! refused. Never sends. Spec: sharding 1.3, 1.4, reliability I-45.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -17,9 +17,11 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     by_shard: Queues<ShardId>,
-    /// What waits for the next incarnation of an entity of a shard that runs here. It is older than what waits for the shard.
+    /// What waits for the next incarnation of an entity of a shard that runs here. It is older than what
+    /// waits for the shard.
     by_entity: Queues<(ShardId, EntityId)>,
-    /// What others sent for shards that are here and do not take it yet, or for a while. All else of theirs waits for entities.
+    /// What others sent for shards that are here and do not take it yet, or for a while. All else of theirs
+    /// waits for entities.
     arrived: Queues<ShardId>,
     messages: usize,
     bytes: usize,
@@ -70,7 +72,8 @@ impl<K: Ord> Queues<K> {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     messages: VecDeque<PendingMessage>,
-    /// So many at the front were handed back since the last mark was acknowledged: they are older than the rest.
+    /// So many at the front were handed back since the last mark was acknowledged: they are older than the
+    /// rest.
     handed_back: usize,
     /// So many behind those had been offered to a link that had no room.
     refused: usize,
@@ -126,8 +129,9 @@ impl Buffers {
         None
     }
 
-    /// Puts a message that was handed back before those that have not been sent yet, and behind those that were handed back
-    /// before it. It has been admitted once and is kept in any case: how many come back is bounded by what the links held.
+    /// Puts a message that was handed back before those that have not been sent yet, and behind those that
+    /// were handed back before it. It has been admitted once and is kept in any case: how many come back is
+    /// bounded by what the links held.
     pub(super) fn push_handed_back(&mut self, mut pending: PendingMessage) {
         pending.is_admitted = true;
         self.messages += 1;
@@ -137,8 +141,9 @@ impl Buffers {
             .insert_handed_back(pending);
     }
 
-    /// Puts a message that a link had no room for before those that have not been offered yet, and behind those that came back before
-    /// it. It has been admitted once and is kept in any case: one step offers a bounded number.
+    /// Puts a message that a link had no room for before those that have not been offered yet, and behind
+    /// those that came back before it. It has been admitted once and is kept in any case: one step offers a
+    /// bounded number.
     pub(super) fn push_refused(&mut self, pending: PendingMessage) {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(pending.bytes());
@@ -147,7 +152,8 @@ impl Buffers {
             .insert_refused(pending);
     }
 
-    /// Nothing more comes back of what was sent for a shard so far: what comes back from here on is older than all of it.
+    /// Nothing more comes back of what was sent for a shard so far: what comes back from here on is older
+    /// than all of it.
     pub(super) fn nothing_comes_back(&mut self, shard: ShardId) {
         if let Some(queue) = self.by_shard.0.get_mut(&shard) {
             (queue.handed_back, queue.refused) = (0, 0);
@@ -181,8 +187,8 @@ impl Buffers {
         pending
     }
 
-    /// Takes what one other node sent for a shard and for its entities, or for one of them, for each oldest first. Linear in what waits for
-    /// them.
+    /// Takes what one other node sent for a shard and for its entities, or for one of them, for each oldest
+    /// first. Linear in what waits for them.
     pub(super) fn take_from(
         &mut self,
         shard: ShardId,
@@ -228,8 +234,8 @@ impl Buffers {
         self.messages < limits.buffer_messages_max && bytes <= limits.buffer_bytes_max
     }
 
-    /// Counts a message in, if there is room for it, or it was admitted before and only waits elsewhere from now on: what was handed back
-    /// may have taken its place.
+    /// Counts a message in, if there is room for it, or it was admitted before and only waits elsewhere from
+    /// now on: what was handed back may have taken its place.
     fn count_in(&mut self, limits: &ShardingConfig, pending: &mut PendingMessage) -> bool {
         if self.fits(limits, pending) || pending.is_admitted {
             pending.is_admitted = true;
@@ -246,7 +252,8 @@ impl Buffers {
         pending
     }
 
-    /// Puts what waits for entities of a shard before what waits for the shard: it is older, and the shard stops.
+    /// Puts what waits for entities of a shard before what waits for the shard: it is older, and the shard
+    /// stops.
     pub(super) fn gather(&mut self, shard: ShardId) {
         let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
         for entity in entities.into_iter().rev() {
@@ -256,7 +263,8 @@ impl Buffers {
                 prepend(&mut self.arrived.queue(shard).messages, foreign);
             }
             if !own.is_empty() {
-                // Nothing of this node's comes back while its messages are delivered here, so all of it is newer than what did.
+                // Nothing of this node's comes back while its messages are delivered here, so all of it is
+                // newer than what did.
                 let queue = self.by_shard.queue(shard);
                 let mut newer = queue.messages.split_off(queue.handed_back + queue.refused);
                 prepend(&mut newer, own);
@@ -302,8 +310,8 @@ impl Buffers {
         foreign
     }
 
-    /// Takes out the message of an ask of `me` (its number), which expired. Asks expire about in the order in which they
-    /// came, so the search from the front is short.
+    /// Takes out the message of an ask of `me` (its number), which expired. Asks expire about in the order in
+    /// which they came, so the search from the front is short.
     pub(super) fn remove_ask(
         &mut self,
         shard: ShardId,

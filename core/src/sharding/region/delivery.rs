@@ -1,5 +1,6 @@
-//! One message: to the entity here, to its home elsewhere, or into the buffer. Messages of a shard never overtake each
-//! other on the way through a region, and a step moves a bounded number. Spec: sharding 1.3 (message delivery), 10.4.
+//! One message: to the entity here, to its home elsewhere, or into the buffer. Messages of a shard never
+//! overtake each other on the way through a region, and a step moves a bounded number. Spec: sharding 1.3
+//! (message delivery), 10.4.
 
 use super::buffers::{Buffers, WaitsFor};
 use super::home::Home;
@@ -13,17 +14,19 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
 
-/// Buffered messages that one step may move: about a millisecond of work, so that heartbeats are not kept waiting.
+/// Buffered messages that one step may move: about a millisecond of work, so that heartbeats are not kept
+/// waiting.
 pub(super) const FLUSH_PER_STEP: usize = 256;
 
-/// Up to so many hops, which is two times back, a message that was handed back has its home asked for at once. Twice happens in
-/// order: a shard moves, and its next home is told to leave as well. After that it waits for the region's next retry, so
-/// that nodes that disagree do not keep each other busy.
+/// Up to so many hops, which is two times back, a message that was handed back has its home asked for at
+/// once. Twice happens in order: a shard moves, and its next home is told to leave as well. After that it
+/// waits for the region's next retry, so that nodes that disagree do not keep each other busy.
 const HOPS_AT_ONCE: u8 = 4;
 
 impl Region {
-    /// A message of another node's user. It waits here only as long as the regions of all kinds together are not `is_crowded`, so that
-    /// many kinds cannot fill the memory that one may; else it goes back, in order, like one for which its region has no room.
+    /// A message of another node's user. It waits here only as long as the regions of all kinds together are
+    /// not `is_crowded`, so that many kinds cannot fill the memory that one may; else it goes back, in order,
+    /// like one for which its region has no room.
     pub(crate) fn route_from_peer(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -34,7 +37,8 @@ impl Region {
         self.route(shared, pending);
     }
 
-    /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on, buffered, or failed.
+    /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on,
+    /// buffered, or failed.
     pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         if self.contact.acceptance.is_refused() {
@@ -48,8 +52,9 @@ impl Region {
         }
     }
 
-    /// A message that this region sent to `from` comes back unhandled: the shard is not there. It was sent before everything
-    /// that waits here for the shard, and goes out again before it, when nothing more can come back.
+    /// A message that this region sent to `from` comes back unhandled: the shard is not there. It was sent
+    /// before everything that waits here for the shard, and goes out again before it, when nothing more can
+    /// come back.
     pub(crate) fn on_handed_back(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -91,8 +96,9 @@ impl Region {
         self.stops_sending_to(cx, shard, from);
     }
 
-    /// The queue to a home has no room for a message that waited here. It goes on waiting, before everything that has not been offered; but
-    /// if its host says so only after the home is gone, later ones may have been handled.
+    /// The queue to a home has no room for a message that waited here. It goes on waiting, before everything
+    /// that has not been offered; but if its host says so only after the home is gone, later ones may have
+    /// been handled.
     pub(crate) fn on_refused(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -152,7 +158,8 @@ impl Region {
         self.buffers.first_hops(shard) <= HOPS_AT_ONCE
     }
 
-    /// This node ends before what waits here can be delivered: others get theirs back, the users here hear so.
+    /// This node ends before what waits here can be delivered: others get theirs back, the users here hear
+    /// so.
     pub(super) fn give_up_all(&mut self, shared: &mut Shared<'_, '_>) {
         for shard in self.buffers.shards_with_foreign() {
             self.hand_back_foreign(shared, shard);
@@ -172,8 +179,8 @@ impl Region {
         self.admit_waiting(cx);
     }
 
-    /// Moves buffered messages of entities that run again and of shards with a known home, oldest first, at most
-    /// [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
+    /// Moves buffered messages of entities that run again and of shards with a known home, oldest first, at
+    /// most [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
     pub(super) fn flush(&mut self, shared: &mut Shared<'_, '_>) {
         self.flush_some(shared);
         self.admit_waiting(shared.cx);
@@ -243,8 +250,9 @@ impl Region {
         }
     }
 
-    /// Moves one message of this node's user whose shard has nothing buffered before it. One that has `waited` goes on waiting if the
-    /// queue to its home is full; a new one is refused then, as its sender had to expect.
+    /// Moves one message of this node's user whose shard has nothing buffered before it. One that has
+    /// `waited` goes on waiting if the queue to its home is full; a new one is refused then, as its sender
+    /// had to expect.
     fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage, waited: bool) {
         if pending.is_expired(shared.cx) {
             return pending.expire(shared);
@@ -266,7 +274,8 @@ impl Region {
             }
             Home::Known { node, used } => {
                 if !core::mem::replace(used, true) {
-                    // What comes back from here on is older than all that waits. Before, a lost home's last words may still come.
+                    // What comes back from here on is older than all that waits. Before, a lost home's last
+                    // words may still come.
                     self.buffers.nothing_comes_back(shard);
                 }
                 send(shared, node, pending, waited);
@@ -275,7 +284,8 @@ impl Region {
         }
     }
 
-    /// Gives a message to an entity of a shard that may run here, or keeps it: for the next incarnation of the entity, or of the shard.
+    /// Gives a message to an entity of a shard that may run here, or keeps it: for the next incarnation of
+    /// the entity, or of the shard.
     pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         let here = self.shards.running_mut(shard).filter(|_| !self.paused);
@@ -335,12 +345,14 @@ impl Region {
         }
     }
 
-    /// Whether a message of another node may not wait here, although its region has room. What waits already is kept.
+    /// Whether a message of another node may not wait here, although its region has room. What waits already
+    /// is kept.
     const fn is_turned_away(&self, pending: &PendingMessage) -> bool {
         self.is_crowded && pending.is_foreign() && !pending.is_admitted
     }
 
-    /// There is no room for a message. This node's user hears so; what another node sent goes back there and waits in its buffer.
+    /// There is no room for a message. This node's user hears so; what another node sent goes back there and
+    /// waits in its buffer.
     fn overflow(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         match pending.from.clone() {
             None if self.refuse_caller(shared.cx) => {}

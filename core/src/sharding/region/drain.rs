@@ -1,5 +1,5 @@
-//! How a region ends: in good order, by having its shards moved first, or at once when the node is lost. Spec: sharding
-//! 1.3 (graceful shutdown).
+//! How a region ends: in good order, by having its shards moved first, or at once when the node is lost.
+//! Spec: sharding 1.3 (graceful shutdown).
 
 use core::time::Duration;
 
@@ -125,8 +125,8 @@ impl Region {
         self.try_finish(shared);
     }
 
-    /// Ends a draining region that hosts nothing and buffers nothing, and to which nothing that it sent can come back; makes a
-    /// proxy of a retiring one that hosts nothing.
+    /// Ends a draining region that hosts nothing and buffers nothing, and to which nothing that it sent can
+    /// come back; makes a proxy of a retiring one that hosts nothing.
     pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
         if !self.runs_nothing() {
             return;
@@ -165,7 +165,8 @@ impl Region {
         }
     }
 
-    /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they stop here.
+    /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they
+    /// stop here.
     pub(super) fn on_cluster_ends(&mut self, shared: &mut Shared<'_, '_>) {
         match self.lifecycle {
             RegionLifecycle::Draining => {
@@ -179,7 +180,8 @@ impl Region {
         self.try_finish(shared);
     }
 
-    /// Whether this region's shards are to go on elsewhere: somebody stays, and the cluster does not prepare to stop (10.12).
+    /// Whether this region's shards are to go on elsewhere: somebody stays, and the cluster does not prepare
+    /// to stop (10.12).
     pub(super) fn hands_over(&self, cx: &Cx<'_>) -> bool {
         if cx.view().is_shutting_down() {
             return false;

@@ -1,5 +1,5 @@
-//! With which tokens the shards of this region were placed here: what was given with a lower one is stale, what runs with a lower one
-//! begins anew. Never invents a token. Spec: sharding 10.15, 10.16.
+//! With which tokens the shards of this region were placed here: what was given with a lower one is stale,
+//! what runs with a lower one begins anew. Never invents a token. Spec: sharding 10.15, 10.16.
 
 use alloc::vec::Vec;
 
@@ -19,8 +19,9 @@ const AROUND_TOKENS_BYTES: usize = 64;
 const TOKEN_BYTES: usize = 18;
 
 impl Region {
-    /// The coordinator gives a shard with this token; `false` if it was given here with a higher one, which it does not know: it hears
-    /// of that. None: the coordinator has not heard which one it is. What has one here goes on with that, anything else is given again.
+    /// The coordinator gives a shard with this token; `false` if it was given here with a higher one, which
+    /// it does not know: it hears of that. None: the coordinator has not heard which one it is. What has one
+    /// here goes on with that, anything else is given again.
     pub(super) fn take_token(
         &mut self,
         cx: &mut Cx<'_>,
@@ -64,7 +65,8 @@ impl Region {
         }
     }
 
-    /// Whether a shard runs with an earlier token than it has by now, so that it has to begin anew. One without an entity just takes it.
+    /// Whether a shard runs with an earlier token than it has by now, so that it has to begin anew. One
+    /// without an entity just takes it.
     pub(super) fn is_reopened(&mut self, shard: ShardId, token: PlacementToken) -> bool {
         let here = self.shards.hosted_mut(shard);
         let Some(here) = here.filter(|here| here.token != token && !here.is_stopping()) else {
@@ -77,8 +79,8 @@ impl Region {
         true
     }
 
-    /// A shard lives here, the coordinator says. If it neither runs here nor was given with a token that is known still, the coordinator
-    /// hears that it does not, and gives it again.
+    /// A shard lives here, the coordinator says. If it neither runs here nor was given with a token that is
+    /// known still, the coordinator hears that it does not, and gives it again.
     pub(super) fn is_home(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -96,8 +98,9 @@ impl Region {
         self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
     }
 
-    /// The log of a shard that is placed here with this token, or of one of its entities, is promised to a higher one of this term. The coordinator
-    /// hears of the term: if it lives here still, it gives it with a token above.
+    /// The log of a shard that is placed here with this token, or of one of its entities, is promised to a
+    /// higher one of this term. The coordinator hears of the term: if it lives here still, it gives it with a
+    /// token above.
     pub(crate) fn say_outdone(&self, cx: &mut Cx<'_>, placement: Token, held: Token) {
         let Some(to) = self.coordinator().cloned() else {
             return;

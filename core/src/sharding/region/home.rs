@@ -123,7 +123,8 @@ impl Home {
         }
     }
 
-    /// Whether what comes back unhandled from a node comes in its turn: nothing behind it can have been handled elsewhere.
+    /// Whether what comes back unhandled from a node comes in its turn: nothing behind it can have been
+    /// handled elsewhere.
     pub(super) fn is_in_turn(&self, from: &UniqueAddress) -> bool {
         match self {
             Self::Unknown => true,

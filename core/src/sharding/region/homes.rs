@@ -1,5 +1,6 @@
-//! What the coordinator says about homes, and what the region makes of it. A home on a lost member is not believed; a home
-//! elsewhere for a shard that runs here stops it here first. Spec: sharding 1.3 (coordinator messages).
+//! What the coordinator says about homes, and what the region makes of it. A home on a lost member is not
+//! believed; a home elsewhere for a shard that runs here stops it here first. Spec: sharding 1.3 (coordinator
+//! messages).
 
 use alloc::vec::Vec;
 
@@ -40,8 +41,8 @@ impl Region {
         self.answer_if_moved(shared);
     }
 
-    /// A shard will move: forget its home. Its messages are buffered from here on; what others send for it is delivered as long as it
-    /// runs here. Answered when everything that this region sent there has arrived.
+    /// A shard will move: forget its home. Its messages are buffered from here on; what others send for it is
+    /// delivered as long as it runs here. Answered when everything that this region sent there has arrived.
     pub(crate) fn on_begin_hand_off(
         &mut self,
         shared: &mut Shared<'_, '_>,

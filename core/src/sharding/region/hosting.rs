@@ -1,5 +1,6 @@
-//! The shards on this node: starting them when the coordinator says so, stopping them when it wants them elsewhere. A
-//! shard is reported stopped only after its last entity is. Spec: sharding 1.2, 1.3, 1.4 (hand-off).
+//! The shards on this node: starting them when the coordinator says so, stopping them when it wants them
+//! elsewhere. A shard is reported stopped only after its last entity is. Spec: sharding 1.2, 1.3, 1.4
+//! (hand-off).
 
 use core::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::token::Token;
 
-/// How much sooner than a hand-off would be given up a shard that stops for another reason is stopped by force.
+/// How much sooner than a hand-off would be given up a shard that stops for another reason is stopped by
+/// force.
 const STOP_SLACK: Duration = Duration::from_secs(5);
 
 /// Entities that an event names: enough to see what they have in common.
@@ -41,8 +43,8 @@ impl Region {
         self.flush(shared);
     }
 
-    /// The coordinator wants a shard to stop here. What others sent here since the hand-off began is given back to them, before
-    /// they hear of the new home; what this node's users sent goes on waiting.
+    /// The coordinator wants a shard to stop here. What others sent here since the hand-off began is given
+    /// back to them, before they hear of the new home; what this node's users sent goes on waiting.
     pub(crate) fn on_hand_off(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -163,16 +165,16 @@ impl Region {
         self.load(shared, shard);
     }
 
-    /// Whether a region that is being emptied may still be told to go on with a shard: it runs, or stops for a hand-off that may be
-    /// cancelled, while there is somebody to hand it to.
+    /// Whether a region that is being emptied may still be told to go on with a shard: it runs, or stops for
+    /// a hand-off that may be cancelled, while there is somebody to hand it to.
     fn goes_on(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
         self.shards.hosted(shard).is_some_and(|here| {
             !here.is_stopping() || (here.stops_for_hand_off() && !self.hurries && self.hands_over(cx))
         })
     }
 
-    /// The hand-off of a shard that stops was cancelled: it is served again, although some of its entities may not have stopped.
-    /// `false` if only its next incarnation can.
+    /// The hand-off of a shard that stops was cancelled: it is served again, although some of its entities
+    /// may not have stopped. `false` if only its next incarnation can.
     fn take_back(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) -> bool {
         let token = self.placement(shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
@@ -192,8 +194,9 @@ impl Region {
         true
     }
 
-    /// Asks a running shard's entities to stop. Has them killed if that takes too long, unless it is for a hand-off: then it is
-    /// the coordinator who gives up. When it has stopped, whoever coordinates is told, or wants the shard here again.
+    /// Asks a running shard's entities to stop. Has them killed if that takes too long, unless it is for a
+    /// hand-off: then it is the coordinator who gives up. When it has stopped, whoever coordinates is told,
+    /// or wants the shard here again.
     pub(super) fn stop_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, stop: Stop) {
         let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_stopping()) else {
             return;
@@ -238,8 +241,9 @@ impl Region {
         }
     }
 
-    /// Entities did not stop in time. In a hand-off nothing is killed (10.14 g): whoever coordinates is asked where the shard lives,
-    /// and if it says here, because the hand-off was cancelled or was an earlier coordinator's, the shard goes on.
+    /// Entities did not stop in time. In a hand-off nothing is killed (10.14 g): whoever coordinates is asked
+    /// where the shard lives, and if it says here, because the hand-off was cancelled or was an earlier
+    /// coordinator's, the shard goes on.
     pub(super) fn on_stop_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_running()) else {
             return;
@@ -253,7 +257,8 @@ impl Region {
         self.notify(shared.cx, ShardingEvent::ShardStopTimeout { shard });
     }
 
-    /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is wanted.
+    /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is
+    /// wanted.
     pub(super) fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         if !self.shards.hosted(shard).is_some_and(Shard::has_stopped) {
             return;

@@ -34,7 +34,8 @@ pub struct RegionState {
     pub proxy: bool,
     /// Whether it is being emptied, or is empty for good.
     pub draining: bool,
-    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node hosts; `None` of a proxy.
+    /// The downing strategy, if it lets both sides of a partition run the kind's entities that this node
+    /// hosts; `None` of a proxy.
     pub may_run_twice: Option<&'static str>,
 }
 
@@ -84,7 +85,8 @@ impl Region {
             .filter_map(|(shard, entry)| Some((shard, entry.home.node()?)))
     }
 
-    /// Its shards that are not wholly before a position, each with those that run in it behind that, in their order.
+    /// Its shards that are not wholly before a position, each with those that run in it behind that, in their
+    /// order.
     pub(crate) fn running_behind<'a>(
         &'a self,
         after: Option<&'a EntityPosition>,

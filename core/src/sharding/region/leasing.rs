@@ -1,5 +1,6 @@
-//! Leases of shards, of a kind that wants them: no entity of a shard starts before its lease is granted, a lost one stops all of them at
-//! once, and it is given back when the shard has stopped. Who keeps leases is the host's. Spec: sharding 1.4 (AwaitingLease), 1.16.
+//! Leases of shards, of a kind that wants them: no entity of a shard starts before its lease is granted, a
+//! lost one stops all of them at once, and it is given back when the shard has stopped. Who keeps leases is
+//! the host's. Spec: sharding 1.4 (AwaitingLease), 1.16.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -58,8 +59,8 @@ impl Region {
                 let Some(here) = self.shards.hosted(shard) else {
                     return self.order_release(shared.cx, shard);
                 };
-                // Of one that stops this answers an earlier question. Something may run still: it is given back when the shard has
-                // stopped.
+                // Of one that stops this answers an earlier question. Something may run still: it is given
+                // back when the shard has stopped.
                 let is_stopping = here.is_stopping();
                 let before = self.shards.entry(shard).lease.replace(ShardLease::Held);
                 if is_stopping || before != Some(ShardLease::Held) {
@@ -99,7 +100,8 @@ impl Region {
         }
     }
 
-    /// Somebody else may have it by now: what runs is stopped at once, and begins again when the lease is granted once more.
+    /// Somebody else may have it by now: what runs is stopped at once, and begins again when the lease is
+    /// granted once more.
     fn lose_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         match self.lease(shard) {
             Some(ShardLease::Held) => {}
@@ -142,8 +144,8 @@ impl Region {
         self.wake(cx, RegionTimer::Lease(shard), after);
     }
 
-    /// This node is finished: what was asked for is given back, at once where nothing runs and otherwise with the end of the last entity, and
-    /// nobody waits for a word about it.
+    /// This node is finished: what was asked for is given back, at once where nothing runs and otherwise with
+    /// the end of the last entity, and nobody waits for a word about it.
     pub(super) fn give_back_leases(&mut self, cx: &mut Cx<'_>) {
         let leased = self.shards.iter().filter(|(_, entry)| entry.lease.is_some());
         for shard in leased.map(|(shard, _)| shard).collect::<Vec<_>>() {

@@ -1,6 +1,7 @@
-//! The sender's side of the order that messages keep: this region uses one home per shard at a time. Before it uses another, or says
-//! that it has forgotten one, it marks behind what it sent there and waits for the acknowledgement; what was not handled came
-//! back before that. Until then its messages for the shard wait. Spec: sharding 10.14 b to d.
+//! The sender's side of the order that messages keep: this region uses one home per shard at a time. Before
+//! it uses another, or says that it has forgotten one, it marks behind what it sent there and waits for the
+//! acknowledgement; what was not handled came back before that. Until then its messages for the shard wait.
+//! Spec: sharding 10.14 b to d.
 
 use alloc::vec::Vec;
 
@@ -32,7 +33,8 @@ impl Region {
         self.send_starts(cx, shard);
     }
 
-    /// A shard does not live where this region thinks. What it sent there has to be acknowledged before anything else is sent.
+    /// A shard does not live where this region thinks. What it sent there has to be acknowledged before
+    /// anything else is sent.
     pub(super) fn forget_home(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         self.flushing.remove(&shard);
         let number = self.order.last_mark + 1;
@@ -43,7 +45,8 @@ impl Region {
         }
     }
 
-    /// This node's coordinator moves a shard, and wants to know when everything that was sent to its home has arrived.
+    /// This node's coordinator moves a shard, and wants to know when everything that was sent to its home has
+    /// arrived.
     pub(super) fn report_when_acknowledged(&mut self, cx: &mut Cx<'_>, shard: ShardId, report: Report) {
         match self.shards.known_mut(shard).map(|entry| &mut entry.home) {
             Some(Home::Marked(mark)) => mark.report = Some(report),
@@ -70,8 +73,8 @@ impl Region {
         }
     }
 
-    /// A message of this region's came back from a node. Whether it sent messages there that are not acknowledged; if so, it
-    /// sends no more of them before they are.
+    /// A message of this region's came back from a node. Whether it sent messages there that are not
+    /// acknowledged; if so, it sends no more of them before they are.
     pub(super) fn stops_sending_to(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress) -> bool {
         let is_in_turn = self.is_in_turn(shard, node);
         let home = self.shards.known(shard).map(|entry| &entry.home);
@@ -99,7 +102,8 @@ impl Region {
         self.shards.marks() == 0
     }
 
-    /// Sends marks again: links lose what is on them. Those at a node that does not answer keep none of the others back.
+    /// Sends marks again: links lose what is on them. Those at a node that does not answer keep none of the
+    /// others back.
     pub(super) fn repeat_marks(&mut self, cx: &mut Cx<'_>) {
         let mut turn = self
             .shards
@@ -111,8 +115,8 @@ impl Region {
         self.rearm_marks(cx);
     }
 
-    /// The queue to an address has room again: it took no mark as long as something that was offered to it was on its way back, so that
-    /// nothing is left to come back of what a mark stands behind.
+    /// The queue to an address has room again: it took no mark as long as something that was offered to it
+    /// was on its way back, so that nothing is left to come back of what a mark stands behind.
     pub(crate) fn repeat_marks_at(&self, cx: &mut Cx<'_>, address: &Address) {
         let marks = self.shards.marks_from(ShardId(0));
         let there = marks.filter(|(_, mark)| mark.at.address() == address);
@@ -121,7 +125,8 @@ impl Region {
         }
     }
 
-    /// Everything this region sent for a shard has been delivered or has come back: what came back goes first from here on.
+    /// Everything this region sent for a shard has been delivered or has come back: what came back goes first
+    /// from here on.
     fn on_acknowledged(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let Some(mark) = self.shards.acknowledge(shard) else {
             return;

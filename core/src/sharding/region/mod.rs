@@ -1,12 +1,14 @@
-//! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts the shards it
-//! is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding 1.3, 10.1, 10.4.
+//! A kind's region on this node: finds the home of each message's shard, buffers while it is unknown, hosts
+//! the shards it is told to. Never decides where a shard lives: only the coordinator does. Spec: sharding
+//! 1.3, 10.1, 10.4.
 //!
-//! `shards` holds one value per shard: what is known of its `home`, and what runs of it here. `registration` speaks
-//! to the coordinator, `homes` listens to it, `delivery` moves messages, `admission` has callers wait for room, `marks`
-//! and `returns` keep their order (`order` knows whose go back), `hosting` starts and stops shards, `passivation` takes
-//! entities out of memory, `remembering` has the store know them and starts them again, `starting` has those started
-//! that belong elsewhere, `fencing` knows with which tokens, `leasing` has leases for them, `drain` ends it all in good
-//! order, `retirement` empties a region of a node that stays.
+//! `shards` holds one value per shard: what is known of its `home`, and what runs of it here. `registration`
+//! speaks to the coordinator, `homes` listens to it, `delivery` moves messages, `admission` has callers wait
+//! for room, `marks` and `returns` keep their order (`order` knows whose go back), `hosting` starts and stops
+//! shards, `passivation` takes entities out of memory, `remembering` has the store know them and starts them
+//! again, `starting` has those started that belong elsewhere, `fencing` knows with which tokens, `leasing`
+//! has leases for them, `drain` ends it all in good order, `retirement` empties a region of a node that
+//! stays.
 
 mod admission;
 mod buffers;
@@ -81,14 +83,16 @@ pub(crate) struct Region {
     retirement: Retirement,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
-    /// The regions of this node together buffer as much as one may: what others send and would have to wait here goes back.
+    /// The regions of this node together buffer as much as one may: what others send and would have to wait
+    /// here goes back.
     is_crowded: bool,
     contact: Contact,
     /// What is known of each shard: where it lives, and what runs of it here.
     shards: Shards,
     /// What keeps messages in order.
     order: Order,
-    /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited for.
+    /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited
+    /// for.
     hurries: bool,
     buffers: Buffers,
     /// Who waits for room in them.
@@ -133,7 +137,8 @@ impl Region {
         }
     }
 
-    /// The picture changed: forgets homes on lost members, and registers anew if the oldest member is another one.
+    /// The picture changed: forgets homes on lost members, and registers anew if the oldest member is another
+    /// one.
     pub(crate) fn on_view_changed(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -165,8 +170,8 @@ impl Region {
         self.flush(shared);
     }
 
-    /// This process stood still. No shard begins and no message is given to an entity until it is known to be a member
-    /// still; they wait in the buffer.
+    /// This process stood still. No shard begins and no message is given to an entity until it is known to be
+    /// a member still; they wait in the buffer.
     pub(crate) const fn on_paused(&mut self) {
         self.paused = true;
     }

@@ -1,6 +1,6 @@
-//! Entities that are taken out of memory while their shard stays: by themselves, after a time without a message, or because the
-//! region runs too many. What comes for one meanwhile waits for its next incarnation, which begins with it. Who goes is the
-//! strategy's decision. Spec: sharding 1.4, 1.6.
+//! Entities that are taken out of memory while their shard stays: by themselves, after a time without a
+//! message, or because the region runs too many. What comes for one meanwhile waits for its next incarnation,
+//! which begins with it. Who goes is the strategy's decision. Spec: sharding 1.4, 1.6.
 
 use alloc::vec::Vec;
 
@@ -45,7 +45,8 @@ impl Passivating {
 }
 
 impl Region {
-    /// An entity wants to be passivated. Not while messages wait for it that it was started for: it goes on with those (S-080).
+    /// An entity wants to be passivated. Not while messages wait for it that it was started for: it goes on
+    /// with those (S-080).
     pub(crate) fn on_passivate(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -61,9 +62,9 @@ impl Region {
         }
     }
 
-    /// One of a shard's entities has failed, and all of them with it: they are stopped at once. What comes meanwhile waits for their
-    /// next incarnations, as after passivation. Nothing happens if the shard stops already. Gives
-    /// the slots of who ends by it.
+    /// One of a shard's entities has failed, and all of them with it: they are stopped at once. What comes
+    /// meanwhile waits for their next incarnations, as after passivation. Nothing happens if the shard stops
+    /// already. Gives the slots of who ends by it.
     pub(crate) fn on_escalated(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -76,7 +77,8 @@ impl Region {
         }
     }
 
-    /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no limit.
+    /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no
+    /// limit.
     pub(crate) fn set_entity_limit(&mut self, shared: &mut Shared<'_, '_>, per_region: usize) -> bool {
         if self.passivating.settings.limit.is_none() {
             return false;
@@ -121,7 +123,8 @@ impl Region {
         }
     }
 
-    /// A shard has begun here: entities that are not used are looked for from now on, unless they are already.
+    /// A shard has begun here: entities that are not used are looked for from now on, unless they are
+    /// already.
     pub(super) fn watch_idle(&self, shared: &mut Shared<'_, '_>) {
         if let Some(idle) = self.passivating.settings.idle
             && self.shards.hosted_len() == 1
@@ -130,7 +133,8 @@ impl Region {
         }
     }
 
-    /// Looks for entities that have had no message for too long, and passivates a bounded number of them per step.
+    /// Looks for entities that have had no message for too long, and passivates a bounded number of them per
+    /// step.
     pub(super) fn on_idle_tick(&mut self, shared: &mut Shared<'_, '_>) {
         let Some(idle) = self.passivating.settings.idle else {
             return;
@@ -162,7 +166,8 @@ impl Region {
         }
     }
 
-    /// Gives entities that have begun again what waits for them, as long as `budget` lasts; `false` if it did not.
+    /// Gives entities that have begun again what waits for them, as long as `budget` lasts; `false` if it did
+    /// not.
     pub(super) fn flush_entities(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
         if self.paused {
             return true;

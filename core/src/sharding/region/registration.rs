@@ -1,5 +1,5 @@
-//! How a region finds its coordinator: it tells every candidate that it exists until the right one answers. Spec: sharding
-//! 1.3 (registration), 10.1.
+//! How a region finds its coordinator: it tells every candidate that it exists until the right one answers.
+//! Spec: sharding 1.3 (registration), 10.1.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -25,7 +25,8 @@ use crate::view::View;
 /// Shortest first retry of a registration: below this a coordinator that is about to start gains nothing.
 const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// Homes that one step may ask for; the rest follows with the next retry. Fewer kinds have more shards than that.
+/// Homes that one step may ask for; the rest follows with the next retry. Fewer kinds have more shards than
+/// that.
 const QUESTIONS_PER_STEP: usize = 4096;
 
 /// Bytes of a shard in a registration, and of what stands around them beside the kind's fields.
@@ -42,13 +43,14 @@ pub(super) struct Contact {
     /// Counts the registrations that took several messages.
     pub(super) lists: u64,
     pub(super) acceptance: Acceptance,
-    /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows better.
+    /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows
+    /// better.
     pub(super) nobody_hosts: bool,
     pub(super) retry_delay: Duration,
 }
 
-/// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what the registry could
-/// not see.
+/// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what
+/// the registry could not see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Acceptance {
     /// Nothing has been decided: nothing begins.
@@ -56,7 +58,8 @@ pub(super) enum Acceptance {
     Undecided,
     /// It is the kind that stands.
     Accepted,
-    /// It was accepted, and the present coordinator has other fields: nothing of ours can work until there is another one.
+    /// It was accepted, and the present coordinator has other fields: nothing of ours can work until there is
+    /// another one.
     RefusedByCoordinator,
     /// The cluster's kind has other fields: nothing of ours can work.
     Refused,
@@ -145,8 +148,9 @@ impl Region {
         self.rearm_retry(shared.cx);
     }
 
-    /// The coordinator's kind has other fields: nothing of this kind can work here. The registry notices before; this is
-    /// for what it cannot see, an oldest member that accepted one of them while it was cut off.
+    /// The coordinator's kind has other fields: nothing of this kind can work here. The registry notices
+    /// before; this is for what it cannot see, an oldest member that accepted one of them while it was cut
+    /// off.
     pub(crate) fn on_register_refused(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -174,8 +178,8 @@ impl Region {
         self.rearm_retry(shared.cx);
     }
 
-    /// The node that coordinates this kind, or would if it had it, says that nobody hosts it. Messages wait on, because a
-    /// node that does may start at any time.
+    /// The node that coordinates this kind, or would if it had it, says that nobody hosts it. Messages wait
+    /// on, because a node that does may start at any time.
     pub(crate) fn on_nobody_hosts(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress) {
         let view = alloc::sync::Arc::clone(shared.cx.view());
         let candidates = self.kind.coordinator_candidates(&view);
@@ -192,8 +196,8 @@ impl Region {
         self.contact.nobody_hosts || view.by_age(self.kind.settings.role.as_ref()).is_empty()
     }
 
-    /// Whether it is certain that no node hosts the kind. Who is not Up may hear of others' being Up late, and a member that joins may
-    /// be Up by now.
+    /// Whether it is certain that no node hosts the kind. Who is not Up may hear of others' being Up late,
+    /// and a member that joins may be Up by now.
     pub(crate) fn nobody_can_host(&self, view: &View) -> bool {
         let Some(me) = view.self_member().filter(|me| may_act(me.status)) else {
             return false;
@@ -269,8 +273,9 @@ impl Region {
         self.rearm_retry(cx);
     }
 
-    /// Whether a coordinator's words count: it speaks for itself, under the number that it has in this picture, it is a member that
-    /// coordinates the role or will soon, and no younger coordinator has been heard that is not lost (B-59).
+    /// Whether a coordinator's words count: it speaks for itself, under the number that it has in this
+    /// picture, it is a member that coordinates the role or will soon, and no younger coordinator has been
+    /// heard that is not lost (B-59).
     pub(super) fn accept(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
         let view = alloc::sync::Arc::clone(cx.view());
         let seen = self

@@ -1,6 +1,7 @@
-//! Entities that are remembered: a shard that begins reads which it has, each is started without a message, and one that is new is
-//! stored before it handles anything. A store that fails stops the shard, which begins again after a pause. Never starts an entity
-//! in a shard that it does not belong to. Spec: sharding 1.4, 1.5.
+//! Entities that are remembered: a shard that begins reads which it has, each is started without a message,
+//! and one that is new is stored before it handles anything. A store that fails stops the shard, which begins
+//! again after a pause. Never starts an entity in a shard that it does not belong to. Spec: sharding 1.4,
+//! 1.5.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -30,7 +31,8 @@ const LOADS_AT_ONCE: usize = 64;
 /// Shards that one step may look at: each is five questions to this node.
 const LOOKS_PER_STEP: usize = 64;
 
-/// How often a shard looks for entities that it has not heard of: as often as the balance is looked at, by default.
+/// How often a shard looks for entities that it has not heard of: as often as the balance is looked at, by
+/// default.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a region waits for of its remembered entities.
@@ -85,7 +87,8 @@ impl Region {
         }
     }
 
-    /// Reads which entities a shard has, at once or when others have been read, and not before it has its lease.
+    /// Reads which entities a shard has, at once or when others have been read, and not before it has its
+    /// lease.
     pub(super) fn load(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let is_loading = |here: &Shard| here.lifecycle == ShardLifecycle::Loading;
         if !self.shards.hosted(shard).is_some_and(is_loading) || self.awaits_lease(shared.cx, shard) {
@@ -178,7 +181,8 @@ impl Region {
         }
     }
 
-    /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the shard that they belong to.
+    /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the
+    /// shard that they belong to.
     fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
@@ -202,7 +206,8 @@ impl Region {
         self.begin_moves(shared.cx);
     }
 
-    /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that were away.
+    /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that
+    /// were away.
     pub(super) fn on_look(&mut self, shared: &mut Shared<'_, '_>) {
         let from = self.remembering.look_from.take().unwrap_or(ShardId(0));
         let mut left = LOOKS_PER_STEP;
@@ -247,7 +252,8 @@ impl Region {
         }
     }
 
-    /// What was written counts: new entities start, and those that are forgotten are gone, unless messages have come for them.
+    /// What was written counts: new entities start, and those that are forgotten are gone, unless messages
+    /// have come for them.
     fn on_written(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         shared.cx.counters().remember_writes += 1;
         self.cancel(shared.cx, RegionTimer::Store(shard));
@@ -273,7 +279,8 @@ impl Region {
         self.end_if_stopped(shared, shard);
     }
 
-    /// Begins with the next write of a shard, if there is one. Called whenever one of its entities has changed its state.
+    /// Begins with the next write of a shard, if there is one. Called whenever one of its entities has
+    /// changed its state.
     pub(super) fn tend(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
@@ -299,8 +306,8 @@ impl Region {
         self.flush(shared);
     }
 
-    /// A shard cannot go on: its entities stop after what they have been given, and it begins again after a pause. One that stops
-    /// anyway stops without what was to be written.
+    /// A shard cannot go on: its entities stop after what they have been given, and it begins again after a
+    /// pause. One that stops anyway stops without what was to be written.
     fn fail_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
         self.has_loaded(shared, shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
@@ -340,7 +347,8 @@ impl Region {
         }
     }
 
-    /// An entity has stopped without having been told to, and is not forgotten: it starts again after a pause, or with its next message.
+    /// An entity has stopped without having been told to, and is not forgotten: it starts again after a
+    /// pause, or with its next message.
     pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
         let at = shared.cx.mono() + self.kind.config.entity_restart_backoff;
         self.remembering.recovery.restart_at(at, shard, entity.clone());

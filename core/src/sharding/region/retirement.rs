@@ -1,6 +1,6 @@
-//! A region that hosts no more although its node stays, because its user said so: its shards are moved, and then it forwards
-//! messages as a proxy does. Ends nothing but shards: whoever is to hear of the end of the node hears of that in `drain`. Spec:
-//! sharding 1.3 (graceful shutdown).
+//! A region that hosts no more although its node stays, because its user said so: its shards are moved, and
+//! then it forwards messages as a proxy does. Ends nothing but shards: whoever is to hear of the end of the
+//! node hears of that in `drain`. Spec: sharding 1.3 (graceful shutdown).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -21,8 +21,8 @@ use crate::timer::RegionTimer;
 /// Callers that wait for one shutdown: a program has a few reasons to end a region, each with one caller.
 const CALLERS_MAX: usize = 16;
 
-/// How long killed entities may take to end before callers hear that they have not: one that only waits for something ends in the next
-/// turn of its executor.
+/// How long killed entities may take to end before callers hear that they have not: one that only waits for
+/// something ends in the next turn of its executor.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The range of a caller's time limit.
@@ -85,9 +85,9 @@ impl Retirement {
 }
 
 impl Region {
-    /// This node is to host nothing of the kind any more. `caller` hears when nothing of it runs here and every shard that did has a
-    /// new home, or that this cannot be. A region that is being emptied already has one more who waits for that; of their times
-    /// the shortest counts.
+    /// This node is to host nothing of the kind any more. `caller` hears when nothing of it runs here and
+    /// every shard that did has a new home, or that this cannot be. A region that is being emptied already
+    /// has one more who waits for that; of their times the shortest counts.
     pub(crate) fn retire(&mut self, shared: &mut Shared<'_, '_>, caller: Token, timeout: Option<Duration>) {
         if self.retirement.callers.len() >= CALLERS_MAX {
             let error = CommandError::Sharding(ShardingCommandError::ShutdownPending);
@@ -140,8 +140,8 @@ impl Region {
         true
     }
 
-    /// Nothing runs here any more: from now on messages are forwarded only. The coordinator hears so until it says that it has
-    /// heard; what it still believes to be here gets another home then.
+    /// Nothing runs here any more: from now on messages are forwarded only. The coordinator hears so until it
+    /// says that it has heard; what it still believes to be here gets another home then.
     pub(super) fn become_proxy(&mut self, shared: &mut Shared<'_, '_>) {
         self.lifecycle = RegionLifecycle::Working;
         self.hosts = false;
@@ -176,7 +176,8 @@ impl Region {
             return self.end_retirement(shared.cx);
         }
         if core::mem::replace(&mut self.retirement.killed, true) {
-            // It goes on being emptied, and nobody is kept for ever: a handler that blocks its thread cannot be ended.
+            // It goes on being emptied, and nobody is kept for ever: a handler that blocks its thread cannot
+            // be ended.
             return self.retirement.say_late(shared.cx);
         }
         self.wake(shared.cx, RegionTimer::Drain, KILL_PATIENCE);

@@ -1,6 +1,7 @@
-//! The receiver's side of the order that messages keep: what this region does not serve goes back, and then everything of that sender
-//! and shard, even if the shard comes to run here meanwhile, until the sender has marked. Every mark is acknowledged at once, behind
-//! what of that sender had to go back. Spec: sharding 10.14 b, d and e.
+//! The receiver's side of the order that messages keep: what this region does not serve goes back, and then
+//! everything of that sender and shard, even if the shard comes to run here meanwhile, until the sender has
+//! marked. Every mark is acknowledged at once, behind what of that sender had to go back. Spec: sharding
+//! 10.14 b, d and e.
 
 use super::Region;
 use super::buffers::WaitsFor;
@@ -11,7 +12,8 @@ use crate::sharding::pending_message::{PendingMessage, Shared};
 use crate::sharding::state::ids::{EntityId, ShardId};
 
 impl Region {
-    /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for the end of a pause, or given back.
+    /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for
+    /// the end of a pause, or given back.
     pub(super) fn receive(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         if self.order.goes_back(&pending) {
@@ -41,17 +43,19 @@ impl Region {
         }
     }
 
-    /// A node has marked behind what it sent for a shard. What of that waits here, for an entity's next incarnation, for the shard to
-    /// begin or for the end of a pause, goes back, so that no sender waits for that; all else was delivered. Acknowledged behind it, and
-    /// from here on that node's messages count again.
+    /// A node has marked behind what it sent for a shard. What of that waits here, for an entity's next
+    /// incarnation, for the shard to begin or for the end of a pause, goes back, so that no sender waits for
+    /// that; all else was delivered. Acknowledged behind it, and from here on that node's messages count
+    /// again.
     pub(crate) fn on_mark(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
         self.order.marked(mark.shard, from);
         self.hand_back_from(shared, mark.shard, from, None);
         shared.cx.send(from, ShardingMsg::MarkAck(mark));
     }
 
-    /// There is no room for a message of another node: it goes back, behind what of that node's waits here and is older. If the shard
-    /// runs, only what is for that entity: two nodes whose buffers are full would wait for each other's other entities otherwise.
+    /// There is no room for a message of another node: it goes back, behind what of that node's waits here
+    /// and is older. If the shard runs, only what is for that entity: two nodes whose buffers are full would
+    /// wait for each other's other entities otherwise.
     pub(super) fn hand_back_overflow(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -67,7 +71,8 @@ impl Region {
         self.order.gives_back(shard, from, only);
     }
 
-    /// Gives back what of one node's waits here for a shard, or for one of its entities, in order: nothing newer of it may go back before.
+    /// Gives back what of one node's waits here for a shard, or for one of its entities, in order: nothing
+    /// newer of it may go back before.
     fn hand_back_from(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -93,8 +98,8 @@ impl Region {
         self.admit_waiting(shared.cx);
     }
 
-    /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as `budget` lasts; `false` if it
-    /// did not.
+    /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as
+    /// `budget` lasts; `false` if it did not.
     pub(super) fn flush_arrived(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
         if self.paused {
             return true;

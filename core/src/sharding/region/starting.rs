@@ -1,6 +1,7 @@
-//! Entities that are remembered by a shard to which they do not belong any more. This region tells the home of the right one to start
-//! them, and does so again until it hears that they are remembered there; as such a home it has them stored, and then says so. Never
-//! writes what another shard remembers. Spec: sharding 1.5 (starter).
+//! Entities that are remembered by a shard to which they do not belong any more. This region tells the home
+//! of the right one to start them, and does so again until it hears that they are remembered there; as such a
+//! home it has them stored, and then says so. Never writes what another shard remembers. Spec: sharding 1.5
+//! (starter).
 
 use alloc::vec::Vec;
 
@@ -123,7 +124,8 @@ impl Region {
             .filter(|to| !self.shards.has_home(*to))
     }
 
-    /// Another region (or this one) remembers entities that belong to a shard here. What this one cannot say now it is asked again.
+    /// Another region (or this one) remembers entities that belong to a shard here. What this one cannot say
+    /// now it is asked again.
     pub(crate) fn on_start(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -198,7 +200,8 @@ impl Region {
         }
     }
 
-    /// The home of a shard remembers entities of it that one of this node's did: that one forgets them, and goes on with the next.
+    /// The home of a shard remembers entities of it that one of this node's did: that one forgets them, and
+    /// goes on with the next.
     pub(crate) fn on_started(
         &mut self,
         shared: &mut Shared<'_, '_>,

@@ -1,5 +1,5 @@
-//! What those who watch entities ask of a region: what runs here, what has gone, where a shard lives. Decides nothing about watches.
-//! Spec: sharding 1.17.
+//! What those who watch entities ask of a region: what runs here, what has gone, where a shard lives. Decides
+//! nothing about watches. Spec: sharding 1.17.
 
 use super::Region;
 use crate::ident::UniqueAddress;
@@ -36,7 +36,8 @@ impl Region {
         }
     }
 
-    /// A node that was taken for a shard's home says that it is not. Asked for again at once, or with the next retry.
+    /// A node that was taken for a shard's home says that it is not. Asked for again at once, or with the
+    /// next retry.
     pub(crate) fn is_not_home(
         &mut self,
         shared: &mut Shared<'_, '_>,

@@ -1,5 +1,5 @@
-//! Every node's part: tells the oldest member which kinds and singletons this node has, and holds each back until it is accepted. Decides
-//! nothing itself. Spec: sharding 10.11.
+//! Every node's part: tells the oldest member which kinds and singletons this node has, and holds each back
+//! until it is accepted. Decides nothing itself. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -62,7 +62,8 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before is replaced.
+    /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before
+    /// is replaced.
     pub(super) fn add(&mut self, fields: Fields, waits: Option<Token>) {
         let own = LocalKind {
             fields,
@@ -193,8 +194,8 @@ impl Announcer {
         decided
     }
 
-    /// Whether the sender may decide: it speaks for itself, under the number that it has in this picture, it is the oldest member or will
-    /// be soon, and no younger one has been heard.
+    /// Whether the sender may decide: it speaks for itself, under the number that it has in this picture, it
+    /// is the oldest member or will be soon, and no younger one has been heard.
     fn believes(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, term: &Term) -> bool {
         let seen = self
             .heard

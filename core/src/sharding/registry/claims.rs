@@ -1,5 +1,5 @@
-//! Which fields a kind or a singleton stands with when nodes claim different ones. Pure: no time, no sending, no picture of the cluster.
-//! Spec: sharding 10.11.
+//! Which fields a kind or a singleton stands with when nodes claim different ones. Pure: no time, no sending,
+//! no picture of the cluster. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 
@@ -9,11 +9,12 @@ use crate::ordered::OrderedMap;
 use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, Verdict};
 use crate::sharding::state::fields::FieldDifferences;
 
-/// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half a kilobyte.
+/// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half
+/// a kilobyte.
 pub(super) const CLAIMS_MAX: usize = 4_096;
 
-/// The highest number of a registration that is believed. At its end all further kinds have the same, and of two that differ the older member's
-/// stands.
+/// The highest number of a registration that is believed. At its end all further kinds have the same, and of
+/// two that differ the older member's stands.
 const NUMBER_MAX: u64 = u64::MAX >> 16;
 
 /// One node's claim.
@@ -27,7 +28,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// Of those of which none stands yet the smallest wins: who runs it already, then the older registration, then the older member.
+    /// Of those of which none stands yet the smallest wins: who runs it already, then the older registration,
+    /// then the older member.
     fn rank<'n>(&self, node: &'n UniqueAddress) -> (bool, u64, UpNumber, &'n UniqueAddress) {
         let number = self.accepted.unwrap_or(u64::MAX);
         (!self.running, number, self.age, node)
@@ -49,8 +51,8 @@ pub(super) struct Judged {
 struct Variant {
     fields: Fields,
     by: OrderedMap<UniqueAddress, Claim>,
-    /// It was decided that these fields stand, and they do as long as anybody claims them: who comes later and says that he was accepted
-    /// before, and runs it, was not heard when all members were.
+    /// It was decided that these fields stand, and they do as long as anybody claims them: who comes later
+    /// and says that he was accepted before, and runs it, was not heard when all members were.
     stands: bool,
 }
 
@@ -109,7 +111,8 @@ impl Claims {
                 let was = variant.by.remove(node);
                 let hosted = was.is_some_and(|claim| claim.hosts);
                 if hosted && !variant.by.values().any(|claim| claim.hosts) {
-                    // Proxies alone do not keep what those who host agreed on: the next ones may say something else.
+                    // Proxies alone do not keep what those who host agreed on: the next ones may say
+                    // something else.
                     variant.fields.forget_hosting();
                 }
             }
@@ -138,8 +141,8 @@ impl Claims {
         self.registered.keys().copied().collect()
     }
 
-    /// Decides about one: one variant stands, everybody who agrees with it is accepted, all others are refused and
-    /// forgotten; they claim again. Linear in its claims.
+    /// Decides about one: one variant stands, everybody who agrees with it is accepted, all others are
+    /// refused and forgotten; they claim again. Linear in its claims.
     pub(super) fn judge(&mut self, id: RegistrationId) -> Vec<Judged> {
         let Some(variants) = self.registered.get_mut(&id) else {
             return Vec::new();

@@ -1,8 +1,9 @@
-//! A kind is the same everywhere or nowhere: two coordinators of one kind, because its role differs between nodes, would
-//! each run the same entity. So is a singleton: two members that are each the oldest of the role that they believe it has would each run an
-//! instance. Every node announces its kinds and singletons to the oldest member of the cluster, whatever its roles, and
-//! begins with none before it is accepted. This room decides which fields each stands with; it never starts or stops a
-//! region or an instance. Spec: sharding 10.11.
+//! A kind is the same everywhere or nowhere: two coordinators of one kind, because its role differs between
+//! nodes, would each run the same entity. So is a singleton: two members that are each the oldest of the role
+//! that they believe it has would each run an instance. Every node announces its kinds and singletons to the
+//! oldest member of the cluster, whatever its roles, and begins with none before it is accepted. This room
+//! decides which fields each stands with; it never starts or stops a region or an instance. Spec: sharding
+//! 10.11.
 //!
 //! `announcer` is every node's part, `registrar` the oldest member's, `claims` its pure rule.
 
@@ -35,7 +36,8 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// Whether one more with such fields can be announced: in one control frame, and kinds in number. Singletons count theirs.
+    /// Whether one more with such fields can be announced: in one control frame, and kinds in number.
+    /// Singletons count theirs.
     pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &Fields) -> bool {
         let bytes = self
             .announcer
@@ -83,7 +85,8 @@ impl Registry {
         self.announcer.standing(id)
     }
 
-    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds and singletons.
+    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds and
+    /// singletons.
     pub(super) fn on_message(
         &mut self,
         cx: &mut Cx<'_>,
@@ -133,13 +136,14 @@ impl Registry {
         }
     }
 
-    /// After a pause the oldest member decides nothing until it is known to be a member still; announcements are repeated.
+    /// After a pause the oldest member decides nothing until it is known to be a member still; announcements
+    /// are repeated.
     pub(super) const fn set_paused(&mut self, paused: bool) {
         self.registrar.set_paused(paused);
     }
 
-    /// This node leaves or has stopped: gives back who waits for a decision. The oldest member decides for the others
-    /// until it is removed.
+    /// This node leaves or has stopped: gives back who waits for a decision. The oldest member decides for
+    /// the others until it is removed.
     pub(super) fn take_waiting(&mut self) -> Vec<Token> {
         self.announcer.take_waiting()
     }

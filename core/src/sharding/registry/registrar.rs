@@ -1,6 +1,7 @@
-//! The oldest member's part: hears every node's kinds and singletons and says which of them stand. Decides nothing before all members have
-//! spoken and those removed unheard have certainly stopped; until then who was accepted before goes on. Never tells a node
-//! to stop what agrees with what stands. Spec: sharding 10.11.
+//! The oldest member's part: hears every node's kinds and singletons and says which of them stand. Decides
+//! nothing before all members have spoken and those removed unheard have certainly stopped; until then who
+//! was accepted before goes on. Never tells a node to stop what agrees with what stands. Spec: sharding
+//! 10.11.
 
 use alloc::vec::Vec;
 
@@ -103,7 +104,8 @@ impl Registrar {
         self.paused = paused;
     }
 
-    /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been removed.
+    /// The picture changed: this node may not be the oldest any more, or somebody who was silent has been
+    /// removed.
     pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         let known = match &self.tenure {
             Tenure::Idle => return,
@@ -132,9 +134,9 @@ impl Registrar {
         self.paused = paused;
     }
 
-    /// Members that have not said which kinds they have. One that is Down may run some until it has been removed; one that
-    /// joins may have been accepted by the last oldest member, whose picture was ahead of this one. Another data center has
-    /// coordinators and an oldest member of its own.
+    /// Members that have not said which kinds they have. One that is Down may run some until it has been
+    /// removed; one that joins may have been accepted by the last oldest member, whose picture was ahead of
+    /// this one. Another data center has coordinators and an oldest member of its own.
     fn missing(&self, view: &View) -> Vec<UniqueAddress> {
         let here = view.self_member().map(Member::data_center);
         let members = view.members().iter();
@@ -217,8 +219,8 @@ impl Registrar {
         self.tell(cx, judged, None);
     }
 
-    /// Tells each node the verdicts on its kinds. `asked` hears all of them; the others, who have heard before that they
-    /// were accepted, hear only of refusals while this registrar decides.
+    /// Tells each node the verdicts on its kinds. `asked` hears all of them; the others, who have heard
+    /// before that they were accepted, hear only of refusals while this registrar decides.
     fn tell(&mut self, cx: &mut Cx<'_>, judged: Vec<Judged>, asked: Option<&UniqueAddress>) {
         let term = match &self.tenure {
             Tenure::Idle => return,

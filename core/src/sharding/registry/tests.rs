@@ -1,4 +1,5 @@
-//! One registrar or one announcer, one call, and what it says. Whole clusters are in `sharding/tests/same_kind.rs`.
+//! One registrar or one announcer, one call, and what it says. Whole clusters are in
+//! `sharding/tests/same_kind.rs`.
 
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a shard has to write about its entities: one write is under way, and what comes meanwhile is the next one. Pure. Spec: sharding
-//! 1.4 (store batching).
+//! What a shard has to write about its entities: one write is under way, and what comes meanwhile is the next
+//! one. Pure. Spec: sharding 1.4 (store batching).
 
 use crate::ordered::OrderedSet;
 use crate::sharding::state::ids::EntityId;

@@ -1,5 +1,6 @@
-//! How what is remembered is called: in replicated data one name for each kind, shard and part, and a log for each kind and shard. Ids of entities are elements there, byte
-//! for byte, and need no name. These names are on disks: they never change. Spec: sharding 1.5; "keys are injective in kind and id".
+//! How what is remembered is called: in replicated data one name for each kind, shard and part, and a log for
+//! each kind and shard. Ids of entities are elements there, byte for byte, and need no name. These names are
+//! on disks: they never change. Spec: sharding 1.5; "keys are injective in kind and id".
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -13,24 +14,26 @@ use crate::store::{Bytes, LogName};
 /// Keys per shard: a set of 10,000 ids of 36 bytes stays far below what one message carries.
 const PARTS: u8 = 5;
 
-/// Longest name of a kind that remembers its entities, in bytes: the rest of a key is for the number of a shard.
+/// Longest name of a kind that remembers its entities, in bytes: the rest of a key is for the number of a
+/// shard.
 pub(crate) const NAME_BYTES_MAX: usize = 230;
 
 /// Everything that stands around a kind's name fits.
 const _: () = assert!(NAME_BYTES_MAX + "shard-4294967295-4-".len() <= KEY_BYTES_MAX);
 
-/// The keys of a shard's entities. The numbers come first, and the rest is the kind's name as it is: whoever reads a key finds
-/// exactly one kind, shard and part. `None` for a name that is too long.
+/// The keys of a shard's entities. The numbers come first, and the rest is the kind's name as it is: whoever
+/// reads a key finds exactly one kind, shard and part. `None` for a name that is too long.
 pub(crate) fn shard_keys(kind: &str, shard: ShardId) -> Option<Vec<Key>> {
     let keys = (0..PARTS).map(|part| key(kind, &format!("shard-{}-{part}-", shard.0)));
     keys.collect()
 }
 
-/// Shards in one key: a set with as many stays below a third of the largest value (`ddata.value_bytes_max`), where all that a kind
-/// can have would be larger.
+/// Shards in one key: a set with as many stays below a third of the largest value (`ddata.value_bytes_max`),
+/// where all that a kind can have would be larger.
 const SHARDS_PER_KEY: u32 = 16_384;
 
-/// The keys of a kind's shards, by number: the first is that of kinds that are no larger. No shard is called "all".
+/// The keys of a kind's shards, by number: the first is that of kinds that are no larger. No shard is called
+/// "all".
 pub(crate) fn coordinator_keys(kind: &str) -> Option<Vec<Key>> {
     let all = ["shard-all-", "shard-all1-", "shard-all2-", "shard-all3-"];
     all.map(|before| key(kind, before)).into_iter().collect()
@@ -46,8 +49,8 @@ pub(crate) const fn coordinator_part(shard: ShardId) -> u8 {
     }
 }
 
-/// The log of a shard's entities. What stands behind the last `/` is a number, and what a coordinator has is called otherwise: whoever
-/// reads such a name finds exactly one kind and shard.
+/// The log of a shard's entities. What stands behind the last `/` is a number, and what a coordinator has is
+/// called otherwise: whoever reads such a name finds exactly one kind and shard.
 pub(crate) fn shard_log(kind: &str, shard: ShardId) -> LogName {
     Arc::from(format!("/sharding/{kind}/shard/{}", shard.0))
 }
@@ -57,8 +60,9 @@ pub(crate) fn shards_log(kind: &str) -> LogName {
     Arc::from(format!("/sharding/{kind}/shards"))
 }
 
-/// Every log in which it may be kept which entities a kind remembers, and which of its shards have some: for a tool that looks at a store while no
-/// node runs. Most of the 65,537 are in no store; none for a kind whose name is too long to remember entities.
+/// Every log in which it may be kept which entities a kind remembers, and which of its shards have some: for
+/// a tool that looks at a store while no node runs. Most of the 65,537 are in no store; none for a kind whose
+/// name is too long to remember entities.
 pub fn remembered_logs(kind: &str) -> impl Iterator<Item = LogName> {
     let count = if kind.len() > NAME_BYTES_MAX {
         0
@@ -70,8 +74,9 @@ pub fn remembered_logs(kind: &str) -> impl Iterator<Item = LogName> {
         .chain((0..count).map(move |shard| shard_log(kind, ShardId(shard))))
 }
 
-/// Where a store holds, for durable replicated data, which entities a kind remembers and which of its shards have some: every key there may be,
-/// for a tool that looks at a store while no node runs. Most of the 327,684 are in no store; none for a kind whose name is too long.
+/// Where a store holds, for durable replicated data, which entities a kind remembers and which of its shards
+/// have some: every key there may be, for a tool that looks at a store while no node runs. Most of the
+/// 327,684 are in no store; none for a kind whose name is too long.
 pub fn remembered_keys(kind: &str) -> impl Iterator<Item = Bytes> {
     let shards = (0..SHARDS_MAX).filter_map(move |shard| shard_keys(kind, ShardId(shard)));
     let all = coordinator_keys(kind).into_iter().chain(shards).flatten();

@@ -1,9 +1,11 @@
-//! What a kind remembers of its entities: which ids a shard has, and which shards there are. An id is stored before its entity handles
-//! anything. Holds no entity and sends no message. Spec: sharding 1.5, 10.10; issue "remember entities".
+//! What a kind remembers of its entities: which ids a shard has, and which shards there are. An id is stored
+//! before its entity handles anything. Holds no entity and sends no message. Spec: sharding 1.5, 10.10; issue
+//! "remember entities".
 //!
-//! `batches`: what is to be written, one write at a time. `store`: a set of names that is read and written, kept by `set` in replicated data or
-//! by `log` in a log (`names`: what that amounts to; `record`: its bytes). `keys`: how these are called there. `recovery`: when a remembered entity is started. `moves`: those that belong to
-//! another shard by now.
+//! `batches`: what is to be written, one write at a time. `store`: a set of names that is read and written,
+//! kept by `set` in replicated data or by `log` in a log (`names`: what that amounts to; `record`: its
+//! bytes). `keys`: how these are called there. `recovery`: when a remembered entity is started. `moves`:
+//! those that belong to another shard by now.
 
 mod batches;
 mod keys;

@@ -1,6 +1,7 @@
-//! Entities that are remembered by a shard and belong to another one by now, because the number of shards or the extractor was changed
-//! while all nodes were stopped. The home of that one is told to start them, again and again until it says that it remembers them; only
-//! then are they forgotten where they were. Pure: it sends nothing. Spec: sharding 1.5 (starter).
+//! Entities that are remembered by a shard and belong to another one by now, because the number of shards or
+//! the extractor was changed while all nodes were stopped. The home of that one is told to start them, again
+//! and again until it says that it remembers them; only then are they forgotten where they were. Pure: it
+//! sends nothing. Spec: sharding 1.5 (starter).
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,8 @@ const SHARDS_PER_STEP: usize = 256;
 /// Bytes of an id's length in a message.
 const LENGTH_BYTES: usize = 2;
 
-/// Entities on their way, by where they belong and where they are remembered so far. As long as what is remembered.
+/// Entities on their way, by where they belong and where they are remembered so far. As long as what is
+/// remembered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     unconfirmed: OrderedMap<ShardId, OrderedMap<ShardId, OrderedSet<EntityId>>>,
@@ -71,7 +73,8 @@ impl Moves {
         (turn, next.is_none())
     }
 
-    /// What the home of a shard is told: of each that remembers some of its entities as many as one message of so many bytes has.
+    /// What the home of a shard is told: of each that remembers some of its entities as many as one message
+    /// of so many bytes has.
     pub(crate) fn batches(&self, to: ShardId, bytes_max: usize) -> Vec<(ShardId, Vec<EntityId>)> {
         let of = self.unconfirmed.get(&to).into_iter().flatten();
         of.map(|(from, entities)| (*from, batch(entities, bytes_max)))

@@ -1,5 +1,5 @@
-//! Remembered names as they are written down: what becomes a record or a snapshot of their log, and back. The bytes are `wire`'s business.
-//! Spec: sharding 1.5 (event sourced stores).
+//! Remembered names as they are written down: what becomes a record or a snapshot of their log, and back. The
+//! bytes are `wire`'s business. Spec: sharding 1.5 (event sourced stores).
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! When remembered entities of a region are started: those of shards that have begun, and those that crashed. Pure: it is told the time
-//! and starts nothing. Spec: sharding 1.5 (starter).
+//! When remembered entities of a region are started: those of shards that have begun, and those that crashed.
+//! Pure: it is told the time and starts nothing. Spec: sharding 1.5 (starter).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

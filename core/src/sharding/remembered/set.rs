@@ -1,5 +1,6 @@
-//! A set of names in replicated data, in one or several keys: read as a whole, changed in batches, repeated a few times where replicas do
-//! not answer. One question at a time; answers to earlier ones are passed over. Spec: sharding 1.5.
+//! A set of names in replicated data, in one or several keys: read as a whole, changed in batches, repeated a
+//! few times where replicas do not answer. One question at a time; answers to earlier ones are passed over.
+//! Spec: sharding 1.5.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,11 +18,12 @@ use crate::sharding::kind::Kind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::{EntityId, KindId};
 
-/// How often a key is read before that has failed: with the default pause of 2 s half a minute, in which a majority of the
-/// members comes back after most faults.
+/// How often a key is read before that has failed: with the default pause of 2 s half a minute, in which a
+/// majority of the members comes back after most faults.
 pub(crate) const READ_ATTEMPTS: u32 = 15;
 
-/// How often a key is written before that has failed: all of them together take `sharding.updating_state_timeout`.
+/// How often a key is written before that has failed: all of them together take
+/// `sharding.updating_state_timeout`.
 const WRITE_ATTEMPTS: u32 = 4;
 
 /// What became of a question.
@@ -91,7 +93,8 @@ impl StoredSet {
         self.ask_all(cx, request);
     }
 
-    /// The same of this node alone, which costs nothing: all that it has heard of, and all that it was told by [`Self::read`].
+    /// The same of this node alone, which costs nothing: all that it has heard of, and all that it was told
+    /// by [`Self::read`].
     pub(crate) fn look(&mut self, cx: &mut Cx<'_>, request: u64) {
         self.consistency = Consistency::Local;
         self.ask_all(cx, request);

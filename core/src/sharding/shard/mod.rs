@@ -1,6 +1,7 @@
-//! A shard on this node: which entities it has and in which state each is, who is passivated, what is written about them, and how the
-//! shard stops. Starts an entity with its first message, or because it is remembered; stops all of them on hand-off. Never decides
-//! where a shard lives, nor keeps a message. Spec: sharding 1.4, 1.5, 1.6.
+//! A shard on this node: which entities it has and in which state each is, who is passivated, what is written
+//! about them, and how the shard stops. Starts an entity with its first message, or because it is remembered;
+//! stops all of them on hand-off. Never decides where a shard lives, nor keeps a message. Spec: sharding 1.4,
+//! 1.5, 1.6.
 
 mod remembering;
 mod stopping;
@@ -28,8 +29,8 @@ pub(crate) enum ShardLifecycle {
     Loading,
     /// Messages are delivered.
     Running,
-    /// The store failed. Its entities were told to stop, messages wait in the region's buffer, and after a pause it is loaded
-    /// again.
+    /// The store failed. Its entities were told to stop, messages wait in the region's buffer, and after a
+    /// pause it is loaded again.
     Failed,
     /// Its entities were told to stop; messages wait in the region's buffer.
     Stopping(Stop),
@@ -40,8 +41,8 @@ pub(crate) enum ShardLifecycle {
 pub(crate) struct Stop {
     /// The coordinator that waits for `ShardStopped`, if one does.
     pub(crate) tell: Option<Term>,
-    /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one runs
-    /// any more, never before.
+    /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one
+    /// runs any more, never before.
     pub(crate) again: Option<Term>,
     /// The coordinator that wants it here and was heard in a pause of the process: after that it counts.
     wanted: Option<Term>,
@@ -108,7 +109,8 @@ pub(crate) struct Shard {
     running: usize,
     /// Who is passivated and when; `None` if nobody ever is.
     passivation: Option<Box<Passivation<EntityId>>>,
-    /// Its entities were ordered to end at once. An order is given once: a second would name slots in which nothing runs.
+    /// Its entities were ordered to end at once. An order is given once: a second would name slots in which
+    /// nothing runs.
     killed: bool,
     /// What the store knows of it; `None` if nothing is remembered.
     remembered: Option<Box<Remembered>>,
@@ -142,8 +144,8 @@ impl Shard {
         }
     }
 
-    /// Hands a message to its entity, which is started if it does not run, and then passivates who has to go for it. Yields the
-    /// message if that cannot be.
+    /// Hands a message to its entity, which is started if it does not run, and then passivates who has to go
+    /// for it. Yields the message if that cannot be.
     pub(crate) fn deliver(
         &mut self,
         shared: &mut Shared<'_, '_>,
@@ -252,7 +254,8 @@ impl Shard {
         }
     }
 
-    /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does not run any more.
+    /// An entity wants to be passivated; `false` if there is nothing to do, because it stops already or does
+    /// not run any more.
     pub(crate) fn passivate(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) -> bool {
         if self.holds_back(entity) || !self.unplace(entity, slot) {
             return false;
@@ -261,7 +264,8 @@ impl Shard {
         true
     }
 
-    /// An entity ends and is to be forgotten: it is not started again without a message. Nothing happens unless the shard remembers.
+    /// An entity ends and is to be forgotten: it is not started again without a message. Nothing happens
+    /// unless the shard remembers.
     pub(crate) fn on_forgotten(&mut self, cx: &mut Cx<'_>, entity: &EntityId, slot: Slot) {
         if self.remembered.is_some()
             && self.unplace(entity, slot)
@@ -285,7 +289,8 @@ impl Shard {
         true
     }
 
-    /// How many entities of the region may run, and how many shards share that. `true` if some of this shard's have to go.
+    /// How many entities of the region may run, and how many shards share that. `true` if some of this
+    /// shard's have to go.
     pub(crate) fn share_limit(&mut self, per_region: usize, shards: usize) -> bool {
         let Some(passivation) = &mut self.passivation else {
             return false;
@@ -294,7 +299,8 @@ impl Shard {
         passivation.set_limit(per_region)
     }
 
-    /// Passivates who is too many, after at most `steps` steps; how many steps are left. With none left there may be more.
+    /// Passivates who is too many, after at most `steps` steps; how many steps are left. With none left there
+    /// may be more.
     pub(crate) fn shrink(&mut self, cx: &mut Cx<'_>, steps: usize) -> usize {
         let Some(passivation) = self.running_strategy() else {
             return steps;

@@ -1,5 +1,5 @@
-//! A shard's part of what is remembered: which entities it has, and what is written about them, one write at a time. Spec: sharding 1.4
-//! (store batching), 1.5.
+//! A shard's part of what is remembered: which entities it has, and what is written about them, one write at
+//! a time. Spec: sharding 1.4 (store batching), 1.5.
 
 use alloc::vec::Vec;
 
@@ -20,10 +20,12 @@ use crate::sharding::state::ids::{EntityId, KindId};
 #[derive(Clone, Debug)]
 pub(crate) struct Remembered {
     store: NameStore,
-    /// The same, as this node has it; `None` where nobody else writes it, so that there is nothing to look for.
+    /// The same, as this node has it; `None` where nobody else writes it, so that there is nothing to look
+    /// for.
     look: Option<StoredSet>,
     pub(super) batches: Batches,
-    /// Who ran here, or was to run again, when the store failed, until it is known to be stored: an earlier home may have forgotten it.
+    /// Who ran here, or was to run again, when the store failed, until it is known to be stored: an earlier
+    /// home may have forgotten it.
     pub(super) kept: OrderedSet<EntityId>,
     /// Everything that is remembered is known here, running or not.
     is_loaded: bool,
@@ -106,7 +108,8 @@ impl Shard {
         new
     }
 
-    /// Writes again who runs and is not among these: an earlier home had begun to forget it, and that came to an end only now.
+    /// Writes again who runs and is not among these: an earlier home had begun to forget it, and that came to
+    /// an end only now.
     pub(crate) fn repair(&mut self, ids: &OrderedSet<Element>) {
         let Some(remembered) = &mut self.remembered else {
             return;
@@ -118,7 +121,8 @@ impl Shard {
         }
     }
 
-    /// Begins anew after its store failed: writes again who ran here and is not remembered any more. Who that is starts once it is written.
+    /// Begins anew after its store failed: writes again who ran here and is not remembered any more. Who that
+    /// is starts once it is written.
     pub(crate) fn restore(&mut self, cx: &mut Cx<'_>) {
         let Some(remembered) = &mut self.remembered else {
             return;
@@ -140,7 +144,8 @@ impl Shard {
         }
     }
 
-    /// Somebody else wants an entity of this shard to run: it is stored first, if it is not. One that passivates starts again afterwards.
+    /// Somebody else wants an entity of this shard to run: it is stored first, if it is not. One that
+    /// passivates starts again afterwards.
     pub(crate) fn start_for_another(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> Starting {
         match self.entities.get(entity) {
             None => {
@@ -166,7 +171,8 @@ impl Shard {
         }
     }
 
-    /// Begins with the next write, if there is something to write and nothing is being written. Whether it did.
+    /// Begins with the next write, if there is something to write and nothing is being written. Whether it
+    /// did.
     pub(crate) fn write_next(&mut self, cx: &mut Cx<'_>, request: u64) -> bool {
         let Some(remembered) = &mut self.remembered else {
             return false;
@@ -211,7 +217,8 @@ impl Shard {
         update
     }
 
-    /// Whether an entity waits to be started without a message. One that is being written does not: it starts when it is.
+    /// Whether an entity waits to be started without a message. One that is being written does not: it starts
+    /// when it is.
     pub(crate) fn waits_to_start(&self, entity: &EntityId) -> bool {
         matches!(
             self.entities.get(entity),
@@ -219,7 +226,8 @@ impl Shard {
         )
     }
 
-    /// Starts an entity that is remembered and does not run; `false` if it has another state by now, or no slot is left.
+    /// Starts an entity that is remembered and does not run; `false` if it has another state by now, or no
+    /// slot is left.
     pub(crate) fn start_remembered(
         &mut self,
         shared: &mut Shared<'_, '_>,

@@ -1,5 +1,5 @@
-//! How a shard stops: its entities are told to, or killed, and how it goes on when its hand-off is cancelled meanwhile. Decides neither
-//! when nor why. Spec: sharding 1.4 (hand-off), 10.14 g.
+//! How a shard stops: its entities are told to, or killed, and how it goes on when its hand-off is cancelled
+//! meanwhile. Decides neither when nor why. Spec: sharding 1.4 (hand-off), 10.14 g.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,8 @@ impl Shard {
         self.start_nobody();
     }
 
-    /// The store failed: entities are told to stop, after what they have been given. Nothing that was to be written is.
+    /// The store failed: entities are told to stop, after what they have been given. Nothing that was to be
+    /// written is.
     pub(crate) fn fail_over_store(&mut self, cx: &mut Cx<'_>) {
         cx.counters().remember_failures += 1;
         match self.lifecycle {
@@ -58,9 +59,9 @@ impl Shard {
         }
     }
 
-    /// The hand-off that it stops for is cancelled: it goes on. Entities that were told to stop do, and what comes for them waits for
-    /// their next incarnations. `false` if it cannot, because its entities were killed or the store failed: then the next
-    /// incarnation of the shard begins when this one has ended.
+    /// The hand-off that it stops for is cancelled: it goes on. Entities that were told to stop do, and what
+    /// comes for them waits for their next incarnations. `false` if it cannot, because its entities were
+    /// killed or the store failed: then the next incarnation of the shard begins when this one has ended.
     pub(crate) fn take_back(&mut self) -> bool {
         let knows_its_entities = self.remembered.as_ref().is_none_or(|it| it.is_loaded());
         let goes_on = self.stops_for_hand_off() && !self.killed && knows_its_entities;
@@ -88,7 +89,8 @@ impl Shard {
         }
     }
 
-    /// A coordinator waits for its end, and does not want it here again. Whether it is to be forced now and was not before.
+    /// A coordinator waits for its end, and does not want it here again. Whether it is to be forced now and
+    /// was not before.
     pub(crate) fn stops_for(&mut self, term: &Term, force: bool) -> bool {
         let Some(stop) = self.stopping_mut() else {
             return false;
@@ -97,7 +99,8 @@ impl Shard {
         force && !core::mem::replace(&mut stop.by_force, true)
     }
 
-    /// A coordinator wants it here again, and was heard in a pause of the process. Nothing happens unless it stops.
+    /// A coordinator wants it here again, and was heard in a pause of the process. Nothing happens unless it
+    /// stops.
     pub(crate) fn want(&mut self, term: Term) {
         if let Some(stop) = self.stopping_mut() {
             stop.wanted = Some(term);
@@ -116,8 +119,8 @@ impl Shard {
         }
     }
 
-    /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing happens if that was
-    /// ordered before.
+    /// Has every entity stopped at once. The shard stays until the host has reported each of them. Nothing
+    /// happens if that was ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
         if !self.is_stopping() {
             self.lifecycle = ShardLifecycle::Stopping(Stop::default());
@@ -143,8 +146,9 @@ impl Shard {
         }
     }
 
-    /// Has every entity stopped at once, and goes on: their next messages start new ones. Who is being passivated is stopped at once
-    /// as well; the one in this slot, over which it failed, ends by itself. Gives the slots of all of them.
+    /// Has every entity stopped at once, and goes on: their next messages start new ones. Who is being
+    /// passivated is stopped at once as well; the one in this slot, over which it failed, ends by itself.
+    /// Gives the slots of all of them.
     pub(crate) fn fail(&mut self, cx: &mut Cx<'_>, over: Slot) -> Vec<Slot> {
         cx.counters().shards_failed += 1;
         let mut ending = Vec::new();
@@ -174,7 +178,8 @@ impl Shard {
         matches!(self.lifecycle, ShardLifecycle::Stopping(_))
     }
 
-    /// Whether it was told to stop because it is to go on elsewhere: a coordinator waits for that, and may cancel it.
+    /// Whether it was told to stop because it is to go on elsewhere: a coordinator waits for that, and may
+    /// cancel it.
     pub(crate) const fn stops_for_hand_off(&self) -> bool {
         match &self.lifecycle {
             ShardLifecycle::Stopping(stop) => stop.tell.is_some() && !stop.by_force,

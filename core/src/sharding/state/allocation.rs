@@ -1,5 +1,5 @@
-//! How a kind's shards are spread over its regions: the strategies' settings, and what a strategy of the application is. Values
-//! that are checked when they are made; decides nothing. Spec: sharding 1.7, 4.1.
+//! How a kind's shards are spread over its regions: the strategies' settings, and what a strategy of the
+//! application is. Values that are checked when they are made; decides nothing. Spec: sharding 1.7, 4.1.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,7 +18,8 @@ pub const VIRTUAL_NODES_MAX: u16 = 1_024;
 /// What a kind's name has in front where replicated data keeps where its shards are wanted from outside.
 pub const PLACES_KEY_PREFIX: &str = "external-sharding-";
 
-/// Most bytes in the name of a kind whose shards are placed from outside: with [`PLACES_KEY_PREFIX`] it is a key of replicated data.
+/// Most bytes in the name of a kind whose shards are placed from outside: with [`PLACES_KEY_PREFIX`] it is a
+/// key of replicated data.
 pub const PLACED_NAME_BYTES_MAX: usize = KEY_BYTES_MAX - PLACES_KEY_PREFIX.len();
 
 /// A region as allocation sees it.
@@ -34,23 +35,25 @@ pub struct RegionLoad<'a> {
     pub shards: &'a [ShardId],
 }
 
-/// How a kind's shards are spread. Only the coordinator uses it, which is on the oldest member of the kind's role: give the same
-/// to every node that may become the oldest.
+/// How a kind's shards are spread. Only the coordinator uses it, which is on the oldest member of the kind's
+/// role: give the same to every node that may become the oldest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocationSettings {
-    /// A new shard goes to the region with the fewest. What is above the average moves, a limited number in one round, and the
-    /// next round begins when all of it has arrived: one or two rounds balance anything.
+    /// A new shard goes to the region with the fewest. What is above the average moves, a limited number in
+    /// one round, and the next round begins when all of it has arrived: one or two rounds balance anything.
     LeastShards(RebalanceLimits),
-    /// The same for new shards. A few move from the fullest region to the emptiest one at a time, until they differ by no more
-    /// than a threshold: slower, and never within one of each other unless the threshold is 1.
+    /// The same for new shards. A few move from the fullest region to the emptiest one at a time, until they
+    /// differ by no more than a threshold: slower, and never within one of each other unless the threshold is
+    /// one.
     LeastShardsOneByOne(SimultaneousLimits),
-    /// A shard's place follows from its number and the members alone: a region that comes takes its part from all others,
-    /// and nothing moves between those that were there.
+    /// A shard's place follows from its number and the members alone: a region that comes takes its part from
+    /// all others, and nothing moves between those that were there.
     ConsistentHashing(HashingLimits),
     /// Somebody says from outside where shards should be, shard by shard
-    /// ([`Command::SetDesiredHomes`](crate::sharding::protocol::Command::SetDesiredHomes)). A shard that nobody wants anywhere
-    /// starts at the region that asks for it and stays. The kind's name has at most [`PLACED_NAME_BYTES_MAX`] bytes.
+    /// ([`Command::SetDesiredHomes`](crate::sharding::protocol::Command::SetDesiredHomes)). A shard that
+    /// nobody wants anywhere starts at the region that asks for it and stays. The kind's name has at most
+    /// [`PLACED_NAME_BYTES_MAX`] bytes.
     External,
     /// The application decides, at once.
     Custom(CustomAllocation),
@@ -75,7 +78,8 @@ impl RebalanceLimits {
     /// Most shards that one round may move when there are `total`.
     #[must_use]
     pub fn per_round(&self, total: usize) -> usize {
-        // Shards are at most 65,536 per kind, so the product is exact enough and the cast cannot lose anything.
+        // Shards are at most 65,536 per kind, so the product is exact enough and the cast cannot lose
+        // anything.
         let share = libm::trunc(self.relative * total as f64) as usize;
         share.min(self.absolute).max(1)
     }
@@ -104,8 +108,8 @@ impl Default for SimultaneousLimits {
 /// How the ring is made, and how many shards follow it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashingLimits {
-    /// Points of each region on the ring, 1 to [`VIRTUAL_NODES_MAX`] (default 128: the fullest of fifty regions then has about a
-    /// quarter more than its part; with Akka's 10 it has twice its part).
+    /// Points of each region on the ring, 1 to [`VIRTUAL_NODES_MAX`] (default 128: the fullest of fifty
+    /// regions then has about a quarter more than its part; with Akka's 10 it has twice its part).
     pub virtual_nodes: u16,
     /// Most shards that one round moves; 0: any number (the default).
     pub per_round: usize,
@@ -127,8 +131,9 @@ pub trait AllocationStrategy: Send + Sync + 'static {
     /// What an operator reads.
     fn name(&self) -> &str;
 
-    /// The region for a shard that has none: its position in `regions`, which are sorted by node and not empty. `requester` is
-    /// the node that has a message for it, if there is one. `None`: the most suitable one.
+    /// The region for a shard that has none: its position in `regions`, which are sorted by node and not
+    /// empty. `requester` is the node that has a message for it, if there is one. `None`: the most suitable
+    /// one.
     fn allocate(
         &self,
         requester: Option<&UniqueAddress>,
@@ -136,8 +141,9 @@ pub trait AllocationStrategy: Send + Sync + 'static {
         regions: &[RegionLoad<'_>],
     ) -> Option<usize>;
 
-    /// The shards that should be taken from their regions now; those in progress are moving already. Called at every look at
-    /// the balance, and only while all members of the data center are reachable and settled and have one version.
+    /// The shards that should be taken from their regions now; those in progress are moving already. Called
+    /// at every look at the balance, and only while all members of the data center are reachable and settled
+    /// and have one version.
     fn rebalance(&self, regions: &[RegionLoad<'_>], in_progress: &OrderedSet<ShardId>) -> Vec<ShardId>;
 }
 

@@ -1,6 +1,7 @@
-//! Who waits for whom: the entities and singletons whose handlers wait for the answer to an ask, so that one that would have to wait
-//! for itself is noticed at the ask that closes the cycle. Names only; the host adds itself and looks. Of a wake-up no handler waits for the
-//! answer: a clock does, and that is how one is told from a user's message. Spec: sharding 10.2; `docs/adr/0016`.
+//! Who waits for whom: the entities and singletons whose handlers wait for the answer to an ask, so that one
+//! that would have to wait for itself is noticed at the ask that closes the cycle. Names only; the host adds
+//! itself and looks. Of a wake-up no handler waits for the answer: a clock does, and that is how one is told
+//! from a user's message. Spec: sharding 10.2; `docs/adr/0016`.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,9 +11,11 @@ use siphasher::sip::SipHasher13;
 
 use super::ids::{EntityId, HASH_KEYS, KindId};
 
-/// Those whose handlers wait, the outermost first; nobody if the ask came from outside of all handlers. Cheap to clone.
+/// Those whose handlers wait, the outermost first; nobody if the ask came from outside of all handlers. Cheap
+/// to clone.
 ///
-/// A name is a hash of 64 bits: of a billion asks whose chains are full not one is taken for a cycle by chance.
+/// A name is a hash of 64 bits: of a billion asks whose chains are full not one is taken for a cycle by
+/// chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AskChain(
     /// No names at all: a clock, so that who is asked by handlers or by nobody has no room for it.
@@ -20,8 +23,8 @@ pub struct AskChain(
 );
 
 impl AskChain {
-    /// Names that travel with an ask: deeper than any design that works. Past it the outermost is left out, and a cycle through
-    /// it ends by its deadline.
+    /// Names that travel with an ask: deeper than any design that works. Past it the outermost is left out,
+    /// and a cycle through it ends by its deadline.
     pub const NAMES_MAX: usize = 16;
 
     /// The name of an entity.

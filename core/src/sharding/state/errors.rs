@@ -1,5 +1,5 @@
-//! Why a message to an entity failed, always with the one thing a caller needs to know: whether it may have been
-//! handled.
+//! Why a message to an entity failed, always with the one thing a caller needs to know: whether it may have
+//! been handled.
 
 /// Why an ask failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,13 +23,15 @@ pub enum AskFailure {
     /// The entity's mailbox or the way to its node is full: not handled.
     #[error("the entity's mailbox or the queue to its node is full; the message was not handled")]
     MailboxFull,
-    /// The shard moved, and the nodes it was said to live on gave the message back, several times: not handled.
+    /// The shard moved, and the nodes it was said to live on gave the message back, several times: not
+    /// handled.
     #[error("the entity's shard kept moving and the message came back each time; it was not handled")]
     HandedOff,
     /// The kind is not registered where the message arrived: not handled.
     #[error("the entity kind is not known here; the message was not handled")]
     UnknownKind,
-    /// The kind or singleton as it is on this node differs from the cluster's; an event says in what: not handled.
+    /// The kind or singleton as it is on this node differs from the cluster's; an event says in what: not
+    /// handled.
     #[error("the kind or singleton differs from the cluster's; the message was not handled")]
     KindRefused,
     /// This node's shard count differs from the cluster's: not handled.
@@ -38,8 +40,8 @@ pub enum AskFailure {
     /// The entity id is empty or too long: not handled.
     #[error("the entity id is empty or too long; the message was not handled")]
     BadEntityId,
-    /// No node hosts the kind: none with its role is a member, or none of those has registered it. Said when the ask's
-    /// time is over, because a node that hosts it may start until then: not handled.
+    /// No node hosts the kind: none with its role is a member, or none of those has registered it. Said when
+    /// the ask's time is over, because a node that hosts it may start until then: not handled.
     #[error("no node hosts the entity kind; the message was not handled")]
     NobodyHosts,
     /// The payload does not fit into a frame: not handled.
@@ -60,7 +62,8 @@ pub enum AskFailure {
     /// This node stopped while it waited for the answer: the message may have been handled.
     #[error("this node stopped; the message may have been handled")]
     NodeStopped,
-    /// The node that held the message stopped before it sent or delivered it, or had stopped when it was asked: not handled.
+    /// The node that held the message stopped before it sent or delivered it, or had stopped when it was
+    /// asked: not handled.
     #[error("the node stopped before it sent the message; the message was not handled")]
     NodeStoppedUnsent,
 }

@@ -1,5 +1,5 @@
-//! Which shard an entity belongs to: functions of its id and the number of shards, the same on every node. Decides nothing else.
-//! Spec: sharding 1.0, S-045.
+//! Which shard an entity belongs to: functions of its id and the number of shards, the same on every node.
+//! Decides nothing else. Spec: sharding 1.0, S-045.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -18,14 +18,15 @@ pub enum ShardExtractor {
     /// SipHash 1-3 of the id with published keys.
     #[default]
     SipHash,
-    /// As Kafka's default partitioner: where the messages of a topic with as many partitions as the kind has shards come from, an
-    /// entity lives in the shard of its key's partition.
+    /// As Kafka's default partitioner: where the messages of a topic with as many partitions as the kind has
+    /// shards come from, an entity lives in the shard of its key's partition.
     Kafka,
     /// A function of the user's own, by its name.
     Custom(CustomExtractor),
 }
 
-/// A function of an id and the number of shards, and the name by which nodes compare it: give it another one whenever it changes.
+/// A function of an id and the number of shards, and the name by which nodes compare it: give it another one
+/// whenever it changes.
 #[derive(Clone)]
 pub struct CustomExtractor(Arc<Named>);
 
@@ -80,7 +81,8 @@ impl ShardExtractor {
         })))
     }
 
-    /// The same, with something of the host's around each call of a function of the user's own: what survives a panic in it, for instance.
+    /// The same, with something of the host's around each call of a function of the user's own: what survives
+    /// a panic in it, for instance.
     #[must_use]
     pub fn around(self, around: impl Fn(&EntityId, &dyn Fn() -> u32) -> u32 + Send + Sync + 'static) -> Self {
         match self {

@@ -1,6 +1,5 @@
-//! What a kind is, as far as all nodes must agree on it, and how two of them are compared. Values only; decides nothing. Singletons have theirs
-//! in `singleton/state`.
-//! Spec: sharding 10.11.
+//! What a kind is, as far as all nodes must agree on it, and how two of them are compared. Values only;
+//! decides nothing. Singletons have theirs in `singleton/state`. Spec: sharding 10.11.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -17,21 +16,22 @@ pub(crate) const KIND_NAME_BYTES_MAX: usize = 255;
 /// Longest name of an extractor in bytes.
 pub(crate) const EXTRACTOR_BYTES_MAX: usize = 64;
 
-/// Bytes that a kind's fields take in a message beside its texts, generously: lengths, shards, flags, numbers.
+/// Bytes that a kind's fields take in a message beside its texts, generously: lengths, shards, flags,
+/// numbers.
 const FIXED_BYTES: usize = 32;
 
 /// Where a kind's coordinator keeps the homes of its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StoreMode {
-    /// In its memory, and so in the regions: a new coordinator asks each member what it hosts. Survives the death of any nodes but not
-    /// that of all; needs no store.
+    /// In its memory, and so in the regions: a new coordinator asks each member what it hosts. Survives the
+    /// death of any nodes but not that of all; needs no store.
     Memory,
-    /// As one value that a majority of the journal's voters keeps in their stores: each write replaces all of it. Survives the death
-    /// of all nodes.
+    /// As one value that a majority of the journal's voters keeps in their stores: each write replaces all of
+    /// it. Survives the death of all nodes.
     DistributedData,
-    /// As changes and snapshots of them in a log that a majority of the journal's voters keeps in their stores: a write costs what has
-    /// changed. Survives the death of all nodes.
+    /// As changes and snapshots of them in a log that a majority of the journal's voters keeps in their
+    /// stores: a write costs what has changed. Survives the death of all nodes.
     Events,
     /// In a way that this version does not know.
     Other {
@@ -56,9 +56,11 @@ impl fmt::Display for StoreMode {
 pub struct Keeping {
     /// Where the coordinator keeps which shard lives where.
     pub store: StoreMode,
-    /// Where it is kept which entities there are, so that they are started again without a message; `None`: nowhere.
+    /// Where it is kept which entities there are, so that they are started again without a message; `None`:
+    /// nowhere.
     pub remember_entities: Option<RememberStore>,
-    /// Whether a shard runs only while its node holds a lease: a node that does without runs a shard that another one waits for.
+    /// Whether a shard runs only while its node holds a lease: a node that does without runs a shard that
+    /// another one waits for.
     pub lease: bool,
 }
 

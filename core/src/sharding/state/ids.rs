@@ -1,5 +1,5 @@
-//! Names on the hot path: an entity kind is a 64-bit hash of its name, a shard a number, an entity a byte string that
-//! the host addresses by a slot. Spec: sharding 10.5.
+//! Names on the hot path: an entity kind is a 64-bit hash of its name, a shard a number, an entity a byte
+//! string that the host addresses by a slot. Spec: sharding 10.5.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,11 +10,12 @@ use siphasher::sip::SipHasher13;
 
 use crate::ident::UniqueAddress;
 
-/// Keys of the hash that names kinds and places entities; published, because every node and every client must agree.
+/// Keys of the hash that names kinds and places entities; published, because every node and every client must
+/// agree.
 pub(super) const HASH_KEYS: (u64, u64) = (0x5175_6f72_6174_6531, 0x5368_6172_6449_6473);
 
-/// Most shards a kind may have. A region's registration names all its shards in one control frame: 65,536 numbers of at
-/// most three bytes fit into its 256 KiB.
+/// Most shards a kind may have. A region's registration names all its shards in one control frame: 65,536
+/// numbers of at most three bytes fit into its 256 KiB.
 pub const SHARDS_MAX: u32 = 65_536;
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -134,8 +135,8 @@ impl fmt::Debug for EntityId {
 /// A message's bytes. The core never looks inside.
 pub type Payload = Box<[u8]>;
 
-/// Where the host keeps a running entity. A slot's index is used again with the next generation, so that a late report
-/// about a stopped entity cannot be taken for its successor's.
+/// Where the host keeps a running entity. A slot's index is used again with the next generation, so that a
+/// late report about a stopped entity cannot be taken for its successor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     /// Position in the host's table.

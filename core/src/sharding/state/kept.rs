@@ -1,5 +1,5 @@
-//! What is written down of a kind: where its shards live, and which of its entities are remembered. Values only; the bytes are `wire`'s
-//! business. Spec: sharding 1.1 (domain events), 1.5, 10.16.
+//! What is written down of a kind: where its shards live, and which of its entities are remembered. Values
+//! only; the bytes are `wire`'s business. Spec: sharding 1.1 (domain events), 1.5, 10.16.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! The values of sharding that other rooms read: names, terms, settings of strategies, and why an ask failed. Spec: sharding
-//! 1, 10.
+//! The values of sharding that other rooms read: names, terms, settings of strategies, and why an ask failed.
+//! Spec: sharding 1, 10.
 
 pub(crate) mod allocation;
 pub mod chain;

@@ -7,8 +7,8 @@ use crate::token::Token;
 pub struct PlacementToken {
     /// The token.
     pub token: Token,
-    /// Whether it was stored before it was given, so that it is above all earlier ones for good. Otherwise tokens begin anew with the
-    /// cluster, and nothing that outlives it may be fenced by them.
+    /// Whether it was stored before it was given, so that it is above all earlier ones for good. Otherwise
+    /// tokens begin anew with the cluster, and nothing that outlives it may be fenced by them.
     pub is_stored: bool,
 }
 

@@ -7,12 +7,12 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RememberStore {
-    /// In replicated data, on a majority of the members. What outlives a stop of all nodes is what `ddata.durable_keys` names: add
-    /// the pattern `shard-*`, on nodes with a store.
+    /// In replicated data, on a majority of the members. What outlives a stop of all nodes is what
+    /// `ddata.durable_keys` names: add the pattern `shard-*`, on nodes with a store.
     Data,
-    /// As events with snapshots, in a log per shard that a majority of the journal's voters keeps in their stores (`journal.voters`).
-    /// Outlives a stop of all nodes. A shard's home owns its log with the token of its placement; where homes are stored
-    /// (`store_mode`) an earlier home can write nothing there any more.
+    /// As events with snapshots, in a log per shard that a majority of the journal's voters keeps in their
+    /// stores (`journal.voters`). Outlives a stop of all nodes. A shard's home owns its log with the token of
+    /// its placement; where homes are stored (`store_mode`) an earlier home can write nothing there any more.
     Events,
 }
 

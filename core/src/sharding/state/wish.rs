@@ -1,5 +1,5 @@
-//! Where the application wants a shard to be, through which node and when, and why it is not there. Values only; decides nothing. Spec:
-//! sharding 1.7 (external).
+//! Where the application wants a shard to be, through which node and when, and why it is not there. Values
+//! only; decides nothing. Spec: sharding 1.7 (external).
 
 use core::fmt;
 
@@ -13,8 +13,8 @@ pub struct Wish {
     pub at: Address,
     /// The node through which it was said; `None` if that is not known, or that node was removed since.
     pub by: Option<UniqueAddress>,
-    /// When it was said, milliseconds since the Unix epoch by that node's clock (later than any wish for the shard that it knew); 0 if that is
-    /// not known.
+    /// When it was said, milliseconds since the Unix epoch by that node's clock (later than any wish for the
+    /// shard that it knew); 0 if that is not known.
     pub since_ms: u64,
 }
 

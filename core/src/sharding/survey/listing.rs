@@ -1,6 +1,6 @@
-//! Which entities run, shard by shard, asked of every node that may host a kind: put together from as much as each says at once, so that
-//! nothing is left out between the first entity of a page and the last. Shards that have a home and of which nobody has spoken are named.
-//! Spec: sharding 1.3 (queries).
+//! Which entities run, shard by shard, asked of every node that may host a kind: put together from as much as
+//! each says at once, so that nothing is left out between the first entity of a page and the last. Shards
+//! that have a home and of which nobody has spoken are named. Spec: sharding 1.3 (queries).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -104,7 +104,8 @@ impl Listing {
 }
 
 impl Sharding {
-    /// A user wants to know which entities of a kind run, behind a position. Answered when all have said so, or when the time is over.
+    /// A user wants to know which entities of a kind run, behind a position. Answered when all have said so,
+    /// or when the time is over.
     pub(in crate::sharding) fn list_entities(
         &mut self,
         cx: &mut Cx<'_>,
@@ -155,8 +156,8 @@ impl Sharding {
         self.surveys.finish(cx);
     }
 
-    /// What runs here of a kind, and where its shards live if this node coordinates them: as much as so many bytes hold of each.
-    /// `None` if the kind is not registered here, or not accepted.
+    /// What runs here of a kind, and where its shards live if this node coordinates them: as much as so many
+    /// bytes hold of each. `None` if the kind is not registered here, or not accepted.
     pub(super) fn listed(
         &self,
         cx: &Cx<'_>,
@@ -252,7 +253,8 @@ impl Sharding {
     }
 }
 
-/// Homes in the order of their shards, by node, as many as so many bytes hold; up to which, if there are more.
+/// Homes in the order of their shards, by node, as many as so many bytes hold; up to which, if there are
+/// more.
 fn gathered<'a>(
     homes: impl Iterator<Item = (ShardId, &'a UniqueAddress)>,
     bytes: usize,

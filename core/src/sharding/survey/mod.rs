@@ -1,6 +1,6 @@
-//! Asks every node that may host a kind what it hosts, and the coordinator where a shard is and why, for people and programs that watch:
-//! who does not answer in time is named. Never
-//! has anything done about what it hears. Spec: sharding 1.3 (queries).
+//! Asks every node that may host a kind what it hosts, and the coordinator where a shard is and why, for
+//! people and programs that watch: who does not answer in time is named. Never has anything done about what
+//! it hears. Spec: sharding 1.3 (queries).
 
 mod listing;
 
@@ -186,7 +186,8 @@ impl Sharding {
         self.surveys.finish(cx);
     }
 
-    /// A user wants to know where a shard is and why. Answered when the coordinator has said so, or when the time is over.
+    /// A user wants to know where a shard is and why. Answered when the coordinator has said so, or when the
+    /// time is over.
     pub(super) fn explain(
         &mut self,
         cx: &mut Cx<'_>,

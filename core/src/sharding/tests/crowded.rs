@@ -1,5 +1,5 @@
-//! A node whose regions hold together what one of them may: what others send is delivered all the same where it can be, and goes back
-//! where it would have to wait. Spec: sharding 10.14 b, reliability I-45.
+//! A node whose regions hold together what one of them may: what others send is delivered all the same where
+//! it can be, and goes back where it would have to wait. Spec: sharding 10.14 b, reliability I-45.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -18,8 +18,9 @@ fn unhosted() -> KindId {
     KindId::of("unhosted")
 }
 
-/// Two nodes of which the second holds as many messages of its own as one region may, for a kind that nobody hosts. Beside it hosts, and so
-/// does the first, the kind under test; its shards' homes are known. The entities are read when the test says so.
+/// Two nodes of which the second holds as many messages of its own as one region may, for a kind that nobody
+/// hosts. Beside it hosts, and so does the first, the kind under test; its shards' homes are known. The
+/// entities are read when the test says so.
 fn crowded() -> World {
     let mut config = world::config();
     config.sharding.buffer_messages_max = BUFFERED_MAX;

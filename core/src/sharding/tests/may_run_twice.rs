@@ -1,4 +1,5 @@
-//! Kinds in a cluster whose downing strategy lets both sides of a partition go on: who is warned, and how often.
+//! Kinds in a cluster whose downing strategy lets both sides of a partition go on: who is warned, and how
+//! often.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside it.
+//! Sharding of a whole small cluster: who hosts what after which event. Each machine's own tests are beside
+//! it.
 
 mod crowded;
 mod failures;
@@ -552,7 +553,8 @@ fn an_ask_whose_message_comes_back_waits_again_and_is_delivered_at_most_once() {
         id: 1,
     };
     let returned = || Message::Sharding(ShardingMsg::HandBack(envelope(there, Some(ask.clone()))));
-    // The shard is on the move when its old home hands the message back, so that its home is not known here any more.
+    // The shard is on the move when its old home hands the message back, so that its home is not known here
+    // any more.
     let term = world.peers[2]
         .sharding
         .region(kind())

@@ -1,5 +1,5 @@
-//! After a pause nothing begins until the node is known to be a member still (sharding 10.13), and while the cluster prepares
-//! for a full shutdown nothing moves for balance (10.12).
+//! After a pause nothing begins until the node is known to be a member still (sharding 10.13), and while the
+//! cluster prepares for a full shutdown nothing moves for balance (10.12).
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! What the host says of the end of a remembered entity, and what its shard does then. The store has nothing, and keeps everything at once.
+//! What the host says of the end of a remembered entity, and what its shard does then. The store has nothing,
+//! and keeps everything at once.
 
 use alloc::vec::Vec;
 

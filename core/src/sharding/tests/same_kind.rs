@@ -1,4 +1,5 @@
-//! A kind is the same everywhere or nowhere (sharding 10.11): nodes whose kinds differ, and that no entity ever lives twice.
+//! A kind is the same everywhere or nowhere (sharding 10.11): nodes whose kinds differ, and that no entity
+//! ever lives twice.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

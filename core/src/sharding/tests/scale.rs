@@ -1,6 +1,6 @@
-//! Sharding as large as it may be: as many shards as a kind can have, a thousand nodes with the longest names that are legal, and
-//! registrations that take several frames. Every message between nodes is written as a frame and read again. Spec: sharding 1.1 to 1.3,
-//! 10.1, 10.4.
+//! Sharding as large as it may be: as many shards as a kind can have, a thousand nodes with the longest names
+//! that are legal, and registrations that take several frames. Every message between nodes is written as a
+//! frame and read again. Spec: sharding 1.1 to 1.3, 10.1, 10.4.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -363,8 +363,8 @@ impl Peer {
     }
 }
 
-/// 65,536 shards on 1,000 nodes, whose names are as long as they may be: all get a home, a node that dies is replaced, the oldest one
-/// too, and a shard moves; everything that is said fits its frame.
+/// 65,536 shards on 1,000 nodes, whose names are as long as they may be: all get a home, a node that dies is
+/// replaced, the oldest one too, and a shard moves; everything that is said fits its frame.
 #[test]
 fn as_many_shards_as_there_may_be_on_a_thousand_nodes() {
     const NODES: usize = 1_000;
@@ -396,7 +396,8 @@ fn as_many_shards_as_there_may_be_on_a_thousand_nodes() {
         counts.iter().max()
     );
 
-    // A region comes: one shard a round moves there. Everybody has forgotten its home before, the new region included.
+    // A region comes: one shard a round moves there. Everybody has forgotten its home before, the new region
+    // included.
     wide.register(NODES);
     wide.run_for(super::secs(1));
     wide.said.clear();
@@ -412,7 +413,8 @@ fn as_many_shards_as_there_may_be_on_a_thousand_nodes() {
     let owners = [HAND_OFF, SHARD_STOPPED, HOST_SHARD, SHARD_STARTED].map(|tag| wide.count_of(tag));
     assert_eq!(owners, [0, 0, 1, 1]);
 
-    // The oldest one: its successor is told of every home that is left, and gives the others away when somebody asks.
+    // The oldest one: its successor is told of every home that is left, and gives the others away when
+    // somebody asks.
     let theirs = wide.peers[0].hosted();
     wide.said.clear();
     wide.lose(0);
@@ -427,8 +429,8 @@ fn as_many_shards_as_there_may_be_on_a_thousand_nodes() {
     assert!(longest <= config.limits.control_frame_bytes_max, "{longest}");
 }
 
-/// As many shards on three nodes, in frames of 4 KiB: registrations, homes and answers to questions come in parts, and nothing is
-/// missing.
+/// As many shards on three nodes, in frames of 4 KiB: registrations, homes and answers to questions come in
+/// parts, and nothing is missing.
 #[test]
 fn many_shards_on_a_few_nodes_in_small_frames() {
     const SHARDS: u32 = 30_000;

@@ -1,4 +1,5 @@
-//! Regions that are shut down while their node stays: where their shards go, who hears of it when, and what is hosted afterwards.
+//! Regions that are shut down while their node stays: where their shards go, who hears of it when, and what
+//! is hosted afterwards.
 
 use alloc::vec::Vec;
 

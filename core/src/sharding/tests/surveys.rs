@@ -1,4 +1,5 @@
-//! What hosts a kind, asked of every node that may: who answers, who is named as silent, and what is not believed.
+//! What hosts a kind, asked of every node that may: who answers, who is named as silent, and what is not
+//! believed.
 
 use alloc::format;
 use alloc::vec;

@@ -1,4 +1,5 @@
-//! Watches over a small cluster: who hears of which end, once, whatever is lost, moves, sleeps or dies in between.
+//! Watches over a small cluster: who hears of which end, once, whatever is lost, moves, sleeps or dies in
+//! between.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -570,9 +571,9 @@ fn what_is_said_out_of_turn_changes_nothing() {
     assert_eq!(world.ends(3), [(1, Termination::Stopped)]);
 }
 
-/// A thousand watches of a few hundred entities, from every node, while entities end, fail, sleep and are told to, nodes are killed, leave
-/// and are shut down, and a third of what is said about watches is lost. Each watch ends once, and only with an end that its entity
-/// had since: none for a move or a passivation.
+/// A thousand watches of a few hundred entities, from every node, while entities end, fail, sleep and are
+/// told to, nodes are killed, leave and are shut down, and a third of what is said about watches is lost.
+/// Each watch ends once, and only with an end that its entity had since: none for a move or a passivation.
 #[test]
 fn each_of_a_thousand_watches_hears_of_exactly_one_end_and_of_no_move() {
     for seed in 0..8_u64 {
@@ -639,7 +640,8 @@ fn storm(seed: u64) {
             14 if gone.len() < 2 => {
                 let at = (1 + luck.below(5)) as usize;
                 if gone.insert(at) {
-                    // Its entities, and those that sleep in its shards, have no home that could say that they did not end.
+                    // Its entities, and those that sleep in its shards, have no home that could say that they
+                    // did not end.
                     let hosted: Vec<ShardId> = world
                         .hosts()
                         .into_iter()

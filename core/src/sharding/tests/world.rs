@@ -1,5 +1,5 @@
-//! A few nodes' sharding without membership: the test says who is a member, messages arrive at once and in order, entities
-//! echo. After each step every node's rules are checked, and that no shard is on two nodes.
+//! A few nodes' sharding without membership: the test says who is a member, messages arrive at once and in
+//! order, entities echo. After each step every node's rules are checked, and that no shard is on two nodes.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -119,7 +119,8 @@ pub(super) struct World {
     pub(super) room: OrderedMap<(usize, usize), usize>,
     /// Queues that had no room for something that was offered.
     refusing: OrderedSet<(usize, usize)>,
-    /// Hosts tell late what found no room: when the test says so, which has to tell all of it before there is room.
+    /// Hosts tell late what found no room: when the test says so, which has to tell all of it before there is
+    /// room.
     pub(super) tells_late: bool,
     /// What they have still to tell, in order: to whom, and for whom it was.
     pub(super) news: VecDeque<(usize, UniqueAddress, ShardingMsg)>,
@@ -602,8 +603,8 @@ impl World {
         }
     }
 
-    /// Whether a queue takes a message: like those of links, and only messages to entities need room. No mark is taken before what found
-    /// none.
+    /// Whether a queue takes a message: like those of links, and only messages to entities need room. No mark
+    /// is taken before what found none.
     fn takes(&mut self, link: (usize, usize), message: &Message, is_offer: bool) -> bool {
         if matches!(message, Message::Sharding(ShardingMsg::Mark(_))) {
             return !self.refusing.contains(&link);
@@ -698,7 +699,8 @@ impl Peer {
         waits.filter(|token| !self.answers.contains_key(token)).count()
     }
 
-    /// An entity handles one message and answers it, or stops if there is none and it was told to. What it has handled.
+    /// An entity handles one message and answers it, or stops if there is none and it was told to. What it
+    /// has handled.
     pub(super) fn turn(&mut self, slot: Slot) -> Option<Payload> {
         let mailbox = self.mailboxes.as_mut().and_then(|boxes| boxes.get_mut(&slot))?;
         mailbox.waits = None;

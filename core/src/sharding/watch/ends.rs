@@ -1,12 +1,14 @@
-//! Which entities have ended since their shard began here, for watches that come from the shard's earlier home and arrive after that.
-//! Forgets the oldest ends past a bound, and knows of which shards. Decides nothing about watches. Spec: sharding 1.17.
+//! Which entities have ended since their shard began here, for watches that come from the shard's earlier
+//! home and arrive after that. Forgets the oldest ends past a bound, and knows of which shards. Decides
+//! nothing about watches. Spec: sharding 1.17.
 
 use crate::ordered::OrderedMap;
 use crate::sharding::protocol::watch::EntityEnd;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 
-/// Ends of all shards together that one node remembers: some three megabytes with usual ids. A watch is at the new home a fraction of a
-/// second after the shard is, or some seconds if links are bad; so many end in that time at thousands per second.
+/// Ends of all shards together that one node remembers: some three megabytes with usual ids. A watch is at
+/// the new home a fraction of a second after the shard is, or some seconds if links are bad; so many end in
+/// that time at thousands per second.
 pub(super) const ENDS_MAX: usize = 16_384;
 
 /// What is remembered of one shard.
@@ -63,7 +65,8 @@ impl Ends {
         }
     }
 
-    /// The shard is not here any more. Who watches one of its entities from now on, its next incarnation here included, is not concerned.
+    /// The shard is not here any more. Who watches one of its entities from now on, its next incarnation here
+    /// included, is not concerned.
     pub(super) fn end(&mut self, kind: KindId, shard: ShardId) {
         let of = self.shards.remove(&(kind, shard)).unwrap_or_default();
         for (number, _) in of.ended.values() {

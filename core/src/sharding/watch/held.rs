@@ -1,5 +1,5 @@
-//! Who watches the entities of this node's shards. Stays when an entity is passivated, ends with the entity, and goes with the shard.
-//! Sends nothing. Spec: sharding 1.17.
+//! Who watches the entities of this node's shards. Stays when an entity is passivated, ends with the entity,
+//! and goes with the shard. Sends nothing. Spec: sharding 1.17.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,8 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::watch::WatchId;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 
-/// Watches of all peers together that one node keeps: some ten megabytes with usual ids. Beyond it new ones are refused.
+/// Watches of all peers together that one node keeps: some ten megabytes with usual ids. Beyond it new ones
+/// are refused.
 const HELD_MAX: usize = 65_536;
 
 /// A watch of a node.

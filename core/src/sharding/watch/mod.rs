@@ -1,9 +1,10 @@
-//! Watching: a node asks the home of an entity to be told of its end, and follows the entity when it moves. Each watch ends with exactly
-//! one answer: the entity stopped or failed, its node was removed, it did not run, or the watch was given up. A move or a
-//! passivation is no end. Watched nodes end when they are removed. Spec: sharding 1.17.
+//! Watching: a node asks the home of an entity to be told of its end, and follows the entity when it moves.
+//! Each watch ends with exactly one answer: the entity stopped or failed, its node was removed, it did not
+//! run, or the watch was given up. A move or a passivation is no end. Watched nodes end when they are
+//! removed. Spec: sharding 1.17.
 //!
-//! `peers` repeats and counts what is said, `held` keeps who watches the entities here, `ends` which of them have ended, `seeking` finds
-//! homes; this file follows this node's own watches.
+//! `peers` repeats and counts what is said, `held` keeps who watches the entities here, `ends` which of them
+//! have ended, `seeking` finds homes; this file follows this node's own watches.
 
 mod ends;
 mod held;
@@ -45,7 +46,8 @@ pub(crate) struct Watches {
     held: Held,
     ends: Ends,
     peers: Peers,
-    /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of that end.
+    /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of
+    /// that end.
     ending: OrderedMap<Slot, EntityEnd>,
     /// Until when the end of this node waits for others to hear what was said.
     last_words_until: Option<Instant>,
@@ -121,7 +123,8 @@ impl Watches {
         }
     }
 
-    /// Whether nothing that others have to hear is unheard, or has waited long enough at the end of this node.
+    /// Whether nothing that others have to hear is unheard, or has waited long enough at the end of this
+    /// node.
     pub(super) fn has_had_last_words(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.peers.all_heard() {
             return true;
@@ -285,8 +288,8 @@ impl Sharding {
         }
     }
 
-    /// The entity is to be looked for elsewhere. What was taken for its home is forgotten; a home that never confirmed may be on its
-    /// way to be one, and is asked for again a little later.
+    /// The entity is to be looked for elsewhere. What was taken for its home is forgotten; a home that never
+    /// confirmed may be on its way to be one, and is asked for again a little later.
     fn on_watched_moved(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: WatchId) {
         let Some(of) = self.watch_at(id, from) else { return };
         let at_once = matches!(of.stage, Stage::Watching(_));
@@ -329,7 +332,8 @@ impl Sharding {
         let Some(runs) = machines.region.runs(shard, &entity) else {
             return WatchStatement::Moved { id };
         };
-        // One that others watch and that does not run was passivated, or has come here and had no message yet.
+        // One that others watch and that does not run was passivated, or has come here and had no message
+        // yet.
         let goes_on = known && memory == Memory::Nothing;
         if !runs && !goes_on && !self.watches.held.has(kind, shard, &entity) {
             let why = EntityEnd::NotRunning;
@@ -351,8 +355,8 @@ impl Sharding {
         }
     }
 
-    /// How the entity in this slot ends, now that it has stopped; `None` if it was told to, and lives on somewhere or later. To be
-    /// asked before its region hears of it.
+    /// How the entity in this slot ends, now that it has stopped; `None` if it was told to, and lives on
+    /// somewhere or later. To be asked before its region hears of it.
     pub(super) fn end_of(&mut self, slot: Slot, tenant: &Tenant) -> Option<EntityEnd> {
         let said = self.watches.ending.remove(&slot);
         let machines = self.kinds.get(&tenant.kind)?;
@@ -369,7 +373,8 @@ impl Sharding {
         self.watches.tell(cx, watchers, ended);
     }
 
-    /// All entities of a shard are no more, because one of them has failed. Those in these slots are about to end.
+    /// All entities of a shard are no more, because one of them has failed. Those in these slots are about to
+    /// end.
     pub(super) fn on_shard_failed(&mut self, cx: &mut Cx<'_>, kind: KindId, shard: ShardId, slots: &[Slot]) {
         for slot in slots {
             self.on_entity_ends(*slot, EntityEnd::Failed);
@@ -380,7 +385,8 @@ impl Sharding {
         self.watches.tell(cx, watchers, ended);
     }
 
-    /// Something may have changed about a kind's shards: those that are here no more are looked for elsewhere.
+    /// Something may have changed about a kind's shards: those that are here no more are looked for
+    /// elsewhere.
     pub(super) fn after_kind(&mut self, cx: &mut Cx<'_>, kind: KindId) {
         let ended = match self.kinds.get_mut(&kind) {
             Some(machines) => machines.region.take_ended(),
@@ -436,8 +442,8 @@ impl Sharding {
         }
     }
 
-    /// A home that is no member any more says nothing more. One that left in good order had handed its shards over, and said what had
-    /// ended before.
+    /// A home that is no member any more says nothing more. One that left in good order had handed its shards
+    /// over, and said what had ended before.
     fn look_at_home(&mut self, cx: &mut Cx<'_>, view: &View, id: WatchId) {
         let Some(LocalWatch {
             target: Target::Entity(of),

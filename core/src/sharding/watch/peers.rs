@@ -1,5 +1,6 @@
-//! What is said to other nodes about watches: numbered, repeated until it is heard, heard once and in order. A peer that answers and
-//! then reads nothing past a bound is quarantined. Knows nothing of what is said. Spec: sharding 1.17.
+//! What is said to other nodes about watches: numbered, repeated until it is heard, heard once and in order.
+//! A peer that answers and then reads nothing past a bound is quarantined. Knows nothing of what is said.
+//! Spec: sharding 1.17.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,8 +14,8 @@ use crate::sharding::protocol::watch::{STATEMENTS_MAX, WatchMsg, WatchStatement}
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
 
-/// Statements that may wait for one peer to hear them: minutes of ends at thousands per second, a few megabytes. Akka keeps
-/// as many system messages.
+/// Statements that may wait for one peer to hear them: minutes of ends at thousands per second, a few
+/// megabytes. Akka keeps as many system messages.
 pub(super) const UNHEARD_MAX: usize = 20_000;
 
 /// Statements under way to one peer at once, so that what is repeated is little.

@@ -1,4 +1,5 @@
-//! Looks for the homes of what this node watches. Never asks itself about a shard that does not run here. Spec: sharding 1.17.
+//! Looks for the homes of what this node watches. Never asks itself about a shard that does not run here.
+//! Spec: sharding 1.17.
 
 use super::peers::wake_by;
 use super::{LocalWatch, Stage, Target};

@@ -1,6 +1,6 @@
-//! Who may start the instance and when: the stages of a singleton's manager and every step between them, as a pure function of
-//! stage, event and facts. Sends nothing, waits for nothing, reads no time; the manager does what the steps say. Spec: sharding
-//! 1.10.
+//! Who may start the instance and when: the stages of a singleton's manager and every step between them, as a
+//! pure function of stage, event and facts. Sends nothing, waits for nothing, reads no time; the manager does
+//! what the steps say. Spec: sharding 1.10.
 
 mod stages;
 
@@ -19,9 +19,9 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// At least `min`, and long enough for the removal margin to pass at one question per interval: a predecessor that is gone is
-    /// known to be gone only after it. The predecessor gives up a little earlier than its successor. A margin that is no multiple
-    /// of the interval counts its last part as nothing.
+    /// At least `min`, and long enough for the removal margin to pass at one question per interval: a
+    /// predecessor that is gone is known to be gone only after it. The predecessor gives up a little earlier
+    /// than its successor. A margin that is no multiple of the interval counts its last part as nothing.
     #[must_use]
     pub fn new(min: u32, interval_ms: u64, removal_margin_ms: u64) -> Self {
         let of_margin = removal_margin_ms.checked_div(interval_ms).unwrap_or(0);
@@ -44,8 +44,8 @@ pub enum Stage {
         /// Older members, the one that was the oldest last in front, whose removal is not over.
         previous: Vec<UniqueAddress>,
     },
-    /// This node is the oldest and asks its predecessor to hand over. Who enters this stage waits one interval, then says
-    /// [`Event::HandOverRetry`] with 1.
+    /// This node is the oldest and asks its predecessor to hand over. Who enters this stage waits one
+    /// interval, then says [`Event::HandOverRetry`] with 1.
     BecomingOldest {
         /// As in [`Stage::Younger`].
         previous: Vec<UniqueAddress>,
@@ -168,7 +168,8 @@ pub enum Step {
     TakeOverFromMe(UniqueAddress),
 }
 
-/// The next stage, and what to do. An event that says nothing to a stage leaves it as it is: late messages are normal.
+/// The next stage, and what to do. An event that says nothing to a stage leaves it as it is: late messages
+/// are normal.
 ///
 /// O(members), allocates for what it returns.
 #[must_use]

@@ -1,5 +1,5 @@
-//! A singleton's lease: asked for before an instance begins, asked for again while it is denied, given back once nothing runs.
-//! Who keeps it is the host's. Spec: sharding 1.10, 1.16.
+//! A singleton's lease: asked for before an instance begins, asked for again while it is denied, given back
+//! once nothing runs. Who keeps it is the host's. Spec: sharding 1.10, 1.16.
 
 use alloc::format;
 
@@ -43,7 +43,8 @@ impl Manager {
         }
     }
 
-    /// The lease was not granted in time, or was denied a while ago; or nobody confirmed that it was given back.
+    /// The lease was not granted in time, or was denied a while ago; or nobody confirmed that it was given
+    /// back.
     pub(in crate::singleton) fn on_lease_timer(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.stage, Stage::AcquiringLease { .. }) && self.instance.is_absent() {
             self.order_acquire(cx);

@@ -1,7 +1,7 @@
-//! One singleton's manager on one node: hears who is the oldest, asks and answers for the hand-over, and has the instance started
-//! and stopped. What follows from what is `handover`'s, a pure function; this file finds out what happened and does what it says.
-//! It starts nothing while the process may have been left behind, the cluster prepares to stop, or this node is on its way out.
-//! Spec: sharding 1.10, 10.12, 10.13.
+//! One singleton's manager on one node: hears who is the oldest, asks and answers for the hand-over, and has
+//! the instance started and stopped. What follows from what is `handover`'s, a pure function; this file finds
+//! out what happened and does what it says. It starts nothing while the process may have been left behind,
+//! the cluster prepares to stop, or this node is on its way out. Spec: sharding 1.10, 10.12, 10.13.
 
 pub(super) mod instance;
 mod leasing;
@@ -250,8 +250,9 @@ impl Manager {
         }
     }
 
-    /// Whether the instance of a node on its way out stays until it is its turn: entities of this node may ask it while they stop. Who asks
-    /// for it has seen this node Exiting; when the turn has come, it is asked to ask again.
+    /// Whether the instance of a node on its way out stays until it is its turn: entities of this node may
+    /// ask it while they stop. Who asks for it has seen this node Exiting; when the turn has come, it is
+    /// asked to ask again.
     fn is_needed_here(&self, cx: &Cx<'_>) -> bool {
         let leaves = matches!(cx.view().self_status(), Status::Leaving | Status::Exiting);
         leaves && !self.exited && self.stage == Stage::Oldest { instance: true }
@@ -274,8 +275,8 @@ impl Manager {
         }
     }
 
-    /// The host says that an instance has ended. One that ended by itself, or whose token was void, is followed by another
-    /// one if this node is still responsible.
+    /// The host says that an instance has ended. One that ended by itself, or whose token was void, is
+    /// followed by another one if this node is still responsible.
     pub(super) fn on_stopped(&mut self, cx: &mut Cx<'_>, slot: Slot) {
         let responsible = matches!(self.stage, Stage::Oldest { .. }) && !self.exited;
         if !self.instance.on_stopped(cx, slot, responsible) {
@@ -324,8 +325,8 @@ impl Manager {
         self.look(cx);
     }
 
-    /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting for it. Its lease is given back
-    /// once nothing runs.
+    /// This node is Down, removed or finished: the token is void, and what runs is stopped without waiting
+    /// for it. Its lease is given back once nothing runs.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>) {
         if core::mem::replace(&mut self.halted, true) {
             return;

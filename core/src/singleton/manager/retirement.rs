@@ -1,5 +1,6 @@
-//! A node that stays and hosts a singleton no more, because its user said so or the cluster has refused it: the instance stops, within a time limit, and whoever
-//! becomes the oldest hears at once that nothing runs here. Begins nothing. Spec: sharding 1.10.
+//! A node that stays and hosts a singleton no more, because its user said so or the cluster has refused it:
+//! the instance stops, within a time limit, and whoever becomes the oldest hears at once that nothing runs
+//! here. Begins nothing. Spec: sharding 1.10.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,8 +13,8 @@ use crate::singleton::handover::Stage;
 use crate::singleton::protocol::{Answer, Body, Settings, StopOutcome, Timer};
 use crate::singleton::{Cx, say};
 
-/// How long a killed instance may take to end before its caller hears that it has not: one that only waits for something ends
-/// in the next turn of its executor.
+/// How long a killed instance may take to end before its caller hears that it has not: one that only waits
+/// for something ends in the next turn of its executor.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far it is.
@@ -36,8 +37,8 @@ impl Manager {
         self.is_retired() && !self.instance.is_absent()
     }
 
-    /// This node is to host it no more, because its user says so or the cluster has it with other fields; `caller` hears when nothing of it
-    /// runs here.
+    /// This node is to host it no more, because its user says so or the cluster has it with other fields;
+    /// `caller` hears when nothing of it runs here.
     pub(in crate::singleton) fn retire(&mut self, cx: &mut Cx<'_>, caller: Option<Token>, timeout: Duration) {
         let gives_back = self.settings.lease && !self.wants_no_lease();
         let waits_for_it = match core::mem::replace(&mut self.stage, Stage::Stopped) {
@@ -82,8 +83,8 @@ impl Manager {
         self.look(cx);
     }
 
-    /// Another manager speaks. Who asks for the hand-over need not wait for this node's removal, and who leaves need not wait for
-    /// this one.
+    /// Another manager speaks. Who asks for the hand-over need not wait for this node's removal, and who
+    /// leaves need not wait for this one.
     pub(super) fn on_hand_over_retired(
         &mut self,
         cx: &mut Cx<'_>,
@@ -130,8 +131,8 @@ impl Manager {
         }
     }
 
-    /// The instance has not stopped in time. Whoever waits for it is not kept for ever: a handler that blocks its thread cannot be
-    /// ended.
+    /// The instance has not stopped in time. Whoever waits for it is not kept for ever: a handler that blocks
+    /// its thread cannot be ended.
     pub(in crate::singleton) fn on_stop_late(&mut self, cx: &mut Cx<'_>) {
         if let Some(retired) = &mut self.retired {
             if core::mem::replace(&mut retired.late, true) {

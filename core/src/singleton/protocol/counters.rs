@@ -14,7 +14,8 @@ counters! {
     /// Instances that were stopped because somebody else took a higher term.
     pub instances_superseded,
     pub hand_overs_stuck,
-    /// Answers to a question that is not open any more: of an earlier attempt, or of an earlier oldest member.
+    /// Answers to a question that is not open any more: of an earlier attempt, or of an earlier oldest
+    /// member.
     pub answers_stale,
     pub terms_taken,
     pub terms_refused,

@@ -1,5 +1,5 @@
-//! What managers, proxies and voters of singletons say and hear: messages between nodes, commands, orders to the host of the
-//! instances, timers, events. Types only. Spec: sharding 2.2, 10.7.
+//! What managers, proxies and voters of singletons say and hear: messages between nodes, commands, orders to
+//! the host of the instances, timers, events. Types only. Spec: sharding 2.2, 10.7.
 
 pub mod counters;
 
@@ -129,23 +129,24 @@ pub struct Delivery {
 /// What a caller wants of singletons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Host or reach a singleton. Registered again as it is, nothing happens; a node that only reached it may host it.
+    /// Host or reach a singleton. Registered again as it is, nothing happens; a node that only reached it may
+    /// host it.
     Register(Settings),
-    /// This node hosts it no more, until it registers it again as a host: its instance, if it has one, handles what is in its
-    /// mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other node begins while this one stays the
-    /// oldest member of the role.
+    /// This node hosts it no more, until it registers it again as a host: its instance, if it has one,
+    /// handles what is in its mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other
+    /// node begins while this one stays the oldest member of the role.
     Stop {
         /// The singleton.
         singleton: SingletonId,
         /// How long the instance may take before it is killed (1 ms to 24 h; clamped).
         timeout: Duration,
     },
-    /// Something that the instance of this node writes to has refused its token, because it holds this one or has seen it: the
-    /// instance is ended, and the next one, here or elsewhere, has a higher term. Answered once that is known; nothing is ended
-    /// if the instance has a higher token.
+    /// Something that the instance of this node writes to has refused its token, because it holds this one or
+    /// has seen it: the instance is ended, and the next one, here or elsewhere, has a higher term. Answered
+    /// once that is known; nothing is ended if the instance has a higher token.
     ///
-    /// Without this a cluster whose nodes have no store, and that was restarted as a whole, would begin at the first term for
-    /// ever, while a database remembers higher ones.
+    /// Without this a cluster whose nodes have no store, and that was restarted as a whole, would begin at
+    /// the first term for ever, while a database remembers higher ones.
     TokenRefused {
         /// The singleton.
         singleton: SingletonId,
@@ -171,7 +172,8 @@ pub enum StopOutcome {
     Stopped,
     /// It did not stop in time and was killed, or its token was void; it has ended.
     Killed,
-    /// It was killed and has not ended: its handler blocks its thread. When it ends nothing is said but the event.
+    /// It was killed and has not ended: its handler blocks its thread. When it ends nothing is said but the
+    /// event.
     StillRuns,
 }
 
@@ -226,11 +228,11 @@ pub struct Settings {
     pub role: Option<Role>,
     /// Whether this node may host it (it must have the role) or only reaches it.
     pub hosts: bool,
-    /// Whether an instance runs only while this node holds the lease `<cluster>-singleton-<name>`. The same on every node
-    /// that hosts.
+    /// Whether an instance runs only while this node holds the lease `<cluster>-singleton-<name>`. The same
+    /// on every node that hosts.
     pub lease: bool,
-    /// Whether what it holds is kept in the store: the jobs of a durable work queue; `false` for any other singleton. Changes nothing here. The
-    /// same on every node that hosts.
+    /// Whether what it holds is kept in the store: the jobs of a durable work queue; `false` for any other
+    /// singleton. Changes nothing here. The same on every node that hosts.
     pub durable: bool,
 }
 
@@ -259,18 +261,21 @@ pub enum Timer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// This node hosts it from now on, and the cluster's downing strategy lets both sides of a partition go on: each may run an instance.
-    /// The fencing tokens decide whose writes count, where what is written to looks at them; a lease keeps one of the sides from it.
+    /// This node hosts it from now on, and the cluster's downing strategy lets both sides of a partition go
+    /// on: each may run an instance. The fencing tokens decide whose writes count, where what is written to
+    /// looks at them; a lease keeps one of the sides from it.
     MayRunTwice {
         /// The strategy.
         strategy: &'static str,
     },
-    /// It has other fields in the cluster: this node neither hosts nor reaches it, until all who have them are gone.
+    /// It has other fields in the cluster: this node neither hosts nor reaches it, until all who have them
+    /// are gone.
     Refused {
         /// What differs.
         difference: FieldDifferences,
     },
-    /// This node is the oldest member of the cluster, and refused the one of another node, because its fields differ from what stands.
+    /// This node is the oldest member of the cluster, and refused the one of another node, because its fields
+    /// differ from what stands.
     RefusedOn {
         /// The other one.
         node: UniqueAddress,
@@ -299,15 +304,16 @@ pub enum Event {
         /// Its token.
         token: Token,
     },
-    /// Another node took a higher term, or something that it writes to holds one: this instance's token is void, and it is ended.
+    /// Another node took a higher term, or something that it writes to holds one: this instance's token is
+    /// void, and it is ended.
     Superseded {
         /// Its token.
         token: Token,
         /// The higher term.
         term: u64,
     },
-    /// No term is left for an instance: a store holds one that no cluster can have taken. Nothing begins here before an operator has
-    /// mended that (`docs/limits.md`) and this node has been started anew.
+    /// No term is left for an instance: a store holds one that no cluster can have taken. Nothing begins here
+    /// before an operator has mended that (`docs/limits.md`) and this node has been started anew.
     TermsUsedUp,
     /// The instance's work is another node's now.
     HandedOver {

@@ -1,5 +1,5 @@
-//! What a singleton is, as far as all nodes must agree on it, and how two of them are compared. Values only; decides nothing: the registry of
-//! kinds does. Spec: sharding 10.11.
+//! What a singleton is, as far as all nodes must agree on it, and how two of them are compared. Values only;
+//! decides nothing: the registry of kinds does. Spec: sharding 10.11.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,9 +17,11 @@ const FIXED_BYTES: usize = 24;
 /// What only nodes that host a singleton have to agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hosting {
-    /// Whether an instance runs only while its node holds a lease: one that does without runs beside one that waits for it.
+    /// Whether an instance runs only while its node holds a lease: one that does without runs beside one that
+    /// waits for it.
     pub lease: bool,
-    /// Whether what it holds is kept in the store: the jobs of a durable work queue. Of any other singleton `false`.
+    /// Whether what it holds is kept in the store: the jobs of a durable work queue. Of any other singleton
+    /// `false`.
     pub durable: bool,
 }
 

@@ -50,8 +50,8 @@ impl fmt::Debug for SingletonId {
 pub(crate) struct Promised {
     /// The highest term.
     pub(crate) term: u64,
-    /// To whom. Without it a member that comes back would refuse the owner its own term, and the owner would have to begin anew under a
-    /// higher one. `None`: the term was lowered by hand.
+    /// To whom. Without it a member that comes back would refuse the owner its own term, and the owner would
+    /// have to begin anew under a higher one. `None`: the term was lowered by hand.
     pub(crate) to: Option<UniqueAddress>,
 }
 
@@ -94,7 +94,7 @@ pub struct SingletonState {
     pub target: Option<(UniqueAddress, Token)>,
     /// Messages of this node that wait.
     pub waiting: usize,
-    /// The downing strategy, if it lets both sides of a partition go on: then each may run an instance. `None` with a lease, and on a node
-    /// that only reaches it and cannot know of one.
+    /// The downing strategy, if it lets both sides of a partition go on: then each may run an instance.
+    /// `None` with a lease, and on a node that only reaches it and cannot know of one.
     pub may_run_twice: Option<&'static str>,
 }

@@ -524,7 +524,8 @@ fn who_never_was_responsible_does_not_hand_over_for_one_that_was_removed_a_momen
     );
 }
 
-/// One of whom this node has never seen the record counts as the oldest there can be, also for a member that is as old.
+/// One of whom this node has never seen the record counts as the oldest there can be, also for a member that
+/// is as old.
 #[test]
 fn s_152_a_first_member_waits_for_one_that_was_removed_and_whose_age_nobody_knows() {
     let mut world = World::new(3);

@@ -1,5 +1,5 @@
-//! The cluster accepts a singleton's role, lease and durability before it is hosted. Spec: sharding 10.11. Whole clusters are in
-//! `tests/tests/same_kind.rs`.
+//! The cluster accepts a singleton's role, lease and durability before it is hosted. Spec: sharding 10.11.
+//! Whole clusters are in `tests/tests/same_kind.rs`.
 
 use super::world::{World, secs, settings};
 use super::{NOBODY, SOON};

@@ -1,6 +1,7 @@
-//! What each order does to an ordered map: the one place where tokens, expected sequences and repetitions are compared.
-//! Every engine that has a transaction over an ordered map keeps these rules by calling [`obey`]; it adds only that a
-//! commit is durable. Never does I/O itself. Spec: sharding 10.7, 10.10; reliability I-80.
+//! What each order does to an ordered map: the one place where tokens, expected sequences and repetitions are
+//! compared. Every engine that has a transaction over an ordered map keeps these rules by calling [`obey`];
+//! it adds only that a commit is durable. Never does I/O itself. Spec: sharding 10.7, 10.10; reliability
+//! I-80.
 
 mod log;
 
@@ -29,7 +30,8 @@ pub trait ReadTransaction {
     /// The engine failed.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Shows keys and values in ascending order, from `from` to before `to`. Nothing if `to` is not above `from`.
+    /// Shows keys and values in ascending order, from `from` to before `to`. Nothing if `to` is not above
+    /// `from`.
     ///
     /// # Errors
     /// The engine failed.
@@ -83,7 +85,8 @@ fn outcome<E>(ruled: Ruled<StoreAnswer, E>) -> Result<Outcome, E> {
     }
 }
 
-/// Counts one more life of a store, before anything else is done with it. `new_id` is its id if it has none yet.
+/// Counts one more life of a store, before anything else is done with it. `new_id` is its id if it has none
+/// yet.
 ///
 /// # Errors
 /// The engine failed; the inner error: what is there is no store, or damaged.
@@ -238,8 +241,8 @@ pub fn check(order: &StoreOrder) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a log that is held by `held`, opened by `held_by`, may be opened. An equal token is another owner's, unless the
-/// same incarnation repeats itself.
+/// Whether a log that is held by `held`, opened by `held_by`, may be opened. An equal token is another
+/// owner's, unless the same incarnation repeats itself.
 ///
 /// # Errors
 /// [`StoreError::Fenced`].
@@ -304,7 +307,8 @@ fn range<T: ReadTransaction>(
     Ok(StoreAnswer::Items { items, more })
 }
 
-/// How much of an answer is left. Damage ends it: as an error if nothing came before, else the next question finds it.
+/// How much of an answer is left. Damage ends it: as an error if nothing came before, else the next question
+/// finds it.
 struct Room {
     left: usize,
     is_empty: bool,

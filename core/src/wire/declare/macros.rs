@@ -1,6 +1,8 @@
-//! The macros with which messages are declared. They write implementations of [`Form`](super::Form). Spec: `docs/WIRE.md` 1.
+//! The macros with which messages are declared. They write implementations of [`Form`](super::Form). Spec:
+//! `docs/WIRE.md` 1.
 
-/// A form that is written by hand: its name and what is said behind a field of it, its fewest bytes, how it is put and read.
+/// A form that is written by hand: its name and what is said behind a field of it, its fewest bytes, how it
+/// is put and read.
 macro_rules! by_hand {
     ($($form:ty: $of:ty, $name:literal $(+ $more:literal)?, $min:expr, $put:expr, $read:expr;)*) => {$(
         impl $crate::wire::declare::Shape for $form {
@@ -67,7 +69,8 @@ macro_rules! text_as {
     };
 }
 
-/// Declares a struct: its fields in the order in which they are written, each with its form; what it has to be beside that.
+/// Declares a struct: its fields in the order in which they are written, each with its form; what it has to
+/// be beside that.
 macro_rules! record {
     ($of:ident as $name:literal { $($field:ident: $form:ty),* $(,)? } $(if $legal:expr)?) => {
         impl $crate::wire::declare::Shape for $of {
@@ -122,7 +125,8 @@ macro_rules! record {
     };
 }
 
-/// Declares an enum: the number of each variant and its fields, in the order in which they are written, each with its form.
+/// Declares an enum: the number of each variant and its fields, in the order in which they are written, each
+/// with its form.
 macro_rules! choice {
     ($of:ident as $name:literal {
         $($tag:literal $variant:ident $({ $($field:ident: $form:ty),* $(,)? })? $(($inner:ident: $inner_form:ty))?,)*
@@ -249,8 +253,8 @@ macro_rules! codes {
     };
 }
 
-/// Declares the messages of a machine: the tag of each, how the document calls it, and its body. Writes how any of them is put and read,
-/// and the beginnings of their rows.
+/// Declares the messages of a machine: the tag of each, how the document calls it, and its body. Writes how
+/// any of them is put and read, and the beginnings of their rows.
 macro_rules! messages {
     ($of:ty {
         $($tag:ident $name:literal $variant:ident

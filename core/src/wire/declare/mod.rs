@@ -1,5 +1,6 @@
-//! How a message is declared: each of its fields once, in order and with its form. The encoder, the decoder, the bounds of its lists and
-//! its row in `docs/WIRE.md` follow from that; a test compares the rows. Decides nothing else. Spec: `docs/WIRE.md` 1, 4.
+//! How a message is declared: each of its fields once, in order and with its form. The encoder, the decoder,
+//! the bounds of its lists and its row in `docs/WIRE.md` follow from that; a test compares the rows. Decides
+//! nothing else. Spec: `docs/WIRE.md` 1, 4.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -137,8 +138,8 @@ pub(super) fn code_list(field: &str, codes: &[(u8, &str)]) -> String {
     format!("{}: {}", named("u8", field), codes.join(", "))
 }
 
-/// Rows of a table of `docs/WIRE.md`, and words for those who make up bytes: each variant's number before as many zeros as it has
-/// bytes at least.
+/// Rows of a table of `docs/WIRE.md`, and words for those who make up bytes: each variant's number before as
+/// many zeros as it has bytes at least.
 #[cfg(test)]
 pub(super) trait Rows {
     fn rows() -> Vec<String>;

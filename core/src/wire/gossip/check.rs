@@ -1,6 +1,6 @@
-//! Checks a state's columns in one pass: every index, every order, every value, and that the state is written in its one
-//! legal form. What passes can be opened. Allocates three small sets of marks, whatever the size. Spec: reliability 3c
-//! B-18 to B-36, `docs/WIRE.md` 5.2.
+//! Checks a state's columns in one pass: every index, every order, every value, and that the state is written
+//! in its one legal form. What passes can be opened. Allocates three small sets of marks, whatever the size.
+//! Spec: reliability 3c B-18 to B-36, `docs/WIRE.md` 5.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Bodies that carry a gossip state or its version. The state is a few tables and columns, validated in one pass and
-//! compressed as a whole where that pays. Spec: membership 1.4, 5, `docs/WIRE.md` 5.
+//! Bodies that carry a gossip state or its version. The state is a few tables and columns, validated in one
+//! pass and compressed as a whole where that pays. Spec: membership 1.4, 5, `docs/WIRE.md` 5.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

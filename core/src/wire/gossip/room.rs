@@ -1,6 +1,7 @@
-//! Whether a state can still be written after one more member was admitted. Single limits do not add up to a frame: members with
-//! many roles of their own would exceed it, and a state that cannot be sent would never converge again. Asked at admission,
-//! where it can still be refused. Spec: reliability 3b, `docs/WIRE.md` 5.2.
+//! Whether a state can still be written after one more member was admitted. Single limits do not add up to a
+//! frame: members with many roles of their own would exceed it, and a state that cannot be sent would never
+//! converge again. Asked at admission, where it can still be refused. Spec: reliability 3b, `docs/WIRE.md`
+//! 5.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -19,7 +20,8 @@ use crate::membership::state::packed::META_BYTES_MAX;
 
 /// Counts, epoch, and the receiver in front.
 const HEAD_BYTES: usize = 34 + HOST_BYTES_MAX + 16;
-/// A name's length, host, port, uid, status, age, indexes of roles and version, seen bit, clock entry; a version of its own.
+/// A name's length, host, port, uid, status, age, indexes of roles and version, seen bit, clock entry; a
+/// version of its own.
 const MEMBER_BYTES: usize = 1 + 12 + 9 + 1 + 10 + 1 + APP_VERSION_BYTES_MAX;
 const TOMBSTONE_BYTES: usize = 1 + 12 + GONE_BYTES;
 const OBSERVER_BYTES: usize = 12;
@@ -30,9 +32,8 @@ const GONE_BYTES: usize = 2;
 const NEWCOMER_BYTES: usize =
     MEMBER_BYTES + HOST_BYTES_MAX + ROLES_MAX * (ROLE_BYTES_MAX + 3) + TOMBSTONE_BYTES + HOST_BYTES_MAX;
 
-/// Whether the state with any one more member, and with a change and one more observation by each member, fits a
-/// frame. Linear; writes
-/// the state to be sure where a coarse sum does not tell.
+/// Whether the state with any one more member, and with a change and one more observation by each member,
+/// fits a frame. Linear; writes the state to be sure where a coarse sum does not tell.
 pub(crate) fn has_room(gossip: &Gossip, limits: &Limits) -> bool {
     let limit = limits.gossip_frame_bytes_max.min(limits.decompressed_bytes_max);
     let members = gossip.members().len();

@@ -1,5 +1,5 @@
-//! Writes a state in its one form. Fails only on a state that breaks the invariants of a gossip or exceeds a field.
-//! Spec: `docs/WIRE.md` 5.2.
+//! Writes a state in its one form. Fails only on a state that breaks the invariants of a gossip or exceeds a
+//! field. Spec: `docs/WIRE.md` 5.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

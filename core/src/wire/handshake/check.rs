@@ -1,5 +1,5 @@
-//! The two decisions of a handshake: the acceptor's about a hello, the dialer's about the consent. Pure; what is proved is proved
-//! below. Spec: `docs/WIRE.md` 3.3, reliability 3a.
+//! The two decisions of a handshake: the acceptor's about a hello, the dialer's about the consent. Pure; what
+//! is proved is proved below. Spec: `docs/WIRE.md` 3.3, reliability 3a.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

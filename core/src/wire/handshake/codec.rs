@@ -1,4 +1,5 @@
-//! Handshake messages as bytes. Their layout never changes: what may change is negotiated in it. Spec: `docs/WIRE.md` 3.
+//! Handshake messages as bytes. Their layout never changes: what may change is negotiated in it. Spec:
+//! `docs/WIRE.md` 3.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

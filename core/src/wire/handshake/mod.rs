@@ -1,5 +1,6 @@
-//! The first bytes on a link: who dials whom, for which cluster, in which versions. Codes them and checks them; sends
-//! nothing and remembers nothing. Only the dialer sends frames afterwards. Spec: `docs/WIRE.md` 3, reliability 3a.
+//! The first bytes on a link: who dials whom, for which cluster, in which versions. Codes them and checks
+//! them; sends nothing and remembers nothing. Only the dialer sends frames afterwards. Spec: `docs/WIRE.md`
+//! 3, reliability 3a.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -16,17 +17,20 @@ pub use codec::{HandshakeDecoded, decode_answer, decode_hello, encode_answer, en
 use crate::ident::{Address, ClusterName, UniqueAddress};
 use crate::message::Lane;
 
-/// How every handshake message begins. The layout behind it never changes; what may change is negotiated in it.
+/// How every handshake message begins. The layout behind it never changes; what may change is negotiated in
+/// it.
 pub const HANDSHAKE_MAGIC: [u8; 4] = *b"Qrh1";
 /// Bytes before a handshake message's body: magic, kind, a zero, length, checksum.
 pub const HANDSHAKE_HEADER_BYTES: usize = 12;
-/// Longest body of a handshake message: the names at their longest take 400 bytes, the rest is room for extensions.
+/// Longest body of a handshake message: the names at their longest take 400 bytes, the rest is room for
+/// extensions.
 pub const HANDSHAKE_BODY_BYTES_MAX: usize = 1024;
 /// Longest of the field that a consent keeps free for a proof.
 pub const PROOF_BYTES_MAX: usize = 64;
 /// Nothing is proved in the handshake: TLS or Noise has seen to it below, or whoever can connect is believed.
 pub const AUTH_NONE: u8 = 0;
-/// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link dials none there.
+/// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link
+/// dials none there.
 pub const FEATURE_BULK: u64 = 1;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
 pub const FEATURES: u64 = FEATURE_BULK;

@@ -1,5 +1,5 @@
-//! Golden vectors: files of hex under `core/tests/golden`, checked both ways. `QUORATE_BLESS=1` writes them anew, which is
-//! a change of the protocol and has to be argued as one.
+//! Golden vectors: files of hex under `core/tests/golden`, checked both ways. `QUORATE_BLESS=1` writes them
+//! anew, which is a change of the protocol and has to be argued as one.
 
 use std::format;
 use std::path::PathBuf;
@@ -72,7 +72,8 @@ fn b_15_every_flipped_bit_is_noticed() {
         let mut frame = frame_of(&message, 7);
         for bit in 0..frame.len() * 8 {
             frame[bit / 8] ^= 1 << (bit % 8);
-            // A longer length waits for bytes that the link's idle limit ends; everything else is refused at once.
+            // A longer length waits for bytes that the link's idle limit ends; everything else is refused at
+            // once.
             let decoded = decode_frame(&frame, &limits);
             assert!(
                 !matches!(decoded, Decoded::Frame { .. }),
@@ -90,7 +91,8 @@ fn b_15_every_flipped_bit_is_noticed() {
     }
 }
 
-/// A forger repairs the checksum: then a changed body is either refused or is the one form of another message.
+/// A forger repairs the checksum: then a changed body is either refused or is the one form of another
+/// message.
 #[test]
 fn b_18_a_changed_body_is_refused_or_is_another_message_in_its_only_form() {
     let limits = Limits::default();

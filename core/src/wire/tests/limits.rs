@@ -39,7 +39,8 @@ fn uid(number: usize) -> i64 {
     (number as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed())
 }
 
-/// Members with the longest names, tombstones with the longest names, a clock entry and an observer per member.
+/// Members with the longest names, tombstones with the longest names, a clock entry and an observer per
+/// member.
 pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
     let shared = [roles(&["worker", "io"], "west"), roles(&["io"], "east")];
     let member = |at: usize| Member {
@@ -88,7 +89,8 @@ fn the_largest_legal_gossip_fits_its_lane_and_one_member_more_is_refused() {
     let bytes = frame_of(&message, 1);
     assert!(bytes.len() - HEADER_BYTES <= limits.gossip_frame_bytes_max);
     assert_eq!(message_of(&bytes), Ok(message));
-    // The same state must fit as it is, because a compressed state may not inflate beyond the lane's limit either.
+    // The same state must fit as it is, because a compressed state may not inflate beyond the lane's limit
+    // either.
     let uncompressed = 32
         + members * (1 + HOST_BYTES_MAX + 21 + 10 + 12)
         + members / 8

@@ -1,5 +1,5 @@
-//! Gossip states that no honest node writes, built column by column and refused one by one. Spec: reliability 3c, B-18 to
-//! B-36; membership M-452 to M-455.
+//! Gossip states that no honest node writes, built column by column and refused one by one. Spec: reliability
+//! 3c, B-18 to B-36; membership M-452 to M-455.
 
 use std::string::String;
 use std::vec;
@@ -449,8 +449,8 @@ fn b_32_to_b_36_m_452_m_455_indexes_and_roles_in_the_state() {
     );
 }
 
-/// Two incarnations at one address are legal in a merged state: two members may each have admitted one (B-31 speaks of
-/// one writer, which the state does not show).
+/// Two incarnations at one address are legal in a merged state: two members may each have admitted one (B-31
+/// speaks of one writer, which the state does not show).
 #[test]
 fn b_31_two_incarnations_of_one_address_are_kept() {
     let mut state = StateColumns::legal();

@@ -1,5 +1,5 @@
-//! Sets with removal and maps as bytes: the context, then the entries with their dots. A dot names its node by its position in
-//! the context's table. Spec: `docs/WIRE.md` 4.5.
+//! Sets with removal and maps as bytes: the context, then the entries with their dots. A dot names its node
+//! by its position in the context's table. Spec: `docs/WIRE.md` 4.5.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
-//! Values of distributed data and their deltas, as bytes: equal values are equal bytes, whatever the order in which they came
-//! about, so that a digest over them tells whether replicas agree. Every length is bounded before it is believed, every other
-//! written form is refused. Never merges. Spec: sharding 1.12, 10.21, reliability I-60; `docs/WIRE.md` 4.5.
+//! Values of distributed data and their deltas, as bytes: equal values are equal bytes, whatever the order in
+//! which they came about, so that a digest over them tells whether replicas agree. Every length is bounded
+//! before it is believed, every other written form is refused. Never merges. Spec: sharding 1.12, 10.21,
+//! reliability I-60; `docs/WIRE.md` 4.5.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -38,10 +39,11 @@ const CUSTOM: u8 = 11;
 /// What a value from a peer may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataLimits {
-    /// Bytes of one value or delta. Default 1 MiB: what is larger belongs into several keys, because every gossip of a
-    /// changed value carries all of it.
+    /// Bytes of one value or delta. Default 1 MiB: what is larger belongs into several keys, because every
+    /// gossip of a changed value carries all of it.
     pub bytes_max: usize,
-    /// Elements, keys or bindings of one value. Default 65,536: with 16 bytes for the shortest, the most that fit.
+    /// Elements, keys or bindings of one value. Default 65,536: with 16 bytes for the shortest, the most that
+    /// fit.
     pub elements_max: u32,
     /// Nodes that one value names. Default and most [`NODES_MAX`].
     pub nodes_max: u16,
@@ -67,8 +69,8 @@ impl Default for DataLimits {
 /// Appends the one written form of a value.
 ///
 /// # Errors
-/// [`WireError::Unencodable`] if a part is longer than its length field can say; no value that was read or changed by
-/// operations is.
+/// [`WireError::Unencodable`] if a part is longer than its length field can say; no value that was read or
+/// changed by operations is.
 pub fn encode_data(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_type(data.data_type(), out);
     put_body(data, out)
@@ -104,7 +106,8 @@ fn put_body(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
 /// Reads a value, which must fill all of `bytes`.
 ///
 /// # Errors
-/// [`WireError`] says what is wrong with it. A user's type that `types` does not know is [`WireError::Malformed`].
+/// [`WireError`] says what is wrong with it. A user's type that `types` does not know is
+/// [`WireError::Malformed`].
 pub fn decode_data(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<Data, WireError> {
     let mut reader = bounded(bytes, limits)?;
     let data_type = read_type(&mut reader)?;

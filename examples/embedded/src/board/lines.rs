@@ -1,6 +1,7 @@
-//! The links of a board on its serial lines (steps 6 and 7 of `docs/embedding.md`): does what `quorate-links` orders and reports what
-//! came. A line carries all links of its two ends, so that a user link cannot be left unread while heartbeats are read: what comes on
-//! it while the node has no room is dropped and counted, as the bytes are that the interrupts' queue has no room for.
+//! The links of a board on its serial lines (steps 6 and 7 of `docs/embedding.md`): does what `quorate-links`
+//! orders and reports what came. A line carries all links of its two ends, so that a user link cannot be left
+//! unread while heartbeats are read: what comes on it while the node has no room is dropped and counted, as
+//! the bytes are that the interrupts' queue has no room for.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
-//! The main loop of a board: takes what interrupts have queued, feeds the node, does its effects in their order, says until
-//! when it may sleep. Decides nothing about the protocol. The numbers are those of the steps in `docs/embedding.md`.
+//! The main loop of a board: takes what interrupts have queued, feeds the node, does its effects in their
+//! order, says until when it may sleep. Decides nothing about the protocol. The numbers are those of the
+//! steps in `docs/embedding.md`.
 
 mod lines;
 
@@ -27,8 +28,8 @@ use crate::interrupts::{Chunk, QUEUE_ENTRIES, Shared};
 use crate::lamps::Lamps;
 use lines::Lines;
 
-/// Encoded bytes that a link gathers while those before them wait for the line: a tenth of a second of it. The rest waits as
-/// messages, and old gossip is shed.
+/// Encoded bytes that a link gathers while those before them wait for the line: a tenth of a second of it.
+/// The rest waits as messages, and old gossip is shed.
 const GATHERED_BYTES_MAX: usize = 1 << 10;
 
 /// The sending side of the serial ports.
@@ -70,9 +71,10 @@ pub struct Board {
 }
 
 impl Board {
-    /// Steps 1 and 2. `me` needs a uid that no earlier start of this board had, and `seed` bytes that no other board has: from
-    /// the chip's generator of true random numbers, or from a counter of starts in flash and the chip's serial number. `peers`
-    /// are the addresses at the other ends of line 0, 1 and so on.
+    /// Steps 1 and 2. `me` needs a uid that no earlier start of this board had, and `seed` bytes that no
+    /// other board has: from the chip's generator of true random numbers, or from a counter of starts in
+    /// flash and the chip's serial number. `peers` are the addresses at the other ends of line 0, 1 and so
+    /// on.
     #[must_use]
     pub fn new(
         config: ValidConfig,
@@ -118,8 +120,9 @@ impl Board {
         self.answers.remove(&token)
     }
 
-    /// One turn: what interrupts have brought, what is due, what has to be sent. Returns until when there is nothing to do
-    /// without another interrupt; `None` if there is more to do at once, or the line has not taken everything.
+    /// One turn: what interrupts have brought, what is due, what has to be sent. Returns until when there is
+    /// nothing to do without another interrupt; `None` if there is more to do at once, or the line has not
+    /// taken everything.
     pub fn turn(
         &mut self,
         shared: &Shared,
@@ -176,8 +179,8 @@ impl Board {
         self.linked.set_time(self.now);
     }
 
-    /// Steps 3 and 4: effects out until the node lets its host sleep, then what links want, then the next input; what effects cause
-    /// are inputs too.
+    /// Steps 3 and 4: effects out until the node lets its host sleep, then what links want, then the next
+    /// input; what effects cause are inputs too.
     fn work(&mut self) -> Instant {
         loop {
             match self.linked.poll(!self.lamps.is_holding()) {
@@ -221,7 +224,8 @@ impl Board {
             Effect::Allocate(_) => {} // no kind has a strategy that is asked
             Effect::Lease(..) => {} // only lease-majority asks for one, and no answer counts as a refusal
             Effect::Store(owner, request) => {
-                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its own.
+                // No store: whoever asked hears it at once. One that has a disk writes on a thread of its
+                // own.
                 let report = request.without_a_store();
                 self.inputs.push_back(Input::Stored(owner, report));
             }

@@ -1,4 +1,5 @@
-//! Two boards on one serial line, with bytes for a wire and a counter for a clock. Nothing here waits for real time.
+//! Two boards on one serial line, with bytes for a wire and a counter for a clock. Nothing here waits for
+//! real time.
 //!
 //! The heap is measured, and the test harness uses it too: each test is a program of its own.
 
@@ -135,7 +136,8 @@ impl<'a> World<'a> {
         (self.heap_max - self.heap_before) / 2
     }
 
-    /// A millisecond: what the line has carried interrupts, the timer interrupts, the main loops turn until they may sleep.
+    /// A millisecond: what the line has carried interrupts, the timer interrupts, the main loops turn until
+    /// they may sleep.
     pub(crate) fn step(&mut self) {
         self.millis += 1;
         for at in 0..2 {

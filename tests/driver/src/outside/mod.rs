@@ -1,6 +1,6 @@
-//! What an operator does to other members, over real links: downed, removed, made to leave, prepared for a shutdown; and auto-down,
-//! which does it for one. What each side hears of it, how the node ends, and what becomes of open asks.
-//! Spec: membership 2.9, 2.10, 2.12, 2.16.
+//! What an operator does to other members, over real links: downed, removed, made to leave, prepared for a
+//! shutdown; and auto-down, which does it for one. What each side hears of it, how the node ends, and what
+//! becomes of open asks. Spec: membership 2.9, 2.10, 2.12, 2.16.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,8 +80,8 @@ async fn hears<A: Adapter>(events: &mut Events, who: &UniqueAddress, last: Fate)
     .await
 }
 
-/// What a node hears of itself until it ends: its statuses up to that it is no member any more, which it is told once, and then how it
-/// ended, which is the last.
+/// What a node hears of itself until it ends: its statuses up to that it is no member any more, which it is
+/// told once, and then how it ended, which is the last.
 async fn hears_of_itself<A: Adapter>(mut events: Events, me: &UniqueAddress) -> (Vec<Fate>, Termination) {
     within::<A, _>("the end of a node", async {
         let (mut fates, mut said) = (Vec::new(), 0);
@@ -108,8 +108,8 @@ const fn refused<T>(error: MembershipCommandError) -> Result<T, ClusterError> {
     Err(ClusterError::Refused(CommandError::Membership(error)))
 }
 
-/// Another member declares a member Down: it is told, begins with nothing more, and ends; what was waiting for it hears so. The next
-/// process at its address is another member.
+/// Another member declares a member Down: it is told, begins with nothing more, and ends; what was waiting
+/// for it hears so. The next process at its address is another member.
 pub async fn a_downed_member_begins_nothing_more_and_a_restart_at_its_address_is_another_one<A: Adapter>(
     security: &Security,
 ) {
@@ -200,7 +200,8 @@ fn impatient(config: &mut Config) {
     config.shutdown.cluster_sharding_shutdown_region_timeout = Duration::from_secs(1);
 }
 
-/// Another member has a member leave: it hands over its work, though one of its entities does not end, and ends as if it had wanted to.
+/// Another member has a member leave: it hands over its work, though one of its entities does not end, and
+/// ends as if it had wanted to.
 pub async fn a_member_leaves_that_another_one_tells_to<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, impatient).await;
     let office = Office::of::<A>(&nodes).await;
@@ -235,8 +236,8 @@ fn short_margin(config: &mut Config) {
     config.downing.down_removal_margin = Some(MARGIN);
 }
 
-/// All members prepare for a shutdown, as everybody hears, and answer meanwhile; nobody comes in any more. When the oldest goes, nobody
-/// else starts what it ran. Each leaves in good order.
+/// All members prepare for a shutdown, as everybody hears, and answer meanwhile; nobody comes in any more.
+/// When the oldest goes, nobody else starts what it ran. Each leaves in good order.
 pub async fn m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_more<A: Adapter>(
     security: &Security,
 ) {
@@ -312,7 +313,8 @@ fn automatic(config: &mut Config) {
     config.downing.stable_after = Some(Duration::from_millis(500));
 }
 
-/// Under auto-down whoever falls silent is downed by the leader and removed, and asks that wait for it hear so.
+/// Under auto-down whoever falls silent is downed by the leader and removed, and asks that wait for it hear
+/// so.
 pub async fn m_428_auto_down_removes_whoever_is_silent<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, automatic).await;
     let office = Office::of::<A>(&nodes).await;
@@ -351,8 +353,9 @@ pub async fn m_428_auto_down_removes_whoever_is_silent<A: Adapter>(security: &Se
     );
 }
 
-/// The oldest is declared Down: its instances begin with nothing more and are ended without being let finish, their tokens are void, and
-/// the next ones begin elsewhere with higher ones. Back at its address the node is the youngest, and hosts nothing.
+/// The oldest is declared Down: its instances begin with nothing more and are ended without being let finish,
+/// their tokens are void, and the next ones begin elsewhere with higher ones. Back at its address the node is
+/// the youngest, and hosts nothing.
 pub async fn s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_a_restart<A: Adapter>(
     security: &Security,
 ) {

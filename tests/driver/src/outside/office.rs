@@ -1,4 +1,5 @@
-//! Entities that write down what they begin with, and asks of all kinds that are open when something is done to a node.
+//! Entities that write down what they begin with, and asks of all kinds that are open when something is done
+//! to a node.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -18,8 +19,8 @@ use quorate_conformance::support::{LOOK_AGAIN, eventually, sleep, within};
 /// Longer than anything that a test waits for.
 const LONG: Duration = Duration::from_secs(50);
 
-/// How long a clerk takes its time: all of its orders take it for longer than a node needs, even on a busy machine, to hear that it is
-/// Down.
+/// How long a clerk takes its time: all of its orders take it for longer than a node needs, even on a busy
+/// machine, to hear that it is Down.
 const REST: Duration = Duration::from_millis(50);
 
 /// Orders for a clerk that takes its time over each.
@@ -129,8 +130,8 @@ pub(super) fn rests(begun: &Begun) -> usize {
     begun.iter().filter(|(_, order)| *order == Order::Rest).count()
 }
 
-/// Has a node downed on which somebody is busy. From when it knows of it nothing more is begun, but for what was about to be: at most
-/// this many, for ever.
+/// Has a node downed on which somebody is busy. From when it knows of it nothing more is begun, but for what
+/// was about to be: at most this many, for ever.
 pub(super) async fn down_the_busy<A: Adapter>(by: &Cluster, victim: &Cluster, begun: &Begun) -> usize {
     let mut own = victim.events();
     eventually::<A>("it is busy", async || rests(begun) > 0).await;

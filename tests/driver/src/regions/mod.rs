@@ -1,5 +1,5 @@
-//! A region that its user shuts down while the node stays: its entities stop in good order and go on elsewhere, and nothing that was sent to
-//! them meanwhile is lost.
+//! A region that its user shuts down while the node stays: its entities stop in good order and go on
+//! elsewhere, and nothing that was sent to them meanwhile is lost.
 
 mod watches;
 
@@ -100,8 +100,9 @@ async fn lives<A: Adapter>(region: &Lodgers, id: u32) -> String {
         .expect("no ask fails")
 }
 
-/// Asks of all entities while a region is shut down are answered, each of its entities stops in good order, and afterwards the node
-/// reaches them as a proxy does. The last region has nobody to hand over to, and says so.
+/// Asks of all entities while a region is shut down are answered, each of its entities stops in good order,
+/// and afterwards the node reaches them as a proxy does. The last region has nobody to hand over to, and says
+/// so.
 pub async fn a_region_is_shut_down_on_a_node_that_stays<A: Adapter>(security: &Security) {
     let (nodes, notes) = (cluster::<A>(2, security).await, Notes::default());
     let (here, there) = (

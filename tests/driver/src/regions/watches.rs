@@ -114,8 +114,8 @@ async fn on<A: Adapter>(region: &Guests, node: &UniqueAddress, name: &str) -> St
     .await
 }
 
-/// An entity that stops, one that fails, one that sleeps and one that moves before it stops: each watch hears of its own end, and of
-/// nothing else.
+/// An entity that stops, one that fails, one that sleeps and one that moves before it stops: each watch hears
+/// of its own end, and of nothing else.
 pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(security: &Security) {
     let nodes = cluster::<A>(2, security).await;
     let (here, there) = (guests::<A>(&nodes[0]).await, guests::<A>(&nodes[1]).await);
@@ -156,8 +156,8 @@ pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(
     assert_eq!(end::<A>(moving).await, Termination::Stopped);
 }
 
-/// A node that ends without a word: its entities and itself are no more once it has been removed, also for who asks later. The end
-/// of the node that watches is an error.
+/// A node that ends without a word: its entities and itself are no more once it has been removed, also for
+/// who asks later. The end of the node that watches is an error.
 pub async fn a_watch_ends_with_the_node_that_is_removed<A: Adapter>(security: &Security) {
     let mut nodes = cluster::<A>(3, security).await;
     let mut regions = Vec::new();

@@ -1,5 +1,5 @@
-//! The entity: an account. Who is told to transfer takes the money off its own balance and delivers it to the other account, which has
-//! each transfer once, however often it comes.
+//! The entity: an account. Who is told to transfer takes the money off its own balance and delivers it to the
+//! other account, which has each transfer once, however often it comes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

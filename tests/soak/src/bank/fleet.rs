@@ -78,7 +78,8 @@ impl Proof for Transfers {
 }
 
 impl Fleet {
-    /// Lets the clients finish, and sends again what those had sent that were killed: then everything is acknowledged.
+    /// Lets the clients finish, and sends again what those had sent that were killed: then everything is
+    /// acknowledged.
     pub(super) fn end(&mut self) -> Result<(), String> {
         self.start_all()?;
         self.halt()?;
@@ -149,8 +150,9 @@ impl Fleet {
         self.until_it_ended(index)
     }
 
-    /// Has a process stand still until the others have what it had, then go on (SIGSTOP, SIGCONT). What it was at, it is still at: with a
-    /// server a write of it is on its way, and comes there when the account has a new owner.
+    /// Has a process stand still until the others have what it had, then go on (SIGSTOP, SIGCONT). What it
+    /// was at, it is still at: with a server a write of it is on its way, and comes there when the account
+    /// has a new owner.
     pub(super) fn stands_still(&mut self, index: usize) -> Result<(), String> {
         self.note(index, "stands still");
         self.proof.stops += 1;

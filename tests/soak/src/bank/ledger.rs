@@ -1,5 +1,6 @@
-//! What clients sent and were told, held against what the accounts say when all is over. By then every transfer that was ever sent is
-//! acknowledged, so each has to be there exactly once. Trusts neither the entities nor the store. Knows no process.
+//! What clients sent and were told, held against what the accounts say when all is over. By then every
+//! transfer that was ever sent is acknowledged, so each has to be there exactly once. Trusts neither the
+//! entities nor the store. Knows no process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use crate::ledger::{Counts, line};
 /// All accounts, by their number.
 pub(super) type Readings = BTreeMap<u64, Told>;
 
-/// Which reading counts. Accounts are read one after the other, so one can be read before a deposit and its sender behind the confirmation:
-/// only behind a reading in which nothing was on its way is that impossible.
+/// Which reading counts. Accounts are read one after the other, so one can be read before a deposit and its
+/// sender behind the confirmation: only behind a reading in which nothing was on its way is that impossible.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     was_settled: bool,

@@ -1,6 +1,6 @@
-//! A bank: durable accounts on five nodes, and transfers between them all the time. One node after the other is killed, cut off, or stands
-//! still, and is started again; at last all are killed at once. Then every transfer that was ever sent is acknowledged, and the accounts
-//! have each of them exactly once.
+//! A bank: durable accounts on five nodes, and transfers between them all the time. One node after the other
+//! is killed, cut off, or stands still, and is started again; at last all are killed at once. Then every
+//! transfer that was ever sent is acknowledged, and the accounts have each of them exactly once.
 
 mod entity;
 mod fleet;

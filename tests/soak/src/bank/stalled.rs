@@ -1,5 +1,5 @@
-//! A store whose next write of an account can be held up: what lies between a process and its database when both stand still and go on
-//! later. Says what the database made of it. Decides nothing.
+//! A store whose next write of an account can be held up: what lies between a process and its database when
+//! both stand still and go on later. Says what the database made of it. Decides nothing.
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -27,7 +27,8 @@ fn set(next: Next) {
     CHANGED.notify_all();
 }
 
-/// Holds the next write of an account up. Other entities write too: what wakes accounts up again has logs of its own.
+/// Holds the next write of an account up. Other entities write too: what wakes accounts up again has logs of
+/// its own.
 pub(super) fn hold() {
     set(Next::IsHeld);
 }

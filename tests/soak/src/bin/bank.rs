@@ -1,4 +1,5 @@
-//! Transfers between durable accounts on five nodes, under real faults; `--help` says more. What it does is in the library.
+//! Transfers between durable accounts on five nodes, under real faults; `--help` says more. What it does is
+//! in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Nodes that come and go for minutes, on one adapter: the process has to hold no more afterwards than before.
-//! The one on async-std is an example of its adapter.
+//! Nodes that come and go for minutes, on one adapter: the process has to hold no more afterwards than
+//! before. The one on async-std is an example of its adapter.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;

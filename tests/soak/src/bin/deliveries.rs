@@ -1,4 +1,5 @@
-//! Durable producers and a durable work queue on five nodes, under real faults; `--help` says more. What it does is in the library.
+//! Durable producers and a durable work queue on five nodes, under real faults; `--help` says more. What it
+//! does is in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! A singleton that numbers invoices through its token, under real faults; `--help` says more. What it does is in the library.
+//! A singleton that numbers invoices through its token, under real faults; `--help` says more. What it does
+//! is in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

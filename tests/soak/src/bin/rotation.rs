@@ -1,7 +1,8 @@
-//! Keys and certificates that change while a cluster works: three nodes in one program, links that live two seconds, a new
-//! certificate (or key) for one node after the other, and messages all the time. Says how often each link shook hands, and
-//! exits with 0 only if no member was suspected, no ask failed, nothing told was lost, doubled or overtaken, and every link
-//! shook hands often enough. `cargo run --release -p quorate-soak --bin rotation -- --seconds 60 --transport quinn`
+//! Keys and certificates that change while a cluster works: three nodes in one program, links that live two
+//! seconds, a new certificate (or key) for one node after the other, and messages all the time. Says how
+//! often each link shook hands, and exits with 0 only if no member was suspected, no ask failed, nothing told
+//! was lost, doubled or overtaken, and every link shook hands often enough.
+//! `cargo run --release -p quorate-soak --bin rotation -- --seconds 60 --transport quinn`
 #![forbid(unsafe_code)]
 
 use std::error::Error;

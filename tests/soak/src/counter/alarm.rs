@@ -1,4 +1,5 @@
-//! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself, after all nodes were killed too.
+//! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself,
+//! after all nodes were killed too.
 
 use quorate_driver::core::{Config, Pattern};
 use quorate_driver::{Cluster, ClusterError, EntityContext, Kind, Region};

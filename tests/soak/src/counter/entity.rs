@@ -1,5 +1,5 @@
-//! The entity: a counter whose changes are events. It knows the newest command of each client, so that one that is sent again after an
-//! unknown outcome counts once.
+//! The entity: a counter whose changes are events. It knows the newest command of each client, so that one
+//! that is sent again after an unknown outcome counts once.
 
 use std::collections::BTreeMap;
 

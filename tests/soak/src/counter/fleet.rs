@@ -13,7 +13,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// So long nobody has moved when shards are at rest: several looks at the balance.
 const AT_REST: Duration = Duration::from_secs(2);
 
-/// Words of what a node shows: counters that left memory, and incarnations that stopped because a later one owned their log.
+/// Words of what a node shows: counters that left memory, and incarnations that stopped because a later one
+/// owned their log.
 const PASSIVATED: usize = 3;
 const FENCED: usize = 5;
 

@@ -1,5 +1,5 @@
-//! What clients sent and were told, held against what the counters say at the end, and what an earlier run left behind. Trusts neither
-//! the entities nor the store. Knows no process.
+//! What clients sent and were told, held against what the counters say at the end, and what an earlier run
+//! left behind. Trusts neither the entities nor the store. Knows no process.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,7 +48,8 @@ pub(super) struct Verdict {
     pub(super) doubled: u64,
     pub(super) passivated: u64,
     pub(super) recovered: u64,
-    /// Counters and alarms of which it was known where they lived when all nodes were killed, and how many lived elsewhere then.
+    /// Counters and alarms of which it was known where they lived when all nodes were killed, and how many
+    /// lived elsewhere then.
     pub(super) homes: u64,
     pub(super) moved: u64,
     /// Alarms that ran by themselves after that.
@@ -59,7 +60,8 @@ pub(super) struct Verdict {
 }
 
 impl Ledger {
-    /// Begins with what the counters say, and holds that against what an earlier run has left, if there was one.
+    /// Begins with what the counters say, and holds that against what an earlier run has left, if there was
+    /// one.
     pub(super) fn begin(&mut self, found: Readings, left: Option<&Left>) {
         if let Some(left) = left {
             for (counter, before) in &left.readings {
@@ -88,8 +90,8 @@ impl Ledger {
         self.counts.acknowledged(now);
     }
 
-    /// Holds everything against what the counters say now. A command that was sent and not acknowledged, because its client was
-    /// killed, may have counted or not.
+    /// Holds everything against what the counters say now. A command that was sent and not acknowledged,
+    /// because its client was killed, may have counted or not.
     pub(super) fn judge(&self, found: &Readings) -> Verdict {
         let (mut lost, mut doubled) = self.before;
         for (counter, line) in &self.lines {

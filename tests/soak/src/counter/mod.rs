@@ -1,7 +1,8 @@
-//! The seeds' counter, event-sourced and sharded: two hundred of them on five nodes, which leave memory when nobody wants them. A node is
-//! killed, one is cut off, one leaves, then all are killed at once and started again: each counter is at home where it was, and the alarms
-//! beside them run without a message. At the end each counter has every command that was acknowledged, once; and a further run on the same
-//! folder finds what this one has left.
+//! The seeds' counter, event-sourced and sharded: two hundred of them on five nodes, which leave memory when
+//! nobody wants them. A node is killed, one is cut off, one leaves, then all are killed at once and started
+//! again: each counter is at home where it was, and the alarms beside them run without a message. At the end
+//! each counter has every command that was acknowledged, once; and a further run on the same folder finds
+//! what this one has left.
 
 mod alarm;
 mod entity;

@@ -24,7 +24,8 @@ const CLIENTS: u8 = 4;
 const READERS: u64 = 16;
 /// Between two commands of one client.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Counters that a node keeps in memory, and for how long without a command: fewer and shorter than it takes until each is wanted again.
+/// Counters that a node keeps in memory, and for how long without a command: fewer and shorter than it takes
+/// until each is wanted again.
 const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
 /// Where the tables are.
@@ -91,7 +92,8 @@ struct Node {
 }
 
 impl Node {
-    /// One client: a command, a pause, for ever. It has one command open at a time, so the newest number says which have counted.
+    /// One client: a command, a pause, for ever. It has one command open at a time, so the newest number says
+    /// which have counted.
     async fn ask(&self, client: Client, runtime: &impl Runtime) {
         for number in self.first_number + 1.. {
             let _turn = self.clients.next(runtime, PAUSE).await;

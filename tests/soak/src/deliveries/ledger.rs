@@ -1,4 +1,5 @@
-//! What was handed in, acknowledged and handled, by what processes said of it. Trusts neither producers nor queues. Knows no process.
+//! What was handed in, acknowledged and handled, by what processes said of it. Trusts neither producers nor
+//! queues. Knows no process.
 
 use std::collections::BTreeMap;
 

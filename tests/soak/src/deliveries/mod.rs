@@ -1,6 +1,6 @@
-//! Reliable delivery under real faults: on five nodes durable producers send to entities and push jobs into a durable work queue, while one
-//! node after the other is killed and started again; at last all are killed at once. Then everything that was acknowledged has to be
-//! handled.
+//! Reliable delivery under real faults: on five nodes durable producers send to entities and push jobs into a
+//! durable work queue, while one node after the other is killed and started again; at last all are killed at
+//! once. Then everything that was acknowledged has to be handled.
 
 mod fleet;
 mod ledger;

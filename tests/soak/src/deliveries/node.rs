@@ -1,5 +1,5 @@
-//! One node process: sends messages through a durable producer, pushes jobs into the work queue, takes jobs out of it and hosts entities
-//! that are delivered to. What it has handled it says before it confirms it.
+//! One node process: sends messages through a durable producer, pushes jobs into the work queue, takes jobs
+//! out of it and hosts entities that are delivered to. What it has handled it says before it confirms it.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;

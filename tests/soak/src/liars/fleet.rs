@@ -1,5 +1,5 @@
-//! The node processes: three to which is lied, the liar, and five that join afterwards; what they say, and what memory the three take.
-//! Dropping it ends them all.
+//! The node processes: three to which is lied, the liar, and five that join afterwards; what they say, and
+//! what memory the three take. Dropping it ends them all.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,8 @@ impl Fleet {
         }
     }
 
-    /// Starts nodes and waits until each is Up: the first of all forms the cluster, the others join through it.
+    /// Starts nodes and waits until each is Up: the first of all forms the cluster, the others join through
+    /// it.
     pub(super) fn start(&mut self, nodes: &[usize]) -> Result<(), String> {
         for index in nodes {
             let options = NodeOptions {

@@ -1,5 +1,6 @@
-//! What the liar says: so many messages of each kind, drawn as `quorate_tests::liar` draws them, in any order, to the other members, at
-//! a steady pace. What it says of members, statuses, reachability and tombstones is what its node says.
+//! What the liar says: so many messages of each kind, drawn as `quorate_tests::liar` draws them, in any
+//! order, to the other members, at a steady pace. What it says of members, statuses, reachability and
+//! tombstones is what its node says.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ const KEYS_MAX: usize = 64;
 /// Bytes that a list of bytes has beside them, at most, as entities read it.
 const LENGTH_BYTES: usize = 2;
 
-/// Tells so many lies of each kind within this time, or as soon as the links take them. What a link that broke has not taken is told again.
+/// Tells so many lies of each kind within this time, or as soon as the links take them. What a link that
+/// broke has not taken is told again.
 pub(super) async fn tell(cluster: &Cluster, messages: u64, time: Duration, clock: &impl Runtime) {
     let mut liar = Liar {
         chance: Chance::new(cluster.address().uid(), Purpose::Lies),

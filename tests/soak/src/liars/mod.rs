@@ -1,6 +1,6 @@
-//! A member that lies about every number that it says, against three real nodes: a fourth joins them honestly, and tells them random legal
-//! messages of every kind that members say to each other, at a bounded rate, while its node goes on as an honest member. Then it is
-//! declared Down, and five more join.
+//! A member that lies about every number that it says, against three real nodes: a fourth joins them
+//! honestly, and tells them random legal messages of every kind that members say to each other, at a bounded
+//! rate, while its node goes on as an honest member. Then it is declared Down, and five more join.
 
 mod fleet;
 mod lies;
@@ -26,7 +26,8 @@ use quorate_demo::trust::Authority;
 
 /// Without a terminal, how things stand is a line at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// How long the four are clients of each other before and after the lies: what they take anyway is there then.
+/// How long the four are clients of each other before and after the lies: what they take anyway is there
+/// then.
 const CALM: Duration = Duration::from_secs(2);
 /// How long it may take until everybody is answered, or sees who is there.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,5 +1,6 @@
-//! One node process: hosts three kinds, a singleton and data, and is a client of all of them. One of the processes lies beside that when
-//! it is told to. Every line it writes is one fact; `fleet` says what they mean.
+//! One node process: hosts three kinds, a singleton and data, and is a client of all of them. One of the
+//! processes lies beside that when it is told to. Every line it writes is one fact; `fleet` says what they
+//! mean.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -147,8 +148,9 @@ async fn node<A: Adapter>(
     Ok(())
 }
 
-/// `show up members answered failed frames dropped`: how many members are Up, how many there are, what clients were answered, and what
-/// its links have read, and dropped or closed because it was too much or not legal.
+/// `show up members answered failed frames dropped`: how many members are Up, how many there are, what
+/// clients were answered, and what its links have read, and dropped or closed because it was too much or not
+/// legal.
 async fn show(cluster: &Cluster, client: &Client, clock: &impl Runtime) {
     loop {
         pause(clock, SHOW_EVERY).await;

@@ -1,5 +1,5 @@
-//! An adapter whose process hears what its links carry, and can put frames of its own behind those of the node on the links that it
-//! dials. Everything else is the adapter's below; what is said is not known here.
+//! An adapter whose process hears what its links carry, and can put frames of its own behind those of the
+//! node on the links that it dials. Everything else is the adapter's below; what is said is not known here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -169,7 +169,8 @@ impl<R> Hears<R> {
     }
 }
 
-/// The sending half of a link. The node's frames and the others wait for each other, so that each is written whole.
+/// The sending half of a link. The node's frames and the others wait for each other, so that each is written
+/// whole.
 pub(super) struct Tongue<W> {
     half: Arc<AsyncMutex<W>>,
     datagrams: Option<Arc<dyn Datagrams>>,
@@ -190,7 +191,8 @@ async fn speak(half: Arc<AsyncMutex<impl LinkWriter>>, frames: Receiver<Frame>) 
 }
 
 impl<W: LinkWriter> Tongue<W> {
-    /// Of a link that this node dials, to whom it says; where a peer dialed nothing follows the answer to its hello.
+    /// Of a link that this node dials, to whom it says; where a peer dialed nothing follows the answer to its
+    /// hello.
     fn of(half: W, to: Option<Address>) -> (Self, Receiver<Frame>) {
         let (frames, taken) = async_channel::bounded(WAITING_MAX);
         let tongue = Self {

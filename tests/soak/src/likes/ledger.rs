@@ -1,4 +1,5 @@
-//! What the nodes said that they did, held against what the replicas hold at the end. Knows no process and no network.
+//! What the nodes said that they did, held against what the replicas hold at the end. Knows no process and no
+//! network.
 
 use std::collections::{BTreeMap, BTreeSet};
 

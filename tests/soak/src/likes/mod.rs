@@ -1,5 +1,6 @@
-//! Replicated data under real faults: five processes change counters and sets on their own while one stands still, one is cut off
-//! and one is killed; at the end all replicas are equal and hold everything that was acknowledged.
+//! Replicated data under real faults: five processes change counters and sets on their own while one stands
+//! still, one is cut off and one is killed; at the end all replicas are equal and hold everything that was
+//! acknowledged.
 
 mod fleet;
 mod ledger;
@@ -17,7 +18,8 @@ use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
 use crate::stores::Stores;
 use quorate_demo::hosts::Host;
 
-/// Which node stands still, is cut off, is killed; the first is the seed of all and goes through all of it unharmed.
+/// Which node stands still, is cut off, is killed; the first is the seed of all and goes through all of it
+/// unharmed.
 const STILL: usize = 1;
 const CUT: usize = 2;
 const KILLED: usize = 3;
@@ -41,8 +43,8 @@ keep the data in files in this folder. At the end all nodes are killed at once a
                      further run with the same folder goes on from there";
     const EXIT: &'static str = "\
 0 if all replicas are equal, nothing that was acknowledged is missing and the sums are exact, 1 if not";
-    // Shortest: everything that is to happen has its time. Longest: the followers of processes that were killed stay, and a set
-    // has a size.
+    // Shortest: everything that is to happen has its time. Longest: the followers of processes that were
+    // killed stay, and a set has a size.
     const RANGE: (u64, u64, u64) = (10, 600, 30);
 
     fn node<H: Host>(options: NodeOptions) -> ExitCode {

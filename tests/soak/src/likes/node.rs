@@ -1,4 +1,5 @@
-//! One node process: likes posts and follows fans on its own, and tells its parent about each update. `ledger` says what its lines mean.
+//! One node process: likes posts and follows fans on its own, and tells its parent about each update.
+//! `ledger` says what its lines mean.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};

@@ -1,5 +1,5 @@
-//! The singleton: numbers invoices. It writes its token into the book before it reads anything, and believes nothing that it has not
-//! written or read under it. One that the book refuses is stale, and stops.
+//! The singleton: numbers invoices. It writes its token into the book before it reads anything, and believes
+//! nothing that it has not written or read under it. One that the book refuses is stale, and stops.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,8 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Asks the book, and waits for as long as it takes: what became of an append must be known before the next.
+    /// Asks the book, and waits for as long as it takes: what became of an append must be known before the
+    /// next.
     async fn ask(&self, request: &Request) -> Reply {
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = async_channel::bounded(1);

@@ -1,6 +1,7 @@
-//! The invoice book: a log in a file that one process holds for all, and the words in which an instance speaks to it. The rules of
-//! a fenced log are the store's (sharding 10.7): a token is written before anything is read, from then on every lower one is refused,
-//! and an append names the invoice that it believes to be the last.
+//! The invoice book: a log in a file that one process holds for all, and the words in which an instance
+//! speaks to it. The rules of a fenced log are the store's (sharding 10.7): a token is written before
+//! anything is read, from then on every lower one is refused, and an append names the invoice that it
+//! believes to be the last.
 
 use std::fmt;
 use std::path::Path;

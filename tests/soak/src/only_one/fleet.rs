@@ -1,5 +1,6 @@
-//! What happens to the five nodes, the book that their instances write into, and what clients were told. The way from an instance to the book
-//! leads through here, so that a write can be held up on it, as a slow network would.
+//! What happens to the five nodes, the book that their instances write into, and what clients were told. The
+//! way from an instance to the book leads through here, so that a write can be held up on it, as a slow
+//! network would.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Holds what was said against the book. `went`: whether the work went on, and if not what was waited for.
+    /// Holds what was said against the book. `went`: whether the work went on, and if not what was waited
+    /// for.
     pub(super) fn judge(&mut self, went: Result<(), String>) -> Result<Verdict, String> {
         let invoices = self.proof.book.invoices()?;
         let ledger = &self.proof.ledger;
@@ -91,7 +93,8 @@ impl Fleet {
             .ok_or_else(|| "no instance has opened the book".to_owned())
     }
 
-    /// Cuts a node off from the others, but for the book; what it writes there from now on is held up. Returns once something is.
+    /// Cuts a node off from the others, but for the book; what it writes there from now on is held up.
+    /// Returns once something is.
     pub(super) fn cut_off_with_a_write(&mut self, index: usize) -> Result<(), String> {
         self.proof.held = Some((index, Vec::new()));
         self.cut_off(index);
@@ -114,7 +117,8 @@ impl Fleet {
         }
     }
 
-    /// Waits until another node's instance has opened the book, and a client was told a number after that. Says how long it took.
+    /// Waits until another node's instance has opened the book, and a client was told a number after that.
+    /// Says how long it took.
     pub(super) fn until_it_runs_elsewhere(&mut self, index: usize) -> Result<(), String> {
         let began = Instant::now();
         self.until(Invoices::PATIENCE, "the next instance", |fleet| {

@@ -1,5 +1,5 @@
-//! What clients were told and what the book accepted, held against what is in the book at the end. Trusts neither the singleton nor
-//! the book's own rules. Knows no process and no network.
+//! What clients were told and what the book accepted, held against what is in the book at the end. Trusts
+//! neither the singleton nor the book's own rules. Knows no process and no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
-//! Exactly one: a singleton that numbers invoices and stores each through its token, in a book that another process holds. The oldest
-//! node is killed, then one is cut off while a write of its instance is on its way, then the oldest leaves. At the end every
-//! invoice that was acknowledged is in the book, once, and no instance wrote after a later one had opened it.
+//! Exactly one: a singleton that numbers invoices and stores each through its token, in a book that another
+//! process holds. The oldest node is killed, then one is cut off while a write of its instance is on its way,
+//! then the oldest leaves. At the end every invoice that was acknowledged is in the book, once, and no
+//! instance wrote after a later one had opened it.
 
 mod billing;
 mod book;

@@ -1,5 +1,5 @@
-//! What must hold of replicated data: while it runs at every answer, and at rest over all replicas. Spec: reliability I-61 to
-//! I-68.
+//! What must hold of replicated data: while it runs at every answer, and at rest over all replicas. Spec:
+//! reliability I-61 to I-68.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ const BYTES_PER_ELEMENT: usize = 96;
 const BYTES_PER_NODE: usize = 96;
 /// Bytes of a value without either.
 const BYTES_EMPTY: usize = 64;
-/// After that everybody has been told of a change that was merged before, and what removed nodes contributed to keys in memory is
-/// nobody's: the dissemination time, the marker's way to everybody and its life, and the dissemination time once more, each with a
-/// tick and a few rounds.
+/// After that everybody has been told of a change that was merged before, and what removed nodes contributed
+/// to keys in memory is nobody's: the dissemination time, the marker's way to everybody and its life, and the
+/// dissemination time once more, each with a tick and a few rounds.
 const PRUNED_AFTER: u64 = 26_000_000;
 
 /// A marker that has ended is settled after the dissemination time, with two looks and a few rounds.
@@ -120,8 +120,8 @@ impl Sim {
         let Some(acked) = &record.acked else {
             return Ok(());
         };
-        // A node that is slow, or still reads its store, begins later than it was asked: who was removed until it answered may
-        // not have counted any more.
+        // A node that is slow, or still reads its store, begins later than it was asked: who was removed
+        // until it answered may not have counted any more.
         let is_gone = |node: &&UniqueAddress| !acked.electors.contains(node) && self.lives(node).is_some();
         let electorate = Electorate {
             members: record.electors.len() - record.electors.iter().filter(is_gone).count(),
@@ -140,8 +140,8 @@ impl Sim {
         Ok(())
     }
 
-    /// A read finds what this process wrote before, and one by majority what a majority confirmed before it began, while
-    /// the members were the same and all of them ran.
+    /// A read finds what this process wrote before, and one by majority what a majority confirmed before it
+    /// began, while the members were the same and all of them ran.
     pub(super) fn check_read(
         &mut self,
         process: ProcessId,
@@ -210,7 +210,8 @@ impl Sim {
         self.stop_at(|sim| sim.check_exact(&running));
         // What removed nodes contributed is taken over, and nothing changes by it.
         self.advance(self.now + PRUNED_AFTER);
-        // A marker that ends at this very time is a change of its own, of which the others hear in the next rounds.
+        // A marker that ends at this very time is a change of its own, of which the others hear in the next
+        // rounds.
         for _ in 0..LOOKS_MAX {
             if self.check_equal(&running).is_ok() && self.check_told(&running).is_ok() {
                 break;
@@ -234,8 +235,8 @@ impl Sim {
         }
     }
 
-    /// All values are equal, but for those whose pruning is being announced or done at this very time: that is a change of
-    /// its own, of which the others hear in the next rounds.
+    /// All values are equal, but for those whose pruning is being announced or done at this very time: that
+    /// is a change of its own, of which the others hear in the next rounds.
     fn check_values(&self, running: &[ProcessId]) -> Result<(), (ProcessId, Broken)> {
         for key in self.data.by_key.keys() {
             let held = |process: &ProcessId| self.envelope(*process, key);
@@ -280,7 +281,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Every write that must be there is there, once; nothing is there that nobody did; sets are no larger than they must be.
+    /// Every write that must be there is there, once; nothing is there that nobody did; sets are no larger
+    /// than they must be.
     fn check_exact(&self, running: &[ProcessId]) -> Result<(), (ProcessId, Broken)> {
         let Some(&process) = running.first() else {
             return Ok(());
@@ -340,8 +342,8 @@ impl Sim {
         Ok(())
     }
 
-    /// The one who wrote it runs on; or somebody who held it when it was confirmed; or it is on the disk of the one who
-    /// was told so, and a process runs on that address.
+    /// The one who wrote it runs on; or somebody who held it when it was confirmed; or it is on the disk of
+    /// the one who was told so, and a process runs on that address.
     fn must_be_there(&self, record: &Record, running: &[ProcessId]) -> bool {
         let writer_runs = running.contains(&record.process);
         let is_remove = matches!(record.what, Some(What::Remove(_)));
@@ -390,8 +392,8 @@ impl Sim {
         Ok(())
     }
 
-    /// No value names anybody who is no member, but for those whose marker lives, or ended a moment ago (I-66): one of a durable
-    /// key outlives the run, one that was made by a clock that had jumped ahead may.
+    /// No value names anybody who is no member, but for those whose marker lives, or ended a moment ago
+    /// (I-66): one of a durable key outlives the run, one that was made by a clock that had jumped ahead may.
     fn check_pruned(&self, running: &[ProcessId]) -> Result<(), (ProcessId, Broken)> {
         for &process in running {
             let host = &self.processes[process as usize];

@@ -1,5 +1,5 @@
-//! The workload of replicated data: random operations of all types and levels from all nodes, what became of each, and what
-//! subscribers were told. The books only; what must hold is in `checks`. Spec: reliability 1c.
+//! The workload of replicated data: random operations of all types and levels from all nodes, what became of
+//! each, and what subscribers were told. The books only; what must hold is in `checks`. Spec: reliability 1c.
 
 mod checks;
 mod ops;

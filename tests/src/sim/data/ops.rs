@@ -1,6 +1,6 @@
-//! One random operation on replicated data: which key, which type, what is done. What is done can be told from the value
-//! later: an increment is a power of four of its own, so that each counter is a row of digits, and an element is added once.
-//! Decides nothing about what must hold. Spec: reliability 1c.
+//! One random operation on replicated data: which key, which type, what is done. What is done can be told
+//! from the value later: an increment is a power of four of its own, so that each counter is a row of digits,
+//! and an element is added once. Decides nothing about what must hold. Spec: reliability 1c.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use quorate_core::ddata::state::consistency::Consistency;
 
 use super::super::chance::Chance;
 
-/// Increments of one counter: so many digits of base four fit into an increment. The next ones are of another counter.
+/// Increments of one counter: so many digits of base four fit into an increment. The next ones are of another
+/// counter.
 pub(super) const DIGITS: u64 = 28;
 
 /// What was done, as far as it can be told from the value.
@@ -229,7 +230,8 @@ fn empty_map() -> Data {
     Data::OrMap(OrMap::new(ValueType::OrSet))
 }
 
-/// The digits of a counter, lowest first; an error names the place of one that no single operation can have made.
+/// The digits of a counter, lowest first; an error names the place of one that no single operation can have
+/// made.
 pub(super) fn digits(value: i128) -> Result<Vec<i8>, usize> {
     let (mut left, mut digits) = (value, Vec::new());
     while left != 0 {

@@ -1,5 +1,5 @@
-//! One durable entity as a host drives it: the core's value, what its log amounts to, and what it is doing. Knows nothing of the database
-//! and of messages. Spec: sharding 10.7.
+//! One durable entity as a host drives it: the core's value, what its log amounts to, and what it is doing.
+//! Knows nothing of the database and of messages. Spec: sharding 10.7.
 
 use quorate_core::durable::{
     DurableEntity, DurableFailure, Keeps, Note, Noted, Retention, Step, in_front, split,
@@ -313,7 +313,8 @@ impl Account {
         })
     }
 
-    /// The event of somebody who takes the log over with this token, and the record that it is; none where a record is a whole state.
+    /// The event of somebody who takes the log over with this token, and the record that it is; none where a
+    /// record is a whole state.
     pub(super) fn usurped(&self, life: u64, held: Token) -> Option<(Owner, Option<Bytes>)> {
         let token = self.above(held)?;
         let record = Bytes::from(bytes_of(&[Event::of_usurper(life)]));

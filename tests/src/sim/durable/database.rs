@@ -1,6 +1,7 @@
-//! The database in which durable entities keep their logs, outside of the cluster and its network: one for all nodes, under the rules of a
-//! store that compares tokens. It is slow, full, away or unsure of what it did, each for a while, does late what it said it does not know,
-//! and does or loses what a process had asked that has ended. Spec: sharding 10.7; reliability F-20, F-22, F-23.
+//! The database in which durable entities keep their logs, outside of the cluster and its network: one for
+//! all nodes, under the rules of a store that compares tokens. It is slow, full, away or unsure of what it
+//! did, each for a while, does late what it said it does not know, and does or loses what a process had asked
+//! that has ended. Spec: sharding 10.7; reliability F-20, F-22, F-23.
 
 use std::collections::BTreeMap;
 
@@ -310,7 +311,8 @@ impl Sim {
         self.happens_to(at, now + back, Turn::Answers { life, outcome });
     }
 
-    /// Another incarnation takes an entity's log over, as one does that was thought to be no more: perhaps writes, and is gone.
+    /// Another incarnation takes an entity's log over, as one does that was thought to be no more: perhaps
+    /// writes, and is gone.
     pub(crate) fn usurps_at_random(&mut self) {
         if !self.durables.enabled || !self.durables.database.chance.per_mille(USURPED_PER_MILLE) {
             return;

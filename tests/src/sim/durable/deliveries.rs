@@ -1,7 +1,9 @@
-//! A producer, its consumer and two daemons in the profile `durable`: the producer lives in some process, its consumer is an entity, each
-//! message is an ask whose answer is what the consumer wants, and so are the daemons that somebody sees to. I-58: nothing is handed out
-//! before everything that came before it was, twice by no incarnation of the consumer, and what is confirmed was handed out. I-59: a daemon
-//! begins only if it is of the scale that counts, and each of those answers at rest. Spec: sharding 1.8, 1.14; reliability I-58, I-59.
+//! A producer, its consumer and two daemons in the profile `durable`: the producer lives in some process, its
+//! consumer is an entity, each message is an ask whose answer is what the consumer wants, and so are the
+//! daemons that somebody sees to. I-58: nothing is handed out before everything that came before it was,
+//! twice by no incarnation of the consumer, and what is confirmed was handed out. I-59: a daemon begins only
+//! if it is of the scale that counts, and each of those answers at rest. Spec: sharding 1.8, 1.14;
+//! reliability I-58, I-59.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -26,7 +28,8 @@ use super::Turn;
 const CONSUMER: &str = "consumer";
 /// The daemons that there are.
 const DAEMONS: Scale = Scale::first(2);
-/// With so many of a thousand messages the producer is given one, and somebody sees to a daemon or to one that is none any more.
+/// With so many of a thousand messages the producer is given one, and somebody sees to a daemon or to one
+/// that is none any more.
 const JOBS_PER_MILLE: u64 = 300;
 const DAEMONS_PER_MILLE: u64 = 60;
 /// The producer hears of an ask that failed after this.
@@ -277,7 +280,8 @@ impl Sim {
         })
     }
 
-    /// An ask ends: the producer hears of it, behind what its node does now; of one that failed a moment later.
+    /// An ask ends: the producer hears of it, behind what its node does now; of one that failed a moment
+    /// later.
     pub(crate) fn on_delivery_answer(&mut self, message: usize, answer: Option<&[u8]>) {
         let Some(id) = self.durables.deliveries.asks.remove(&message) else {
             return;
@@ -366,7 +370,8 @@ impl Sim {
         self.ask_saying(index, entity, Duration::from_secs(1), behind)
     }
 
-    /// The producer is given something, looks at its timer, begins anew elsewhere if its process has ended; and somebody sees to daemons.
+    /// The producer is given something, looks at its timer, begins anew elsewhere if its process has ended;
+    /// and somebody sees to daemons.
     pub(crate) fn deliver_at_random(&mut self, nodes: usize) {
         if !self.durables.enabled {
             return;

@@ -1,5 +1,6 @@
-//! What durable entities do with messages and reminders: count each, want to be reminded, panic, answer. And whose turn it is. Decides what
-//! is wanted; the core's value decides what is written. Spec: sharding 10.7, 1.4.
+//! What durable entities do with messages and reminders: count each, want to be reminded, panic, answer. And
+//! whose turn it is. Decides what is wanted; the core's value decides what is written. Spec: sharding 10.7,
+//! 1.4.
 
 use core::time::Duration;
 
@@ -181,7 +182,8 @@ impl Sim {
         self.violated(invariant, process, what);
     }
 
-    /// The handler panics: what it would have written is not, and the entity is made anew unless that happens too often.
+    /// The handler panics: what it would have written is not, and the entity is made anew unless that happens
+    /// too often.
     fn panics(&mut self, at: (ProcessId, Slot), message: usize, ask: Option<AskRef>) {
         let (process, slot) = at;
         let life = self.durables.next_life();
@@ -352,7 +354,8 @@ impl Sim {
         }
     }
 
-    /// Somebody asks an entity: what is acknowledged by now has to be in the answer, if that says what the entity has.
+    /// Somebody asks an entity: what is acknowledged by now has to be in the answer, if that says what the
+    /// entity has.
     pub(crate) fn asks_durable(&mut self, message: Option<usize>) {
         let Some(message) = message.filter(|_| self.durables.enabled) else {
             return;

@@ -1,5 +1,5 @@
-//! What must hold of durable entities at the end: each answers, what it was to be reminded of is handled, and what the database holds of each
-//! log is what was ever written to it. Spec: reliability I-55 to I-57.
+//! What must hold of durable entities at the end: each answers, what it was to be reminded of is handled, and
+//! what the database holds of each log is what was ever written to it. Spec: reliability I-55 to I-57.
 
 use core::time::Duration;
 
@@ -23,8 +23,8 @@ const RECOVERY: u64 = 20 * SECOND;
 const LATE_MS: u64 = 500;
 
 impl Sim {
-    /// Nodes that ended while the others came to rest come back: a majority of stores says where homes are, and without it
-    /// messages wait and nobody answers.
+    /// Nodes that ended while the others came to rest come back: a majority of stores says where homes are,
+    /// and without it messages wait and nobody answers.
     pub(crate) fn bring_back(&mut self, nodes: usize) {
         let is_whole = (0..nodes).all(|index| self.running_at(index).is_some());
         if is_whole {

@@ -1,5 +1,6 @@
-//! What really became of the logs of durable entities: all that was ever written, in order, by whom, and what was said of it. Judges each
-//! step of the database and each recovery (I-55, I-56, I-57) by rules of its own. Spec: sharding 10.7; reliability I-55 to I-57.
+//! What really became of the logs of durable entities: all that was ever written, in order, by whom, and what
+//! was said of it. Judges each step of the database and each recovery (I-55, I-56, I-57) by rules of its own.
+//! Spec: sharding 10.7; reliability I-55 to I-57.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,8 @@ pub(crate) struct Amounts {
 }
 
 impl Amounts {
-    /// Whether an entity has this. What could not be written when it was due is due again a moment later, which is not kept.
+    /// Whether an entity has this. What could not be written when it was due is due again a moment later,
+    /// which is not kept.
     fn are(&self, has: &Self) -> bool {
         let is_alike = |((name, pending), (other, its)): ((&String, &Pending), (&String, &Pending))| {
             let (what, it) = ((pending.serial, pending.every_ms), (its.serial, its.every_ms));

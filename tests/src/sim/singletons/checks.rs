@@ -1,5 +1,6 @@
-//! What must hold of singletons: what the invariants want to know when an instance starts, and what is expected once everything
-//! has healed: each runs on the oldest of its role, alone, and answers everybody. Spec: reliability I-30 to I-34.
+//! What must hold of singletons: what the invariants want to know when an instance starts, and what is
+//! expected once everything has healed: each runs on the oldest of its role, alone, and answers everybody.
+//! Spec: reliability I-30 to I-34.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use crate::sim::engine::Sim;
 use crate::sim::history::ProcessId;
 use crate::sim::process::Times;
 
-/// Once the members agree an instance may still wait: for the removal margin (1 s) or its predecessor, who repeats himself and
-/// gives up after 1.6 s; for its lease, which outlives a crashed owner (3 s) and is asked for every half second; for a
-/// rest after failures (3 s); and for one before it that takes its time to stop (5 s).
+/// Once the members agree an instance may still wait: for the removal margin (1 s) or its predecessor, who
+/// repeats himself and gives up after 1.6 s; for its lease, which outlives a crashed owner (3 s) and is asked
+/// for every half second; for a rest after failures (3 s); and for one before it that takes its time to stop
+/// (5 s).
 const RUNS_AFTER: u64 = 12_000_000;
 
 /// Then everybody's ask is answered within this time.
@@ -98,8 +100,9 @@ impl Sim {
             let what = self.report(&what);
             return self.violated(invariant, process, what);
         }
-        // A proxy may still know an instance that has ended, and hears so when its message comes back unhandled. And where two clusters
-        // had instances, one that did nothing since may learn only now, from its store, that it was replaced.
+        // A proxy may still know an instance that has ended, and hears so when its message comes back
+        // unhandled. And where two clusters had instances, one that did nothing since may learn only now,
+        // from its store, that it was replaced.
         let safe = self.assumptions.safe();
         self.ask_everything(|failure| {
             !failure.may_have_been_handled() || (!safe && failure == AskFailure::EntityStopped)
@@ -139,7 +142,8 @@ impl Sim {
         }
     }
 
-    /// The process on which a singleton should run: the oldest member of its role, as any running node sees it.
+    /// The process on which a singleton should run: the oldest member of its role, as any running node sees
+    /// it.
     fn home_of(&self, kind: &Kind) -> Option<ProcessId> {
         let view = self.view(*self.running().first()?);
         let oldest = view

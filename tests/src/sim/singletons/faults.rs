@@ -1,5 +1,5 @@
-//! Faults that concern who acts for others: a user has members declared Down, the two oldest leave at once, the cluster prepares
-//! to stop, the lease keeper has its own troubles. Brings them about; judges nothing.
+//! Faults that concern who acts for others: a user has members declared Down, the two oldest leave at once,
+//! the cluster prepares to stop, the lease keeper has its own troubles. Brings them about; judges nothing.
 
 use core::time::Duration;
 
@@ -119,8 +119,8 @@ impl Sim {
         self.command(process, Open::Command("stop"), Command::Singleton(stop));
     }
 
-    /// Whoever was told to host a singleton no more, and whose time is over, hosts it again; if its last instance still runs,
-    /// later.
+    /// Whoever was told to host a singleton no more, and whose time is over, hosts it again; if its last
+    /// instance still runs, later.
     pub(crate) fn host_again(&mut self) {
         let due = |it: &&Retired| it.until <= self.now;
         let due: Vec<Retired> = self.singletons.retired.iter().filter(due).copied().collect();

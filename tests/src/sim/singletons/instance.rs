@@ -1,7 +1,7 @@
-//! One instance of a singleton, as a host would run it: it opens the database with its token before anything else, handles one
-//! message at a time, each with one append, lets its mailbox run empty when it is told to stop, and ends on the spot when it is
-//! killed, unless its handler holds its thread. Decides only what it does next; time, chance and the database are elsewhere.
-//! Spec: sharding 1.10, 10.7.
+//! One instance of a singleton, as a host would run it: it opens the database with its token before anything
+//! else, handles one message at a time, each with one append, lets its mailbox run empty when it is told to
+//! stop, and ends on the spot when it is killed, unless its handler holds its thread. Decides only what it
+//! does next; time, chance and the database are elsewhere. Spec: sharding 1.10, 10.7.
 
 use std::collections::VecDeque;
 
@@ -118,7 +118,8 @@ impl Instance {
         self.blocks && matches!(self.stage, Stage::Appending(_))
     }
 
-    /// Whether it would begin something in its turn, which it must not while its process does not know whether it is a member.
+    /// Whether it would begin something in its turn, which it must not while its process does not know
+    /// whether it is a member.
     pub(super) fn begins_something(&self) -> bool {
         match self.stage {
             Stage::Starting => true,
@@ -142,8 +143,8 @@ impl Instance {
         self.becomes_busy()
     }
 
-    /// It is to end at once: gives what nobody handles any more, and in which message it is if that can be ended. `false`: its
-    /// handler runs on.
+    /// It is to end at once: gives what nobody handles any more, and in which message it is if that can be
+    /// ended. `false`: its handler runs on.
     pub(super) fn kill(&mut self) -> (Vec<Letter>, Option<Letter>, bool) {
         let waiting = self.mailbox.drain(..).collect();
         if self.is_blocked() {

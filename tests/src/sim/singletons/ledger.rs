@@ -1,7 +1,7 @@
-//! The database that the instances of singletons write to, outside of the cluster and its network: one log per singleton, guarded
-//! by the instance's token as sharding 10.7 says of an atomic store. It is opened with a token above every earlier one, before
-//! anything is read; an append names the token and how many entries are expected; its exact repetition succeeds. Knows nothing
-//! of clusters.
+//! The database that the instances of singletons write to, outside of the cluster and its network: one log
+//! per singleton, guarded by the instance's token as sharding 10.7 says of an atomic store. It is opened with
+//! a token above every earlier one, before anything is read; an append names the token and how many entries
+//! are expected; its exact repetition succeeds. Knows nothing of clusters.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,8 @@ struct Log {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     logs: BTreeMap<SingletonId, Log>,
-    /// Openings and appends that were refused, because a higher token counts, or an equal one of somebody else.
+    /// Openings and appends that were refused, because a higher token counts, or an equal one of somebody
+    /// else.
     pub(crate) refused: (u64, u64),
 }
 

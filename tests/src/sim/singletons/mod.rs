@@ -1,7 +1,7 @@
-//! Singletons of the simulated nodes: four of two roles, half of them with a lease, which everybody may ask. Instances take their
-//! time to start and to stop, fail now and then, hold their threads, and write every message that they handle to a database
-//! through their token. Brings it about and writes down what happened; what must hold is in `invariants` and in `checks`.
-//! Spec: reliability 1c, sharding 1.10, 10.7.
+//! Singletons of the simulated nodes: four of two roles, half of them with a lease, which everybody may ask.
+//! Instances take their time to start and to stop, fail now and then, hold their threads, and write every
+//! message that they handle to a database through their token. Brings it about and writes down what happened;
+//! what must hold is in `invariants` and in `checks`. Spec: reliability 1c, sharding 1.10, 10.7.
 
 mod checks;
 mod faults;
@@ -91,7 +91,8 @@ pub(crate) const KINDS: [Kind; 4] = [
     },
 ];
 
-/// A lease outlives its owner for so long; shorter than its successor waits anyway, so that it does not decide everything.
+/// A lease outlives its owner for so long; shorter than its successor waits anyway, so that it does not
+/// decide everything.
 const LEASE_TIME_TO_LIVE: Duration = Duration::from_secs(3);
 
 fn role(name: &str) -> Role {
@@ -209,7 +210,8 @@ impl Singletons {
         self.storeless.is_empty()
     }
 
-    /// Nodes have them from now on. Half of the runs have a store on every node, a quarter on none, the others on some.
+    /// Nodes have them from now on. Half of the runs have a store on every node, a quarter on none, the
+    /// others on some.
     pub(crate) fn enable(&mut self, nodes: usize, orderly: bool) {
         self.enabled = true;
         self.long_handlers = self.chance.per_mille(300) && !orderly;

@@ -33,7 +33,8 @@ const NO_ANSWER_AFTER: u64 = 200_000;
 const LOOK_AGAIN: u64 = 20_000;
 
 impl Sim {
-    /// Asks a singleton from the node at an address, or tells it something (without a timeout); `None` if nothing runs there.
+    /// Asks a singleton from the node at an address, or tells it something (without a timeout); `None` if
+    /// nothing runs there.
     pub(crate) fn ask_singleton(
         &mut self,
         index: usize,
@@ -325,7 +326,8 @@ impl Sim {
         }
     }
 
-    /// An instance asks the database, which takes its time. `holds`: the instance holds its thread for so long before.
+    /// An instance asks the database, which takes its time. `holds`: the instance holds its thread for so
+    /// long before.
     fn call_database(&mut self, process: ProcessId, slot: Slot, call: Call, holds: Option<u64>) {
         let slow = self.oddly(20);
         let way = self
@@ -423,7 +425,8 @@ impl Sim {
         self.on_instance_reported(process, HostReport::Stopped { slot });
     }
 
-    /// A process has ended, and its instances with it; those whose handlers hold their threads run on if only the node has.
+    /// A process has ended, and its instances with it; those whose handlers hold their threads run on if only
+    /// the node has.
     pub(crate) fn bury_instances(&mut self, process: ProcessId, life: Life) {
         let _ = self.instances_that_end(process, life);
     }

@@ -1,5 +1,5 @@
-//! A clock: keeps when entities are to be woken, in a log of its own, and says so once it is durable. Decides nothing: the core does.
-//! These bytes are on disks: they never change.
+//! A clock: keeps when entities are to be woken, in a log of its own, and says so once it is durable. Decides
+//! nothing: the core does. These bytes are on disks: they never change.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! Clocks: what wakes durable entities that do not run, for reminders that are due and for messages that nobody has confirmed. Each kind of
-//! durable entities has a kind of [`CLOCKS`](quorate_core::wakeups::CLOCKS) clocks beside it, durable entities themselves, in the same store.
-//! Page: `docs/durable.md`, "Who is woken"; `docs/adr/0016`.
+//! Clocks: what wakes durable entities that do not run, for reminders that are due and for messages that
+//! nobody has confirmed. Each kind of durable entities has a kind of
+//! [`CLOCKS`](quorate_core::wakeups::CLOCKS) clocks beside it, durable entities themselves, in the same
+//! store. Page: `docs/durable.md`, "Who is woken"; `docs/adr/0016`.
 //!
 //! | part | decides |
 //! |---|---|

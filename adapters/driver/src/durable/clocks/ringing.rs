@@ -1,5 +1,6 @@
-//! A clock that runs: asks each entity that is due to do what it has to, so that it begins where its shard is, and asks again where nothing
-//! comes of it. When the clock ends with somebody still to be woken, has it begin at its next home. Decides nothing: the core's schedule does.
+//! A clock that runs: asks each entity that is due to do what it has to, so that it begins where its shard
+//! is, and asks again where nothing comes of it. When the clock ends with somebody still to be woken, has it
+//! begin at its next home. Decides nothing: the core's schedule does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,8 @@ use crate::shared::Shared;
 use crate::sync::{Either, lock, oneshot, race};
 use quorate_core::input::Recipient;
 
-/// Entities that a clock wakes at a time: all clocks of a node together stay below the asks that a node may have open.
+/// Entities that a clock wakes at a time: all clocks of a node together stay below the asks that a node may
+/// have open.
 const WAKES_AT_ONCE: usize = 64;
 
 /// How long a clock sleeps at most before it looks at the wall clock again, which may be set.

@@ -1,6 +1,6 @@
-//! Sees that the clocks of a kind run: the oldest member of the role looks at all of them when it becomes that, and whenever a member is
-//! gone, because nobody would send a message to those that ran there. One that has nobody to wake leaves memory again. Spec: issue
-//! "reminders"; `docs/adr/0016`.
+//! Sees that the clocks of a kind run: the oldest member of the role looks at all of them when it becomes
+//! that, and whenever a member is gone, because nobody would send a message to those that ran there. One that
+//! has nobody to wake leaves memory again. Spec: issue "reminders"; `docs/adr/0016`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! What an entity says to its clock: that it has to be woken, before it keeps what for, and what is next when it was woken. What it knows of
-//! the clock only saves it questions: a clock never wakes later than somebody has wanted. Spec: issue "reminders"; `docs/adr/0016`.
+//! What an entity says to its clock: that it has to be woken, before it keeps what for, and what is next when
+//! it was woken. What it knows of the clock only saves it questions: a clock never wakes later than somebody
+//! has wanted. Spec: issue "reminders"; `docs/adr/0016`.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::region::{EntityRef, Region};
 /// For so long an entity waits for its clock before a command fails: as long as it waits for a store.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the clock has said last, and nobody else has changed as far as is known. Its time is not later than this.
+/// What the clock has said last, and nobody else has changed as far as is known. Its time is not later than
+/// this.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     version: u64,
@@ -59,13 +61,14 @@ impl Waker {
         }
     }
 
-    /// Whether this version is of what this incarnation has said last: then nobody else has said anything since.
+    /// Whether this version is of what this incarnation has said last: then nobody else has said anything
+    /// since.
     pub(in crate::durable) fn knows(&self, version: u64) -> bool {
         self.known.is_some_and(|known| known.version == version)
     }
 
-    /// It was woken under this version, has done what was due, and is to be woken next at this time. Nothing is lost if that is not heard:
-    /// it is woken again.
+    /// It was woken under this version, has done what was due, and is to be woken next at this time. Nothing
+    /// is lost if that is not heard: it is woken again.
     pub(in crate::durable) async fn handled(
         &mut self,
         version: u64,

@@ -1,5 +1,5 @@
-//! What an entity is refused when it wants to deliver, or to be reminded of, more than it may: nothing of it is kept, and it goes on. And that
-//! what was kept is there for the next incarnation, through a snapshot too.
+//! What an entity is refused when it wants to deliver, or to be reminded of, more than it may: nothing of it
+//! is kept, and it goes on. And that what was kept is there for the next incarnation, through a snapshot too.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Durable entities over stores that do what stores do: stall, fail with and without having done it, fill up, go away, and belong to
-//! somebody else meanwhile.
+//! Durable entities over stores that do what stores do: stall, fail with and without having done it, fill up,
+//! go away, and belong to somebody else meanwhile.
 
 mod messages;
 mod quorum;

@@ -1,5 +1,5 @@
-//! This end of a log that the core keeps on several stores: what it says when the node does not say what became of something, and what
-//! it takes back. Spec: sharding 10.7.
+//! This end of a log that the core keeps on several stores: what it says when the node does not say what
+//! became of something, and what it takes back. Spec: sharding 10.7.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,5 +1,6 @@
-//! Random lives of one entity on two nodes: incarnations that nobody has told to stop, stores that fail with and without having done
-//! it, kills. Whatever happens, the log has what was acknowledged, once, in order, and nothing that was said not to be done.
+//! Random lives of one entity on two nodes: incarnations that nobody has told to stop, stores that fail with
+//! and without having done it, kills. Whatever happens, the log has what was acknowledged, once, in order,
+//! and nothing that was said not to be done.
 
 use quorate_core::ordered::OrderedMap;
 use rand_chacha::ChaCha8Rng;

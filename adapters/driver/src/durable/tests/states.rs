@@ -1,4 +1,5 @@
-//! Durable-state entities that deliver and are reminded: one record says the state and all of that, whatever has changed.
+//! Durable-state entities that deliver and are reminded: one record says the state and all of that, whatever
+//! has changed.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What an entity says to its clock, and when: before it keeps what it has to be woken for, and only while it surely owns its log.
+//! What an entity says to its clock, and when: before it keeps what it has to be woken for, and only while it
+//! surely owns its log.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! The thread that asks the lease keeper, so that the loop never waits for one: takes orders, renews what is held, and
-//! reports what was lost. What could not be renewed in time is lost by the loop's own look, however long the keeper takes to answer.
-//! Decides nothing else. Spec: membership 3.6, reliability I-26.
+//! The thread that asks the lease keeper, so that the loop never waits for one: takes orders, renews what is
+//! held, and reports what was lost. What could not be renewed in time is lost by the loop's own look, however
+//! long the keeper takes to answer. Decides nothing else. Spec: membership 3.6, reliability I-26.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -61,7 +61,8 @@ impl Drop for SaysEnd {
     }
 }
 
-/// The leases that this node holds: the thread enters and renews them, and either side strikes out what is lost.
+/// The leases that this node holds: the thread enters and renews them, and either side strikes out what is
+/// lost.
 type Table = OrderedMap<LeaseName, Held>;
 
 /// A lease that this node holds.
@@ -83,8 +84,8 @@ struct Clerk {
 }
 
 impl Leases {
-    /// Starts the thread; `wake` is called for each report, and at its end. It ends when this is stopped or dropped, and leaves
-    /// what is held to expire.
+    /// Starts the thread; `wake` is called for each report, and at its end. It ends when this is stopped or
+    /// dropped, and leaves what is held to expire.
     pub(crate) fn start(keeper: Arc<dyn LeaseKeeper>, wake: Arc<Notify>) -> std::io::Result<Self> {
         let orders = Arc::<Orders>::default();
         let held = Arc::<Mutex<Table>>::default();
@@ -256,7 +257,8 @@ impl Clerk {
         LeaseOutcome::Granted { token }
     }
 
-    /// Renews what is due, and reports what the keeper says is somebody else's. What is overdue, the loop says.
+    /// Renews what is due, and reports what the keeper says is somebody else's. What is overdue, the loop
+    /// says.
     fn renew(&self) {
         let now = Instant::now();
         let is_due = |(_, held): &(&LeaseName, &Held)| held.renew_at <= now;

@@ -1,5 +1,5 @@
-//! The thread that asks the keeper, with a keeper that fails and loses on demand. Real time, in fractions of a second.
-//! Spec: reliability I-26.
+//! The thread that asks the keeper, with a keeper that fails and loses on demand. Real time, in fractions of
+//! a second. Spec: reliability I-26.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

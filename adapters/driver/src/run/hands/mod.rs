@@ -21,7 +21,8 @@ use crate::transport::{
     Accepted, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved,
 };
 
-/// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for long.
+/// Pause after the system refused to accept (out of descriptors, usually): neither a busy loop nor deaf for
+/// long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Tasks that hold a socket.
@@ -124,8 +125,8 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
         self.users.spawn(task);
     }
 
-    /// Listens until [`Self::stop_accepting`]. A full channel makes it wait: what the kernel does with strangers meanwhile
-    /// is bounded by its backlog.
+    /// Listens until [`Self::stop_accepting`]. A full channel makes it wait: what the kernel does with
+    /// strangers meanwhile is bounded by its backlog.
     pub(crate) fn listen(
         &self,
         mut listener: T::Listener,

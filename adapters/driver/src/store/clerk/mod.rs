@@ -1,6 +1,6 @@
-//! The thread that asks the store, so that the loop never waits for a disk or a database: takes everything that waits as one
-//! group, opens again what failed, and answers every order exactly once. Decides nothing else. Spec: reliability I-81 to
-//! I-83.
+//! The thread that asks the store, so that the loop never waits for a disk or a database: takes everything
+//! that waits as one group, opens again what failed, and answers every order exactly once. Decides nothing
+//! else. Spec: reliability I-81 to I-83.
 
 use std::any::Any;
 use std::io;
@@ -19,8 +19,8 @@ use super::access::{Asked, Asker, StoreAccess};
 use super::{Store, StoreFault};
 use crate::sync::Notify;
 
-/// Orders that wait for a slow store. With groups of [`ORDERS_PER_COMMIT_MAX`] that is what an ordinary disk does in a tenth
-/// of a second; whoever has more open waits anyway, and hears so.
+/// Orders that wait for a slow store. With groups of [`ORDERS_PER_COMMIT_MAX`] that is what an ordinary disk
+/// does in a tenth of a second; whoever has more open waits anyway, and hears so.
 const ORDERS_WAITING_MAX: usize = 1_024;
 
 /// The bytes of those orders: four of the largest.
@@ -79,8 +79,8 @@ enum Availability {
 }
 
 impl Stores {
-    /// Starts the thread, which opens the store; `wake` is called for each report. It ends when this is stopped or dropped,
-    /// after it has done what waits.
+    /// Starts the thread, which opens the store; `wake` is called for each report. It ends when this is
+    /// stopped or dropped, after it has done what waits.
     pub(crate) fn start(store: Box<dyn Store>, wake: Arc<Notify>) -> io::Result<Self> {
         let (orders, orders_out) = sync_channel(ORDERS_WAITING_MAX);
         let access = StoreAccess::new(orders.clone(), store.scope())?;
@@ -287,8 +287,8 @@ impl Clerk {
         Ok(outcomes)
     }
 
-    /// The outcomes of a group that was not done. Unless there is only no room, the store is opened again before it is
-    /// asked for anything else.
+    /// The outcomes of a group that was not done. Unless there is only no room, the store is opened again
+    /// before it is asked for anything else.
     fn failed(&mut self, orders: &[(Space, &StoreOrder)], fault: &StoreFault) -> Vec<Outcome> {
         tracing::error!(target: "cluster::store", event = "store_failed", orders = orders.len(), error = %fault);
         let (of_a_write, of_a_read) = match fault {

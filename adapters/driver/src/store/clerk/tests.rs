@@ -1,5 +1,5 @@
-//! The thread that asks the store, with a store that stalls, fails, fills up and panics on demand. Spec: reliability I-81 to
-//! I-83.
+//! The thread that asks the store, with a store that stalls, fails, fills up and panics on demand. Spec:
+//! reliability I-81 to I-83.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Condvar, Mutex};

@@ -361,8 +361,8 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
     assert_eq!(values(&a, "b"), ["B2"]);
 }
 
-/// Akka's update carries only what it added, so that a removal that comes first leaves {B2}; here it carries the value
-/// (10.21: deltas lead to what whole values lead to).
+/// Akka's update carries only what it added, so that a removal that comes first leaves {B2}; here it carries
+/// the value (10.21: deltas lead to what whole values lead to).
 #[test]
 fn s_192_an_update_beside_a_removal_keeps_its_value_in_whatever_order_both_come() {
     let (a, b) = removed_beside(update("b", "B2"));

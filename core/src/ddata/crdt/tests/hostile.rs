@@ -1,4 +1,5 @@
-//! Limits, and what a forged value or a clock that lies may not do. Spec: sharding 10.8, reliability I-66, I-68.
+//! Limits, and what a forged value or a clock that lies may not do. Spec: sharding 10.8, reliability I-66,
+//! I-68.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! The laws on histories of four replicas that change, remove and add again, send whole values, and send deltas in the order of
-//! each sender but in any order between senders. Every value and delta passes through its bytes. Spec: reliability I-60,
-//! I-61, I-65; for maps of joined values `docs/adr/0010`.
+//! The laws on histories of four replicas that change, remove and add again, send whole values, and send
+//! deltas in the order of each sender but in any order between senders. Every value and delta passes through
+//! its bytes. Spec: reliability I-60, I-61, I-65; for maps of joined values `docs/adr/0010`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

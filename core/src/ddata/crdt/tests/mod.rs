@@ -1,5 +1,5 @@
-//! Tests of the types: what each does (`cases`), the laws of a join on random histories (`laws`), limits and what forged
-//! values may not do (`hostile`), users' own types (`custom`).
+//! Tests of the types: what each does (`cases`), the laws of a join on random histories (`laws`), limits and
+//! what forged values may not do (`hostile`), users' own types (`custom`).
 
 mod cases;
 mod custom;

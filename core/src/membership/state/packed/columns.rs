@@ -1,5 +1,5 @@
-//! Codes, counts and limits of a state's columns, shared by its reader and its writer: what one side writes, a peer with
-//! the same limits reads. Spec: `docs/WIRE.md` 5.2.
+//! Codes, counts and limits of a state's columns, shared by its reader and its writer: what one side writes,
+//! a peer with the same limits reads. Spec: `docs/WIRE.md` 5.2.
 
 use crate::bytes::WireError;
 use crate::membership::state::member::Status;

@@ -1,6 +1,6 @@
-//! A state as it came: checked, in columns, not yet opened. Says what [`relation`](super::relation) asks of most states (which are
-//! equal to the receiver's own or older) from the columns, without allocating. Never decides what to do with the state. Spec: membership
-//! 2.5, `docs/WIRE.md` 5.2, performance B2.
+//! A state as it came: checked, in columns, not yet opened. Says what [`relation`](super::relation) asks of
+//! most states (which are equal to the receiver's own or older) from the columns, without allocating. Never
+//! decides what to do with the state. Spec: membership 2.5, `docs/WIRE.md` 5.2, performance B2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -31,12 +31,12 @@ use crate::membership::state::vector_clock::VectorClock;
 
 /// Longest `meta`: what the layers above membership may keep in a gossip.
 pub const META_BYTES_MAX: usize = 4096;
-/// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far from the
-/// end that no merge or increment reaches it (B-36).
+/// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far
+/// from the end that no merge or increment reaches it (B-36).
 pub const COUNTER_MAX: u64 = 1 << 48;
 
-/// A gossip state in its one written form, checked as a whole; holds its bytes and nothing else. Equal bytes are equal
-/// states. [`PackedGossip::open`] makes a [`Gossip`] of it.
+/// A gossip state in its one written form, checked as a whole; holds its bytes and nothing else. Equal bytes
+/// are equal states. [`PackedGossip::open`] makes a [`Gossip`] of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PackedGossip {
     bytes: Vec<u8>,
@@ -69,7 +69,8 @@ impl PackedGossip {
         self.sections().counts.members
     }
 
-    /// The state, sharing with `base` every part that is equal to a part of it. Allocates for what differs only.
+    /// The state, sharing with `base` every part that is equal to a part of it. Allocates for what differs
+    /// only.
     #[must_use]
     pub fn open(&self, base: &Gossip) -> Gossip {
         open::state(&self.sections(), base)

@@ -1,6 +1,6 @@
-//! Makes a state of checked columns. Shares with the receiver's own state what is equal, so that a state with little news
-//! costs little. What could fail was checked before; a column that is not there after all reads as empty. Spec:
-//! membership 1.4, performance B2.
+//! Makes a state of checked columns. Shares with the receiver's own state what is equal, so that a state with
+//! little news costs little. What could fail was checked before; a column that is not there after all reads
+//! as empty. Spec: membership 1.4, performance B2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -93,7 +93,8 @@ fn gone(
     Arc::new(said.map(|(_, node)| node.clone()).collect())
 }
 
-/// Every host once, at a port that rows replace; shared with the members of `base`, which are in the same order.
+/// Every host once, at a port that rows replace; shared with the members of `base`, which are in the same
+/// order.
 fn hosts(state: &Sections<'_>, base: &Gossip) -> Vec<Address> {
     let mut hosts = Vec::with_capacity(state.counts.hosts);
     let mut known = base.members();

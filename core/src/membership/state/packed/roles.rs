@@ -1,8 +1,10 @@
-//! How a member's roles are written: in rising order, without the default data center. Spec: `docs/WIRE.md` 4.1, 5.2.
+//! How a member's roles are written: in rising order, without the default data center. Spec: `docs/WIRE.md`
+//! 4.1, 5.2.
 
 use crate::ident::{DATA_CENTER_ROLE_PREFIX, DEFAULT_DATA_CENTER, Role, Roles};
 
-/// The roles as they are written: without the default data center, which a reader adds where none is named (M-448).
+/// The roles as they are written: without the default data center, which a reader adds where none is named
+/// (M-448).
 pub(crate) fn wire_roles(roles: &Roles) -> impl Iterator<Item = &Role> + Clone {
     roles
         .as_slice()

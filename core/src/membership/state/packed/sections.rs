@@ -1,5 +1,5 @@
-//! Cuts a state's bytes into its tables and columns without looking into them. Checks counts against the bytes there are,
-//! never what a value means; allocates nothing. Spec: `docs/WIRE.md` 5.2.
+//! Cuts a state's bytes into its tables and columns without looking into them. Checks counts against the
+//! bytes there are, never what a value means; allocates nothing. Spec: `docs/WIRE.md` 5.2.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What others say of how often a member has changed the state: how far it is believed, and that its own word takes it back. Spec:
-//! membership §8.9; reliability 3c, B-36, B-37.
+//! What others say of how often a member has changed the state: how far it is believed, and that its own word
+//! takes it back. Spec: membership §8.9; reliability 3c, B-36, B-37.
 
 use super::{Rig, n, secs, state, versioned};
 use crate::membership::doubts::CLOCK_JUMP_MAX;

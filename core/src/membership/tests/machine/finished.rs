@@ -1,5 +1,5 @@
-//! A node that is finished: whatever still arrives or falls due, it changes nothing, says nothing and tells nothing.
-//! Spec: membership §2.0, §2.9, §2.10.
+//! A node that is finished: whatever still arrives or falls due, it changes nothing, says nothing and tells
+//! nothing. Spec: membership §2.0, §2.9, §2.10.
 
 use super::{MOMENT, Rig, TOKEN, n, secs, state};
 use crate::drain::DrainPart;
@@ -111,8 +111,8 @@ fn a_leader_that_is_finished_before_its_turn_comes_does_not_act() {
 
 #[test]
 fn gossip_that_ends_this_node_is_not_answered_beyond_its_farewell() {
-    // A claim of changes of mine, and a change by an incarnation that was removed since: both are taken in with a change of mine, and
-    // both show me Down.
+    // A claim of changes of mine, and a change by an incarnation that was removed since: both are taken in
+    // with a change of mine, and both show me Down.
     let mut claimed = Rig::member("a", state("a b c", "a", "a a"));
     claimed.gossip("b", &state("aD b c", "b", "a a a b"));
     let mut local = state("a b c d", "a", "a");

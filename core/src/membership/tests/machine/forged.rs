@@ -1,5 +1,5 @@
-//! What a member can make others believe that follows the protocol and lies, and what it cannot. `SECURITY.md` lists the
-//! same. Spec: membership §8.9; reliability 3c, B-36 to B-43.
+//! What a member can make others believe that follows the protocol and lies, and what it cannot.
+//! `SECURITY.md` lists the same. Spec: membership §8.9; reliability 3c, B-36 to B-43.
 
 use super::{Rig, n, state, versioned};
 use crate::membership::state::gossip::Gossip;
@@ -66,7 +66,8 @@ fn nobody_can_remove_me_behind_my_back() {
 
 #[test]
 fn what_a_member_can_do_is_believed() {
-    // Down somebody, remove somebody, invent a member, speak for an observer: authenticated members are trusted with these.
+    // Down somebody, remove somebody, invent a member, speak for an observer: authenticated members are
+    // trusted with these.
     let mut rig = honest();
     rig.gossip("b", &lie("a b cD"));
     assert_eq!(rig.members(), "a b cD");

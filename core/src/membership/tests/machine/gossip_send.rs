@@ -34,7 +34,8 @@ fn f_01_a_node_that_has_not_seen_the_state_is_preferred_eight_times_in_ten() {
     for _ in 0..2_000 {
         rig.gossip_tick();
     }
-    // Preferred: c. Else either of the two: 0.8 + 0.2 / 2 = 0.9 of the rounds; four standard deviations are 0.027.
+    // Preferred: c. Else either of the two: 0.8 + 0.2 / 2 = 0.9 of the rounds; four standard deviations are
+    // 0.027.
     let share = rig.f.stats.membership.gossips_sent;
     assert!((1_746..=1_854).contains(&share), "{share} of 2000 rounds");
     assert_eq!(share + rig.f.stats.membership.gossip_statuses_sent, 2_000);

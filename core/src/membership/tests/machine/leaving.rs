@@ -333,7 +333,8 @@ fn a_time_limit_that_is_over_with_the_hand_over_tells_nothing() {
 
 #[test]
 fn a_leaving_node_that_is_downed_does_not_go_as_one_that_left() {
-    // Downed together with `c`, it stays until `c` knows: the limits of leaving are none of its business any more.
+    // Downed together with `c`, it stays until `c` knows: the limits of leaving are none of its business any
+    // more.
     for drains_first in [true, false] {
         let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
         leave_command(&mut rig, None);

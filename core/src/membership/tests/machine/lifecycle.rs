@@ -1,5 +1,6 @@
-//! The rest of a member's life: weakly up, preparing for shutdown, removal by hand, refusals that the other side hears,
-//! and time limits on joining and leaving. Spec: membership §2.1, §2.2, §2.8, §2.9, §2.12, §2.16, §6 G to K.
+//! The rest of a member's life: weakly up, preparing for shutdown, removal by hand, refusals that the other
+//! side hears, and time limits on joining and leaving. Spec: membership §2.1, §2.2, §2.8, §2.9, §2.12, §2.16,
+//! §6 G to K.
 
 use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::config::DowningStrategy;

@@ -1,5 +1,6 @@
-//! The membership machine alone: state in, one call, drained effects out. Effects are compared as text, so that a whole
-//! list fits a line; see [`show`] for the words. Spec: membership §1.7, §2, §6 F to J, §8; reliability §3c.
+//! The membership machine alone: state in, one call, drained effects out. Effects are compared as text, so
+//! that a whole list fits a line; see [`show`] for the words. Spec: membership §1.7, §2, §6 F to J, §8;
+//! reliability §3c.
 
 mod claims;
 mod downing;
@@ -339,8 +340,8 @@ fn is_event(effect: &Effect) -> bool {
 }
 
 /// An effect in a word: `gossip>b` is a state sent to b, `up(b:2)` is told when b becomes Up with number 2,
-/// `converged(a b)` when the state seen by a and b is converged, `seen(a b)` when it is not. The leader of the data-center
-/// role, which always changes with the leader, is left out.
+/// `converged(a b)` when the state seen by a and b is converged, `seen(a b)` when it is not. The leader of
+/// the data-center role, which always changes with the leader, is left out.
 fn show(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::Send { to, message } | Effect::Offer { to, message } => {

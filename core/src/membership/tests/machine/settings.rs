@@ -1,5 +1,5 @@
-//! Settings that all members have to agree on: who hears of a difference, what is said, and what comes of it. Two rigs speak
-//! with each other. Spec: membership §2.2, §6 I.
+//! Settings that all members have to agree on: who hears of a difference, what is said, and what comes of it.
+//! Two rigs speak with each other. Spec: membership §2.2, §6 I.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -85,7 +85,8 @@ fn heard(rig: &mut Rig) -> String {
     out
 }
 
-/// `d`, made with the second change, asks `a`, made with the first: what each of the two hears, and whether `d` goes on.
+/// `d`, made with the second change, asks `a`, made with the first: what each of the two hears, and whether
+/// `d` goes on.
 fn meet(of_member: impl FnOnce(&mut Config), of_joiner: impl FnOnce(&mut Config)) -> (String, String, bool) {
     let mut member = member(of_member);
     let mut joiner = Rig::configured("d", of_joiner);
@@ -168,8 +169,8 @@ impl CustomType for Highest {
     }
 }
 
-/// Every setting of this crate that must agree, changed alone: the member's settings, the joiner's, the key and both values.
-/// `docs/configuration.md` has a row for each.
+/// Every setting of this crate that must agree, changed alone: the member's settings, the joiner's, the key
+/// and both values. `docs/configuration.md` has a row for each.
 pub(crate) const TABLE: &[(&str, Change, Change, &str, &str)] = &[
     (
         "downing.strategy",

@@ -1,6 +1,7 @@
-//! From when on the work of members that are gone may be done by others. A member that was removed may still be running, cut
-//! off, or with a handler that does not end; it gets the removal margin to notice. One that has said of itself that nothing
-//! runs there any more needs none. Decides nothing else and sends nothing. Spec: sharding 10.1.
+//! From when on the work of members that are gone may be done by others. A member that was removed may still
+//! be running, cut off, or with a handler that does not end; it gets the removal margin to notice. One that
+//! has said of itself that nothing runs there any more needs none. Decides nothing else and sends nothing.
+//! Spec: sharding 10.1.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -26,8 +27,8 @@ pub(crate) struct Departure {
 pub(crate) struct Departures {
     recent: Vec<Departure>,
     is_member: bool,
-    /// Set once by a node that finds tombstones when it becomes a member: it cannot know when those were removed, unless they
-    /// are of members that said that they were gone.
+    /// Set once by a node that finds tombstones when it becomes a member: it cannot know when those were
+    /// removed, unless they are of members that said that they were gone.
     before_me_safe_at: Option<Instant>,
 }
 
@@ -69,8 +70,8 @@ impl Departures {
         }
     }
 
-    /// When everything that ran on the removed members with the role, as far as `counts` says that they matter, has
-    /// certainly stopped.
+    /// When everything that ran on the removed members with the role, as far as `counts` says that they
+    /// matter, has certainly stopped.
     pub(crate) fn safe_at(&self, role: Option<&Role>, counts: impl Fn(&Departure) -> bool) -> Instant {
         let has_role = |departure: &&Departure| match (role, &departure.roles) {
             (Some(role), Some(roles)) => roles.contains(role),

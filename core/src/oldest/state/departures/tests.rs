@@ -39,7 +39,8 @@ fn removed(said_gone: bool) -> Gossip {
     gossip
 }
 
-/// What a member since 1 s makes of a change at 2 s: when the work of all, and of a role that the other did not have, is free.
+/// What a member since 1 s makes of a change at 2 s: when the work of all, and of a role that the other did
+/// not have, is free.
 fn after(before: &Gossip, after: &Gossip) -> (Departures, Instant, Instant) {
     let mut departures = Departures::default();
     let view = |gossip: &Gossip| picture_of(&me(), gossip.clone());

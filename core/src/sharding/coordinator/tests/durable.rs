@@ -1,5 +1,5 @@
-//! A coordinator whose state is stored: what it asks of its log, what it does meanwhile, and what it makes of what the log holds. The
-//! log is the test's: it answers when the test says so.
+//! A coordinator whose state is stored: what it asks of its log, what it does meanwhile, and what it makes of
+//! what the log holds. The log is the test's: it answers when the test says so.
 
 use super::*;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
@@ -601,7 +601,8 @@ fn s_10_16_a_claim_whose_token_has_not_come_is_asked_for_it_once_and_does_not_be
 
 #[test]
 fn s_10_16_a_claim_whose_token_is_not_the_stored_one_gets_a_new_one_that_is_stored_first() {
-    // An earlier coordinator stored that c has it, which was lost with its message: b goes on with what it was given before.
+    // An earlier coordinator stored that c has it, which was lost with its message: b goes on with what it
+    // was given before.
     for stored in [(S, c()), (S, b())] {
         let mut log = Log::of(&[stored]);
         let mut rig = Rig::begun(StoreMode::Events);
@@ -664,7 +665,8 @@ fn s_10_15_when_the_tokens_of_a_term_are_used_up_another_term_is_claimed() {
 
 #[test]
 fn i_100_a_home_whose_log_is_promised_to_a_later_term_gets_a_token_above_that() {
-    // Of an earlier term, of this one, of a later one, and of one that one node's word does not take anybody to.
+    // Of an earlier term, of this one, of a later one, and of one that one node's word does not take anybody
+    // to.
     for (promised, above) in [
         (2, None),
         (3, Some(3)),

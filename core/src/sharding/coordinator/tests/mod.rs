@@ -1,5 +1,5 @@
-//! One coordinator, one call, and everything it asks for. It is on node `a` (1), the oldest; `b` (2), `c` (3) are other
-//! members. What it says to its own node's region goes through the loopback queue.
+//! One coordinator, one call, and everything it asks for. It is on node `a` (1), the oldest; `b` (2), `c` (3)
+//! are other members. What it says to its own node's region goes through the loopback queue.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

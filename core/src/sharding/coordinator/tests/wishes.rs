@@ -1,4 +1,5 @@
-//! What somebody outside wants, as people are told who ask where a shard is and why. Spec: sharding 1.7 (external), 1.3 (queries).
+//! What somebody outside wants, as people are told who ask where a shard is and why. Spec: sharding 1.7
+//! (external), 1.3 (queries).
 
 use alloc::boxed::Box;
 

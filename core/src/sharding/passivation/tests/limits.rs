@@ -56,7 +56,8 @@ fn s_058_and_s_060_what_is_used_twice_is_kept_in_the_upper_segment() {
     let evicted = shard.access_all(1..=20);
     assert_eq!(evicted, each(1..=20, |id| (id > 10).then(|| id - 10)));
     assert_eq!(shard.access_all(11..=20), each(11..=20, |_| None));
-    // 13 to 20 are in the upper segment now, 11 and 12 sank: a newcomer pushes out those two before any other.
+    // 13 to 20 are in the upper segment now, 11 and 12 sank: a newcomer pushes out those two before any
+    // other.
     let mut probe = Shard {
         passivation: shard.passivation.clone(),
         places: shard.places.clone(),

@@ -1,4 +1,5 @@
-//! Random sequences against models that are slow and plain: every entity in a list, searched from one end to the other.
+//! Random sequences against models that are slow and plain: every entity in a list, searched from one end to
+//! the other.
 
 use alloc::vec;
 
@@ -194,7 +195,8 @@ proptest! {
     #[test]
     fn segments_agree_with_a_search_through_everybody(steps in steps()) {
         for shares in [&[0.25, 0.75][..], &[0.5, 0.25, 0.25]] {
-            // What a segment has too many of after a change of the limit may sink at once or later: both is right.
+            // What a segment has too many of after a change of the limit may sink at once or later: both is
+            // right.
             check(&Replacement::Segmented(Segments::new(shares).unwrap()), &steps, false);
         }
     }

@@ -1,4 +1,5 @@
-//! A full buffer pauses this node's users: who waits for room, who hears when, and who is refused. Spec: sharding 10.3, 10.14 b.
+//! A full buffer pauses this node's users: who waits for room, who hears when, and who is refused. Spec:
+//! sharding 10.3, 10.14 b.
 
 use super::*;
 use crate::cx::OfSharding;

@@ -61,7 +61,8 @@ fn s_10_15_an_entity_is_started_with_the_token_of_its_shard() {
     };
     assert_eq!(tokens_in(&effects), [token]);
     assert_eq!(token.stored(), Some(FIRST));
-    // Where homes are in memory it orders placements, and nothing that outlives the cluster may be fenced by it.
+    // Where homes are in memory it orders placements, and nothing that outlives the cluster may be fenced by
+    // it.
     let mut rig = Rig::registered(true);
     rig.given(FIRST);
     let tokens = tokens_in(&rig.route("1"));

@@ -1,5 +1,5 @@
-//! Messages that reach a region which does not serve their shard: they go back to the node whose user sent them, and that
-//! one sends them again, in order. Spec: sharding 10.14 b.
+//! Messages that reach a region which does not serve their shard: they go back to the node whose user sent
+//! them, and that one sends them again, in order. Spec: sharding 10.14 b.
 
 use super::*;
 use crate::sharding::region::home::Home;
@@ -352,7 +352,8 @@ fn what_another_node_sent_and_does_not_fit_goes_back_and_what_is_of_this_node_is
         reason: AskFailure::BufferFull,
     };
     assert_eq!(rig.route("3"), vec![full, event(dead)]);
-    // The one that came back is not overtaken: what comes behind it goes back as well, until its sender has marked.
+    // The one that came back is not overtaken: what comes behind it goes back as well, until its sender has
+    // marked.
     rig.act(|region, shared| region.on_still_member(shared));
     let effects = rig.act(|region, shared| region.route(shared, foreign("4", c())));
     assert_eq!(effects, vec![hands_back(c(), envelope("4", None, 1))]);

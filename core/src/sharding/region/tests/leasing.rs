@@ -223,7 +223,8 @@ fn a_lease_that_is_granted_once_more_is_not_given_back_while_something_runs() {
     assert_eq!(starts_in(&rig.route("2")), 1);
 }
 
-/// It stops to begin anew where it is, and would keep its lease for that, or for a coordinator that waits for it.
+/// It stops to begin anew where it is, and would keep its lease for that, or for a coordinator that waits for
+/// it.
 #[test]
 fn i_54_a_shard_that_was_to_begin_anew_gives_its_lease_back_when_its_node_ends() {
     for reopens in [true, false] {
@@ -292,7 +293,8 @@ fn a_hand_off_that_is_cancelled_takes_back_nothing_whose_lease_was_lost() {
     assert_eq!(starts_in(&rig.lease(GRANTED)), 1);
 }
 
-/// A shard of which some have not been started when its lease is lost is started from the beginning with the next one.
+/// A shard of which some have not been started when its lease is lost is started from the beginning with the
+/// next one.
 #[test]
 fn s_145_nobody_of_an_earlier_lease_is_still_to_be_started_under_the_next() {
     use super::remembering::{config, lives, slot_of};

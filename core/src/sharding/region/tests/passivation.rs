@@ -555,8 +555,8 @@ fn name(entity: u8) -> EntityId {
 }
 
 proptest! {
-    /// Whatever is passivated when, every message is delivered once or given back, each sender's in order, and no entity lives
-    /// twice.
+    /// Whatever is passivated when, every message is delivered once or given back, each sender's in order,
+    /// and no entity lives twice.
     #[test]
     fn messages_are_neither_lost_nor_doubled_nor_overtaken_by_passivation(
         steps in steps(),

@@ -1,4 +1,5 @@
-//! Messages that waited for a home whose queue is full: they wait on, in order, and none is lost. Spec: sharding 10.3, 10.14 b.
+//! Messages that waited for a home whose queue is full: they wait on, in order, and none is lost. Spec:
+//! sharding 10.3, 10.14 b.
 
 use super::*;
 use crate::cx::OfSharding;

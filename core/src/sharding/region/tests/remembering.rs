@@ -1,4 +1,5 @@
-//! Remembered entities: stored before they start, started without a message, and what a store that fails does to their shard.
+//! Remembered entities: stored before they start, started without a message, and what a store that fails does
+//! to their shard.
 
 use alloc::format;
 use alloc::string::String;
@@ -402,7 +403,8 @@ fn s_130_a_store_that_does_not_answer_stops_the_shard_which_begins_again() {
     }
 }
 
-/// Every way in which a store can fail, at every step: the shard begins again, and every message is delivered.
+/// Every way in which a store can fail, at every step: the shard begins again, and every message is
+/// delivered.
 #[test]
 fn s_131_whatever_the_store_does_at_whatever_step_everything_is_there_again() {
     for store in STORES {
@@ -828,7 +830,8 @@ fn who_runs_and_is_forgotten_by_an_earlier_home_is_written_again() {
     rig.stop(slot);
 }
 
-/// The same, and its store fails before it looks: who ran, or had crashed, is written when the shard begins anew, however often that fails.
+/// The same, and its store fails before it looks: who ran, or had crashed, is written when the shard begins
+/// anew, however often that fails.
 #[test]
 fn who_ran_when_the_store_failed_is_written_again_unless_it_was_forgotten_since() {
     let mut rig = Rig::recalling(&["forgets", "ran", "waits"]);
@@ -862,7 +865,8 @@ fn who_ran_when_the_store_failed_is_written_again_unless_it_was_forgotten_since(
     assert_eq!(lives(&effects), [""; 0], "each runs once");
 }
 
-/// It crashed, was started by a message, passivated and forgotten; the end of the first pause finds it while it is new again.
+/// It crashed, was started by a message, passivated and forgotten; the end of the first pause finds it while
+/// it is new again.
 #[test]
 fn the_end_of_an_old_pause_starts_nobody_who_is_being_stored() {
     for store in STORES {

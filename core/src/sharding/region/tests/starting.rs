@@ -1,5 +1,5 @@
-//! Entities that are remembered by a shard to which they do not belong any more: told to the home of the right one until it has them,
-//! and forgotten only then.
+//! Entities that are remembered by a shard to which they do not belong any more: told to the home of the
+//! right one until it has them, and forgotten only then.
 
 use super::remembering::{config, id, lives, slot_of, write};
 use super::*;
@@ -58,7 +58,8 @@ pub(super) fn by_name() -> ShardExtractor {
 }
 
 impl Rig {
-    /// The extractor is another one than when these were stored: those that begin with an m belong to another shard.
+    /// The extractor is another one than when these were stored: those that begin with an m belong to another
+    /// shard.
     fn with_other_extractor(ids: &[&str]) -> Self {
         let mut rig = Self::remembering(config());
         rig.region.kind.settings.extractor = by_name();

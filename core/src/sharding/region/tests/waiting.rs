@@ -1,5 +1,5 @@
-//! Messages that wait in a region: those that nobody waits for any more, what a nearly full buffer says, and what a region
-//! that ends does with them.
+//! Messages that wait in a region: those that nobody waits for any more, what a nearly full buffer says, and
+//! what a region that ends does with them.
 
 use super::*;
 use crate::cx::OfSharding;
@@ -51,7 +51,8 @@ fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
     assert!(rig.region.buffers.is_empty());
 }
 
-/// What stood still has several things due at once, and a shard may start before the time of the ask is looked at.
+/// What stood still has several things due at once, and a shard may start before the time of the ask is
+/// looked at.
 #[test]
 fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() {
     let mut rig = Rig::registered(true);

@@ -1,6 +1,7 @@
-//! A set of names in a log that a majority of the journal's voters keeps: opened with the owner's token, read as a whole, changed by events
-//! with snapshots. Whoever opened it later with a higher token has it, and this one is refused. One question at a time; answers to earlier
-//! ones are passed over. Spec: sharding 1.5 (event sourced stores), 10.7, 10.15.
+//! A set of names in a log that a majority of the journal's voters keeps: opened with the owner's token, read
+//! as a whole, changed by events with snapshots. Whoever opened it later with a higher token has it, and this
+//! one is refused. One question at a time; answers to earlier ones are passed over. Spec: sharding 1.5 (event
+//! sourced stores), 10.7, 10.15.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -43,7 +44,8 @@ pub(crate) struct StoredLog {
     claim: Claim,
     /// With the changes that are on their way.
     log: QuorumLog<Vec<NameChange>>,
-    /// The open question; 0: none. The next one is above it, also above those of whoever had this log here before.
+    /// The open question; 0: none. The next one is above it, also above those of whoever had this log here
+    /// before.
     request: u64,
     /// Whether the question is what there is. If not, it is whether all changes are stored.
     reads: bool,

@@ -1,5 +1,6 @@
-//! When entities are taken out of memory although nobody asked for it: after a time without messages, and when a region
-//! runs more of them than it may. Values that are checked when they are made; decides nothing. Spec: sharding 1.6, 4.1.
+//! When entities are taken out of memory although nobody asked for it: after a time without messages, and
+//! when a region runs more of them than it may. Values that are checked when they are made; decides nothing.
+//! Spec: sharding 1.6, 4.1.
 
 mod share;
 
@@ -13,8 +14,9 @@ pub use share::{Factor, PassivationError, Share};
 /// Most segments of a segmented recency list: more than three are never useful.
 pub const SEGMENTS_MAX: usize = 16;
 
-/// When the entities of a kind are passivated by their shard: they are asked to stop, and the next message starts them again.
-/// Only messages that come through sharding count as use; what an entity does by itself does not.
+/// When the entities of a kind are passivated by their shard: they are asked to stop, and the next message
+/// starts them again. Only messages that come through sharding count as use; what an entity does by itself
+/// does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassivationSettings {
     /// After how long without a message; `None`: never for that reason.
@@ -72,8 +74,8 @@ impl PassivationSettings {
         Ok(self)
     }
 
-    /// What is left of it for a kind that may remember its entities: those are never passivated by their shard, because they
-    /// would be started again at once (S-078).
+    /// What is left of it for a kind that may remember its entities: those are never passivated by their
+    /// shard, because they would be started again at once (S-078).
     #[must_use]
     pub fn unless_remembered(self, remember_entities: bool) -> Self {
         if remember_entities { Self::off() } else { self }
@@ -134,20 +136,21 @@ impl IdleSettings {
 pub enum Replacement {
     /// Whoever has had no message for the longest time.
     LeastRecentlyUsed,
-    /// The same in several segments: an entity enters the lowest one, rises with each message, and only the lowest one loses.
-    /// What is used once cannot push out what is used again and again.
+    /// The same in several segments: an entity enters the lowest one, rises with each message, and only the
+    /// lowest one loses. What is used once cannot push out what is used again and again.
     Segmented(Segments),
     /// Whoever had a message last, before the one that has it now. For entities that are visited in turn.
     MostRecentlyUsed,
-    /// Whoever has had the fewest messages since it was started, of those the one that was used the longest time ago.
+    /// Whoever has had the fewest messages since it was started, of those the one that was used the longest
+    /// time ago.
     LeastFrequentlyUsed {
         /// Whether old messages count for less: an entity that was busy once goes in the end.
         aging: bool,
     },
 }
 
-/// The segments of a segmented recency list: the share of the limit that each may have, the lowest first. What all the others
-/// leave belongs to the lowest one, at least one entity.
+/// The segments of a segmented recency list: the share of the limit that each may have, the lowest first.
+/// What all the others leave belongs to the lowest one, at least one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segments(Vec<Share>);
 
@@ -183,12 +186,14 @@ impl Segments {
 /// How many entities a region may run, and which are passivated when there are more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Most running entities of a region, all its shards together (default 100,000). Each shard may have its equal part of it, at
-    /// least one, so that a region of more shards than this runs one of each. Mirrors `active-entity-limit`.
+    /// Most running entities of a region, all its shards together (default 100,000). Each shard may have its
+    /// equal part of it, at least one, so that a region of more shards than this runs one of each. Mirrors
+    /// `active-entity-limit`.
     pub per_region: NonZeroUsize,
     /// Who goes first.
     pub replacement: Replacement,
-    /// Newcomers are kept apart until they have shown that they are used; `None`: they are not. Mirrors `admission.window`.
+    /// Newcomers are kept apart until they have shown that they are used; `None`: they are not. Mirrors
+    /// `admission.window`.
     pub window: Option<WindowSettings>,
     /// Newcomers get in only if they are used more often than who would go for them; `None`: always. Mirrors
     /// `admission.filter`.
@@ -199,8 +204,8 @@ pub struct LimitSettings {
 const PER_REGION_DEFAULT: NonZeroUsize = NonZeroUsize::new(100_000).expect("a number above zero");
 
 impl Default for LimitSettings {
-    /// 100,000; segments of 20 % and 80 % behind a window of 1 % that adapts itself, and a frequency sketch. Mirrors
-    /// `passivation.default-strategy`.
+    /// 100,000; segments of 20 % and 80 % behind a window of 1 % that adapts itself, and a frequency sketch.
+    /// Mirrors `passivation.default-strategy`.
     fn default() -> Self {
         Self {
             per_region: PER_REGION_DEFAULT,
@@ -272,8 +277,8 @@ impl WindowSettings {
     }
 }
 
-/// How the window's share follows the load: it is changed a little, and goes on in that direction while the share of messages to
-/// running entities rises. Mirrors `admission.optimizer.hill-climbing`.
+/// How the window's share follows the load: it is changed a little, and goes on in that direction while the
+/// share of messages to running entities rises. Mirrors `admission.optimizer.hill-climbing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClimbingSettings {
     /// Changed after so many messages for each entity of the limit (default 10).
@@ -304,7 +309,8 @@ impl Default for ClimbingSettings {
 }
 
 impl ClimbingSettings {
-    /// Changes the window after `multiplier` messages for each entity of the limit (above 0, at most 1,000; default 10).
+    /// Changes the window after `multiplier` messages for each entity of the limit (above 0, at most 1,000;
+    /// default 10).
     ///
     /// # Errors
     /// [`PassivationError`] outside of that.
@@ -313,7 +319,8 @@ impl ClimbingSettings {
         Ok(self)
     }
 
-    /// First change of the share (0 to 1; default 0.0625), and how much of it remains with each change (0 to 1; default 0.98).
+    /// First change of the share (0 to 1; default 0.0625), and how much of it remains with each change (0 to
+    /// 1; default 0.98).
     ///
     /// # Errors
     /// [`PassivationError`] outside of that.
@@ -368,8 +375,8 @@ impl SketchSettings {
     /// Most counters in a row for each entity of the limit.
     const WIDTH_MAX: u32 = 64;
 
-    /// `width` counters in a row for each entity of the limit (1 to 64; default 4): half a byte each, in four rows. Halved
-    /// after `reset` messages for each entity of the limit (above 0, at most 1,000; default 10).
+    /// `width` counters in a row for each entity of the limit (1 to 64; default 4): half a byte each, in four
+    /// rows. Halved after `reset` messages for each entity of the limit (above 0, at most 1,000; default 10).
     ///
     /// # Errors
     /// [`PassivationError`] outside of that.

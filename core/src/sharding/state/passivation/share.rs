@@ -1,4 +1,5 @@
-//! Numbers of the strategies that are checked when they are made: shares of a whole and factors; and what was wrong with one.
+//! Numbers of the strategies that are checked when they are made: shares of a whole and factors; and what was
+//! wrong with one.
 
 use core::cmp::Ordering;
 

@@ -1,14 +1,17 @@
-//! Random schedules of whole small clusters, against the order and the completeness of what entities handle: messages that wait in their
-//! lanes, moves that cross each other while handlers ask entities that move as well, buffers that are full, hand-offs that are cancelled
-//! at any moment, senders that are taken for unreachable, proxies that come late, links that break, nodes and coordinators that die at any
-//! step. Spec: sharding 10.14.
+//! Random schedules of whole small clusters, against the order and the completeness of what entities handle:
+//! messages that wait in their lanes, moves that cross each other while handlers ask entities that move as
+//! well, buffers that are full, hand-offs that are cancelled at any moment, senders that are taken for
+//! unreachable, proxies that come late, links that break, nodes and coordinators that die at any step. Spec:
+//! sharding 10.14.
 //!
-//! What must hold. An entity handles the messages of one sender in their order, wherever it runs. Without a fault every message is
-//! handled; with faults only what a fault destroyed is not. Nobody passes on what another node's user sent. No hand-off stops an entity
-//! by force, and one that is given up names who has not marked. When the schedule is over nobody waits for anything, and what the
-//! coordinator takes for a shard's home runs it.
+//! What must hold. An entity handles the messages of one sender in their order, wherever it runs. Without a
+//! fault every message is handled; with faults only what a fault destroyed is not. Nobody passes on what
+//! another node's user sent. No hand-off stops an entity by force, and one that is given up names who has not
+//! marked. When the schedule is over nobody waits for anything, and what the coordinator takes for a shard's
+//! home runs it.
 //!
-//! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests run the first ones.
+//! `QUORATE_SCHEDULES=0..100000 cargo test --release -p quorate-core --lib schedules` runs that many; tests
+//! run the first ones.
 
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
@@ -45,7 +48,8 @@ const NODES: usize = WORKERS + PROXIES;
 const STEPS: usize = 400;
 const REST: Duration = secs(600);
 
-/// Messages that may arrive at most until then: more go to and fro without end. A schedule has a few thousand.
+/// Messages that may arrive at most until then: more go to and fro without end. A schedule has a few
+/// thousand.
 const ARRIVALS_MAX: usize = 100_000;
 
 /// Of so many times that a message of somebody suspected could arrive, once it does.
@@ -54,7 +58,8 @@ const LATE: usize = 8;
 /// In so many steps a host tells one thing that found no room, where hosts tell that late.
 const NEWS: usize = 12;
 
-/// So many messages at most a user sends at once, and so many there. The handlers of those past the first ones ask nobody.
+/// So many messages at most a user sends at once, and so many there. The handlers of those past the first
+/// ones ask nobody.
 const BURST: usize = 3;
 const BURST_LATE: usize = 12;
 
@@ -96,7 +101,8 @@ struct Schedule {
     world: World,
     chance: Chance,
     faults: Faults,
-    /// Senders are taken for unreachable, so that owners are told to stop before everybody has marked: order has to hold all the same.
+    /// Senders are taken for unreachable, so that owners are told to stop before everybody has marked: order
+    /// has to hold all the same.
     is_early: bool,
     /// Who is taken for unreachable now.
     suspected: Vec<usize>,
@@ -403,7 +409,8 @@ impl Schedule {
         }
     }
 
-    /// Whether what a node has heard since comes too late: its home died before it came back, and its sender has gone on elsewhere.
+    /// Whether what a node has heard since comes too late: its home died before it came back, and its sender
+    /// has gone on elsewhere.
     fn comes_too_late(&self, at: usize, since: usize) -> bool {
         let too_late = |event: &ShardingEvent| {
             matches!(
@@ -417,8 +424,8 @@ impl Schedule {
         self.world.peers[at].events[since..].iter().any(too_late)
     }
 
-    /// Whoever is told to stop a shard has everything that was sent there for it. Once a hand-off was cancelled its repeated orders may
-    /// still be on their way; what they stop too early goes back.
+    /// Whoever is told to stop a shard has everything that was sent there for it. Once a hand-off was
+    /// cancelled its repeated orders may still be on their way; what they stop too early goes back.
     fn check_barrier(&self, owner: usize, message: &Message) {
         let Message::Sharding(ShardingMsg::Kind(ShardingMessage {
             body: ShardingBody::HandOff { shard, .. },
@@ -563,7 +570,8 @@ impl Schedule {
         self.emptied += 1;
     }
 
-    /// Some senders cannot be reached, as others find, or can again. What they say arrives all the same, some time.
+    /// Some senders cannot be reached, as others find, or can again. What they say arrives all the same, some
+    /// time.
     fn lose_sight(&mut self) {
         let living = self.living();
         let first = self.coordinator();
@@ -765,7 +773,8 @@ impl Schedule {
         None
     }
 
-    /// Where a coordinator says that a shard lives it runs, or will as soon as somebody needs it if what was said of its end is lost.
+    /// Where a coordinator says that a shard lives it runs, or will as soon as somebody needs it if what was
+    /// said of its end is lost.
     fn check_homes(&self) {
         let at = self.coordinator();
         let state = at.and_then(|at| self.world.peers[at].sharding.coordinator(kind()));
@@ -891,7 +900,8 @@ fn i_43_i_44_random_schedules_lose_nothing_and_keep_the_order_of_each_sender() {
     run_all(false, 0..160);
 }
 
-/// Among these is 1,934, in which a mark that overtook what found no room would put messages out of their order.
+/// Among these is 1,934, in which a mark that overtook what found no room would put messages out of their
+/// order.
 #[test]
 fn i_43_i_44_the_same_holds_where_hosts_tell_late_what_found_no_room() {
     let tally = run_all(true, 1_840..2_000);

@@ -1,5 +1,5 @@
-//! Who has not marked in a hand-off, as one sees it who reads what coordinators say and hear: what an event of a hand-off that took too
-//! long has to name. Spec: sharding 10.14 g.
+//! Who has not marked in a hand-off, as one sees it who reads what coordinators say and hear: what an event
+//! of a hand-off that took too long has to name. Spec: sharding 10.14 g.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,8 @@ use crate::ident::UniqueAddress;
 use crate::message::Message;
 use crate::ordered::{OrderedMap, OrderedSet};
 
-/// Hand-offs of one shard that are kept: the present one, and such of which an event may not have been looked at.
+/// Hand-offs of one shard that are kept: the present one, and such of which an event may not have been looked
+/// at.
 const KEPT: usize = 4;
 
 /// One hand-off.
@@ -66,7 +67,8 @@ impl Unmarked {
         }
     }
 
-    /// A hand-off took too long: whoever is silent is named, and nobody else; if all have marked, who has not stopped.
+    /// A hand-off took too long: whoever is silent is named, and nobody else; if all have marked, who has not
+    /// stopped.
     pub(super) fn check(&self, at: usize, event: &ShardingEvent) {
         let ShardingEvent::HandOffTimeout {
             shard,

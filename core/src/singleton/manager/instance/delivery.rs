@@ -1,5 +1,5 @@
-//! The way of messages to the instance of this node: who has been told where it is, what waits while this process does not know
-//! whether it is still a member, and what no instance gets. Spec: sharding 1.11, 10.13.
+//! The way of messages to the instance of this node: who has been told where it is, what waits while this
+//! process does not know whether it is still a member, and what no instance gets. Spec: sharding 1.11, 10.13.
 
 use super::{Instance, Life, Run};
 use crate::buffered::Buffered;
@@ -85,7 +85,8 @@ impl Instance {
         self.held.push_back((until, delivery));
     }
 
-    /// The pause did no harm: it gets what was kept and is still waited for. At most `singleton.buffer_messages_max`.
+    /// The pause did no harm: it gets what was kept and is still waited for. At most
+    /// `singleton.buffer_messages_max`.
     pub(in crate::singleton::manager) fn deliver_held(&mut self, cx: &mut Cx<'_>) {
         self.held_bytes = 0;
         let me = cx.me().clone();

@@ -1,5 +1,6 @@
-//! The instance of a singleton on this node: begins once its term is taken, carries the token, rests after a failure, is killed when
-//! it does not stop. Who may have one is decided elsewhere. Spec: sharding 1.10, 10.7, 10.13.
+//! The instance of a singleton on this node: begins once its term is taken, carries the token, rests after a
+//! failure, is killed when it does not stop. Who may have one is decided elsewhere. Spec: sharding 1.10,
+//! 10.7, 10.13.
 //!
 //! `term` takes the term; `delivery` has the way to the instance.
 
@@ -243,8 +244,8 @@ impl Instance {
         }
     }
 
-    /// The host says that one has ended; says whether it was the present one. If this node is `responsible` and the end was
-    /// not asked for, the next one begins after a rest.
+    /// The host says that one has ended; says whether it was the present one. If this node is `responsible`
+    /// and the end was not asked for, the next one begins after a rest.
     pub(super) fn on_stopped(&mut self, cx: &mut Cx<'_>, slot: Slot, responsible: bool) -> bool {
         let (run, by_itself) = match self.life {
             Life::Running(run) => (run, true),

@@ -1,8 +1,9 @@
-//! The term of an instance: asked of all members that vote, taken once a majority of them has promised it, void as soon as somebody
-//! has a higher one. Starts nothing that is not promised. Spec: sharding 10.7.
+//! The term of an instance: asked of all members that vote, taken once a majority of them has promised it,
+//! void as soon as somebody has a higher one. Starts nothing that is not promised. Spec: sharding 10.7.
 //!
-//! Those that have not promised are asked until they have, so that whoever comes later hears of the term. What others say of terms leads
-//! this node on by one step for each claim, and a claim that was refused rests: nobody's word takes all terms there are.
+//! Those that have not promised are asked until they have, so that whoever comes later hears of the term.
+//! What others say of terms leads this node on by one step for each claim, and a claim that was refused
+//! rests: nobody's word takes all terms there are.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,8 +21,8 @@ use crate::token::Token;
 /// Claims that may follow refusals at once: those of some members that hold different terms.
 const CLAIMS_AT_ONCE: u32 = 4;
 
-/// How far above the terms that this node knows of a token may be that refused one: voters are led there in a quarter of an hour, a step
-/// a second.
+/// How far above the terms that this node knows of a token may be that refused one: voters are led there in a
+/// quarter of an hour, a step a second.
 const FENCE_REACH: u64 = TERM_STEP << 10;
 
 impl Instance {
@@ -34,15 +35,15 @@ impl Instance {
         self.highest = self.highest.max(term.min(TERM_MAX));
     }
 
-    /// Another node's word for a term, that of one which hands over. However often it is said, it leads no further than a step: what is
-    /// missing to the truth a refusal will say.
+    /// Another node's word for a term, that of one which hands over. However often it is said, it leads no
+    /// further than a step: what is missing to the truth a refusal will say.
     pub(in crate::singleton::manager) fn note_told(&mut self, term: u64) {
         let reach = self.highest.saturating_add(TERM_STEP).min(TERM_MAX);
         self.told = self.told.max(term.min(reach));
     }
 
-    /// A further one of the term that is this node's: it counts again by those that are members now. Some may have come since the
-    /// first, and know of a higher one.
+    /// A further one of the term that is this node's: it counts again by those that are members now. Some may
+    /// have come since the first, and know of a higher one.
     pub(super) fn go_on_with_term(&mut self, cx: &mut Cx<'_>) {
         self.life = Life::Claiming;
         self.run_if_promised(cx);
@@ -54,7 +55,8 @@ impl Instance {
     pub(super) fn claim(&mut self, cx: &mut Cx<'_>) {
         let above = self.highest_term();
         if above >= TERM_MAX {
-            // Whoever went on would repeat itself for ever. Only an operator can say which terms were never taken.
+            // Whoever went on would repeat itself for ever. Only an operator can say which terms were never
+            // taken.
             self.life = Life::Resting;
             cx.counters().terms_used_up += 1;
             return cx.notify((self.id, Event::TermsUsedUp));
@@ -70,7 +72,8 @@ impl Instance {
         self.ask(cx);
     }
 
-    /// Asks those who have not promised the term, now and until they have. Who is far behind is asked for a step on the way there.
+    /// Asks those who have not promised the term, now and until they have. Who is far behind is asked for a
+    /// step on the way there.
     fn ask(&self, cx: &mut Cx<'_>) {
         let missing: Vec<UniqueAddress> = voters(cx)
             .into_iter()
@@ -92,7 +95,8 @@ impl Instance {
     pub(in crate::singleton) fn on_claim_timer(&mut self, cx: &mut Cx<'_>, held_up: bool) {
         match self.life {
             Life::Wanted => self.go_on(cx, held_up),
-            // No majority has promised it, and somebody is so far above it that this takes more than one claim.
+            // No majority has promised it, and somebody is so far above it that this takes more than one
+            // claim.
             Life::Claiming if self.is_outreached => {
                 self.note_term(self.term.saturating_add(TERM_STEP));
                 self.claimed = false;
@@ -147,7 +151,8 @@ impl Instance {
             return;
         }
         if from != cx.me() && held > self.term.saturating_add(TERM_STEP) {
-            // One that holds nonsense, or lies, is outvoted; a majority that is so far ahead is caught up with in steps.
+            // One that holds nonsense, or lies, is outvoted; a majority that is so far ahead is caught up
+            // with in steps.
             cx.counters().terms_out_of_reach += 1;
             self.is_outreached = true;
             return;
@@ -170,7 +175,8 @@ impl Instance {
         }
     }
 
-    /// Something that the user's code writes to has refused the token, because it holds this one; `false` if no instance can have had that.
+    /// Something that the user's code writes to has refused the token, because it holds this one; `false` if
+    /// no instance can have had that.
     pub(in crate::singleton) fn on_token_refused(
         &mut self,
         cx: &mut Cx<'_>,
@@ -187,8 +193,8 @@ impl Instance {
         true
     }
 
-    /// Somebody has a higher term: what runs here is told so and begins nothing more, and what waits for its term takes a higher
-    /// one.
+    /// Somebody has a higher term: what runs here is told so and begins nothing more, and what waits for its
+    /// term takes a higher one.
     fn supersede(&mut self, cx: &mut Cx<'_>, term: u64, held_up: bool) {
         self.claimed = false;
         match self.life {
@@ -212,7 +218,8 @@ impl Instance {
         }
     }
 
-    /// How long the next claim waits after so many refusals. Drawn, so that two who outdo each other do not go on in step.
+    /// How long the next claim waits after so many refusals. Drawn, so that two who outdo each other do not
+    /// go on in step.
     fn rest_of_claims(&self, cx: &mut Cx<'_>) -> Option<Duration> {
         let doublings = self.refusals.checked_sub(CLAIMS_AT_ONCE)?;
         let settings = &cx.config().singleton;
@@ -247,7 +254,8 @@ impl Instance {
     }
 }
 
-/// Members that vote about terms: all that were Up and neither are Down nor end. Who ends tells its successor the term itself.
+/// Members that vote about terms: all that were Up and neither are Down nor end. Who ends tells its successor
+/// the term itself.
 fn voters(cx: &Cx<'_>) -> Vec<UniqueAddress> {
     let votes = |status| match status {
         Status::Up | Status::PreparingForShutdown | Status::ReadyForShutdown | Status::Leaving => true,

@@ -1,5 +1,6 @@
-//! A few nodes' singletons without membership: the test says who is a member, messages arrive at once and in order, instances echo.
-//! After each step no two live nodes run an instance, and every token is above all before it.
+//! A few nodes' singletons without membership: the test says who is a member, messages arrive at once and in
+//! order, instances echo. After each step no two live nodes run an instance, and every token is above all
+//! before it.
 
 mod run;
 
@@ -406,7 +407,8 @@ impl World {
         self.settle();
     }
 
-    /// Lets a node hear a message out of the blue that is for the instance with this token, and an ask of this node.
+    /// Lets a node hear a message out of the blue that is for the instance with this token, and an ask of
+    /// this node.
     pub(super) fn delivers(&mut self, from: usize, to: usize, ask: (usize, u64), token: Token) {
         let (asker, id_of_ask) = ask;
         let delivery = Delivery {

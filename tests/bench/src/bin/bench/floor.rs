@@ -1,6 +1,7 @@
-//! What the machine can do: a bare link of the same transport between the same two processes, on the same runtime, and nothing
-//! else: no kinds, no entities, no deadlines, no membership, no checksums. It is multiplexed like ours: many tasks hand their
-//! messages to the one that writes. An adapter's link is the runtime's socket, TLS session or QUIC stream and no more.
+//! What the machine can do: a bare link of the same transport between the same two processes, on the same
+//! runtime, and nothing else: no kinds, no entities, no deadlines, no membership, no checksums. It is
+//! multiplexed like ours: many tasks hand their messages to the one that writes. An adapter's link is the
+//! runtime's socket, TLS session or QUIC stream and no more.
 //!
 //! A message is its length (u32), a lane (u32), and the payload; lengths count the payload only.
 

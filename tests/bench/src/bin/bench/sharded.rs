@@ -1,5 +1,5 @@
-//! The measured system: entities on the other process's node, reached through a proxy region. Nothing is tuned for the
-//! measurement: the API and the configuration are what every user has.
+//! The measured system: entities on the other process's node, reached through a proxy region. Nothing is
+//! tuned for the measurement: the API and the configuration are what every user has.
 
 use std::future::Future;
 use std::time::Duration;

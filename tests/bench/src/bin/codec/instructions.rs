@@ -1,5 +1,5 @@
-//! Instructions, counted by callgrind: a hidden run of one step, once few and once more times; the difference is the
-//! step's own.
+//! Instructions, counted by callgrind: a hidden run of one step, once few and once more times; the difference
+//! is the step's own.
 
 use crate::work::Step;
 

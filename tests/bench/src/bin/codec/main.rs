@@ -1,6 +1,6 @@
-//! The gossip state codec beside a naive serde + postcard copy of the same state and beside `memcpy` of the same bytes, in
-//! one run: bytes, nanoseconds and (where valgrind is installed) instructions per member. `docs/benchmarks.md` says how to
-//! read it.
+//! The gossip state codec beside a naive serde + postcard copy of the same state and beside `memcpy` of the
+//! same bytes, in one run: bytes, nanoseconds and (where valgrind is installed) instructions per member.
+//! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod instructions;
@@ -135,7 +135,8 @@ fn run(options: &Options) {
     }
 }
 
-/// The median nanoseconds per member of each step; the steps take turns, so that a slow moment of the machine meets all.
+/// The median nanoseconds per member of each step; the steps take turns, so that a slow moment of the machine
+/// meets all.
 fn measure(workload: &Workload, rounds: usize) -> Vec<(Step, f64)> {
     let times = (MEMBERS_PER_MEASUREMENT / workload.members()).max(1);
     let mut all: Vec<(Step, Vec<f64>)> = Step::ALL.map(|step| (step, Vec::new())).to_vec();

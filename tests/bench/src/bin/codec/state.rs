@@ -21,8 +21,8 @@ const CLOCK_ENTRIES: usize = 16;
 /// One reachability record for so many members.
 const MEMBERS_PER_RECORD: usize = 100;
 
-/// A state of `members` members: each its own host, port, uid, two roles, an age; all have seen it; a record for each
-/// hundred members; each counter `ahead` higher than in the state with `ahead` 0.
+/// A state of `members` members: each its own host, port, uid, two roles, an age; all have seen it; a record
+/// for each hundred members; each counter `ahead` higher than in the state with `ahead` 0.
 pub(crate) fn gossip(members: usize, shape: Shape, ahead: u64) -> Gossip {
     let roles = Roles::new([role("backend"), role("ingest")], "default").expect("two roles");
     let version = AppVersion::new("1.4.2").expect("a version");

@@ -1,4 +1,5 @@
-//! Very many entities on three nodes: what one takes in memory, and how long remembered ones take to run again. `docs/benchmarks.md` says how to read it.
+//! Very many entities on three nodes: what one takes in memory, and how long remembered ones take to run
+//! again. `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod memory;

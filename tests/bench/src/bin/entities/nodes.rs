@@ -109,7 +109,8 @@ pub(crate) async fn start(
     Ok(nodes)
 }
 
-/// Registers the kind on all nodes. The coordinator knows all of them before the first shard is placed, so none has to move later.
+/// Registers the kind on all nodes. The coordinator knows all of them before the first shard is placed, so
+/// none has to move later.
 pub(crate) async fn host(
     nodes: &[Cluster],
     kind: impl Fn() -> Kind<bool, ()>,

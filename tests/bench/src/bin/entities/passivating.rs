@@ -1,5 +1,6 @@
-//! Every strategy with the same limit: all entities run, then no more than may, and then all get a message again while that limit holds. What a
-//! strategy leaves is known exactly; the program fails if it is another number.
+//! Every strategy with the same limit: all entities run, then no more than may, and then all get a message
+//! again while that limit holds. What a strategy leaves is known exactly; the program fails if it is another
+//! number.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -117,7 +118,8 @@ async fn all_handle(
     until("all have handled a message", handled).await
 }
 
-/// How many entities are left under a limit for all nodes together: each shard has its equal part of its region's, at least one.
+/// How many entities are left under a limit for all nodes together: each shard has its equal part of its
+/// region's, at least one.
 async fn most_left(nodes: &[Cluster], limit: usize) -> Result<usize, Failure> {
     let mut most = 0;
     for node in nodes {

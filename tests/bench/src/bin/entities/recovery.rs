@@ -1,5 +1,5 @@
-//! All nodes are stopped and started again on the same stores: how long until every remembered entity runs, all at once and at a
-//! constant rate.
+//! All nodes are stopped and started again on the same stores: how long until every remembered entity runs,
+//! all at once and at a constant rate.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

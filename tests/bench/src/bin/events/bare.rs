@@ -1,5 +1,5 @@
-//! The store without Quorate around it: one thread, and groups of as many appends as entities are asked at once, each to a log of its
-//! own.
+//! The store without Quorate around it: one thread, and groups of as many appends as entities are asked at
+//! once, each to a log of its own.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! One node, one kind, and as many counters asked at once: each has its next command when it has answered the last one.
+//! One node, one kind, and as many counters asked at once: each has its next command when it has answered the
+//! last one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

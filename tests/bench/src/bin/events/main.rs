@@ -1,5 +1,5 @@
-//! Events of durable entities per second, beside the bare store that keeps them, in one run: what an entity costs on top of an append
-//! that is durable. `docs/benchmarks.md` says how to read it.
+//! Events of durable entities per second, beside the bare store that keeps them, in one run: what an entity
+//! costs on top of an append that is durable. `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod bare;

@@ -1,4 +1,5 @@
-//! Who takes part: a simple LRU, and the strategies as a shard uses them, with a look-up of the entity by its id.
+//! Who takes part: a simple LRU, and the strategies as a shard uses them, with a look-up of the entity by its
+//! id.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

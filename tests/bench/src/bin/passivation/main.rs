@@ -1,5 +1,5 @@
-//! The strategies of passivation beside a simple LRU, on traces that are drawn from a seed: how often a message finds its entity
-//! running, and what an access costs. `docs/benchmarks.md` says how to read it.
+//! The strategies of passivation beside a simple LRU, on traces that are drawn from a seed: how often a
+//! message finds its entity running, and what an access costs. `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod contestants;

@@ -1,5 +1,5 @@
-//! What the strategies choose alone: virtual time, and nothing is handed off. A round is one look at the balance, and all of what it chooses has
-//! moved before the next one.
+//! What the strategies choose alone: virtual time, and nothing is handed off. A round is one look at the
+//! balance, and all of what it chooses has moved before the next one.
 
 use std::time::Instant;
 
@@ -105,7 +105,8 @@ impl Placed {
         }
     }
 
-    /// Rounds until nothing moves any more, and how many shards moved. Every move is done before the next round.
+    /// Rounds until nothing moves any more, and how many shards moved. Every move is done before the next
+    /// round.
     fn rebalance(&mut self, strategy: &AllocationSettings) -> (usize, usize) {
         let (mut rounds, mut moved) = (0, 0);
         while rounds < ROUNDS_MAX {

@@ -1,5 +1,5 @@
-//! A strategy that counts its rounds: a look at the balance that chooses something begins one, and the last home that a shard of it is given ends
-//! it. Chooses as the strategy does that it wraps.
+//! A strategy that counts its rounds: a look at the balance that chooses something begins one, and the last
+//! home that a shard of it is given ends it. Chooses as the strategy does that it wraps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,7 +57,8 @@ impl Counted {
         AllocationSettings::Custom(CustomAllocation::new(self.clone()))
     }
 
-    /// Whether a look at the balance of all regions has found nothing that should move, and nothing that moved.
+    /// Whether a look at the balance of all regions has found nothing that should move, and nothing that
+    /// moved.
     pub(super) fn is_at_rest(&self) -> bool {
         self.book().at_rest
     }

@@ -1,5 +1,6 @@
-//! The hand-offs themselves: two nodes host all shards, each with an entity that runs, a third comes, and the time counts until nothing moves any
-//! more. Then every entity is asked where it is. Afterwards, over the same links, as many asks at once as a round has hand-offs.
+//! The hand-offs themselves: two nodes host all shards, each with an entity that runs, a third comes, and the
+//! time counts until nothing moves any more. Then every entity is asked where it is. Afterwards, over the
+//! same links, as many asks at once as a round has hand-offs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -162,8 +163,8 @@ async fn ask_all(regions: &[Region<(), usize>], shards: usize) -> Result<Vec<usi
     Ok(answers)
 }
 
-/// As many asks at once as each round has moves, one round after the other with the pauses of the looks between them, from the coordinator's
-/// node to entities of the others. The time of all rounds, on average.
+/// As many asks at once as each round has moves, one round after the other with the pauses of the looks
+/// between them, from the coordinator's node to entities of the others. The time of all rounds, on average.
 async fn floor(
     regions: &[Region<(), usize>],
     homes: &[usize],

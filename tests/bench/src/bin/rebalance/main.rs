@@ -1,5 +1,5 @@
-//! How a rebalance goes: what each strategy chooses, in virtual time, and what the hand-offs of real nodes take. `docs/benchmarks.md` says how to
-//! read it.
+//! How a rebalance goes: what each strategy chooses, in virtual time, and what the hand-offs of real nodes
+//! take. `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod choices;

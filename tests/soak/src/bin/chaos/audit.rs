@@ -1,5 +1,5 @@
-//! The book against what was said: no lower token was ever accepted, no token had two instances, and what was acknowledged is there, once, as it was
-//! acknowledged. Spec: sharding 10.7.
+//! The book against what was said: no lower token was ever accepted, no token had two instances, and what was
+//! acknowledged is there, once, as it was acknowledged. Spec: sharding 10.7.
 
 use std::collections::{BTreeMap, BTreeSet};
 

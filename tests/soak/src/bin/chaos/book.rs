@@ -1,6 +1,6 @@
-//! The singleton that writes through its token: every question becomes a record of one log in PostgreSQL, which all nodes reach whatever is cut
-//! between them. It opens the log before it does anything else, names what each append follows, repeats what has no outcome, and ends
-//! when it is refused. Spec: sharding 10.7.
+//! The singleton that writes through its token: every question becomes a record of one log in PostgreSQL,
+//! which all nodes reach whatever is cut between them. It opens the log before it does anything else, names
+//! what each append follows, repeats what has no outcome, and ends when it is refused. Spec: sharding 10.7.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! SIGKILL until the first answer: a node that hosts an entity, or the singleton, is killed, and the clock runs until somebody has an answer of
-//! it again. Or it is told to leave (SIGTERM): then what counts is the longest time in which one of the others had no answer, and
-//! that every ask of theirs ends, with an answer or an error. Spec: reliability F-01, sharding 1.10.
+//! SIGKILL until the first answer: a node that hosts an entity, or the singleton, is killed, and the clock
+//! runs until somebody has an answer of it again. Or it is told to leave (SIGTERM): then what counts is the
+//! longest time in which one of the others had no answer, and that every ask of theirs ends, with an answer
+//! or an error. Spec: reliability F-01, sharding 1.10.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -100,8 +101,8 @@ const fn aim(options: &KillOptions) -> Duration {
     })
 }
 
-/// What the settings have everybody wait for until a dead node's work is taken over: at least, and at most. `docs/fail-over.md` explains
-/// the sum.
+/// What the settings have everybody wait for until a dead node's work is taken over: at least, and at most.
+/// `docs/fail-over.md` explains the sum.
 fn waits(options: &KillOptions) -> Result<(Duration, Duration), String> {
     /// Of the deviation of heartbeats' intervals that phi accrual forgives, in tenths.
     const DEVIATIONS_TENTHS: u32 = 56;
@@ -116,7 +117,8 @@ fn waits(options: &KillOptions) -> Result<(Duration, Duration), String> {
     let silence = detector.acceptable_heartbeat_pause + detector.min_std_deviation * DEVIATIONS_TENTHS / 10;
     let stable = config.stable_after(NODES);
     let least = silence + stable + config.removal_margin(NODES);
-    // A heartbeat and a look at the detector, the resolver's look, two rounds of gossip and the leader's tick.
+    // A heartbeat and a look at the detector, the resolver's look, two rounds of gossip and the leader's
+    // tick.
     let looks =
         detector.heartbeat_interval + detector.unreachable_nodes_reaper_interval + Duration::from_secs(1);
     let rounds = config.membership.gossip_interval * 2 + config.membership.leader_actions_interval;
@@ -187,9 +189,10 @@ fn precisely(time: Duration) -> String {
     format!("{:.3} s", time.as_secs_f64())
 }
 
-/// Kills the next node that hosts an entity. Yields it, the time until the first answer of one of its entities that was
-/// handled elsewhere, and until the first answer of the last of them. Or has it leave: then the longest time in which one of the others
-/// had no answer, and the time until the first one that was handled elsewhere.
+/// Kills the next node that hosts an entity. Yields it, the time until the first answer of one of its
+/// entities that was handled elsewhere, and until the first answer of the last of them. Or has it leave: then
+/// the longest time in which one of the others had no answer, and the time until the first one that was
+/// handled elsewhere.
 fn end_one(nodes: &mut Nodes, next: &mut usize, leave: bool) -> Result<(usize, Duration, Duration), String> {
     let limit = LIMIT;
     let mut chosen = None;

@@ -1,5 +1,5 @@
-//! All answers of a run, and whether they can be right: one instance of an entity at a time, each counting its questions
-//! one by one. Spec: reliability I-40.
+//! All answers of a run, and whether they can be right: one instance of an entity at a time, each counting
+//! its questions one by one. Spec: reliability I-40.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! Real processes under real faults: five nodes whose entities, or singleton, are asked all the time by every one of them, while links are
-//! cut, processes stopped, killed or told to leave. Every answer is kept and judged. Spec: membership 3, reliability F-01, F-05, F-09,
-//! F-10, F-12. `tests/chaos/` has the scripts that start it.
+//! Real processes under real faults: five nodes whose entities, or singleton, are asked all the time by every
+//! one of them, while links are cut, processes stopped, killed or told to leave. Every answer is kept and
+//! judged. Spec: membership 3, reliability F-01, F-05, F-09, F-10, F-12. `tests/chaos/` has the scripts that
+//! start it.
 #![forbid(unsafe_code)]
 
 mod audit;

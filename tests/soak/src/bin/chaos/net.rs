@@ -1,6 +1,6 @@
-//! A network of its own for every node: a namespace each, joined by a bridge, all within namespaces that end with this
-//! program. A direction between two nodes is cut by a neighbour entry that leads nowhere: frames vanish on the wire, nobody
-//! is told. Root is not needed where users may make namespaces.
+//! A network of its own for every node: a namespace each, joined by a bridge, all within namespaces that end
+//! with this program. A direction between two nodes is cut by a neighbour entry that leads nowhere: frames
+//! vanish on the wire, nobody is told. Root is not needed where users may make namespaces.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -22,7 +22,8 @@ impl Net {
         std::env::var_os(INSIDE).is_some()
     }
 
-    /// Runs this program again, with the same arguments, within namespaces of its own, and yields its exit code.
+    /// Runs this program again, with the same arguments, within namespaces of its own, and yields its exit
+    /// code.
     pub(crate) fn enter() -> Result<i32, String> {
         let me = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut last = String::new();

@@ -1,5 +1,6 @@
-//! One node process: hosts what there is to ask, asks all of it all the time, and prints what it is told, one line each. Judges
-//! nothing. It ends when its node does, leaves when it is told to end (SIGTERM), and is gone with the program that started it.
+//! One node process: hosts what there is to ask, asks all of it all the time, and prints what it is told, one
+//! line each. Judges nothing. It ends when its node does, leaves when it is told to end (SIGTERM), and is
+//! gone with the program that started it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ pub(crate) struct Told {
     pub(crate) question: u64,
     /// Who answers.
     pub(crate) entity: String,
-    /// Which instance of it: the node, a number that the process never gives twice, and behind `@` its token if it has one.
+    /// Which instance of it: the node, a number that the process never gives twice, and behind `@` its token
+    /// if it has one.
     pub(crate) instance: String,
     /// When it was handled: microseconds of the machine's clock, the same for all processes.
     pub(crate) at: u64,

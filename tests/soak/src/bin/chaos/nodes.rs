@@ -220,7 +220,8 @@ impl Nodes {
         true
     }
 
-    /// Whether every one of these nodes has had an answer of every entity to a question it asked after `since`.
+    /// Whether every one of these nodes has had an answer of every entity to a question it asked after
+    /// `since`.
     pub(crate) fn are_served(&self, nodes: &[usize], since: u64) -> bool {
         let mut answered = vec![vec![false; self.layout.work.entities() as usize]; self.count()];
         let heard = self.heard();

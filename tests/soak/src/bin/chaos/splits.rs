@@ -1,6 +1,6 @@
-//! The rows of the table: what is done to five nodes, and what must come of it. Whatever happens, no entity answers on two
-//! sides at once, nobody ends who should not, and once all is well again and the ended ones are started again, all five
-//! are up and served. Spec: membership 3, reliability F-05, F-09, F-10, F-12.
+//! The rows of the table: what is done to five nodes, and what must come of it. Whatever happens, no entity
+//! answers on two sides at once, nobody ends who should not, and once all is well again and the ended ones
+//! are started again, all five are up and served. Spec: membership 3, reliability F-05, F-09, F-10, F-12.
 
 use std::str::FromStr;
 use std::thread;

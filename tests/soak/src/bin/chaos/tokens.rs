@@ -1,6 +1,7 @@
-//! Five nodes split in every way, and a singleton that writes into a book that all of them reach: whatever is cut, no lower token
-//! is accepted and no two instances acknowledge work at the same one. Two-sided splits: each node alone, each pair alone. One way: each
-//! node hears nobody, each is heard by nobody. Spec: sharding 10.7, reliability I-33.
+//! Five nodes split in every way, and a singleton that writes into a book that all of them reach: whatever is
+//! cut, no lower token is accepted and no two instances acknowledge work at the same one. Two-sided splits:
+//! each node alone, each pair alone. One way: each node hears nobody, each is heard by nobody. Spec: sharding
+//! 10.7, reliability I-33.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ const FIRST: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(180);
 /// How long what a process said before its end may take to be heard.
 const DRAIN: Duration = Duration::from_secs(1);
-/// Where `tests/with_postgres.sh` says how its server is reached by a socket in a folder, which no network namespace hides.
+/// Where `tests/with_postgres.sh` says how its server is reached by a socket in a folder, which no network
+/// namespace hides.
 const SERVER: &str = "QUORATE_POSTGRES_SOCKET";
 
 /// A way to split five nodes. Numbers are of nodes, from 1.

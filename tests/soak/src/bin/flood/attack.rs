@@ -1,5 +1,5 @@
-//! Peers that flood: each is a thread with one link at a time, and says as much as the node takes. Nothing is read but the
-//! handshake's answer.
+//! Peers that flood: each is a thread with one link at a time, and says as much as the node takes. Nothing is
+//! read but the handshake's answer.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,5 @@
-//! An adapter whose links can be cut: all at once, in the middle of whatever they carry, as a switch that is restarted does.
-//! Decides nothing; everything else is the adapter's below.
+//! An adapter whose links can be cut: all at once, in the middle of whatever they carry, as a switch that is
+//! restarted does. Decides nothing; everything else is the adapter's below.
 
 use std::io;
 use std::marker::PhantomData;

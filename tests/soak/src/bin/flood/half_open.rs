@@ -1,5 +1,6 @@
-//! Strangers over QUIC: each answers the retry, so that its address counts as seen, sends its first packet again and then says
-//! nothing more. Driven by hand, for no client of the library stops there. Nothing of theirs is kept: the other side does that.
+//! Strangers over QUIC: each answers the retry, so that its address counts as seen, sends its first packet
+//! again and then says nothing more. Driven by hand, for no client of the library stops there. Nothing of
+//! theirs is kept: the other side does that.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::{AT_ONCE, Result};
 
 /// How long the other side waits for the rest of a handshake.
 const HELD_FOR: Duration = Duration::from_secs(2);
-/// Those that wait for a retry at once: each costs a look at its socket every few milliseconds, on processors that the members share.
+/// Those that wait for a retry at once: each costs a look at its socket every few milliseconds, on processors
+/// that the members share.
 const FRESH_MAX: usize = 2 * AT_ONCE;
 /// How long a retry is waited for.
 const RETRY_WAIT: Duration = Duration::from_secs(1);

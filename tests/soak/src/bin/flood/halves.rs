@@ -1,5 +1,5 @@
-//! Strangers who have a certificate, or the key, and are no members: each begins the largest legal frame, says half of it and then nothing,
-//! until it is cut off; then it comes back as somebody else.
+//! Strangers who have a certificate, or the key, and are no members: each begins the largest legal frame,
+//! says half of it and then nothing, until it is cut off; then it comes back as somebody else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

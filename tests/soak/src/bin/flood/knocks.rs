@@ -1,5 +1,6 @@
-//! Strangers on TCP, in a process of their own, so that what they hold is not taken for what the members hold: each connects, says
-//! nothing, a few bytes or a whole ClientHello, and waits until the other side has enough of it.
+//! Strangers on TCP, in a process of their own, so that what they hold is not taken for what the members
+//! hold: each connects, says nothing, a few bytes or a whole ClientHello, and waits until the other side has
+//! enough of it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::{AT_ONCE, Result};
 pub(crate) enum Says {
     /// Nothing.
     Nothing,
-    /// One the first three bytes of a TLS record, the next a whole ClientHello: it is answered with certificates.
+    /// One the first three bytes of a TLS record, the next a whole ClientHello: it is answered with
+    /// certificates.
     Tls,
 }
 

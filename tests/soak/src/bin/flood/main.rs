@@ -1,6 +1,7 @@
-//! A node under a flood: eight peers say as much as they can, first what can be read, then what cannot, while two other
-//! members ask it questions. Ends with 0 if the node's memory grew by at most 64 MiB, nobody became unreachable, every ask
-//! was answered, and the node was back to normal within a minute. Spec: reliability 3b, F-26, I-91, I-94.
+//! A node under a flood: eight peers say as much as they can, first what can be read, then what cannot, while
+//! two other members ask it questions. Ends with 0 if the node's memory grew by at most 64 MiB, nobody became
+//! unreachable, every ask was answered, and the node was back to normal within a minute. Spec: reliability
+//! 3b, F-26, I-91, I-94.
 #![forbid(unsafe_code)]
 
 mod attack;

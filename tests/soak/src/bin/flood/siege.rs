@@ -1,6 +1,7 @@
-//! Strangers against three members whose links have to be renewed all the time: nobody may become unreachable, a fourth node has to
-//! be taken in, all links that are cut have to be replaced, every ask answered, the large ones beside halves of frames too, and
-//! memory has to return. Spec: reliability 3b (F-29, B-52), ADR 9.
+//! Strangers against three members whose links have to be renewed all the time: nobody may become
+//! unreachable, a fourth node has to be taken in, all links that are cut have to be replaced, every ask
+//! answered, the large ones beside halves of frames too, and memory has to return. Spec: reliability 3b
+//! (F-29, B-52), ADR 9.
 
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,10 +29,12 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(2);
 /// Asks that begin so soon after all links were cut wait for new ones.
 const AFTER_CUT: Duration = Duration::from_secs(2);
 const LARGE_BYTES: usize = 1_000_000;
-/// How soon after the strangers have gone the members have to hold none of their handshakes. Those that QUIC gave up linger.
+/// How soon after the strangers have gone the members have to hold none of their handshakes. Those that QUIC
+/// gave up linger.
 const FORGOTTEN_MAX: Duration = Duration::from_secs(10);
-/// What live memory may have grown by when all is over: queues and tables keep the size that a flood needed, those of QUIC for four
-/// times as many connections as may be in their handshake. A second siege adds nothing to it.
+/// What live memory may have grown by when all is over: queues and tables keep the size that a flood needed,
+/// those of QUIC for four times as many connections as may be in their handshake. A second siege adds nothing
+/// to it.
 const GROWTH_BYTES_MAX: usize = MEMBERS * (2 << 20);
 /// Entities that are asked through each node, in turns: they live on, and are no part of what a flood costs.
 const ENTITIES: u64 = 64;
@@ -329,14 +332,15 @@ impl<A: Adapter> Besieged<A> {
         Ok(totals)
     }
 
-    /// Waits until a cut has been noticed by everybody: an ask that is written to a link that is cut already may have been handled
-    /// or not, and nobody can know.
+    /// Waits until a cut has been noticed by everybody: an ask that is written to a link that is cut already
+    /// may have been handled or not, and nobody can know.
     async fn cut(&self) -> Result<()> {
         let cut = cut_all();
         while !cut.is_noticed() {
             pause::<A>(Duration::from_millis(1)).await?;
         }
-        // What the links' tasks have said of their end the nodes have heard after a turn, which one answer may lie within.
+        // What the links' tasks have said of their end the nodes have heard after a turn, which one answer
+        // may lie within.
         for node in self.nodes.iter().chain(&self.nodes) {
             node.stats().await?;
         }

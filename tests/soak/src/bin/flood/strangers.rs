@@ -1,4 +1,5 @@
-//! The strangers' process: what it is told on its command line, and how many connections it has opened, said twice a second.
+//! The strangers' process: what it is told on its command line, and how many connections it has opened, said
+//! twice a second.
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};

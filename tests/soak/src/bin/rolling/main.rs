@@ -1,8 +1,9 @@
-//! A rolling restart as a deployment does it: processes with the documented timings, asks and one-way messages all the time, and one
-//! process after the other gets SIGTERM and is started again at once at the same address. Says how long each needed, how many asks
-//! failed, how long the slowest waited, and whether each one-way message was handled once and in its order. With `--kill` processes
-//! are killed instead, and every ask that failed is compared with what entities really handled. Exit code 0 if it stayed within what is promised, 1 if it did not, 2 for bad options.
-//! `cargo run --release -p quorate-soak --bin rolling`
+//! A rolling restart as a deployment does it: processes with the documented timings, asks and one-way
+//! messages all the time, and one process after the other gets SIGTERM and is started again at once at the
+//! same address. Says how long each needed, how many asks failed, how long the slowest waited, and whether
+//! each one-way message was handled once and in its order. With `--kill` processes are killed instead, and
+//! every ask that failed is compared with what entities really handled. Exit code 0 if it stayed within what
+//! is promised, 1 if it did not, 2 for bad options. `cargo run --release -p quorate-soak --bin rolling`
 #![forbid(unsafe_code)]
 
 mod node;
@@ -55,8 +56,8 @@ Options:
 const NODES: std::ops::RangeInclusive<usize> = 2..=16;
 /// How long the slowest ask may wait.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long a restarted node of up to three may need to be Up, from its start; among more its news needs more rounds of gossip, of a
-/// second each.
+/// How long a restarted node of up to three may need to be Up, from its start; among more its news needs more
+/// rounds of gossip, of a second each.
 const UP_MAX: Duration = Duration::from_secs(3);
 const UP_MAX_OF_MANY: Duration = Duration::from_secs(5);
 /// How long a one-way message may be on its way at the end of a run.
@@ -394,7 +395,8 @@ impl Nodes {
         }
     }
 
-    /// What is wrong with the one-way messages that were taken before now, once those on their way have arrived.
+    /// What is wrong with the one-way messages that were taken before now, once those on their way have
+    /// arrived.
     fn judge_told(&mut self) -> told::Verdict {
         self.tally.told.seal();
         self.listen(ON_THE_WAY_MAX);

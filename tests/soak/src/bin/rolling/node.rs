@@ -1,5 +1,6 @@
-//! One node process: hosts counters, asks all of them and sends them one-way messages in turn, says how long each answer took and
-//! what was handled here, and leaves when the system asks it to end, after it has stopped asking. Judges nothing.
+//! One node process: hosts counters, asks all of them and sends them one-way messages in turn, says how long
+//! each answer took and what was handled here, and leaves when the system asks it to end, after it has
+//! stopped asking. Judges nothing.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -155,7 +156,8 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     Ok(())
 }
 
-/// One after the other: a sender's messages to one entity have an order only if it waits until each was taken.
+/// One after the other: a sender's messages to one entity have an order only if it waits until each was
+/// taken.
 async fn tell_one(region: &Region<Message, u64>, sender: u64, message: u64) {
     let (entity, number) = (message % ENTITIES, message / ENTITIES);
     let told = Message::Tell {

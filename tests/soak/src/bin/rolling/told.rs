@@ -1,6 +1,6 @@
-//! What became of one-way messages: each sender numbers those to one entity, and whoever handles one says when. All processes run on
-//! one machine and read one clock, so what two nodes handled can be put in order; an entity moves in network round trips, a
-//! thousand times what their clocks could differ by.
+//! What became of one-way messages: each sender numbers those to one entity, and whoever handles one says
+//! when. All processes run on one machine and read one clock, so what two nodes handled can be put in order;
+//! an entity moves in network round trips, a thousand times what their clocks could differ by.
 
 use std::collections::{BTreeMap, BTreeSet};
 

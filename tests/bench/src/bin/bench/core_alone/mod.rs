@@ -1,6 +1,6 @@
-//! Instructions of the message path in the core alone, from a caller's command to its answer: routing, regions and singletons,
-//! encoding and decoding. Counted by callgrind: a hidden run that sends few messages and one that sends more; the difference is the
-//! messages' own.
+//! Instructions of the message path in the core alone, from a caller's command to its answer: routing,
+//! regions and singletons, encoding and decoding. Counted by callgrind: a hidden run that sends few messages
+//! and one that sends more; the difference is the messages' own.
 
 mod pair;
 mod step;

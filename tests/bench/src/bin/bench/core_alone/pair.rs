@@ -1,5 +1,6 @@
-//! Two nodes and all that is between them: frames are written, read and handed over in this process. No sockets, no links, no
-//! runtime, and a clock that is a number, so that every run takes the same instructions.
+//! Two nodes and all that is between them: frames are written, read and handed over in this process. No
+//! sockets, no links, no runtime, and a clock that is a number, so that every run takes the same
+//! instructions.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -77,7 +78,8 @@ struct Side {
 }
 
 impl Pair {
-    /// Two members, of which the first hosts the kind and the singleton; every entity runs, and both nodes know where.
+    /// Two members, of which the first hosts the kind and the singleton; every entity runs, and both nodes
+    /// know where.
     pub(crate) fn new() -> Result<Self, String> {
         let side = |at| Side::new(at).map_err(|error| error.to_string());
         let mut pair = Self {

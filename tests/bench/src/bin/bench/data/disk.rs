@@ -11,7 +11,8 @@ use crate::measure::{IN_FLIGHT, Size, percentiles};
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("bench");
 
-/// The time of a commit with one value; and values per second when each commit has as many as there are updates in flight.
+/// The time of a commit with one value; and values per second when each commit has as many as there are
+/// updates in flight.
 pub(super) fn figures(file: &Path, bytes: usize, size: Size) -> Result<Figures, Failure> {
     let database = Database::create(file)?;
     let mut times = Vec::with_capacity(size.single);

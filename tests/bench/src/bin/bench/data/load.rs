@@ -1,5 +1,5 @@
-//! What is asked: updates of registers with a consistency, a bare link to each of the two others, and elements added to a
-//! large set while bytes are counted.
+//! What is asked: updates of registers with a consistency, a bare link to each of the two others, and
+//! elements added to a large set while bytes are counted.
 
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ where
     }
 }
 
-/// The bytes that this node sends for an update that adds an element to a set of a thousand: by `Majority`, and by `Local`
-/// until it has spread. What it sends while nothing is written is taken off.
+/// The bytes that this node sends for an update that adds an element to a set of a thousand: by `Majority`,
+/// and by `Local` until it has spread. What it sends while nothing is written is taken off.
 pub(super) async fn bytes<A: Adapter>(
     cluster: &Cluster,
     system: &'static str,

@@ -1,5 +1,6 @@
-//! Updates of replicated data on three nodes, each a process: how many per second, how long each takes, how many bytes it
-//! costs. In turns with bare links to the two others, and with redb's own commit in the same folder.
+//! Updates of replicated data on three nodes, each a process: how many per second, how long each takes, how
+//! many bytes it costs. In turns with bare links to the two others, and with redb's own commit in the same
+//! folder.
 
 mod disk;
 mod load;

@@ -1,5 +1,5 @@
-//! One node of the three, with a store for the keys that are durable. What is not said here is the documented default: the
-//! timings are those for a network.
+//! One node of the three, with a store for the keys that are durable. What is not said here is the documented
+//! default: the timings are those for a network.
 
 use std::ffi::OsString;
 use std::future::Future;
