@@ -1,5 +1,5 @@
-//! Brings a plan about: first faults and a workload, then a quiet phase in which everything must come to
-//! rest: all live nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
+//! Brings a plan about: first faults and a workload, then a quiet phase in which everything comes to rest:
+//! all live nodes agree on one table, every ask is answered, nothing is buffered. Spec: reliability 1c.
 
 use super::LeaseKeeper;
 use super::chance::{Chance, Purpose};
@@ -12,18 +12,16 @@ use super::plan::{Mix, Plan, Profile, SECOND};
 use super::script::all_up;
 use super::store::StoreFault;
 
-/// The quiet phase may take this long before it counts as a liveness violation: detection (about 1.5 s), the
-/// stable period (1.5 s), removal, margin (1 s), restarts through the seed process (up to 2 s a try),
-/// hand-offs (up to 10 s).
+/// How long the quiet phase may take: detection (about 1.5 s), the stable period (1.5 s), removal, margin
+/// (1 s), restarts through the seed process (up to 2 s a try), hand-offs (up to 10 s).
 const REST_MAX: u64 = 60 * SECOND;
-/// A run with fewer faults than this goes on for a while, so that no seed is wasted.
+/// A run with fewer faults than this goes on for `PATIENCE` at most, so that no seed is wasted.
 const FAULTS_MIN: u64 = 3;
-/// For this long at most.
 const PATIENCE: u64 = 30 * SECOND;
 /// How often the planner looks at the world.
 const LOOK: u64 = 50_000;
 
-/// Something that is going to end or go on later in a fault that takes time.
+/// What ends or goes on later in a fault that takes time.
 #[derive(Clone, Debug)]
 enum Later {
     Heal,
@@ -260,8 +258,7 @@ impl Director<'_> {
         }
     }
 
-    /// A supervisor starts again what has ended, but only into a whole network in fine weather: a first seed
-    /// that reaches nobody forms a second cluster, which is what it is documented to do.
+    /// Starts again what has ended, but only into a whole network: a first seed alone forms a second cluster.
     fn supervise(&mut self) {
         self.sim.host_again();
         let calm = self.sim.network.is_whole() && self.sim.network.weather == Weather::FINE;
@@ -281,8 +278,7 @@ impl Director<'_> {
         }
     }
 
-    /// After the last fault, everybody who is due comes back even if restarts were not among the faults of
-    /// this seed.
+    /// After the last fault everybody who is due comes back, even in a seed without restarts.
     fn revive(&mut self) {
         for at in self.restart_at.iter_mut().flatten() {
             *at = (*at).min(self.sim.now + SECOND);
