@@ -15,7 +15,7 @@ use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
 use crate::membership::state::reachability::Reach;
 use crate::ordered::OrderedSet;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// Why the cluster has not converged, as one node sees it. Shown as one line per finding.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub enum Finding {
     /// This node is in no cluster.
     NotAMember {
         /// Where it is on its way.
-        phase: Phase,
+        phase: MembershipPhase,
     },
     /// Who leads, and whether that is this node.
     Leader {
@@ -128,7 +128,7 @@ pub(crate) fn explain(
 ) -> Explanation {
     let me = view.me();
     let mut findings = Vec::new();
-    if view.phase() != Phase::Member {
+    if view.phase() != MembershipPhase::Member {
         findings.push(Finding::NotAMember { phase: view.phase() });
         return Explanation {
             node: me.clone(),
@@ -289,10 +289,10 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAMember { phase } => f.write_str(match phase {
-                Phase::Idle => "This node has not been asked to join a cluster.",
-                Phase::Joining => "This node is joining: no seed has answered, or no Welcome has come. Are the seeds up and reachable?",
-                Phase::Halted => "This node has ended and is in no cluster; start a new one to join again.",
-                Phase::Member => "This node is a member.",
+                MembershipPhase::Idle => "This node has not been asked to join a cluster.",
+                MembershipPhase::Joining => "This node is joining: no seed has answered, or no Welcome has come. Are the seeds up and reachable?",
+                MembershipPhase::Halted => "This node has ended and is in no cluster; start a new one to join again.",
+                MembershipPhase::Member => "This node is a member.",
             }),
             Self::Leader { leader: None, .. } => f.write_str("There is no leader: no member is both reachable and not Down."),
             Self::Leader { is_me: true, .. } => f.write_str("This node is the leader."),

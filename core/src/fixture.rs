@@ -21,7 +21,7 @@ use crate::oldest::Oldest;
 use crate::signal::Signal;
 use crate::time::{Instant, Now};
 use crate::timer::Timer;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// Everything a machine under test touches.
 pub(crate) type Fixture = Base<ChaCha8Rng>;
@@ -118,7 +118,7 @@ pub(crate) fn picture(
 pub(crate) fn picture_of(me: &UniqueAddress, gossip: Gossip) -> View {
     let mut view = View::idle(me.clone());
     if gossip.contains(me) {
-        view.phase = Phase::Member;
+        view.phase = MembershipPhase::Member;
     }
     view.leader = leader::leader(&gossip, me);
     view.unreachable = gossip.reachability().all_unreachable_or_terminated();

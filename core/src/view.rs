@@ -12,7 +12,7 @@ use crate::membership::state::reachability::Reach;
 
 /// Where this node is in its own life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum MembershipPhase {
     /// Not joined.
     Idle,
     /// Looking for a cluster or waiting for its Welcome.
@@ -28,7 +28,7 @@ pub enum Phase {
 pub struct View {
     pub(crate) me: UniqueAddress,
     pub(crate) revision: u64,
-    pub(crate) phase: Phase,
+    pub(crate) phase: MembershipPhase,
     pub(crate) gossip: Arc<Gossip>,
     pub(crate) leader: Option<UniqueAddress>,
     pub(crate) converged: bool,
@@ -44,7 +44,7 @@ impl View {
         Self {
             me,
             revision: 0,
-            phase: Phase::Idle,
+            phase: MembershipPhase::Idle,
             gossip: Arc::new(Gossip::new()),
             leader: None,
             converged: false,
@@ -67,7 +67,7 @@ impl View {
 
     /// Where this node is in its own life.
     #[must_use]
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> MembershipPhase {
         self.phase
     }
 
@@ -98,7 +98,7 @@ impl View {
     /// This node's own record, if it is a member; none once it has halted.
     #[must_use]
     pub fn self_member(&self) -> Option<&Member> {
-        if self.phase == Phase::Halted {
+        if self.phase == MembershipPhase::Halted {
             None
         } else {
             self.gossip.member(&self.me)

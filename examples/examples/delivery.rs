@@ -2,7 +2,7 @@
 //! to another node. `cargo run --example delivery`
 #![forbid(unsafe_code)]
 
-use quorate_tokio::delivery::{Consumer, Delivery, DeliveryMessage, Receipt};
+use quorate_tokio::delivery::{Consumer, Delivery};
 use quorate_tokio::{Cluster, EntityContext, Kind, Region, Security};
 
 type Failed = Box<dyn std::error::Error>;
@@ -23,7 +23,7 @@ impl Consumer for Basket {
     }
 }
 
-async fn node(seed: Option<&Cluster>) -> Result<(Cluster, Region<DeliveryMessage<u64>, Receipt>), Failed> {
+async fn node(seed: Option<&Cluster>) -> Result<(Cluster, Region<Delivery<u64>, ()>), Failed> {
     let builder = quorate_tokio::builder("shop").bind("127.0.0.1:0").fast_profile();
     let cluster = builder.security(Security::insecure_plaintext()).start().await?;
     cluster
@@ -35,7 +35,7 @@ async fn node(seed: Option<&Cluster>) -> Result<(Cluster, Region<DeliveryMessage
         node: node.clone(),
         items: Vec::new(),
     };
-    let baskets = cluster.register_consumer(Kind::new("basket"), make).await?;
+    let baskets = cluster.entities(Kind::new("basket")).start_consumer(make).await?;
     Ok((cluster, baskets))
 }
 

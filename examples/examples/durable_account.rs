@@ -98,7 +98,8 @@ async fn main() -> Result<(), Failed> {
     // A file is this node's alone: the kind has to say that it lives on one host.
     let kind = Kind::new("account").single_host();
     let account = cluster
-        .register_event_sourced(kind, |_| Account)
+        .entities(kind)
+        .start_event_sourced(|_| Account)
         .await?
         .entity("ada");
     let (before, newest) = account.ask(&Command::Read).await??;
@@ -107,9 +108,9 @@ async fn main() -> Result<(), Failed> {
         number: newest + more,
         amount,
     };
-    account.ask(&Command::Deposit(change(1, 10))).await??;
-    account.ask(&Command::Deposit(change(1, 10))).await??; // counts once
-    let (after, _) = account.ask(&Command::Withdraw(change(2, 3))).await??;
+    account.ask(Command::Deposit(change(1, 10))).await??;
+    account.ask(Command::Deposit(change(1, 10))).await??; // counts once
+    let (after, _) = account.ask(Command::Withdraw(change(2, 3))).await??;
     println!("the balance is {after}");
 
     println!("{:?}", cluster.leave().await?);

@@ -30,10 +30,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} is up", cluster.address());
 
     let greeters = cluster
-        .register(Kind::new("greeter"), |_| Greeter { greeted: 0 })
+        .entities(Kind::new("greeter"))
+        .start(|_| Greeter { greeted: 0 })
         .await?;
     for who in ["Grace", "Edsger"] {
-        println!("{}", greeters.entity("ada").ask(&who.to_owned()).await?);
+        println!("{}", greeters.entity("ada").ask(who.to_owned()).await?);
     }
 
     println!("{:?}", cluster.leave().await?);

@@ -21,12 +21,12 @@ async fn node(seed: Option<&Cluster>) -> Result<Cluster, Failed> {
 async fn like(node: &Cluster, who: &str, post: &str) -> Result<(), Failed> {
     let (post, data) = (post.to_owned(), node.data());
     let fans = data.map::<String, ObservedSet<String>>("fans");
-    fans.add(&post, &who.to_owned(), Write::Local).await?;
+    fans.add(&post, who.to_owned(), Write::Local).await?;
     // At least a majority has it when this returns.
     let likes = data.map::<String, CounterKind>("likes");
     match likes.increment(&post, 1, Write::Majority).await {
         // It counts here and spreads; to try again would count it twice.
-        Err(error) if error.is_applied() => println!("not confirmed yet: {error}"),
+        Err(error) if error.may_have_been_handled() => println!("not confirmed yet: {error}"),
         result => result?,
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate_tokio::core::Token;
+use quorate_tokio::Token;
 use quorate_tokio::{Cluster, Entity, EntityContext, Security, Singleton};
 use serde::{Deserialize, Serialize};
 

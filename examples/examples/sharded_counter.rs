@@ -47,7 +47,10 @@ async fn host(cluster: &Cluster) -> Result<Region<Count, Value>, ClusterError> {
         value: 0,
         node: node.clone(),
     };
-    cluster.register(Kind::new("counter").shards(30), make).await
+    cluster
+        .entities(Kind::new("counter").shards(30))
+        .start(make)
+        .await
 }
 
 /// Asks all counters and prints how many live where, and what they add up to.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate_tokio::{Cluster, Security, WorkQueue};
+use quorate_tokio::{Cluster, Security, delivery::WorkQueue};
 
 /// Far beyond what a job takes.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Failed> {
     let jobs: Vec<_> = (0..JOBS)
         .map(|number| {
             let queue = queue.clone();
-            tokio::spawn(async move { queue.run(&number, LIMIT).await })
+            tokio::spawn(async move { queue.run(number).timeout(LIMIT).await })
         })
         .collect();
     for job in jobs {

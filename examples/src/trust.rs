@@ -5,7 +5,7 @@ use std::fmt;
 
 use quorate_driver::Security;
 #[cfg(feature = "tls")]
-use quorate_driver::{Credentials, DevCa, Mtls, TlsError};
+use quorate_driver::security::{Credentials, DevCa, Mtls, TlsError};
 
 /// The name in every certificate.
 #[cfg(feature = "tls")]
@@ -129,7 +129,7 @@ fn with_certificates(told: &[u8]) -> Result<Security, NoCertificates> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_driver::Method;
+    use quorate_driver::security::Method;
 
     #[test]
     fn without_certificates_nothing_is_told_and_links_are_plain() {

@@ -22,7 +22,7 @@ use quorate_core::node::Node;
 use quorate_core::ordered::OrderedSet;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 use quorate_core::wire::{self, Decoded, Reaction, WireError};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
@@ -197,7 +197,7 @@ fn the_largest_welcome_makes_an_empty_node_a_member_with_bounded_work() {
             gossip: gossip.into(),
         })),
     );
-    assert_eq!(node.view().phase(), Phase::Member);
+    assert_eq!(node.view().phase(), MembershipPhase::Member);
     assert_eq!(node.view().members().len(), count);
     assert!(
         effects.len() <= EFFECTS_PER_MEMBER_MAX * count,
@@ -271,6 +271,6 @@ fn b_29_with_one_member_more_the_largest_welcome_is_refused_and_changes_nothing(
     assert_eq!(error.reaction(), Reaction::CloseAndCount);
     assert_eq!(node.stats().node.rejected_limit, before.node.rejected_limit + 1);
     assert_eq!(node.view().members().len(), 0);
-    assert_ne!(node.view().phase(), Phase::Member);
+    assert_ne!(node.view().phase(), MembershipPhase::Member);
     node.check_invariants().expect("a well-formed node");
 }

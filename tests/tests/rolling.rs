@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 
 use quorate_core::config::Config;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 use quorate_tests::sim::{Sim, Weather, all_up, secs};
 
 const NODES: usize = 3;
@@ -131,7 +131,7 @@ impl Rolling {
 fn is_up(sim: &Sim, index: usize) -> bool {
     let view = sim.view(index);
     let own = view.self_member();
-    view.phase() == Phase::Member && own.is_some_and(|member| member.status.is_up_like())
+    view.phase() == MembershipPhase::Member && own.is_some_and(|member| member.status.is_up_like())
 }
 
 fn check(rolling: &Rolling, took: &[Duration], what: &str) {

@@ -7,7 +7,7 @@ use core::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 use quorate_tests::sim::{Sim, all_up, secs};
 
 const NODES: usize = 5;
@@ -127,7 +127,7 @@ fn m_162_nobody_joins_a_prepared_cluster_although_those_who_prepared_leave_it() 
     }
     while !sim.running().iter().all(|at| *at == NODES) {
         sim.run_for(Duration::from_millis(10));
-        assert_eq!(sim.view(NODES).phase(), Phase::Joining);
+        assert_eq!(sim.view(NODES).phase(), MembershipPhase::Joining);
     }
     sim.run_for(secs(4));
     sim.expect_halted(0..NODES, HaltReason::Left);

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use async_executor::Executor;
-use quorate_driver::Clock;
-use quorate_driver::core::{Instant, Now};
+use quorate_driver::spi::Clock;
 use quorate_driver::spi::Runtime;
+use quorate_driver::spi::{Instant, Now};
 
 /// The global executor of [`async_std::task::spawn`], or a node's own, and a clock.
 #[derive(Clone, Debug)]

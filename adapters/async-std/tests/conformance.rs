@@ -42,7 +42,7 @@ mod tcp {
 
 mod psk {
 
-    use quorate_async_std::{AsyncStd, Psk, Security};
+    use quorate_async_std::{AsyncStd, Security, security::Psk};
 
     fn psk() -> Security {
         Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())

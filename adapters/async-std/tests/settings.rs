@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use quorate_async_std::core::{
-    AppVersion, Config, DetectorImplementation, DownAllWhenUnstable, IndirectRule,
+use quorate_async_std::{
+    Config,
+    config::{DetectorImplementation, DownAllWhenUnstable},
+    downing::IndirectRule,
+    membership::AppVersion,
 };
 
 fn change(config: &mut Config) {

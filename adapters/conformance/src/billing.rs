@@ -105,7 +105,7 @@ impl Entity for Counter {
             Order::Wait => std::future::pending().await,
             Order::Panic => panic!("as it was told to"),
             Order::AskYourself => {
-                let billing = context.singleton::<Order, Receipt>("billing");
+                let billing = context.singleton_ref::<Order, Receipt>("billing");
                 let billing = billing.expect("it is registered where it runs");
                 let answer = billing.ask(&Order::Count).await;
                 return Err(answer == Err(AskError::OwnEntity));

@@ -12,8 +12,8 @@ use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, ShutdownCause, ShutdownEvent,
-    Termination,
+    Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, Termination, events::ShutdownEvent,
+    shutdown::ShutdownCause,
 };
 
 use super::support::{all_up, cluster_with, eventually, suspected, within};
@@ -56,7 +56,7 @@ async fn blockers(node: &Cluster, hold: &Hold) -> Region<(), ()> {
     let kind = Kind::new("blocker").shards(16);
     let hold = hold.clone();
     let make = move |_| Blocker { hold: hold.clone() };
-    let region = node.register(kind, make).await;
+    let region = node.entities(kind).start(make).await;
     region.expect("the kind is registered")
 }
 
@@ -99,7 +99,7 @@ pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security
     }
     assert!(held > 0, "nobody noticed who held the threads");
     eventually::<A>("entities answer again", async || {
-        regions[0].entity("0").ask(&()).await.is_ok()
+        regions[0].entity("0").ask(()).await.is_ok()
     })
     .await;
     eventually::<A>("the nodes are ready again", async || {

@@ -5,7 +5,11 @@
 use std::time::Duration;
 
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, ClusterBuilder, Credentials, DevCa, LinkState, Mtls, Security};
+use quorate_driver::{
+    Cluster, ClusterBuilder, Security,
+    security::{Credentials, DevCa, Mtls},
+    stats::LinkState,
+};
 use rcgen::{CertificateParams, date_time_ymd};
 
 use super::strangers::{goes_on, links};

@@ -56,7 +56,7 @@ pub async fn a_node_leaves_and_hands_over<A: Adapter>(security: &Security) {
     assert_ne!(home, leaver.address().to_string());
     let ended = AskError::Failed(AskFailure::NodeStoppedUnsent);
     assert_eq!(
-        regions[0].entity(&id).ask(&vec![]).await,
+        regions[0].entity(&id).ask(vec![]).await,
         Err(ended),
         "not handled"
     );
@@ -98,7 +98,7 @@ pub async fn messages_to_an_entity_keep_their_order<A: Adapter>(security: &Secur
         // A message may be refused for lack of room, but never overtakes: so one that is waited for goes
         // between.
         if page % 500 == 499 {
-            entity.ask(&vec![page]).await.expect("it is answered");
+            entity.ask(vec![page]).await.expect("it is answered");
         } else {
             entity.tell(&vec![page]).await.expect("it is taken");
         }
@@ -118,7 +118,7 @@ pub async fn a_message_that_is_too_large_is_refused_and_the_next_one_passes<A: A
     let (here, _there) = (notebooks(&nodes[0]).await, notebooks(&nodes[1]).await);
     let id = living_on::<A>(&here, nodes[1].address()).await;
     let words = |bytes: usize| vec![u32::MAX; bytes / 5];
-    let too_large = here.entity(&id).ask(&words(5 << 20)).await;
+    let too_large = here.entity(&id).ask(words(5 << 20)).await;
     assert_eq!(too_large, Err(AskError::Failed(AskFailure::TooLarge)));
     let large = words(1 << 20);
     let answer = within::<A, _>("the answer", here.entity(&id).ask(&large).into_future()).await;

@@ -45,7 +45,7 @@ pub async fn a_large_state_crosses_beside_heartbeats_and_asks<A: Adapter>(securi
     let mut events = nodes[0].events();
     for number in 0..VALUES {
         let written = value(&nodes[0], number)
-            .set(&"x".repeat(VALUE_BYTES), Write::Local)
+            .set("x".repeat(VALUE_BYTES), Write::Local)
             .await;
         written.expect("it is written here");
     }

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quorate_driver::delivery::{
-    Consumer, ConsumerSettings, Delivery, DeliveryMessage, Receipt, SendError, ToEntitiesSettings,
-};
+use quorate_driver::delivery::{Consumer, ConsumerSettings, Delivery, SendError, ToEntitiesSettings};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{EntityContext, Kind, Security};
 
@@ -66,7 +64,7 @@ pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(secu
         all_up::<A>(node, 2).await;
     }
     let kind = || {
-        Kind::<DeliveryMessage<String>, Receipt>::new("reader")
+        Kind::<Delivery<String>, ()>::new("reader")
             .shards(4)
             .role("readers")
     };
@@ -76,9 +74,9 @@ pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(secu
     };
     let noted = seen.clone();
     let make = move |_: EntityContext| Reader { seen: noted.clone() };
-    let registered = hosting.register_consumer_with(kind(), settings, make).await;
+    let registered = hosting.entities(kind()).start_consumer_with(settings, make).await;
     registered.expect("it is registered");
-    let region = asking.register_proxy(kind()).await.expect("it is registered");
+    let region = asking.entities(kind()).proxy().await.expect("it is registered");
     let producer = region
         .producer("library")
         .settings(ToEntitiesSettings {

@@ -5,7 +5,11 @@
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{Hello, LinkKind as HelloLink, encode_hello};
 use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport, Unproved};
-use quorate_driver::{Cluster, LinkStats, Proved, Psk, Security};
+use quorate_driver::{
+    Cluster, Security,
+    security::{Proved, Psk},
+    stats::LinkStats,
+};
 
 use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
 use super::support::both;

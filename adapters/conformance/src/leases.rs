@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_driver::LeaseKeeper;
+use quorate_driver::lease::LeaseKeeper;
 
 /// How long leases of these tests live. A keeper whose shortest time to live is longer cannot pass.
 pub const LEASE_TIME_TO_LIVE: Duration = Duration::from_secs(2);

@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use quorate_driver::spi::{Adapter, Runtime};
-use quorate_driver::{Method, Psk, Security};
+use quorate_driver::{
+    Security,
+    security::{Method, Psk},
+};
 
 use super::support::{all_up, cluster_of, living_on, node, notebooks, read, runtime, sleep, suspected};
 
@@ -51,15 +54,16 @@ pub async fn links_are_renewed_and_no_message_is_lost<A: Adapter>(security: &Sec
         }
         regions[0]
             .entity(&id)
-            .ask(&Vec::new())
+            .ask(Vec::new())
             .timeout(Duration::from_secs(10))
             .await
             .expect("every ask is answered");
         let links = nodes[0].links().await.expect("the node runs");
         let waited = runtime::<A>().now().mono.since(started);
         assert!(waited < Duration::from_secs(60), "{links:?}");
-        let busy =
-            |link: &&quorate_driver::LinkState| link.is_open && link.peer == *nodes[1].address().address();
+        let busy = |link: &&quorate_driver::stats::LinkState| {
+            link.is_open && link.peer == *nodes[1].address().address()
+        };
         if links
             .iter()
             .filter(busy)

@@ -2,7 +2,7 @@
 //! 10.7.
 
 use quorate_core::store::{LogState, StoreAnswer, StoreError, StoreOrder};
-use quorate_driver::Store;
+use quorate_driver::store::Store;
 
 use super::stores::{
     Reopen, append, get, log, one, open_log, opened, put, read_log, records, token, value, written,

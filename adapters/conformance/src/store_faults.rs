@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorate_core::store::{Outcome, Space, StoreAnswer, StoreError, StoreOrder};
+use quorate_driver::store::{Store, StoreFault};
 use quorate_driver::testing::StoreThread;
-use quorate_driver::{Store, StoreFault};
 
 use super::disk::FaultyDisk;
 use super::stores::{SPACE, append, get, one, open_log, put, read_log, value};

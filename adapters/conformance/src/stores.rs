@@ -7,7 +7,7 @@ use quorate_core::store::{
     StoreIdentity, StoreOrder,
 };
 use quorate_core::token::Token;
-use quorate_driver::Store;
+use quorate_driver::store::Store;
 
 /// Opens the store of one test; each time it is called it is the same store, closed before.
 pub type Reopen<'a> = &'a mut dyn FnMut() -> Box<dyn Store>;

@@ -8,7 +8,7 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
 use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Transport};
-use quorate_driver::{Cluster, LinkStats, Security, Termination};
+use quorate_driver::{Cluster, Security, Termination, stats::LinkStats};
 
 use super::support::{eventually, first, joined, node, sleep, transport, within};
 

@@ -13,7 +13,8 @@ use quorate_core::view::View;
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
     AskError, Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Kind, Region, Security,
-    StartError, Store, StoreScope,
+    StartError,
+    store::{Store, StoreScope},
 };
 
 /// Far beyond what any step takes, even on a machine that is busy with other tests.
@@ -217,7 +218,10 @@ pub async fn notebooks(node: &Cluster) -> Notebooks {
         pages: Vec::new(),
     };
     let kind = Kind::new("notebook").shards(16);
-    node.register(kind, make).await.expect("the kind is registered")
+    node.entities(kind)
+        .start(make)
+        .await
+        .expect("the kind is registered")
 }
 
 /// Where an entity lives and what it was told. Asks again while shards move.
@@ -226,7 +230,7 @@ pub async fn read<A: Adapter>(region: &Notebooks, id: &str) -> (String, Vec<u32>
         loop {
             match region
                 .entity(id)
-                .ask(&Vec::new())
+                .ask(Vec::new())
                 .timeout(Duration::from_secs(2))
                 .await
             {

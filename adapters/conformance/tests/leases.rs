@@ -28,7 +28,7 @@ fn directory() -> PathBuf {
 }
 
 mod memory {
-    use quorate_driver::MemoryLeases;
+    use quorate_driver::lease::MemoryLeases;
 
     quorate_conformance::lease_conformance!({
         let (now, pass) = super::clock();
@@ -37,7 +37,7 @@ mod memory {
 }
 
 mod file {
-    use quorate_driver::FileLeases;
+    use quorate_driver::lease::FileLeases;
 
     quorate_conformance::lease_conformance!({
         let (now, pass) = super::clock();
@@ -46,7 +46,7 @@ mod file {
 }
 
 mod file_in_real_time {
-    use quorate_driver::FileLeases;
+    use quorate_driver::lease::FileLeases;
 
     quorate_conformance::lease_conformance!((
         FileLeases::new(super::directory()).unwrap(),
@@ -55,15 +55,15 @@ mod file_in_real_time {
 }
 
 mod several_keepers_of_one_directory {
-    use quorate_driver::{FileLeases, LeaseKeeper};
+    use quorate_driver::lease::{FileLeases, LeaseKeeper};
 
     use super::*;
 
     #[test]
     fn the_token_is_stored_and_files_are_cleared_away() {
         let directory = directory();
-        let address = quorate_driver::core::Address::new("host", 7355).unwrap();
-        let node = |uid| quorate_driver::core::UniqueAddress::new(address.clone(), uid);
+        let address = quorate_driver::Address::new("host", 7355).unwrap();
+        let node = |uid| quorate_driver::UniqueAddress::new(address.clone(), uid);
         for uid in 1..=5 {
             let keeper = FileLeases::new(&directory).unwrap();
             let token = keeper
@@ -80,8 +80,8 @@ mod several_keepers_of_one_directory {
         let directory = directory();
         let keeper = FileLeases::new(&directory).unwrap();
         std::fs::write(directory.join("sbr.7"), "something else").unwrap();
-        let address = quorate_driver::core::Address::new("host", 7355).unwrap();
-        let node = quorate_driver::core::UniqueAddress::new(address, 1);
+        let address = quorate_driver::Address::new("host", 7355).unwrap();
+        let node = quorate_driver::UniqueAddress::new(address, 1);
         assert!(keeper.acquire("sbr", &node, Duration::from_secs(60)).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The store of this crate passes what is asked of every store.
 
 mod memory {
-    use quorate_driver::{MemoryStore, Store};
+    use quorate_driver::store::{MemoryStore, Store};
 
     quorate_conformance::store_conformance!({
         let store = MemoryStore::new();
@@ -10,7 +10,7 @@ mod memory {
 }
 
 mod shared_memory {
-    use quorate_driver::{SharedMemoryStore, Store};
+    use quorate_driver::store::{SharedMemoryStore, Store};
 
     quorate_conformance::store_conformance!({
         let store = SharedMemoryStore::new();

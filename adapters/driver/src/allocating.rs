@@ -23,7 +23,7 @@ pub type AllocationFailure = Box<dyn Error + Send + Sync>;
 
 /// An allocation strategy of the application that answers asynchronously, for example by asking another
 /// service. Given to a kind with [`Kind::allocation_by`](crate::Kind::allocation_by). One that can answer at
-/// once is an [`AllocationStrategy`](crate::core::AllocationStrategy), which costs less.
+/// once is an [`AllocationStrategy`](crate::sharding::AllocationStrategy), which costs less.
 ///
 /// The oldest member of the kind's role asks, on the application's executor: at most one question of each
 /// sort at a time. While one is open messages for the shards in it wait, and everything else goes on. An
@@ -34,8 +34,8 @@ pub type AllocationFailure = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use quorate_driver::core::{HomeWanted, RegionShards, ShardId, UniqueAddress};
-/// use quorate_driver::{AllocationFailure, AsyncAllocationStrategy};
+/// use quorate_driver::{UniqueAddress, sharding::{HomeWanted, RegionShards, ShardId}};
+/// use quorate_driver::sharding::{AllocationFailure, AsyncAllocationStrategy};
 /// # async fn node_with_most_room() -> Result<String, AllocationFailure> { Ok(String::new()) }
 ///
 /// /// Everything where an inventory says that there is room.

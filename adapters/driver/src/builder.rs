@@ -158,7 +158,7 @@ impl<S> ClusterBuilder<S> {
     }
 
     /// Sets the lease keeper, for lease-majority and for kinds and singletons with a lease (default: none).
-    /// [`crate::FileLeases`] serves the processes of one machine.
+    /// [`crate::lease::FileLeases`] serves the processes of one machine.
     pub fn leases(mut self, keeper: Arc<dyn LeaseKeeper>) -> Self {
         self.leases = Some(keeper);
         self
@@ -166,8 +166,8 @@ impl<S> ClusterBuilder<S> {
 
     /// Sets the store that keeps what must survive the process (default: none). It runs on a thread of its
     /// own, so a stalled disk delays no heartbeat; it is closed when the node has ended.
-    /// [`crate::MemoryStore`] is for tests, `quorate-store-redb` keeps a file, `quorate-store-postgres`
-    /// serves several machines.
+    /// [`crate::store::MemoryStore`] is for tests, `quorate-store-redb` keeps a file,
+    /// `quorate-store-postgres` serves several machines.
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Box::new(store));
         self

@@ -47,20 +47,6 @@ pub(crate) enum UserCommand {
 }
 
 impl UserCommand {
-    pub(crate) const fn to(&self) -> &Recipient {
-        match self {
-            Self::Tell { to, .. } | Self::TellInTime { to, .. } | Self::Ask { to, .. } => to,
-        }
-    }
-
-    /// Whose handlers wait for its answer.
-    pub(crate) fn waited_for_by(&mut self, waiting: AskChain) {
-        match self {
-            Self::Tell { .. } | Self::TellInTime { .. } => {}
-            Self::Ask { chain, .. } => *chain = waiting,
-        }
-    }
-
     /// The node does not take it any more.
     pub(crate) fn refuse(self, failure: AskFailure) {
         match self {

@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use quorate_core::event::{Event, JoinFailure};
+pub use quorate_core::event::{
+    DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent, SeedCause,
+    SeedFailure, ShardingEvent, ShutdownProgress, SingletonEvent,
+};
 use quorate_core::membership::member::Status;
 use quorate_core::view::View;
 
 use crate::error::Termination;
-use crate::shutdown::ShutdownEvent;
+pub use crate::shutdown::ShutdownEvent;
 use crate::sync::lock;
 
 /// The most events that wait for one slow reader, enough for a rolling restart of a hundred nodes. Past it

@@ -1,5 +1,6 @@
 //! The name of a kind of entities and what all nodes must agree on about it.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -127,7 +128,7 @@ impl<M, R> Kind<M, R> {
     ///
     /// ```
     /// # use quorate_driver::Kind;
-    /// use quorate_driver::core::RememberStore;
+    /// use quorate_driver::sharding::RememberStore;
     ///
     /// let timers = Kind::<u64, ()>::new("timer").remember_entities(RememberStore::Data);
     /// # let _ = timers;
@@ -234,15 +235,15 @@ impl<M, R> Kind<M, R> {
     /// # #[derive(serde::Serialize, serde::Deserialize)]
     /// enum Order { Add(u64), Save }
     ///
-    /// let carts = Kind::<Order, ()>::new("cart").stop_message(&Order::Save);
+    /// let carts = Kind::<Order, ()>::new("cart").stop_message(Order::Save);
     /// # let _ = carts;
     /// ```
     #[must_use]
-    pub fn stop_message(mut self, message: &M) -> Self
+    pub fn stop_message(mut self, message: impl Borrow<M>) -> Self
     where
         M: Serialize,
     {
-        let encoded = codec::encode(message);
+        let encoded = codec::encode(message.borrow());
         self.stop_message = Some(encoded.map_or(StopMessage::Unencodable, StopMessage::Encoded));
         self
     }
@@ -258,9 +259,9 @@ impl<M, R> Kind<M, R> {
 
     /// Declares that exactly one member hosts this kind, always the same one, so that durable entities may
     /// keep their logs in a store that only this node reads, a file for instance
-    /// ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)). Without it such a kind is refused, because
-    /// its logs would stay behind whenever a shard moves. While another member has the kind's role its
-    /// entities answer nothing but
+    /// ([`StoreScope::NodeLocal`](crate::store::StoreScope::NodeLocal)). Without it such a kind is refused,
+    /// because its logs would stay behind whenever a shard moves. While another member has the kind's role
+    /// its entities answer nothing but
     /// [`DurableFailure::SeveralHosts`](crate::error::DurableFailure::SeveralHosts). Says nothing for kinds
     /// whose entities are in memory only.
     #[must_use]

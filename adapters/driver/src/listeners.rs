@@ -4,7 +4,7 @@
 use quorate_core::ddata::state::key::Key;
 use quorate_core::event::{
     Audit, DdataChange, DdataEvent, DetectorEvent, Event, JoinFailure, MembershipEvent, ShardingEvent,
-    ShutdownPhase,
+    ShutdownProgress,
 };
 use quorate_core::sharding::ids::KindId;
 
@@ -22,7 +22,7 @@ pub(crate) enum Listener<'a> {
     /// The loop: the application's tasks for when the node is Up.
     Up,
     /// The loop: the phases of the node's end.
-    HandedOver(ShutdownPhase),
+    HandedOver(ShutdownProgress),
     /// The loop: who tells or asks entities of a kind whose buffer is full, or has room again.
     Buffer(KindId, Buffer),
     /// The loop: who waits for the node to be Up.
@@ -108,7 +108,7 @@ mod tests {
     fn each_event_is_heard_of_by_whom_it_concerns() {
         let heard = |event: MembershipEvent| Event::Membership(event);
         let reason = JoinFailure::NoWelcome;
-        let part = ShutdownPhase::Sharding;
+        let part = ShutdownProgress::Sharding;
         let excess = Duration::from_secs(3);
         let paused = Event::Detector(DetectorEvent::Paused { excess });
         let still = Event::Detector(DetectorEvent::StillMember);

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_core::ddata::crdt::{Data as CoreData, LwwMap, Written};
 use quorate_core::ddata::protocol::ReadError;
@@ -17,12 +16,13 @@ use quorate_core::sharding::wish::Wish;
 use crate::codec;
 use crate::data::{Data, DataKind, Read, RegisterMap, RegisterMapKind, ValueChange, Write};
 use crate::error::{ClusterError, DataReadError, DataWriteError};
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
 
 /// The wishes of one kind in replicated data: the number of a shard, and `host:port`.
 type Wishes = RegisterMap<u32, String>;
 
-/// Why placing a shard failed. [`Self::is_applied`] says whether the wish may count all the same.
+/// Why placing a shard failed. [`Self::may_have_been_handled`] says whether the wish may count all the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
@@ -38,21 +38,32 @@ pub enum PlaceError {
 }
 
 impl PlaceError {
-    /// Whether the wish may count. `false`: nothing changed.
+    /// Whether too few members confirmed the wish within the time limit.
     #[must_use]
-    pub const fn is_applied(&self) -> bool {
+    pub const fn is_timeout(&self) -> bool {
         match self {
             Self::Refused(_) => false,
-            Self::Write(error) => error.is_applied(),
+            Self::Write(error) => error.is_timeout(),
+        }
+    }
+
+    /// Whether the wish may count. `false`: nothing changed.
+    #[must_use]
+    pub const fn may_have_been_handled(&self) -> bool {
+        match self {
+            Self::Refused(_) => false,
+            Self::Write(error) => error.may_have_been_handled(),
         }
     }
 }
 
 /// Places shards of one kind, from any node. Get it with [`crate::Cluster::shard_places`]. Applies to kinds
-/// that were registered with [`AllocationSettings::External`](crate::core::AllocationSettings::External), at
-/// their next look at the balance (`sharding.rebalance_interval`); a wish for a node that is not there waits
-/// for it, and one through a node that does not have the kind for the kind. Of two wishes for one shard the
-/// later one counts, by the clocks of the nodes. Cheap to clone; does not keep the node alive.
+/// that were registered with [`AllocationSettings::External`](crate::sharding::AllocationSettings::External),
+/// at their next look at the balance (`sharding.rebalance_interval`); a wish for a node that is not there
+/// waits for it, and one through a node that does not have the kind for the kind. Of two wishes for one shard
+/// the later one counts, by the clocks of the nodes. Each call waits for [`TIMEOUT_DEFAULT`] or what its
+/// [`timeout`](Request::timeout) sets, 1 ms to 1 h (clamped), which mirrors
+/// `external-shard-allocation-strategy.client-timeout`. Cheap to clone; does not keep the node alive.
 #[derive(Clone)]
 pub struct ShardPlaces {
     kind: Arc<str>,
@@ -75,14 +86,6 @@ impl ShardPlaces {
         })
     }
 
-    /// Sets another time limit for each call. [`DATA_TIMEOUT_DEFAULT`](crate::data::DATA_TIMEOUT_DEFAULT)
-    /// otherwise. Mirrors `external-shard-allocation-strategy.client-timeout`.
-    #[must_use]
-    pub fn with_timeout(self, timeout: Duration) -> Self {
-        let wishes = self.wishes.with_timeout(timeout);
-        Self { wishes, ..self }
-    }
-
     /// Places a shard on a node. Completes when a majority of the members has confirmed the wish.
     ///
     /// # Errors
@@ -91,31 +94,33 @@ impl ShardPlaces {
     ///
     /// # Cancel safety
     /// Dropping it before it was polled changes nothing; afterwards the wish may count.
-    pub async fn place(&self, shard: ShardId, node: &Address) -> Result<(), PlaceError> {
-        self.check(shard).await?;
-        self.write(shard, node).await
+    pub fn place(&self, shard: ShardId, node: &Address) -> Request<Result<(), PlaceError>> {
+        self.place_all([(shard, node.clone())])
     }
 
     /// Places many shards: checks all of them first, then writes one after the other; the first error ends
-    /// it.
+    /// it. The time limit is that of each write.
     ///
     /// # Errors
     /// As [`Self::place`].
     ///
     /// # Cancel safety
     /// Dropping it ends it between two shards, or as [`Self::place`] does.
-    pub async fn place_all(
+    pub fn place_all(
         &self,
         places: impl IntoIterator<Item = (ShardId, Address)>,
-    ) -> Result<(), PlaceError> {
-        let places: Vec<(ShardId, Address)> = places.into_iter().collect();
-        for (shard, _) in &places {
-            self.check(*shard).await?;
-        }
-        for (shard, node) in places {
-            self.write(shard, &node).await?;
-        }
-        Ok(())
+    ) -> Request<Result<(), PlaceError>> {
+        let (this, places) = (self.clone(), places.into_iter().collect::<Vec<_>>());
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            for (shard, _) in &places {
+                this.check(*shard).await?;
+            }
+            for (shard, node) in places {
+                let wish = this.wishes.put(shard.0, node.to_string(), Write::Majority);
+                wish.timeout(timeout).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Removes the wish for a shard, which stays where it is. Also removes wishes for shards that the kind
@@ -126,8 +131,12 @@ impl ShardPlaces {
     ///
     /// # Cancel safety
     /// As [`Self::place`].
-    pub async fn forget(&self, shard: ShardId) -> Result<(), PlaceError> {
-        Ok(self.wishes.remove(&shard.0, Write::Majority).await?)
+    pub fn forget(&self, shard: ShardId) -> Request<Result<(), PlaceError>> {
+        let this = self.clone();
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            let forgotten = this.wishes.remove(shard.0, Write::Majority);
+            Ok(forgotten.timeout(timeout).await?)
+        })
     }
 
     /// All wishes that a majority of the members knows, by shard. What is no address is left out.
@@ -137,12 +146,15 @@ impl ShardPlaces {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn places(&self) -> Result<Vec<(ShardId, Address)>, DataReadError> {
-        match self.wishes.read(Read::Majority).await {
-            Ok(held) => Ok(legal(held)),
-            Err(DataReadError::Failed(ReadError::NotFound)) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+    pub fn places(&self) -> Request<Result<Vec<(ShardId, Address)>, DataReadError>> {
+        let this = self.clone();
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            match this.wishes.read(Read::Majority).timeout(timeout).await {
+                Ok(held) => Ok(legal(held)),
+                Err(DataReadError::Failed(ReadError::NotFound)) => Ok(Vec::new()),
+                Err(error) => Err(error),
+            }
+        })
     }
 
     async fn check(&self, shard: ShardId) -> Result<(), PlaceError> {
@@ -153,11 +165,6 @@ impl ShardPlaces {
         }
         // A node that has stopped says so of the write.
         Ok(())
-    }
-
-    async fn write(&self, shard: ShardId, node: &Address) -> Result<(), PlaceError> {
-        let node = node.to_string();
-        Ok(self.wishes.put(&shard.0, &node, Write::Majority).await?)
     }
 }
 

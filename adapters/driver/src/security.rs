@@ -6,11 +6,13 @@ use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 use quorate_links::LinkLimits;
 
-use crate::proved::Proved;
+pub use crate::proved::{PeerCertificate, PeerKey, Proved};
 #[cfg(feature = "psk")]
-use crate::psk::Psk;
+pub use crate::psk::{PSK_BYTES_MAX, PSK_BYTES_MIN, PSK_KEYS_MAX, Psk, PskError};
+#[cfg(feature = "dev-certs")]
+pub use crate::tls::DevCa;
 #[cfg(feature = "tls")]
-use crate::tls::Mtls;
+pub use crate::tls::{Credentials, Mtls, TlsError};
 
 /// How this node's links are authenticated and encrypted.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use quorate_core::view::View;
 use crate::background::Background;
 use crate::commands::{ControlCommand, DataCommand, LogCommand, UserCommand, outcome};
 use crate::counters::DeliveryCounters;
-use crate::error::{ClusterError, SingletonError, TellError};
+use crate::error::{ClusterError, LookupError, TellError};
 use crate::events::{ClusterEvent, Hub};
 use crate::full::FullKinds;
 use crate::kinds::{Kinds, Types};
@@ -105,6 +105,8 @@ pub(crate) struct Shared {
     pub(crate) keep_alive_interval: Duration,
     /// How long one may take to end.
     pub(crate) handoff_timeout: Duration,
+    /// How long a region may take that its user shuts down.
+    pub(crate) region_shutdown_timeout: Duration,
     pub(crate) openers: AtomicU64,
     /// What runs beside users' tasks.
     pub(crate) background: Background,
@@ -147,6 +149,7 @@ impl Shared {
             queue_bounds: QueueBounds::of(config),
             keep_alive_interval: config.sharding.daemon_keep_alive_interval,
             handoff_timeout: config.sharding.handoff_timeout,
+            region_shutdown_timeout: config.shutdown.cluster_sharding_shutdown_region_timeout,
             me,
             hub: Arc::new(Hub::new(idle)),
             wake,
@@ -234,11 +237,11 @@ impl Shared {
     }
 
     /// Notes that a queue's jobs are of this type; says whether it is new.
-    pub(crate) fn add_queue<J: 'static>(&self, singleton: &str) -> Result<bool, SingletonError> {
+    pub(crate) fn add_queue<J: 'static>(&self, singleton: &str) -> Result<bool, LookupError> {
         let added = self
             .queues
             .add(SingletonId::of(singleton), Types::of::<J, ()>(), None);
-        added.map_err(|mismatch| SingletonError::of(singleton, mismatch))
+        added.map_err(|mismatch| LookupError::singleton(singleton, mismatch))
     }
 
     /// Such a queue was not registered.

@@ -2,27 +2,34 @@
 //! `tell`, `ask` and `stop`; everything becomes a command to the node's loop. Decides nothing. Spec: sharding
 //! 1.10, 1.11; `docs/singletons.md`.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::effect::StopOutcome;
+pub use quorate_core::effect::{SingletonCommandError, StopOutcome};
+pub use quorate_core::event::SingletonEvent;
 use quorate_core::input::SingletonSettings;
-use quorate_core::singleton::state::{SingletonId, SingletonState};
+pub use quorate_core::singleton::state::{SingletonId, SingletonPhase, SingletonState};
 use quorate_core::token::Token;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec;
 use crate::commands::{ControlCommand, Registration, UserCommand, outcome};
-use crate::error::{ClusterError, SingletonError, TellError};
+use crate::error::{ClusterError, LookupError, TellError};
 use crate::kinds::Types;
 use crate::mailbox::Starter;
 use crate::region::Ask;
+use crate::request::Request;
 use crate::shared::Shared;
 use crate::sync;
 use quorate_core::input::Recipient;
+
+/// How long an instance has to end when its node stops hosting it, unless the call sets another limit.
+/// Mirrors the `cluster-exiting` phase of Akka, in which instances are handed over.
+pub const STOP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// A handle to a singleton's instance, wherever it runs; this node may host it or only reach it. Get it with
 /// [`Cluster::singleton`](crate::Cluster::singleton). Cheap to clone; does not keep the node alive, and
@@ -36,11 +43,11 @@ pub struct Singleton<M, R> {
 
 impl<M: 'static, R: 'static> Singleton<M, R> {
     /// The way to a registered singleton.
-    pub(crate) fn known(shared: &Arc<Shared>, name: &str) -> Result<Self, SingletonError> {
+    pub(crate) fn known(shared: &Arc<Shared>, name: &str) -> Result<Self, LookupError> {
         let known = shared
             .singletons
             .check(SingletonId::of(name), Types::of::<M, R>());
-        known.map_err(|mismatch| SingletonError::of(name, mismatch))?;
+        known.map_err(|mismatch| LookupError::singleton(name, mismatch))?;
         Ok(Self::new(Arc::clone(shared), Arc::from(name)))
     }
 
@@ -54,7 +61,7 @@ impl<M: 'static, R: 'static> Singleton<M, R> {
         let id = SingletonId::of(&name);
         // Before it is registered: its instance looks it up.
         let added = shared.singletons.add(id, Types::of::<M, R>(), None);
-        let is_new = added.map_err(|mismatch| SingletonError::of(&name, mismatch))?;
+        let is_new = added.map_err(|mismatch| LookupError::singleton(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
         let command = ControlCommand::Register {
             what: Registration::Singleton(settings),
@@ -138,8 +145,9 @@ impl<M, R> Singleton<M, R> {
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node does not host it
-    /// ([`NotHosted`](crate::core::SingletonCommandError::NotHosted)) or no instance can have had the token
-    /// ([`TokenOutOfRange`](crate::core::SingletonCommandError::TokenOutOfRange)); [`ClusterError::Stopped`].
+    /// ([`NotHosted`](crate::singleton::SingletonCommandError::NotHosted)) or no instance can have had the
+    /// token ([`TokenOutOfRange`](crate::singleton::SingletonCommandError::TokenOutOfRange));
+    /// [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once said, the node knows.
@@ -148,25 +156,29 @@ impl<M, R> Singleton<M, R> {
     }
 
     /// Stops hosting the singleton on this node, which stays a member. An instance that runs here handles
-    /// what is in its mailbox, runs [`Entity::on_stop`](crate::Entity::on_stop), and is killed once
-    /// `deadline` has passed (1 ms to 24 h, clamped). Completes when it has ended; at the latest a second
-    /// after the deadline, with [`StopOutcome::StillRuns`] if its handler blocks its thread.
+    /// what is in its mailbox, runs [`Entity::on_stop`](crate::Entity::on_stop), and is killed once the time
+    /// limit has passed (default [`STOP_TIMEOUT_DEFAULT`], 1 ms to 24 h, clamped). Completes when it has
+    /// ended; at the latest a second after the limit, with [`StopOutcome::StillRuns`] if its handler blocks
+    /// its thread.
     ///
     /// It runs nowhere then: the others wait for the oldest member of the role, which this node stays until
     /// it leaves. Messages wait in proxies, asks end with
-    /// [`TimeoutBuffered`](crate::core::AskFailure::TimeoutBuffered).
+    /// [`TimeoutBuffered`](crate::AskFailure::TimeoutBuffered).
     /// [`SingletonBuilder::start`](crate::SingletonBuilder::start) has this node host it again. A node that
     /// leaves needs none of this: it hands over.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if this node does not host it
-    /// ([`NotHosted`](crate::core::SingletonCommandError::NotHosted)) or is stopping it already
-    /// ([`Stopping`](crate::core::SingletonCommandError::Stopping)); [`ClusterError::Stopped`].
+    /// ([`NotHosted`](crate::singleton::SingletonCommandError::NotHosted)) or is stopping it already
+    /// ([`Stopping`](crate::singleton::SingletonCommandError::Stopping)); [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on stopping it.
-    pub async fn stop(&self, deadline: Duration) -> Result<StopOutcome, ClusterError> {
-        self.shared.stop_singleton(self.id, deadline).await
+    pub fn stop(&self) -> Request<Result<StopOutcome, ClusterError>> {
+        let (shared, id) = (Arc::clone(&self.shared), self.id);
+        Request::new(STOP_TIMEOUT_DEFAULT, async move |limit| {
+            shared.stop_singleton(id, limit).await
+        })
     }
 }
 
@@ -189,31 +201,30 @@ impl<M: Serialize, R> Singleton<M, R> {
     ///
     /// # Cancel safety
     /// Dropping it before it completes sends nothing.
-    pub async fn tell(&self, message: &M) -> Result<(), TellError> {
-        let command = self.tell_command(message)?;
-        self.shared.user(command).await
+    pub fn tell(&self, message: impl Borrow<M>) -> impl Future<Output = Result<(), TellError>> + Send {
+        let command = self.tell_command(message.borrow());
+        async move { self.shared.user(command?).await }
     }
 
     /// Like [`Self::tell`], but fails instead of waiting.
     ///
     /// # Errors
     /// [`TellError::Full`] besides those of `tell`.
-    pub fn try_tell(&self, message: &M) -> Result<(), TellError> {
-        let command = self.tell_command(message)?;
+    pub fn try_tell(&self, message: impl Borrow<M>) -> Result<(), TellError> {
+        let command = self.tell_command(message.borrow())?;
         self.shared.try_user(command).map_err(|(error, _)| error)
     }
 }
 
 impl<M: Serialize, R: DeserializeOwned> Singleton<M, R> {
-    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`](crate::ASK_TIMEOUT_DEFAULT)
-    /// unless the returned value is told otherwise: `singleton.ask(&message).timeout(duration).await`. Every
-    /// error says whether the message may have been handled
-    /// ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)). Nothing is sent before
-    /// it is awaited.
-    #[must_use = "nothing is sent before it is awaited"]
-    pub fn ask(&self, message: &M) -> Ask<R> {
+    /// Sends a message, by value or by reference, and waits for the answer, at most
+    /// [`TIMEOUT_DEFAULT`](crate::TIMEOUT_DEFAULT) unless [`Ask::timeout`] says otherwise:
+    /// `singleton.ask(message).timeout(duration).await`. Every error says whether the message may have been
+    /// handled ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)). Nothing is sent
+    /// before it is awaited.
+    pub fn ask(&self, message: impl Borrow<M>) -> Ask<R> {
         let to = Recipient::Singleton(self.id);
-        Ask::new(Arc::clone(&self.shared), to, codec::encode(message))
+        Ask::new(Arc::clone(&self.shared), to, codec::encode(message.borrow()))
     }
 }
 

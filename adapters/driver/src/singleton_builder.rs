@@ -8,7 +8,7 @@ use quorate_core::input::SingletonSettings;
 use quorate_core::token::Token;
 
 use crate::entity::{Entity, EntityContext, TypedStarter};
-use crate::error::{ClusterError, SingletonError};
+use crate::error::ClusterError;
 use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::supervision::{Directive, Supervision};
@@ -68,11 +68,11 @@ impl SingletonBuilder {
     /// # Errors
     /// [`ClusterError::Refused`] if the name is not legal (1 to 255 bytes), another node or an earlier
     /// registration has it with another role or lease
-    /// ([`Differs`](crate::core::SingletonCommandError::Differs) names both values; on a node that had not
-    /// begun to join the event [`SingletonEvent::Refused`](crate::core::SingletonEvent::Refused) does), it is
-    /// one too many (256 on one node), or this node lacks the role or a keeper of the lease that it asks for,
-    /// leaves, or is still stopping it; [`ClusterError::Singleton`] if it is registered here with other
-    /// types, [`ClusterError::Name`] if the role is not legal, [`ClusterError::Stopped`].
+    /// ([`Differs`](crate::singleton::SingletonCommandError::Differs) names both values; on a node that had
+    /// not begun to join the event [`SingletonEvent::Refused`](crate::events::SingletonEvent::Refused) does),
+    /// it is one too many (256 on one node), or this node lacks the role or a keeper of the lease that it
+    /// asks for, leaves, or is still stopping it; [`ClusterError::Lookup`] if it is registered here with
+    /// other types, [`ClusterError::Name`] if the role is not legal, [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it may or may not register.
@@ -103,15 +103,6 @@ impl SingletonBuilder {
     pub async fn proxy<M: 'static, R: 'static>(self) -> Result<Singleton<M, R>, ClusterError> {
         let settings = self.settings(false)?;
         Singleton::register(&self.shared, settings, None).await
-    }
-
-    /// A handle to the singleton, if this node has started it or made a proxy before; role and lease are
-    /// ignored. Costs one lock and a look-up.
-    ///
-    /// # Errors
-    /// [`SingletonError`] if it is not registered here, or with other types.
-    pub fn get<M: 'static, R: 'static>(&self) -> Result<Singleton<M, R>, SingletonError> {
-        Singleton::known(&self.shared, &self.name)
     }
 
     fn settings(&self, hosts: bool) -> Result<SingletonSettings, ClusterError> {

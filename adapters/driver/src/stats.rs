@@ -3,7 +3,7 @@
 
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
-use quorate_core::stats::Stats;
+pub use quorate_core::stats::Stats;
 
 pub use quorate_links::{LinkState, LinkStats};
 

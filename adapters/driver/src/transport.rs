@@ -132,7 +132,7 @@ pub trait Listener: Send + 'static {
 
 /// What one read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum LinkRead {
     /// So many bytes of the stream; 0 at its end.
     Stream(usize),
     /// A datagram of so many bytes, whole.
@@ -169,9 +169,9 @@ pub trait LinkReader: Send + 'static {
     ///
     /// # Cancel safety
     /// As [`Self::read`].
-    fn read_next(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<Read>> + Send {
+    fn read_next(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<LinkRead>> + Send {
         let read = self.read(buffer);
-        async { read.await.map(Read::Stream) }
+        async { read.await.map(LinkRead::Stream) }
     }
 
     /// Whether [`Self::establish`] has nothing to do.

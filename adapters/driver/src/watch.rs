@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use quorate_core::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
-use quorate_core::sharding::protocol::watch::{Termination, WatchId, WatchTarget};
+use quorate_core::sharding::protocol::watch::{TerminationReason, WatchId, WatchTarget};
 
 use crate::commands::DataCommand;
 use crate::error::ClusterError;
@@ -21,7 +21,7 @@ use crate::sync;
 #[non_exhaustive]
 pub struct Terminated {
     /// Why.
-    pub why: Termination,
+    pub why: TerminationReason,
 }
 
 /// A future that completes once, when an entity ([`EntityRef::watch`](crate::EntityRef::watch)) or a node

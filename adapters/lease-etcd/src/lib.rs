@@ -36,8 +36,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use quorate_driver::LeaseKeeper;
-use quorate_driver::core::UniqueAddress;
+use quorate_driver::UniqueAddress;
+use quorate_driver::lease::LeaseKeeper;
 use serde_json::json;
 
 use crate::answer::{Held, Written, encoded};

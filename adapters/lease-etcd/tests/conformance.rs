@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{fresh, node, told};
-use quorate_driver::LeaseKeeper;
+use quorate_driver::lease::LeaseKeeper;
 use quorate_lease_etcd::{EtcdLeases, Tls};
 
 /// A prefix for each test of each run.

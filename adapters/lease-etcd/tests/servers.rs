@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Etcd, ask, ask_as, at, node};
-use quorate_driver::LeaseKeeper;
+use quorate_driver::lease::LeaseKeeper;
 use quorate_lease_etcd::{EtcdError, EtcdLeases, Tls};
 use serde_json::json;
 

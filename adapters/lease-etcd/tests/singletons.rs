@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::{Etcd, ask, at};
-use quorate_driver::LeaseKeeper;
-use quorate_driver::core::{Config, Token, UniqueAddress};
+use quorate_driver::lease::LeaseKeeper;
+use quorate_driver::{Config, Token, UniqueAddress};
 use quorate_lease_etcd::EtcdLeases;
 use quorate_tokio::{Cluster, Entity, EntityContext, Security, Singleton};
 use serde_json::json;
@@ -140,7 +140,7 @@ async fn pair(keeper: &Arc<Watched>, journal: &Shared) -> ([Cluster; 2], Singlet
 async fn answer(billing: &Singleton<bool, (u64, u64)>) -> Token {
     let begun = Instant::now();
     loop {
-        if let Ok((term, count)) = billing.ask(&false).timeout(Duration::from_secs(1)).await {
+        if let Ok((term, count)) = billing.ask(false).timeout(Duration::from_secs(1)).await {
             return Token::new(term, count);
         }
         assert!(begun.elapsed() < LIMIT, "nobody answers");
@@ -157,7 +157,7 @@ async fn lose(timeout: Duration, fail: impl Fn(&mut Etcd), mend: impl Fn(&mut Et
     let (nodes, billing) = pair(&keeper, &journal).await;
     let first = answer(&billing).await;
     // At work when the time comes: it is not waited for.
-    let busy = tokio::spawn(async move { billing.ask(&true).timeout(LIMIT).await.is_err() });
+    let busy = tokio::spawn(async move { billing.ask(true).timeout(LIMIT).await.is_err() });
     fail(&mut etcd);
     let ended_at = until("its end", || {
         let entries = journal.lock().unwrap();
@@ -179,7 +179,7 @@ async fn lose(timeout: Duration, fail: impl Fn(&mut Etcd), mend: impl Fn(&mut Et
     tokio::time::sleep(2 * TIME_TO_LIVE).await;
     assert_eq!(journal.lock().unwrap().began, [first]);
     mend(&mut etcd);
-    let billing = nodes[1].singleton("billing").get::<bool, (u64, u64)>().unwrap();
+    let billing = nodes[1].singleton_ref::<bool, (u64, u64)>("billing").unwrap();
     assert!(answer(&billing).await > first);
     for node in nodes {
         node.stop().await;

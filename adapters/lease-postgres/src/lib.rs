@@ -28,8 +28,8 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use quorate_driver::LeaseKeeper;
-use quorate_driver::core::UniqueAddress;
+use quorate_driver::UniqueAddress;
+use quorate_driver::lease::LeaseKeeper;
 use quorate_store_postgres::connection::{self, Connection};
 pub use quorate_store_postgres::{SCHEMA_DEFAULT, Tls};
 use tokio_postgres::Row;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorate_driver::LeaseKeeper;
-use quorate_driver::core::{Address, UniqueAddress};
+use quorate_driver::lease::LeaseKeeper;
+use quorate_driver::{Address, UniqueAddress};
 use quorate_lease_postgres::{PostgresLeases, Tls};
 
 /// A keeper with a schema of its own for each test of each run, or a line that says why there is no test.

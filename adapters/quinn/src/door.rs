@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_driver::spi::{Crowd, HandshakeStats, Pending, Source};
-use quorate_driver::{Bounds, HandshakeLimits};
+use quorate_driver::{config::Bounds, security::HandshakeLimits};
 use tokio::sync::oneshot;
 
 /// Connections that are neither proved nor dialed, for each that may be in its handshake: those, and those

@@ -8,7 +8,7 @@
 //! ```no_run
 //! # #[cfg(feature = "dev-certs")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use quorate_quinn::{DevCa, Entity, EntityContext, Kind, Security};
+//! use quorate_quinn::{Entity, EntityContext, Kind, Security, security::DevCa};
 //!
 //! struct Greeter {
 //!     greeted: u64,
@@ -35,7 +35,7 @@
 //! cluster.form().await?;
 //! cluster.up().await?;
 //!
-//! let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;
+//! let greeters = cluster.entities(Kind::new("greeter")).start(|_| Greeter { greeted: 0 }).await?;
 //! let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
 //! assert_eq!(answer, "ada greets Grace, number 1");
 //!
@@ -55,8 +55,8 @@
 //! [`Cluster::terminated`](quorate_driver::Cluster::terminated).
 //!
 //! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
-//! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`
-//! (`docs/shutdown.md`).
+//! phases. Add tasks of your own to them with
+//! `cluster.on_shutdown(ShutdownPhase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
 //!
 //! | feature | adds |
 //! |---|---|
@@ -75,15 +75,22 @@ mod smol_adapter;
 
 use std::io;
 
-pub use link::{QuicReader, QuicWriter};
-pub use links::QuicLinks;
-pub use port::QuicPort;
 use quorate_driver::spi::Adapter;
 pub use quorate_driver::*;
-pub use quorate_tokio::TokioRuntime;
-pub use runtime::QuicRuntime;
 #[cfg(feature = "smol")]
 pub use smol_adapter::{QuinnSmol, smol_builder};
+use spi::{QuicLinks, QuicRuntime, TokioRuntime};
+
+/// What authors of adapters and hosts need: that of the driver, and what this adapter puts in.
+pub mod spi {
+    pub use quorate_driver::spi::*;
+
+    pub use crate::link::{QuicReader, QuicWriter};
+    pub use crate::links::QuicLinks;
+    pub use crate::port::QuicPort;
+    pub use crate::runtime::QuicRuntime;
+    pub use quorate_tokio::spi::TokioRuntime;
+}
 
 /// Tokio and QUIC: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]

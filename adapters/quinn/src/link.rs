@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use quinn::rustls::pki_types::CertificateDer;
 use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarInt};
-use quorate_driver::spi::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
-use quorate_driver::{PeerCertificate, Proved};
+use quorate_driver::security::{PeerCertificate, Proved};
+use quorate_driver::spi::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
 
 use crate::datagrams::{Receiving, Sending};
 use crate::runtime::Timer;
@@ -146,9 +146,9 @@ impl LinkReader for QuicReader {
         Ok(count.unwrap_or(0))
     }
 
-    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<LinkRead> {
         let Some(mut datagrams) = self.datagrams.take() else {
-            return self.read(buffer).await.map(Read::Stream);
+            return self.read(buffer).await.map(LinkRead::Stream);
         };
         // Both wait without losing anything when they are dropped. Datagrams first: a busy stream is always
         // ready.
@@ -157,11 +157,11 @@ impl LinkReader for QuicReader {
             datagram = datagrams.next() => match buffer.get_mut(..datagram.len()) {
                 Some(room) => {
                     room.copy_from_slice(&datagram);
-                    Ok(Read::Datagram(datagram.len()))
+                    Ok(LinkRead::Datagram(datagram.len()))
                 }
-                None => Ok(Read::Datagram(0)),
+                None => Ok(LinkRead::Datagram(0)),
             },
-            read = self.read(buffer) => read.map(Read::Stream),
+            read = self.read(buffer) => read.map(LinkRead::Stream),
         };
         self.datagrams = Some(datagrams);
         read

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, TransportConfig, VarInt};
-use quorate_driver::core::Address;
+use quorate_driver::Address;
+use quorate_driver::security::{HandshakeLimits, Mtls};
 use quorate_driver::spi::{HandshakeStats, LinkKind, Transport};
-use quorate_driver::{HandshakeLimits, Mtls};
-use quorate_tokio::TokioRuntime;
+use quorate_tokio::spi::TokioRuntime;
 
 use crate::door::Door;
 use crate::link::{QuicReader, QuicWriter, lost};
@@ -298,7 +298,7 @@ impl<R> fmt::Debug for QuicLinks<R> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use quorate_driver::DevCa;
+    use quorate_driver::security::DevCa;
     use quorate_driver::spi::{LinkReader, LinkWriter, Listener};
 
     use super::*;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_driver::spi::Runtime;
-use quorate_tokio::TokioRuntime;
+use quorate_tokio::spi::TokioRuntime;
 
 /// A runtime that QUIC runs on.
 pub trait QuicRuntime: Runtime {
@@ -64,7 +64,7 @@ impl QuicRuntime for TokioRuntime {
 }
 
 #[cfg(feature = "smol")]
-impl QuicRuntime for quorate_smol::SmolRuntime {
+impl QuicRuntime for quorate_smol::spi::SmolRuntime {
     fn quinn(&self) -> Arc<dyn quinn::Runtime> {
         Arc::new(Hooks {
             runtime: self.clone(),

@@ -4,7 +4,7 @@ use std::io;
 
 use quorate_driver::spi::{Adapter, Starting, start_on};
 use quorate_driver::{ClusterBuilder, Security};
-use quorate_smol::{Smol, SmolRuntime};
+use quorate_smol::{Smol, spi::SmolRuntime};
 
 use crate::links::QuicLinks;
 

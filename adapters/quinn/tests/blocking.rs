@@ -1,7 +1,7 @@
 //! Handlers that block their threads harm no node, over QUIC on tokio and on smol.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use quorate_quinn::{DevCa, Quinn, Security};
+use quorate_quinn::{Quinn, Security, security::DevCa};
 
 fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, over QUIC.
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
-use quorate_quinn::{DevCa, Quinn, Security, StartError};
+use quorate_quinn::{Quinn, Security, StartError, security::DevCa};
 
 pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()

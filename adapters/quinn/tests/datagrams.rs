@@ -4,9 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use quorate_driver::{Cluster, ClusterBuilder};
-use quorate_quinn::core::Address;
+use quorate_quinn::Address;
 use quorate_quinn::spi::Adapter;
-use quorate_quinn::{DevCa, LinkStats, QuicLinks, Quinn, Security, TokioRuntime};
+use quorate_quinn::spi::{QuicLinks, TokioRuntime};
+use quorate_quinn::{Quinn, Security, security::DevCa, stats::LinkStats};
 
 /// A node whose connections take no datagrams.
 #[derive(Clone, Copy, Debug)]

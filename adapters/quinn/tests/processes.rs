@@ -2,7 +2,7 @@
 //! one authority: that five stop together is tested in one process.
 #![cfg(unix)]
 
-use quorate_quinn::{DevCa, Security};
+use quorate_quinn::{Security, security::DevCa};
 
 fn mtls() -> Security {
     let authority = DevCa::new("tests.cluster.internal").unwrap();

@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, over QUIC on smol; and smol's nodes beside tokio's.
 
 use quorate_conformance::adapters_form_one_cluster;
-use quorate_quinn::{DevCa, Quinn, QuinnSmol, Security};
+use quorate_quinn::{Quinn, QuinnSmol, Security, security::DevCa};
 
 fn mtls() -> Security {
     let authority = DevCa::new("tests.cluster.internal").unwrap();

@@ -48,13 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
                 greeted: 0,
             }
         };
-        let greeters = first.register(Kind::new("greeter"), host(&first)).await?;
+        let greeters = first.entities(Kind::new("greeter")).start(host(&first)).await?;
         for node in &nodes {
-            node.register(Kind::<String, String>::new("greeter"), host(node))
+            node.entities(Kind::<String, String>::new("greeter"))
+                .start(host(node))
                 .await?;
         }
         for id in ["ada", "grace", "barbara", "edsger", "leslie"] {
-            println!("{}", greeters.entity(id).ask(&"you".to_owned()).await?);
+            println!("{}", greeters.entity(id).ask("you".to_owned()).await?);
         }
         for node in nodes.iter().chain([&first]) {
             println!("{} ends: {:?}", node.address(), node.leave().await?);

@@ -14,7 +14,7 @@ mod tcp {
 
 mod psk {
 
-    use quorate_smol::{Psk, Security, Smol};
+    use quorate_smol::{Security, Smol, security::Psk};
 
     fn psk() -> Security {
         Security::psk(Psk::new("a key of thirty-two random bytes").unwrap())

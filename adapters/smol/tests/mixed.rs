@@ -1,7 +1,7 @@
 //! Nodes on smol and nodes on tokio are members of one cluster: both speak the same bytes over TCP and TLS.
 
 use quorate_conformance::adapters_form_one_cluster;
-use quorate_smol::{DevCa, Security, Smol};
+use quorate_smol::{Security, Smol, security::DevCa};
 use quorate_tokio::Tokio;
 
 /// The test itself waits in tokio, whose runtime the tokio nodes need; smol's nodes bring their threads

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use quorate_smol::core::{AppVersion, Config, DetectorImplementation, DownAllWhenUnstable, IndirectRule};
+use quorate_smol::{
+    Config,
+    config::{DetectorImplementation, DownAllWhenUnstable},
+    downing::IndirectRule,
+    membership::AppVersion,
+};
 
 fn change(config: &mut Config) {
     config.app_version = AppVersion::new("1.2.3").unwrap();

@@ -2,7 +2,10 @@
 //! in the driver.
 
 use quorate_conformance::nodes_of_different_security_do_not_meet;
-use quorate_smol::{DevCa, Mtls, Security, Smol};
+use quorate_smol::{
+    Security, Smol,
+    security::{DevCa, Mtls},
+};
 
 const NAME: &str = "tests.cluster.internal";
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use quorate_driver::core::store::layout::{SEAL_BYTES, seal, unseal};
-use quorate_driver::core::store::limits::ANSWER_BYTES_MAX;
-use quorate_driver::core::store::{Bytes, Change, Outcome, Space, StoreAnswer, StoreError};
+use quorate_driver::store::layout::{SEAL_BYTES, seal, unseal};
+use quorate_driver::store::limits::ANSWER_BYTES_MAX;
+use quorate_driver::store::{Bytes, Change, Outcome, Space, StoreAnswer, StoreError};
 use tokio_postgres::Transaction;
 
 use crate::session::{Fault, Me};

@@ -50,8 +50,8 @@ use std::io;
 use std::str::FromStr;
 use std::time::Duration;
 
-use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_driver::{Store, StoreFault, StoreScope};
+use quorate_driver::store::{Outcome, Space, StoreIdentity, StoreOrder};
+use quorate_driver::store::{Store, StoreFault, StoreScope};
 
 use schema::User;
 use session::Session;

@@ -1,9 +1,9 @@
 //! Logs: one row each, and one per record. Token and expected sequence are compared by the very statement
 //! that writes, so that whoever waited for another owner's transaction compares again. Spec: sharding 10.7.
 
-use quorate_driver::core::Token;
-use quorate_driver::core::store::layout::{SEAL_BYTES, seal, unseal};
-use quorate_driver::core::store::{
+use quorate_driver::Token;
+use quorate_driver::store::layout::{SEAL_BYTES, seal, unseal};
+use quorate_driver::store::{
     Bytes, LogState, Outcome, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError,
 };
 use tokio_postgres::{Row, Transaction};

@@ -1,7 +1,7 @@
 //! The tables, and the identity of a node's store. Tables only ever grow. Spec: sharding 10.10.
 
-use quorate_driver::core::store::StoreIdentity;
-use quorate_driver::new_store_id;
+use quorate_driver::store::StoreIdentity;
+use quorate_driver::store::new_store_id;
 use tokio_postgres::Client;
 
 use crate::session::Fault;

@@ -5,9 +5,9 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use quorate_driver::StoreFault;
-use quorate_driver::core::Token;
-use quorate_driver::core::store::{
+use quorate_driver::Token;
+use quorate_driver::store::StoreFault;
+use quorate_driver::store::{
     Outcome, OwnedLog, Space, StoreAnswer, StoreError, StoreIdentity, StoreOrder, rules,
 };
 use tokio::runtime::{Builder, Runtime};

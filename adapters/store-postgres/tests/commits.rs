@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use quorate_driver::core::Token;
-use quorate_driver::core::store::{Bytes, Change, Space, StoreAnswer, StoreOrder};
-use quorate_driver::{Store, StoreFault};
+use quorate_driver::Token;
+use quorate_driver::store::{Bytes, Change, Space, StoreAnswer, StoreOrder};
+use quorate_driver::store::{Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 
 const SPACE: Space = Space(2);

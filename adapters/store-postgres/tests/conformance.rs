@@ -7,9 +7,9 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_driver::core::Token;
-use quorate_driver::core::store::{Change, Space, StoreAnswer, StoreError, StoreOrder};
-use quorate_driver::{Store, StoreFault};
+use quorate_driver::Token;
+use quorate_driver::store::{Change, Space, StoreAnswer, StoreError, StoreOrder};
+use quorate_driver::store::{Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 
 pub(crate) const SPACE: Space = Space(2);
@@ -245,7 +245,7 @@ fn a_connection_is_encrypted_to_a_server_that_proves_who_it_is_and_to_no_other()
         store.schema(&schema).unwrap().open()
     };
     assert_eq!(open(Tls::trusting(&authority).unwrap()).unwrap().boot, 1);
-    let [.., other] = quorate_driver::DevCa::new("somebody else")
+    let [.., other] = quorate_driver::security::DevCa::new("somebody else")
         .unwrap()
         .issue_pem()
         .unwrap();

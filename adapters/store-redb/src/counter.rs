@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use quorate_driver::core::store::StoreIdentity;
+use quorate_driver::store::StoreIdentity;
 
 /// The file.
 #[derive(Debug)]

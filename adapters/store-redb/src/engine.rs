@@ -4,9 +4,9 @@
 use std::io;
 use std::sync::Arc;
 
-use quorate_driver::core::store::rules::{self, ReadTransaction as Reads, Visit, WriteTransaction as Writes};
-use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_driver::new_store_id;
+use quorate_driver::store::new_store_id;
+use quorate_driver::store::rules::{self, ReadTransaction as Reads, Visit, WriteTransaction as Writes};
+use quorate_driver::store::{Outcome, Space, StoreIdentity, StoreOrder};
 use redb::{
     Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend,
     StorageError, Table, TableDefinition, TableError,

@@ -45,8 +45,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_driver::{Store, StoreFault};
+use quorate_driver::store::{Outcome, Space, StoreIdentity, StoreOrder};
+use quorate_driver::store::{Store, StoreFault};
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 

@@ -6,7 +6,7 @@ use crate::common;
 use std::io;
 
 use quorate_conformance::FaultyDisk;
-use quorate_driver::Store;
+use quorate_driver::store::Store;
 use quorate_store_redb::Redb;
 use redb::StorageBackend;
 

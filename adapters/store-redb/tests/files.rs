@@ -5,8 +5,8 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
-use quorate_driver::core::store::{Bytes, Change, Space, StoreAnswer, StoreOrder};
-use quorate_driver::{Store, new_store_id};
+use quorate_driver::store::{Bytes, Change, Space, StoreAnswer, StoreOrder};
+use quorate_driver::store::{Store, new_store_id};
 use quorate_store_redb::Redb;
 
 const SPACE: Space = Space(2);

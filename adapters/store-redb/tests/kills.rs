@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quorate_driver::Store;
-use quorate_driver::core::Token;
-use quorate_driver::core::store::{Space, StoreAnswer, StoreOrder};
+use quorate_driver::Token;
+use quorate_driver::store::Store;
+use quorate_driver::store::{Space, StoreAnswer, StoreOrder};
 use quorate_store_redb::Redb;
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};

@@ -30,7 +30,7 @@
 //! cluster.form().await?;
 //! cluster.up().await?;
 //!
-//! let greeters = cluster.register(Kind::new("greeter"), |_| Greeter { greeted: 0 }).await?;
+//! let greeters = cluster.entities(Kind::new("greeter")).start(|_| Greeter { greeted: 0 }).await?;
 //! let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
 //! assert_eq!(answer, "ada greets Grace, number 1");
 //!
@@ -44,8 +44,8 @@
 //! `tokio::task::spawn_blocking`.
 //!
 //! `cluster.run_until_signal().await` runs until the process is asked to end, and then shuts the node down in
-//! phases. Add tasks of your own to them with `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`
-//! (`docs/shutdown.md`).
+//! phases. Add tasks of your own to them with
+//! `cluster.on_shutdown(ShutdownPhase::ServiceStop, || async { .. })` (`docs/shutdown.md`).
 //!
 //! | feature | adds |
 //! |---|---|
@@ -61,8 +61,15 @@ use std::io;
 
 use quorate_driver::spi::{Adapter, Secured, Tcp};
 pub use quorate_driver::*;
-pub use runtime::TokioRuntime;
-pub use tcp::{TokioReadHalf, TokioSockets, TokioWriteHalf};
+use spi::{TokioRuntime, TokioSockets};
+
+/// What authors of adapters and hosts need: that of the driver, and what this adapter puts in.
+pub mod spi {
+    pub use quorate_driver::spi::*;
+
+    pub use crate::runtime::TokioRuntime;
+    pub use crate::tcp::{TokioReadHalf, TokioSockets, TokioWriteHalf};
+}
 
 /// Tokio and TCP: what fills in the driver's types.
 #[derive(Clone, Copy, Debug)]

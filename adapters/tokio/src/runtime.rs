@@ -6,9 +6,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_driver::Clock;
-use quorate_driver::core::{Instant, Now};
+use quorate_driver::spi::Clock;
 use quorate_driver::spi::Runtime;
+use quorate_driver::spi::{Instant, Now};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 

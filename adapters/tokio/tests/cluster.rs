@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Counter, all_up, change, cluster, join, node, until, within};
-use quorate_tokio::core::{AskFailure, HaltReason, MembershipChange, Status};
 use quorate_tokio::{
     AskError, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, StartError,
     Termination,
 };
+use quorate_tokio::{AskFailure, HaltReason, Status, membership::MembershipChange};
 
 type Counters = Region<u64, (String, u64)>;
 
@@ -22,7 +22,8 @@ async fn counters(node: &Cluster) -> Counters {
         node: name.clone(),
         sum: 0,
     };
-    node.register(Kind::new("counter").shards(32), make)
+    node.entities(Kind::new("counter").shards(32))
+        .start(make)
         .await
         .unwrap()
 }
@@ -33,7 +34,7 @@ async fn add(region: &Counters, id: usize, add: u64) -> (String, u64) {
         loop {
             match region
                 .entity(format!("c-{id}"))
-                .ask(&add)
+                .ask(add)
                 .timeout(Duration::from_secs(2))
                 .await
             {
@@ -110,7 +111,7 @@ async fn a_leaving_node_hands_over_and_ends_gracefully() {
         let (host, _) = add(&regions[1], id, 1).await;
         assert_ne!(host, gone);
     }
-    let refused = regions[0].entity("c-1").ask(&1).await;
+    let refused = regions[0].entity("c-1").ask(1).await;
     assert!(refused.is_err());
 }
 
@@ -210,7 +211,7 @@ async fn a_cluster_of_one_answers_leaves_and_frees_its_port() {
     tokio::net::TcpListener::bind((address.host(), address.port()))
         .await
         .unwrap();
-    let stopped = region.entity("c-1").ask(&1).await.unwrap_err();
+    let stopped = region.entity("c-1").ask(1).await.unwrap_err();
     assert_eq!(stopped, AskError::Failed(AskFailure::NodeStoppedUnsent));
     assert_eq!(node.stats().await, Err(ClusterError::Stopped));
 }
@@ -288,10 +289,11 @@ impl Entity for Moody {
 async fn a_handler_that_panics_or_hangs_harms_only_its_own_asks() {
     let node = cluster(1).await.remove(0);
     let region = node
-        .register(Kind::<String, String>::new("moody").shards(4), |_| Moody)
+        .entities(Kind::<String, String>::new("moody").shards(4))
+        .start(|_| Moody)
         .await
         .unwrap();
-    let ask = |id: &str, what: &str| region.entity(id).ask(&what.to_owned());
+    let ask = |id: &str, what: &str| region.entity(id).ask(what.to_owned());
     assert_eq!(within(ask("a", "hello").into_future()).await.unwrap(), "hello");
     let panicked = within(ask("a", "panic").into_future()).await.unwrap_err();
     assert_eq!(panicked, AskError::Failed(AskFailure::EntityStopped));
@@ -317,20 +319,18 @@ async fn a_handler_that_panics_or_hangs_harms_only_its_own_asks() {
 async fn messages_that_cannot_be_read_are_told_apart_from_answers() {
     let nodes = cluster(3).await;
     nodes[0]
-        .register_fn(
-            Kind::<u64, u64>::new("typed").shards(4),
-            |_, n| async move { n + 1 },
-        )
+        .entities(Kind::<u64, u64>::new("typed").shards(4))
+        .start_fn(|_, n| async move { n + 1 })
         .await
         .unwrap();
     // The same kind with other types: a program that was changed on some nodes only.
     let wrong = Kind::<Vec<u8>, u64>::new("typed").shards(4);
-    let wrong = nodes[1].register_proxy(wrong).await.unwrap();
-    let undecodable = within(wrong.entity("x").ask(&vec![9, 9, 9]).into_future()).await;
+    let wrong = nodes[1].entities(wrong).proxy().await.unwrap();
+    let undecodable = within(wrong.entity("x").ask(vec![9, 9, 9]).into_future()).await;
     assert_eq!(undecodable, Err(AskError::Undecodable));
     let other = Kind::<u64, String>::new("typed").shards(4);
-    let other = nodes[2].register_proxy(other).await.unwrap();
-    let decode = within(other.entity("x").ask(&1).into_future()).await;
+    let other = nodes[2].entities(other).proxy().await.unwrap();
+    let decode = within(other.entity("x").ask(1).into_future()).await;
     assert_eq!(decode, Err(AskError::Decode));
 }
 

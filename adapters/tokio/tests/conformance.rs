@@ -1,6 +1,9 @@
 //! The suite that every adapter passes, over TCP, with a pre-shared key, and over TLS.
 
-use quorate_tokio::{DevCa, Psk, Security, Tokio};
+use quorate_tokio::{
+    Security, Tokio,
+    security::{DevCa, Psk},
+};
 
 fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -16,8 +16,8 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::message::{DdataMsg, Join, MembershipMsg, Message};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{HandshakeDecoded, Hello, LinkKind, decode_answer, encode_hello};
-use quorate_tokio::core::Config;
-use quorate_tokio::{Cluster, LinkLimits};
+use quorate_tokio::Config;
+use quorate_tokio::{Cluster, config::LinkLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{cluster, node, within};
-use quorate_tokio::core::WriteError;
+use quorate_tokio::data::WriteError;
 use quorate_tokio::data::{
     CustomChange, CustomError, CustomType, DataReadError, DataWriteError, FlagKind, Minting, ObservedSet,
     OwnType, Read, ValueChange, Write,
@@ -20,13 +20,11 @@ async fn counters_and_sets_changed_on_three_nodes_are_read_on_all_of_them() {
         let tags = node.data().set::<String>("tags");
         for number in 0..20_u32 {
             within(likes.increment(1, Write::Majority)).await.unwrap();
-            within(tags.add(&format!("tag-{number}"), Write::Local))
+            within(tags.add(format!("tag-{number}"), Write::Local))
                 .await
                 .unwrap();
         }
-        within(tags.remove(&"tag-7".to_owned(), Write::All))
-            .await
-            .unwrap();
+        within(tags.remove("tag-7".to_owned(), Write::All)).await.unwrap();
     }
     for node in &nodes {
         assert_eq!(
@@ -43,7 +41,7 @@ async fn counters_and_sets_changed_on_three_nodes_are_read_on_all_of_them() {
     }
     within(async { while changes.next().await != Some(Ok(ValueChange::Value(60))) {} }).await;
     let registers = nodes[0].data().register_map::<u32, String>("names");
-    within(registers.put(&1, &"one".to_owned(), Write::All))
+    within(registers.put(1, "one".to_owned(), Write::All))
         .await
         .unwrap();
     let read = nodes[1].data().register_map::<u32, String>("names");
@@ -59,10 +57,10 @@ async fn a_map_of_sets_is_merged_key_by_key() {
     let nodes = cluster(2).await;
     let baskets = |at: usize| nodes[at].data().map::<String, ObservedSet<u32>>("baskets");
     let (ada, bob) = ("ada".to_owned(), "bob".to_owned());
-    within(baskets(0).add(&ada, &1, Write::All)).await.unwrap();
-    within(baskets(1).add(&ada, &2, Write::All)).await.unwrap();
-    within(baskets(0).add(&bob, &3, Write::All)).await.unwrap();
-    within(baskets(1).remove_element(&ada, &1, Write::All))
+    within(baskets(0).add(&ada, 1, Write::All)).await.unwrap();
+    within(baskets(1).add(&ada, 2, Write::All)).await.unwrap();
+    within(baskets(0).add(&bob, 3, Write::All)).await.unwrap();
+    within(baskets(1).remove_element(&ada, 1, Write::All))
         .await
         .unwrap();
     for at in 0..2 {
@@ -183,7 +181,7 @@ async fn a_type_of_ones_own_is_merged_on_two_nodes_and_refused_where_nobody_made
             matches!(&refused, Err(DataWriteError::Failed(WriteError::Refused(_)))),
             "{refused:?}"
         );
-        assert!(!refused.unwrap_err().is_applied());
+        assert!(!refused.unwrap_err().may_have_been_handled());
     }
     let counter = within(nodes[0].data().counter("highest").read(Read::Local)).await;
     assert_eq!(counter, Err(DataReadError::WrongType));

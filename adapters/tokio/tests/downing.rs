@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use common::log::Log;
 use common::{LIMIT, all_up, node, until, within};
-use quorate_tokio::core::{
-    Config, CustomStrategy, Decision, DowningEvent, DowningStrategy, DowningView, Event, HaltReason, Role,
-    Setting, SettingError, Strategy,
-};
 use quorate_tokio::{
     Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Kind, Security, StartError, Termination,
+};
+use quorate_tokio::{
+    Config, Event, HaltReason,
+    config::{CustomStrategy, DowningStrategy, Setting, SettingError},
+    downing::{DowningDecision, DowningView, Strategy},
+    events::DowningEvent,
+    membership::Role,
 };
 
 type Builder = ClusterBuilder<Security>;
@@ -30,17 +33,17 @@ impl Strategy for KeepReferee {
         self.0
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         let role = Role::new("referee").unwrap();
         let referee = view.members().iter().find(|m| m.roles.contains(&role));
         match referee {
-            Some(member) if !view.is_unreachable(&member.node) => Decision::DownUnreachable,
-            Some(_) => Decision::DownReachable,
-            None => Decision::DownAll,
+            Some(member) if !view.is_unreachable(&member.node) => DowningDecision::DownUnreachable,
+            Some(_) => DowningDecision::DownReachable,
+            None => DowningDecision::DownAll,
         }
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         (self.decide(view), "the referee says who stays")
     }
 }
@@ -54,13 +57,13 @@ impl Strategy for KeepHost {
         "keep-host"
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         let on_host = |host: &str| host == self.0;
         let member = view.members().iter().find(|m| on_host(m.node.address().host()));
         match member {
-            Some(member) if view.is_unreachable(&member.node) => Decision::DownReachable,
-            Some(_) => Decision::DownUnreachable,
-            None => Decision::DownAll,
+            Some(member) if view.is_unreachable(&member.node) => DowningDecision::DownReachable,
+            Some(_) => DowningDecision::DownUnreachable,
+            None => DowningDecision::DownAll,
         }
     }
 
@@ -137,7 +140,7 @@ async fn a_strategy_of_the_application_keeps_a_minority() {
         (decision.strategy, decision.decision, decision.reason),
         (
             "keep-referee",
-            Decision::DownUnreachable,
+            DowningDecision::DownUnreachable,
             "the referee says who stays"
         )
     );
@@ -264,7 +267,7 @@ async fn the_log_and_explain_warn_of_kinds_and_singletons_that_both_sides_of_a_p
     let marker = r#"event="may_run_twice""#;
     let kind = || Kind::<u64, u64>::new("ledger").shards(4);
     let careless = first(downed_by(DowningStrategy::AutoDown)).await;
-    let ledger = careless.register(kind(), |_| Idle).await.unwrap();
+    let ledger = careless.entities(kind()).start(|_| Idle).await.unwrap();
     let me = careless.address().to_string();
     let line = LOG
         .said(&["WARN", "cluster::sharding", marker, &me, "auto-down"])
@@ -277,7 +280,7 @@ async fn the_log_and_explain_warn_of_kinds_and_singletons_that_both_sides_of_a_p
     let explained = within(careless.explain()).await.unwrap().to_string();
     let warning = "Under auto-down both sides of a partition go on: each would run the entities of ledger.";
     assert!(explained.contains(warning), "{explained}");
-    let explained = within(ledger.entity("a").explain(LIMIT)).await.unwrap();
+    let explained = within(ledger.entity("a").explain().timeout(LIMIT)).await.unwrap();
     assert_eq!(explained.may_run_twice, Some("auto-down"));
     let kinds = within(careless.sharding_state()).await.unwrap();
     assert_eq!(kinds[0].region.may_run_twice, Some("auto-down"));
@@ -299,7 +302,7 @@ async fn the_log_and_explain_warn_of_kinds_and_singletons_that_both_sides_of_a_p
     careless.stop().await;
 
     let careful = first(downed_by(DowningStrategy::KeepMajority { role: None })).await;
-    careful.register(kind(), |_| Idle).await.unwrap();
+    careful.entities(kind()).start(|_| Idle).await.unwrap();
     let clerk = careful.singleton("clerk").start(|_| Idle).await.unwrap();
     assert_eq!(within(clerk.state()).await.unwrap().may_run_twice, None);
     let me = careful.address().to_string();

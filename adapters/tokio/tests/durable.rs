@@ -7,10 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::within;
-use quorate_tokio::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_tokio::core::{Config, Pattern, WriteError};
 use quorate_tokio::data::{DataWriteError, Read, Write};
-use quorate_tokio::{Cluster, MemoryStore, Security, Store, StoreFault};
+use quorate_tokio::store::{Outcome, Space, StoreIdentity, StoreOrder};
+use quorate_tokio::{
+    Cluster, Security,
+    store::{MemoryStore, Store, StoreFault},
+};
+use quorate_tokio::{
+    Config,
+    data::{Pattern, WriteError},
+};
 
 /// How long a commit takes on a disk that stalls.
 const STALL: Duration = Duration::from_secs(5);
@@ -85,15 +91,13 @@ async fn i_83_a_store_that_stalls_for_five_seconds_makes_nobody_late_or_unreacha
     stalls.store(2, Ordering::SeqCst);
     let began = Instant::now();
     // What depends on the store waits for it, and so long that the wait outlasts the stalls.
-    let durable = first
-        .data()
-        .counter("durable")
-        .with_timeout(Duration::from_secs(50));
+    let durable = first.data().counter("durable");
     let writing = {
         let durable = durable.clone();
         tokio::spawn(async move {
             for _ in 0..3 {
-                durable.increment(1, Write::Local).await.unwrap();
+                let write = durable.increment(1, Write::Local);
+                write.timeout(Duration::from_secs(50)).await.unwrap();
             }
         })
     };
@@ -149,25 +153,25 @@ async fn a_value_at_its_limit_is_written_and_one_byte_more_is_refused_by_type() 
     // What stands around the text depends on the node's name: look for the limit where it must be.
     let register = node.data().register::<String>("note");
     let mut most = (4 << 10) - 200;
-    within(register.set(&text(most), Write::Local)).await.unwrap();
-    while within(register.set(&text(most + 1), Write::Local)).await.is_ok() {
+    within(register.set(text(most), Write::Local)).await.unwrap();
+    while within(register.set(text(most + 1), Write::Local)).await.is_ok() {
         most += 1;
         assert!(most < 4 << 10, "there is a limit");
     }
     // The value stayed what it was; a new key has the same limit, and says so.
     assert_eq!(within(register.read(Read::Local)).await, Ok(Some(text(most))));
     let other = node.data().register::<String>("other");
-    let refused = within(other.set(&text(most + 1), Write::Local)).await;
+    let refused = within(other.set(text(most + 1), Write::Local)).await;
     assert_eq!(refused, too_large);
-    assert!(!refused.unwrap_err().is_applied());
+    assert!(!refused.unwrap_err().may_have_been_handled());
     assert!(
         within(other.read(Read::Local)).await.is_err(),
         "nothing was written"
     );
-    within(other.set(&text(most), Write::Local)).await.unwrap();
+    within(other.set(text(most), Write::Local)).await.unwrap();
     assert_eq!(within(other.read(Read::Local)).await, Ok(Some(text(most))));
     assert_eq!(
-        within(register.set(&text(most + 1), Write::Majority)).await,
+        within(register.set(text(most + 1), Write::Majority)).await,
         too_large
     );
 }
@@ -176,8 +180,11 @@ async fn a_value_at_its_limit_is_written_and_one_byte_more_is_refused_by_type() 
 async fn the_first_write_of_a_node_that_is_up_waits_for_its_store_to_be_read() {
     let stalls = Arc::new(AtomicU64::new(1));
     let node = node(None, &stalls, forgiving).await;
-    let kept = node.data().counter("durable-first").with_timeout(4 * STALL);
-    assert_eq!(within(kept.increment(1, Write::Majority)).await, Ok(()));
+    let kept = node.data().counter("durable-first");
+    assert_eq!(
+        within(kept.increment(1, Write::Majority).timeout(4 * STALL)).await,
+        Ok(())
+    );
     assert_eq!(within(kept.read(Read::Local)).await, Ok(1));
     assert_eq!(stalls.load(Ordering::SeqCst), 0, "the store stalled before that");
 }

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use common::log::Log;
 use common::{LIMIT, all_up, cluster, node, within};
-use quorate_tokio::core::{
-    AskFailure, CommandError, Event, FieldDifference, Role, ShardingCommandError, ShardingEvent,
+use quorate_tokio::{
+    AskError, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, LookupError, Region,
+    TellError,
 };
 use quorate_tokio::{
-    AskError, Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Kind, Region, RegionError,
-    TellError,
+    AskFailure, CommandError, Event,
+    events::ShardingEvent,
+    membership::Role,
+    sharding::{FieldDifference, ShardingCommandError},
 };
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +113,8 @@ async fn notebooks(node: &Cluster, said: &Said) -> Region<Order, Notes> {
         said: Arc::clone(&said),
         notes: Notes::new(),
     };
-    node.register(Kind::new("notebook").shards(4), make)
+    node.entities(Kind::new("notebook").shards(4))
+        .start(make)
         .await
         .unwrap()
 }
@@ -189,19 +193,21 @@ async fn an_ask_of_itself_is_refused_at_once_and_one_that_nobody_waits_for_is_an
 async fn a_region_is_had_by_name_and_only_with_its_types() {
     let node = cluster(1).await.remove(0);
     let unknown = node.region::<Order, Notes>("notebook").unwrap_err();
-    assert!(matches!(unknown, RegionError::NotRegistered { .. }), "{unknown}");
+    assert!(matches!(unknown, LookupError::NotRegistered { .. }), "{unknown}");
     notebooks(&node, &Said::default()).await;
     let region = node.region::<Order, Notes>("notebook").unwrap();
     assert_eq!(ask(&region, "a", Order::Read).await, Ok(vec![]));
     let other = node.region::<String, Notes>("notebook").unwrap_err();
-    assert!(matches!(other, RegionError::OtherTypes { .. }), "{other}");
+    assert!(matches!(other, LookupError::OtherTypes { .. }), "{other}");
     let again = node
-        .register_proxy(Kind::<String, Notes>::new("notebook").shards(4))
+        .entities(Kind::<String, Notes>::new("notebook").shards(4))
+        .proxy()
         .await;
-    assert_eq!(again.unwrap_err(), ClusterError::Region(other));
+    assert_eq!(again.unwrap_err(), ClusterError::Lookup(other));
     // A refused registration leaves nothing behind.
     let none = node
-        .register_proxy(Kind::<Order, Notes>::new("none").shards(0))
+        .entities(Kind::<Order, Notes>::new("none").shards(0))
+        .proxy()
         .await;
     assert!(matches!(none, Err(ClusterError::Refused(_))), "{none:?}");
     assert!(node.region::<Order, Notes>("none").is_err());
@@ -231,7 +237,7 @@ async fn what_waits_while_an_entity_stops_was_not_handled() {
     ask(&region, "a", Order::Read).await.unwrap();
     let stopping = region
         .entity("a")
-        .ask(&Order::Stop(Duration::from_millis(300)))
+        .ask(Order::Stop(Duration::from_millis(300)))
         .into_future();
     let waiting = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -285,7 +291,8 @@ async fn an_answer_over_the_limit_fails_at_once_on_the_same_node_and_on_another(
 async fn an_ask_of_a_kind_that_nobody_hosts_says_so_and_one_after_the_end_was_not_handled() {
     let node = cluster(1).await.remove(0);
     let region = node
-        .register_proxy(Kind::<Order, Notes>::new("nowhere").shards(4))
+        .entities(Kind::<Order, Notes>::new("nowhere").shards(4))
+        .proxy()
         .await
         .unwrap();
     let short = Duration::from_millis(300);
@@ -316,7 +323,10 @@ async fn a_kind_with_another_role_is_refused_with_the_field_and_both_values() {
         notes: Notes::new(),
     };
     let other = Kind::new("notebook").shards(4).role("stock");
-    let refused = within(second.register(other, make)).await.map(drop).unwrap_err();
+    let refused = within(second.entities(other).start(make))
+        .await
+        .map(drop)
+        .unwrap_err();
     assert_eq!(
         refused.to_string(),
         "the kind differs from the cluster's: role is stock here and none in the cluster"
@@ -350,7 +360,7 @@ async fn a_kind_with_another_role_is_refused_with_the_field_and_both_values() {
     // Nothing of the refused kind is left there, and what stands works on, there too with the cluster's
     // fields.
     let gone = second.region::<Order, Notes>("notebook").unwrap_err();
-    assert!(matches!(gone, RegionError::NotRegistered { .. }), "{gone}");
+    assert!(matches!(gone, LookupError::NotRegistered { .. }), "{gone}");
     let note = Order::Note("one".to_owned());
     assert_eq!(ask(&region, "a", note).await, Ok(vec!["one".to_owned()]));
     let same = within(notebooks(&second, &said)).await;

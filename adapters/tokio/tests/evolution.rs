@@ -60,25 +60,24 @@ fn every_version_of_a_message_that_ever_was_can_be_read() {
 async fn an_old_and_a_new_program_read_what_they_can_and_say_what_they_cannot() {
     let nodes = cluster(2).await;
     let old = Kind::new("cart").shards(16);
-    let old = nodes[0].register_fn(
-        old,
+    let old = nodes[0].entities(old).start_fn(
         |_: EntityContext, AnyVersion(add): AnyVersion<AddV1>| async move { format!("old {}", add.item) },
     );
     let old = within(old).await.unwrap();
     let new = Kind::new("cart").shards(16);
-    let new = nodes[1].register_fn(
-        new,
-        |_: EntityContext, AnyVersion(add): AnyVersion<Add>| async move {
-            format!("new {} {}", add.item, add.pieces)
-        },
-    );
+    let new =
+        nodes[1]
+            .entities(new)
+            .start_fn(|_: EntityContext, AnyVersion(add): AnyVersion<Add>| async move {
+                format!("new {} {}", add.item, add.pieces)
+            });
     let new = within(new).await.unwrap();
     let (mut at_old, mut at_new) = (0, 0);
     // Until each has been at home on both: shards come to the second node as it has room.
     for number in 0_u32.. {
         let id = (number % 64).to_string();
-        let said = within(old.entity(&id).ask(&AnyVersion(old_tea())).into_future()).await;
-        let said_new = within(new.entity(&id).ask(&AnyVersion(tea(3))).into_future()).await;
+        let said = within(old.entity(&id).ask(AnyVersion(old_tea())).into_future()).await;
+        let said_new = within(new.entity(&id).ask(AnyVersion(tea(3))).into_future()).await;
         match (said.as_deref(), said_new.as_deref()) {
             (Ok("old tea"), Err(error @ AskError::Undecodable)) => {
                 assert!(!error.may_have_been_handled());

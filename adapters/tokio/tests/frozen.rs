@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use common::log::Log;
 use common::{LIMIT, node};
-use quorate_tokio::core::{Config, Event, HaltReason, MembershipChange, MembershipEvent, Status};
 use quorate_tokio::{Cluster, ClusterEvent, Entity, EntityContext, Events, Kind, Region, Termination};
+use quorate_tokio::{
+    Config, Event, HaltReason, Status, events::MembershipEvent, membership::MembershipChange,
+};
 use tokio::runtime::Runtime;
 
 /// How long handlers hold their threads: far beyond the failure detector's patience, and beyond what follows.
@@ -122,14 +124,14 @@ fn two_frozen_hosts_say_so_and_leave_and_the_healthy_one_and_the_proxy_live_on()
     }
     let let_go = Instant::now() + HELD;
     for host in &frozen {
-        let region = host.node.register(blockers(), move |_| Blocker { let_go });
+        let region = host.node.entities(blockers()).start(move |_| Blocker { let_go });
         host.runtime.block_on(region).unwrap();
     }
-    let greeting = healthy.node.register(greeters(), |_| Greeter);
+    let greeting = healthy.node.entities(greeters()).start(|_| Greeter);
     healthy.runtime.block_on(greeting).unwrap();
     let (blocked, greeted): (Region<(), ()>, Region<(), ()>) = proxy.runtime.block_on(async {
-        let blocked = proxy.node.register_proxy(blockers()).await.unwrap();
-        (blocked, proxy.node.register_proxy(greeters()).await.unwrap())
+        let blocked = proxy.node.entities(blockers()).proxy().await.unwrap();
+        (blocked, proxy.node.entities(greeters()).proxy().await.unwrap())
     });
     let mut watching = [healthy.node.events(), proxy.node.events()];
 
@@ -153,7 +155,7 @@ fn two_frozen_hosts_say_so_and_leave_and_the_healthy_one_and_the_proxy_live_on()
             !is_frozen || Instant::now() < let_go,
             "they have not left while they were frozen"
         );
-        let answer = greeted.entity(asked.to_string()).ask(&()).into_future();
+        let answer = greeted.entity(asked.to_string()).ask(()).into_future();
         proxy.runtime.block_on(answer).unwrap();
         asked += 1;
         assert!(healthy.node.is_ready() && proxy.node.is_ready());

@@ -7,8 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{all_up, node, within};
-use quorate_tokio::core::{Address, Config, DowningStrategy, HaltReason, LeaseMajorityConfig, UniqueAddress};
-use quorate_tokio::{Cluster, FileLeases, LeaseKeeper, StartError, Termination};
+use quorate_tokio::{
+    Address, Config, HaltReason, UniqueAddress,
+    config::{DowningStrategy, LeaseMajorityConfig},
+};
+use quorate_tokio::{
+    Cluster, StartError, Termination,
+    lease::{FileLeases, LeaseKeeper},
+};
 
 const NAME: &str = "tests-sbr";
 

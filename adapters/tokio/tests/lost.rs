@@ -28,10 +28,10 @@ async fn asker_and_host() -> (Cluster, Cluster, Region<u64, Answer>) {
         node: String::new(),
         sum: 0,
     };
-    let _region = host.register(kind(), make).await.unwrap();
-    let region = asker.register_proxy(kind()).await.unwrap();
+    let _region = host.entities(kind()).start(make).await.unwrap();
+    let region = asker.entities(kind()).proxy().await.unwrap();
     for id in 0..16 {
-        within(region.entity(format!("{id}")).ask(&1).into_future())
+        within(region.entity(format!("{id}")).ask(1).into_future())
             .await
             .unwrap();
     }
@@ -43,7 +43,7 @@ async fn ask_all(region: &Region<u64, Answer>, meanwhile: impl Future<Output = (
     let asks: Vec<_> = (0..ASKS)
         .map(|number| {
             let entity = region.entity(format!("{}", number % 16));
-            tokio::spawn(async move { entity.ask(&1).await })
+            tokio::spawn(async move { entity.ask(1).await })
         })
         .collect();
     meanwhile.await;

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::process::Command;
 use std::time::Duration;
 
-use quorate_tokio::core::{Event, MembershipChange, MembershipEvent};
 use quorate_tokio::{Cluster, ClusterEvent, Entity, EntityContext, Kind, Security};
+use quorate_tokio::{Event, events::MembershipEvent, membership::MembershipChange};
 
 const MEMBER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peer/member.py");
 const CODEC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/peer/test_wire.py");
@@ -73,7 +73,8 @@ async fn a_member_written_from_the_wires_description_joins_asks_an_entity_and_le
     let second = node(Some(&first)).await;
     for cluster in [&first, &second] {
         cluster
-            .register(Kind::new("greeter"), |_| Greeter { greeted: 0 })
+            .entities(Kind::new("greeter"))
+            .start(|_| Greeter { greeted: 0 })
             .await
             .unwrap();
     }

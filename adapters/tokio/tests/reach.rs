@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Counter, all_up, cluster, node, within};
-use quorate_tokio::core::{
-    CommandError, Config, EntityId, EntityPage, EntityPosition, RememberStore, ShardId, ShardingCommandError,
-    StoppedShards, UniqueAddress,
-};
 use quorate_tokio::data::{CounterKind, DataReadError, KeyChange, ValueChange, Write};
-use quorate_tokio::{Cluster, ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region};
+use quorate_tokio::{
+    Cluster, ClusterError, Entity, EntityContext, Kind, Region,
+    lease::{LeaseKeeper, MemoryLeases},
+};
+use quorate_tokio::{
+    CommandError, Config, EntityId, UniqueAddress,
+    sharding::{EntityPage, EntityPosition, RememberStore, ShardId, ShardingCommandError, StoppedShards},
+};
 
 const SHARDS: u32 = 12;
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +36,7 @@ async fn hosted(
 ) -> Vec<Region<u64, (String, u64)>> {
     let mut regions = Vec::new();
     for node in nodes {
-        regions.push(within(node.register(kind(), counter(node))).await.unwrap());
+        regions.push(within(node.entities(kind()).start(counter(node))).await.unwrap());
     }
     regions
 }
@@ -46,7 +49,7 @@ fn carts() -> Kind<u64, (String, u64)> {
 async fn asked(region: &Region<u64, (String, u64)>, id: &str) -> (String, u64) {
     within(async {
         loop {
-            match region.entity(id).ask(&1).timeout(Duration::from_secs(2)).await {
+            match region.entity(id).ask(1).timeout(Duration::from_secs(2)).await {
                 Ok(answer) => return answer,
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -64,7 +67,9 @@ fn id_of(number: u32) -> String {
 async fn pages(region: &Region<u64, (String, u64)>, timeout: Duration) -> Vec<EntityPage> {
     let (mut pages, mut after) = (Vec::<EntityPage>::new(), None::<EntityPosition>);
     loop {
-        let page = within(region.entities(after.take(), timeout)).await.unwrap();
+        let page = within(region.entities(after.take()).timeout(timeout))
+            .await
+            .unwrap();
         after = page.next.clone();
         pages.push(page);
         if after.is_none() {
@@ -127,7 +132,12 @@ async fn shards_are_stopped_by_command_and_each_is_acknowledged_and_not_of_kinds
         stopped: all.clone(),
         unconfirmed: vec![],
     };
-    let said = within(regions[1].stop_shards(all.clone(), Duration::from_secs(25))).await;
+    let said = within(
+        regions[1]
+            .stop_shards(all.clone())
+            .timeout(Duration::from_secs(25)),
+    )
+    .await;
     assert_eq!(said, Ok(stopped.clone()));
     for region in &regions {
         let pages = pages(region, TIMEOUT).await;
@@ -135,7 +145,7 @@ async fn shards_are_stopped_by_command_and_each_is_acknowledged_and_not_of_kinds
     }
     // What has stopped already is acknowledged without a hand-off.
     let before = Instant::now();
-    let said = within(regions[2].stop_shards(all, Duration::from_secs(25))).await;
+    let said = within(regions[2].stop_shards(all).timeout(Duration::from_secs(25))).await;
     assert_eq!(said, Ok(stopped));
     assert!(
         before.elapsed() < Duration::from_secs(2),
@@ -147,7 +157,7 @@ async fn shards_are_stopped_by_command_and_each_is_acknowledged_and_not_of_kinds
     let remembering = || Kind::new("alarm").remember_entities(RememberStore::Data);
     let alarms = hosted(&nodes[..1], remembering).await;
     let refused = CommandError::Sharding(ShardingCommandError::RemembersEntities);
-    let said = alarms[0].stop_shards([ShardId(0)], TIMEOUT).await;
+    let said = alarms[0].stop_shards([ShardId(0)]).timeout(TIMEOUT).await;
     assert_eq!(said, Err(ClusterError::Refused(refused)));
 }
 
@@ -196,25 +206,25 @@ async fn i_34_i_54_what_ran_under_leases_on_a_downed_node_goes_on_elsewhere_long
         let here = me.clone();
         let kind = Kind::new("vault").shards(1).lease();
         regions.push(
-            within(node.register(kind, move |_| Where(here.clone())))
+            within(node.entities(kind).start(move |_| Where(here.clone())))
                 .await
                 .unwrap(),
         );
         // The only shard begins on the first node, which hosts the kind alone so far.
-        within(async { while ran_at(regions[0].entity("a").ask(&0).await).is_err() {} }).await;
+        within(async { while ran_at(regions[0].entity("a").ask(0).await).is_err() {} }).await;
         let singleton = node.singleton("books").lease().start(move |_| Where(me.clone()));
         books.push(within(singleton).await.unwrap());
     }
     let before = first.address().to_string();
-    within(async { while ran_at(books[1].ask(&0).await) != Ok(before.clone()) {} }).await;
-    let home = regions[0].entity("a").ask(&0).await.unwrap();
+    within(async { while ran_at(books[1].ask(0).await) != Ok(before.clone()) {} }).await;
+    let home = regions[0].entity("a").ask(0).await.unwrap();
     assert_eq!(home, before, "a shard stays where it began");
     second.down(first.address()).await.unwrap();
     within(first.terminated()).await;
     let after = second.address().to_string();
     within(async {
-        while ran_at(books[1].ask(&0).await) != Ok(after.clone()) {}
-        while ran_at(regions[1].entity("a").ask(&0).await) != Ok(after.clone()) {}
+        while ran_at(books[1].ask(0).await) != Ok(after.clone()) {}
+        while ran_at(regions[1].entity("a").ask(0).await) != Ok(after.clone()) {}
     })
     .await;
 }

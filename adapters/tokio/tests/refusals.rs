@@ -10,8 +10,8 @@ use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer, encode_hello,
 };
-use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent};
-use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, LinkStats, Security};
+use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Security, stats::LinkStats};
+use quorate_tokio::{Config, Event, events::MembershipEvent, membership::MembershipChange};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

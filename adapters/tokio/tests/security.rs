@@ -8,8 +8,11 @@ mod common;
 
 use common::log::Log;
 use common::{all_up, node_of, within};
-use quorate_tokio::core::{Event, JoinFailure, MembershipEvent};
-use quorate_tokio::{Cluster, ClusterEvent, Credentials, DevCa, Mtls, Psk, Security};
+use quorate_tokio::{
+    Cluster, ClusterEvent, Security,
+    security::{Credentials, DevCa, Mtls, Psk},
+};
+use quorate_tokio::{Event, events::MembershipEvent, membership::JoinFailure};
 
 const NAME: &str = "tests.cluster.internal";
 const KEY: &str = "the-key-that-nobody-may-ever-read";

@@ -12,8 +12,12 @@ use common::log::Log;
 use common::{cluster, node, node_of, until, within};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::wire::handshake::{Hello, LinkKind, encode_hello};
-use quorate_tokio::core::{Config, Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure, Status};
-use quorate_tokio::{Cluster, ClusterEvent, DevCa, Events, Security};
+use quorate_tokio::{Cluster, ClusterEvent, Events, Security, security::DevCa};
+use quorate_tokio::{
+    Config, Event, Status,
+    events::MembershipEvent,
+    membership::{JoinFailure, SeedCause, SeedFailure},
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 

@@ -12,11 +12,11 @@ use common::{LIMIT, within};
 use quorate_core::message::DetectorMsg;
 use quorate_core::wire::handshake::{FEATURES, HandshakeDecoded, decode_hello, encode_hello};
 use quorate_core::wire::{FLAG_EXTENDED, HEADER_BYTES};
-use quorate_driver::core::{Address, Config, Status};
 use quorate_driver::spi::{Accepted, Adapter, LinkKind, LinkWriter, Listener, Transport};
+use quorate_driver::{Address, Config, Status};
 use quorate_driver::{Cluster, ClusterBuilder, Security};
 use quorate_tokio::spi::{Tcp, TcpPort};
-use quorate_tokio::{TokioReadHalf, TokioRuntime, TokioSockets, TokioWriteHalf};
+use quorate_tokio::spi::{TokioReadHalf, TokioRuntime, TokioSockets, TokioWriteHalf};
 
 /// What a node says about itself that is of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,11 +14,14 @@ use quorate_core::owner::Owner;
 use quorate_core::store::{Change, StoreAnswer, StoreOrder};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
-use quorate_tokio::core::{Pattern, RememberStore, StoreMode};
 use quorate_tokio::durable::{Change as Kept, DurableState, Versioned};
 use quorate_tokio::{
-    Cluster, ClusterEvent, EntityContext, Kind, Security, Store, remove_coordinator_state,
-    remove_remembered_entities,
+    Cluster, ClusterEvent, EntityContext, Kind, Security,
+    store::{Store, remove_coordinator_state, remove_remembered_entities},
+};
+use quorate_tokio::{
+    data::Pattern,
+    sharding::{RememberStore, StoreMode},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,8 +62,12 @@ async fn homes_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>)
         node.join([node.address().address()]).await.unwrap();
         node.up().await.unwrap();
         let kind = Kind::<u8, u8>::new("cart").store_mode(StoreMode::Events);
-        let region = node.register_fn(kind, |_, n| async move { n }).await.unwrap();
-        assert_eq!(region.entity("ada").ask(&7).await, Ok(7));
+        let region = node
+            .entities(kind)
+            .start_fn(|_, n| async move { n })
+            .await
+            .unwrap();
+        assert_eq!(region.entity("ada").ask(7).await, Ok(7));
         (node, region)
     };
     // A store blocks.
@@ -77,7 +84,7 @@ async fn homes_are_removed_from<S: Store>(store: impl Fn() -> Result<S, String>)
     assert!(remove().await.is_err(), "a node lives");
     for id in ["bob", "cleo", "dan", "eve"] {
         assert_eq!(
-            region.entity(id).ask(&8).await,
+            region.entity(id).ask(8).await,
             Ok(8),
             "shards get homes, the store is still the node's"
         );
@@ -163,13 +170,13 @@ impl Versioned for Sum {}
 /// other behind them.
 async fn in_purses(node: &Cluster, more: u64) -> [u64; 2] {
     let kind = Kind::new("purse").shards(1);
-    let purses = node.register_durable_state(kind, |_| Purse).await.unwrap();
+    let purses = node.entities(kind).start_durable_state(|_| Purse).await.unwrap();
     let mut held = [0; 2];
     for (held, id) in held
         .iter_mut()
         .zip(["ada", "ada, whose name is as long as the name of a log"])
     {
-        *held = purses.entity(id).ask(&more).await.unwrap();
+        *held = purses.entity(id).ask(more).await.unwrap();
     }
     held
 }
@@ -199,7 +206,11 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
         let kind = kind
             .store_mode(StoreMode::Events)
             .remember_entities(RememberStore::Events);
-        let region = node.register_fn(kind, |_, n| async move { n }).await.unwrap();
+        let region = node
+            .entities(kind)
+            .start_fn(|_, n| async move { n })
+            .await
+            .unwrap();
         (node, region, events)
     };
     let runs_by_itself = async |node: &Cluster| {
@@ -221,7 +232,7 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
         removing.await.unwrap()
     };
     let (node, region, _) = start().await;
-    assert_eq!(region.entity("ada").ask(&7).await, Ok(7));
+    assert_eq!(region.entity("ada").ask(7).await, Ok(7));
     assert_eq!(in_purses(&node, 5).await, [5, 5]);
     assert!(remove().await.is_err(), "a node lives");
     node.stop().await;
@@ -254,7 +265,7 @@ async fn damaged_ids_are_removed_from<S: Store>(store: impl Fn() -> Result<S, St
     assert_eq!(
         region
             .entity("ada")
-            .ask(&9)
+            .ask(9)
             .timeout(quorate_programs::DEADLINE)
             .await,
         Ok(9)
@@ -332,7 +343,12 @@ async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S,
         let mut regions = Vec::new();
         for name in ["alarm", "alarm-2"] {
             let kind = Kind::<u8, u8>::new(name).remember_entities(RememberStore::Data);
-            regions.push(node.register_fn(kind, |_, n| async move { n }).await.unwrap());
+            regions.push(
+                node.entities(kind)
+                    .start_fn(|_, n| async move { n })
+                    .await
+                    .unwrap(),
+            );
         }
         (node, regions)
     };
@@ -351,7 +367,7 @@ async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S,
         for region in &regions {
             let ask = region
                 .entity(id.to_string())
-                .ask(&7)
+                .ask(7)
                 .timeout(quorate_programs::DEADLINE);
             assert_eq!(ask.await, Ok(7));
         }
@@ -373,7 +389,7 @@ async fn remembered_data_is_removed_from<S: Store>(store: impl Fn() -> Result<S,
     run(&node, 20).await;
     let ask = regions[0]
         .entity("anew")
-        .ask(&9)
+        .ask(9)
         .timeout(quorate_programs::DEADLINE);
     assert_eq!(ask.await, Ok(9));
     run(&node, 21).await;

@@ -49,7 +49,7 @@ use crate::ddata::state::key::Key;
 use crate::ddata::subscriptions::Subscriptions;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfDdata>;
@@ -219,7 +219,9 @@ impl Replicator {
         let is_member = Replicas::new(after, &cx.config().ddata).includes_me();
         match self.stage {
             Stage::Idle if is_member => self.start(cx),
-            Stage::Loading | Stage::Serving if after.phase() == Phase::Halted || !is_member => self.stop(cx),
+            Stage::Loading | Stage::Serving if after.phase() == MembershipPhase::Halted || !is_member => {
+                self.stop(cx)
+            }
             Stage::Idle | Stage::Loading | Stage::Serving | Stage::Stopped => {}
         }
         let all_reachable = Replicas::new(after, &cx.config().ddata).all_reachable();

@@ -8,7 +8,7 @@ use crate::config::DdataConfig;
 use crate::ident::UniqueAddress;
 use crate::membership::state::leader::oldest_first;
 use crate::membership::state::member::{Member, Status};
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// What a member's status means here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl<'a> Replicas<'a> {
 
     /// Whether this node holds replicas.
     pub(super) fn includes_me(self) -> bool {
-        self.view.phase() != Phase::Halted
+        self.view.phase() != MembershipPhase::Halted
             && self
                 .view
                 .self_member()

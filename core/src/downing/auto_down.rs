@@ -2,7 +2,7 @@
 //! other, and both go on. A pure function of a [`DowningView`]. Spec: membership 4
 //! (`auto-down-unreachable-after`).
 
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::downing::state::strategy::Strategy;
 use crate::downing::state::view::DowningView;
 
@@ -15,15 +15,15 @@ impl Strategy for AutoDown {
         "auto-down"
     }
 
-    fn decide(&self, _: &DowningView) -> Decision {
-        Decision::DownUnreachable
+    fn decide(&self, _: &DowningView) -> DowningDecision {
+        DowningDecision::DownUnreachable
     }
 
     fn lets_both_sides_go_on(&self) -> bool {
         true
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         (self.decide(view), "whoever is unreachable is taken for dead")
     }
 }

@@ -1,7 +1,7 @@
 //! Down-all: when anybody is unreachable, everybody goes. A pure function of a [`DowningView`]. Spec:
 //! membership 3.6.
 
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::downing::state::strategy::Strategy;
 use crate::downing::state::view::DowningView;
 
@@ -14,11 +14,11 @@ impl Strategy for DownAll {
         "down-all"
     }
 
-    fn decide(&self, _: &DowningView) -> Decision {
-        Decision::DownAll
+    fn decide(&self, _: &DowningView) -> DowningDecision {
+        DowningDecision::DownAll
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         (self.decide(view), "somebody is unreachable")
     }
 }

@@ -8,7 +8,7 @@ pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningE
 use crate::ident::UniqueAddress;
 pub use crate::journal::protocol::Event as JournalEvent;
 pub use crate::membership::protocol::{
-    Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownPhase,
+    Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownProgress,
 };
 use crate::reject::Rejection;
 pub use crate::sharding::protocol::Event as ShardingEvent;

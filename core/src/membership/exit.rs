@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::config::DowningStrategy;
 use crate::drain::{DrainPart, Step};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
-use crate::event::{MembershipEvent, ShutdownPhase};
+use crate::event::{MembershipEvent, ShutdownProgress};
 use crate::ident::UniqueAddress;
 use crate::input::{DownTarget, Token};
 use crate::membership::Cx;
@@ -277,14 +277,14 @@ impl Membership {
     }
 
     fn say_late(cx: &mut Cx<'_>, part: DrainPart) {
-        let phase = ShutdownPhase::of(part);
+        let phase = ShutdownProgress::of(part);
         cx.notify(MembershipEvent::ShutdownPhaseTimedOut { phase });
     }
 
     /// A part has handed over. If that comes after its time it is true all the same.
     pub(crate) fn on_drained(&mut self, cx: &mut Cx<'_>, part: DrainPart) {
         if self.drain.is_paced() {
-            let phase = ShutdownPhase::of(part);
+            let phase = ShutdownProgress::of(part);
             cx.notify(MembershipEvent::HandedOver { phase });
         }
         let step = self.drain.on_done(part);
@@ -332,7 +332,7 @@ impl Membership {
             return;
         }
         cx.notify(MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::Exiting,
+            phase: ShutdownProgress::Exiting,
         });
         self.push_to_random(cx, FAREWELL_TARGETS);
         self.halt(cx, HaltReason::Left);

@@ -25,7 +25,7 @@ use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
 use crate::timer::MembershipTimer;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// This node's membership.
 #[derive(Clone, Debug)]
@@ -369,12 +369,12 @@ impl Membership {
         cx.publish(view);
     }
 
-    const fn phase(&self) -> Phase {
+    const fn phase(&self) -> MembershipPhase {
         match self.joining {
-            Joining::Idle => Phase::Idle,
-            Joining::Seeding(_) | Joining::Waiting { .. } => Phase::Joining,
-            Joining::Done => Phase::Member,
-            Joining::Over => Phase::Halted,
+            Joining::Idle => MembershipPhase::Idle,
+            Joining::Seeding(_) | Joining::Waiting { .. } => MembershipPhase::Joining,
+            Joining::Done => MembershipPhase::Member,
+            Joining::Over => MembershipPhase::Halted,
         }
     }
 

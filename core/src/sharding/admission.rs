@@ -25,7 +25,7 @@ use crate::sharding::state::remember::RememberStore;
 use crate::sharding::{Machines, Sharding};
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::SingletonFields;
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 
 /// What a legal registration finds.
 enum Found {
@@ -46,8 +46,8 @@ impl Sharding {
             .get_or_insert(cx.config().sharding.state_store_mode);
         let fields = KindFields::of(&settings);
         let decides_soon = match cx.view().phase() {
-            Phase::Joining | Phase::Member => true,
-            Phase::Idle | Phase::Halted => false,
+            MembershipPhase::Joining | MembershipPhase::Member => true,
+            MembershipPhase::Idle | MembershipPhase::Halted => false,
         };
         let found = self.check_registration(cx, &settings, &fields);
         let found = found.and_then(|found| self.host_again(cx, fields.id(), found));

@@ -58,7 +58,7 @@ use crate::sharding::strays::answer_for_unknown_kind;
 use crate::sharding::survey::Surveys;
 use crate::sharding::watch::Watches;
 use crate::timer::{CoordinatorTimer, RegionTimer, ShardingTimer};
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 pub use coordinator::{CoordinatorPhase, CoordinatorState, coordinator_log};
 pub use region::RegionState;
@@ -231,7 +231,7 @@ impl Sharding {
             return;
         }
         let was_member = before.self_member().is_some();
-        let is_gone = after.phase() == Phase::Halted
+        let is_gone = after.phase() == MembershipPhase::Halted
             || is_lost(after, after.me())
             || (was_member && after.self_member().is_none());
         if is_gone {

@@ -13,7 +13,7 @@ use crate::time::Instant;
 /// A phase. They follow each other in this order, which is Akka's; none begins before the one before it is
 /// over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
+pub enum ShutdownPhase {
     /// The application gets ready to take nothing new: it says so to its load balancer, for instance.
     BeforeServiceUnbind,
     /// It stops listening.
@@ -40,7 +40,7 @@ pub enum Phase {
     ProcessEnd,
 }
 
-impl Phase {
+impl ShutdownPhase {
     /// All of them, in their order.
     pub const ALL: [Self; 12] = [
         Self::BeforeServiceUnbind,
@@ -120,7 +120,7 @@ impl Phase {
 }
 
 /// Its name.
-impl fmt::Display for Phase {
+impl fmt::Display for ShutdownPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// This phase begins: its tasks, all at once, and what the node itself does in it.
-    Enter(Phase),
+    Enter(ShutdownPhase),
     /// All phases are over.
     Over,
 }
@@ -139,7 +139,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
     /// The phase.
-    pub phase: Phase,
+    pub phase: ShutdownPhase,
     /// The application's tasks.
     pub tasks: bool,
     /// The node itself.
@@ -152,7 +152,7 @@ pub struct Phases {
     limits: ShutdownConfig,
     stage: Stage,
     /// What the node has done of its own, in whichever order.
-    done: OrderedSet<Phase>,
+    done: OrderedSet<ShutdownPhase>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ enum Stage {
     Running,
     /// In this phase; `tasks` while some of them run.
     In {
-        phase: Phase,
+        phase: ShutdownPhase,
         tasks: bool,
         deadline: Instant,
     },
@@ -182,13 +182,13 @@ impl Phases {
     /// The node is to end, or has ended. `None` if its shutdown has begun already.
     pub fn begin(&mut self, now: Instant) -> Option<Step> {
         match self.stage {
-            Stage::Running => Some(self.enter(Phase::ALL.first().copied(), now)),
+            Stage::Running => Some(self.enter(ShutdownPhase::ALL.first().copied(), now)),
             Stage::In { .. } | Stage::Over => None,
         }
     }
 
     /// The last task of this phase has ended, or there is none.
-    pub fn on_tasks_ended(&mut self, ended: Phase, now: Instant) -> Option<Step> {
+    pub fn on_tasks_ended(&mut self, ended: ShutdownPhase, now: Instant) -> Option<Step> {
         match &mut self.stage {
             Stage::In { phase, tasks, .. } if *phase == ended => {
                 *tasks = false;
@@ -199,7 +199,7 @@ impl Phases {
     }
 
     /// The node has done what it does in this phase. It counts also when the phase has not begun.
-    pub fn on_node_did(&mut self, phase: Phase, now: Instant) -> Option<Step> {
+    pub fn on_node_did(&mut self, phase: ShutdownPhase, now: Instant) -> Option<Step> {
         self.done.insert(phase);
         self.go_on(now)
     }
@@ -207,8 +207,9 @@ impl Phases {
     /// The node has left, or is Down or removed, or was never a member: nothing of the cluster is waited for
     /// any more but that the node closes what it has.
     pub fn on_node_out(&mut self, now: Instant) -> Option<Step> {
-        let of_cluster = |phase: &Phase| *phase < Phase::ClusterShutdown;
-        self.done.extend(Phase::ALL.into_iter().filter(of_cluster));
+        let of_cluster = |phase: &ShutdownPhase| *phase < ShutdownPhase::ClusterShutdown;
+        self.done
+            .extend(ShutdownPhase::ALL.into_iter().filter(of_cluster));
         self.go_on(now)
     }
 
@@ -243,7 +244,7 @@ impl Phases {
 
     /// The present phase.
     #[must_use]
-    pub const fn present(&self) -> Option<Phase> {
+    pub const fn present(&self) -> Option<ShutdownPhase> {
         match self.stage {
             Stage::In { phase, .. } => Some(phase),
             Stage::Running | Stage::Over => None,
@@ -252,7 +253,7 @@ impl Phases {
 
     /// Whether a task may still be added to a phase: it has not begun.
     #[must_use]
-    pub fn admits(&self, phase: Phase) -> bool {
+    pub fn admits(&self, phase: ShutdownPhase) -> bool {
         match self.stage {
             Stage::Running => true,
             Stage::In { phase: present, .. } => phase > present,
@@ -272,7 +273,7 @@ impl Phases {
         matches!(self.stage, Stage::Over)
     }
 
-    fn awaits_node(&self, phase: Phase) -> bool {
+    fn awaits_node(&self, phase: ShutdownPhase) -> bool {
         phase.is_of_node() && !self.done.contains(&phase)
     }
 
@@ -285,7 +286,7 @@ impl Phases {
         }
     }
 
-    fn enter(&mut self, phase: Option<Phase>, now: Instant) -> Step {
+    fn enter(&mut self, phase: Option<ShutdownPhase>, now: Instant) -> Step {
         match phase {
             Some(phase) => {
                 self.stage = Stage::In {

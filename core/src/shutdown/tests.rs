@@ -9,8 +9,8 @@ const fn at(seconds: u64) -> Instant {
 }
 
 /// The phases of the node itself, in their order.
-fn of_node() -> Vec<Phase> {
-    Phase::ALL
+fn of_node() -> Vec<ShutdownPhase> {
+    ShutdownPhase::ALL
         .into_iter()
         .filter(|phase| phase.is_of_node())
         .collect()
@@ -18,13 +18,16 @@ fn of_node() -> Vec<Phase> {
 
 fn begun() -> Phases {
     let mut phases = Phases::new(ShutdownConfig::default());
-    assert_eq!(phases.begin(at(0)), Some(Step::Enter(Phase::BeforeServiceUnbind)));
+    assert_eq!(
+        phases.begin(at(0)),
+        Some(Step::Enter(ShutdownPhase::BeforeServiceUnbind))
+    );
     phases
 }
 
 /// Ends the tasks of one phase after the other until the node is waited for, or until the end; what was
 /// entered meanwhile.
-fn without_tasks(phases: &mut Phases, now: Instant) -> Vec<Phase> {
+fn without_tasks(phases: &mut Phases, now: Instant) -> Vec<ShutdownPhase> {
     let mut entered = Vec::new();
     while let Some(present) = phases.present() {
         match phases.on_tasks_ended(present, now) {
@@ -37,13 +40,13 @@ fn without_tasks(phases: &mut Phases, now: Instant) -> Vec<Phase> {
 
 #[test]
 fn the_phases_are_those_of_the_reference_in_its_order() {
-    let names: Vec<&str> = Phase::ALL.iter().map(|phase| phase.name()).collect();
+    let names: Vec<&str> = ShutdownPhase::ALL.iter().map(|phase| phase.name()).collect();
     let expected = "before-service-unbind service-unbind service-requests-done service-stop before-cluster-shutdown \
                     cluster-sharding-shutdown-region cluster-leave cluster-exiting cluster-exiting-done cluster-shutdown \
                     before-process-end process-end";
     assert_eq!(names.join(" "), expected);
-    assert!(Phase::ALL.is_sorted());
-    let seconds = Phase::ALL.map(|phase| phase.limit(&ShutdownConfig::default()).as_secs());
+    assert!(ShutdownPhase::ALL.is_sorted());
+    let seconds = ShutdownPhase::ALL.map(|phase| phase.limit(&ShutdownConfig::default()).as_secs());
     assert_eq!(seconds, [5, 5, 5, 5, 5, 10, 5, 10, 5, 5, 5, 10]);
 }
 
@@ -60,16 +63,22 @@ fn a_node_waits_in_its_phases_only_and_each_begins_when_the_one_before_is_over()
         }
         entered.extend(without_tasks(&mut phases, at(1)));
     }
-    assert_eq!(entered, Phase::ALL[1..]);
+    assert_eq!(entered, ShutdownPhase::ALL[1..]);
     assert!(phases.is_over() && phases.deadline().is_none());
     assert_eq!(phases.begin(at(2)), None, "it cannot be repeated");
 }
 
 #[test]
 fn a_phase_is_over_when_its_tasks_and_the_node_are_whichever_is_first() {
-    let (present, next) = (Phase::ClusterShardingShutdownRegion, Phase::ClusterLeave);
+    let (present, next) = (
+        ShutdownPhase::ClusterShardingShutdownRegion,
+        ShutdownPhase::ClusterLeave,
+    );
     let mut phases = begun();
-    for phase in Phase::ALL.into_iter().take_while(|phase| *phase < present) {
+    for phase in ShutdownPhase::ALL
+        .into_iter()
+        .take_while(|phase| *phase < present)
+    {
         phases.on_tasks_ended(phase, at(0));
     }
     assert_eq!(phases.present(), Some(present));
@@ -82,12 +91,12 @@ fn a_phase_is_over_when_its_tasks_and_the_node_are_whichever_is_first() {
     assert_eq!(phases.on_tasks_ended(present, at(2)), Some(Step::Enter(next)));
     assert_eq!(
         phases.on_tasks_ended(next, at(2)),
-        Some(Step::Enter(Phase::ClusterExiting))
+        Some(Step::Enter(ShutdownPhase::ClusterExiting))
     );
     // Words about a phase that is over, or has not begun, change nothing.
     assert_eq!(phases.on_tasks_ended(present, at(2)), None);
-    assert_eq!(phases.on_tasks_ended(Phase::ProcessEnd, at(2)), None);
-    assert_eq!(phases.present(), Some(Phase::ClusterExiting));
+    assert_eq!(phases.on_tasks_ended(ShutdownPhase::ProcessEnd, at(2)), None);
+    assert_eq!(phases.present(), Some(ShutdownPhase::ClusterExiting));
 }
 
 #[test]
@@ -96,10 +105,10 @@ fn a_limit_that_has_passed_ends_its_phase_and_says_what_it_waited_for() {
     assert_eq!(phases.deadline(), Some(at(5)));
     assert_eq!(phases.on_time(at(4)), None);
     let late = |phase, tasks, node| Late { phase, tasks, node };
-    let first = late(Phase::BeforeServiceUnbind, true, false);
+    let first = late(ShutdownPhase::BeforeServiceUnbind, true, false);
     assert_eq!(
         phases.on_time(at(5)),
-        Some((first, Step::Enter(Phase::ServiceUnbind)))
+        Some((first, Step::Enter(ShutdownPhase::ServiceUnbind)))
     );
     assert_eq!(
         phases.deadline(),
@@ -107,15 +116,15 @@ fn a_limit_that_has_passed_ends_its_phase_and_says_what_it_waited_for() {
         "the next one has all of its time"
     );
     without_tasks(&mut phases, at(6));
-    let moves = late(Phase::ClusterShardingShutdownRegion, false, true);
+    let moves = late(ShutdownPhase::ClusterShardingShutdownRegion, false, true);
     assert_eq!(
         phases.on_time(at(16)),
-        Some((moves, Step::Enter(Phase::ClusterLeave)))
+        Some((moves, Step::Enter(ShutdownPhase::ClusterLeave)))
     );
-    let leaves = late(Phase::ClusterLeave, true, true);
+    let leaves = late(ShutdownPhase::ClusterLeave, true, true);
     assert_eq!(
         phases.on_time(at(30)),
-        Some((leaves, Step::Enter(Phase::ClusterExiting)))
+        Some((leaves, Step::Enter(ShutdownPhase::ClusterExiting)))
     );
 }
 
@@ -142,36 +151,39 @@ fn a_node_that_is_out_runs_all_tasks_and_waits_only_until_it_has_closed_what_it_
         "the tasks of the first phase run"
     );
     let entered = without_tasks(&mut phases, at(0));
-    assert_eq!(entered.last(), Some(&Phase::ClusterShutdown));
-    assert_eq!(phases.present(), Some(Phase::ClusterShutdown));
+    assert_eq!(entered.last(), Some(&ShutdownPhase::ClusterShutdown));
+    assert_eq!(phases.present(), Some(ShutdownPhase::ClusterShutdown));
     assert_eq!(
-        phases.on_node_did(Phase::ClusterShutdown, at(1)),
-        Some(Step::Enter(Phase::BeforeProcessEnd))
+        phases.on_node_did(ShutdownPhase::ClusterShutdown, at(1)),
+        Some(Step::Enter(ShutdownPhase::BeforeProcessEnd))
     );
-    assert_eq!(without_tasks(&mut phases, at(1)), [Phase::ProcessEnd]);
+    assert_eq!(without_tasks(&mut phases, at(1)), [ShutdownPhase::ProcessEnd]);
     // In the middle of the way out.
     let mut phases = begun();
     without_tasks(&mut phases, at(0));
     assert_eq!(
-        phases.on_tasks_ended(Phase::ClusterShardingShutdownRegion, at(0)),
+        phases.on_tasks_ended(ShutdownPhase::ClusterShardingShutdownRegion, at(0)),
         None
     );
-    assert_eq!(phases.on_node_out(at(1)), Some(Step::Enter(Phase::ClusterLeave)));
+    assert_eq!(
+        phases.on_node_out(at(1)),
+        Some(Step::Enter(ShutdownPhase::ClusterLeave))
+    );
 }
 
 #[test]
 fn tasks_may_be_added_to_phases_that_have_not_begun() {
     let mut phases = Phases::new(ShutdownConfig::default());
-    assert!(Phase::ALL.iter().all(|phase| phases.admits(*phase)));
+    assert!(ShutdownPhase::ALL.iter().all(|phase| phases.admits(*phase)));
     phases.begin(at(0));
-    phases.on_tasks_ended(Phase::BeforeServiceUnbind, at(0));
-    let admitted: Vec<bool> = Phase::ALL[..4]
+    phases.on_tasks_ended(ShutdownPhase::BeforeServiceUnbind, at(0));
+    let admitted: Vec<bool> = ShutdownPhase::ALL[..4]
         .iter()
         .map(|phase| phases.admits(*phase))
         .collect();
     assert_eq!(admitted, [false, false, true, true]);
     phases.cut_short();
-    assert!(!Phase::ALL.iter().any(|phase| phases.admits(*phase)));
+    assert!(!ShutdownPhase::ALL.iter().any(|phase| phases.admits(*phase)));
 }
 
 #[test]
@@ -180,7 +192,10 @@ fn a_node_that_is_to_end_at_once_enters_no_phase_any_more() {
         phases.cut_short();
         assert!(phases.is_over() && phases.has_begun());
         assert_eq!(phases.begin(at(1)), None);
-        assert_eq!(phases.on_tasks_ended(Phase::BeforeServiceUnbind, at(1)), None);
+        assert_eq!(
+            phases.on_tasks_ended(ShutdownPhase::BeforeServiceUnbind, at(1)),
+            None
+        );
         assert_eq!(phases.on_node_out(at(1)), None);
         assert_eq!(phases.on_time(at(100)), None);
     }

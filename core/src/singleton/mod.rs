@@ -38,7 +38,7 @@ use crate::singleton::registration::Registration;
 use crate::singleton::state::{SingletonId, SingletonState};
 use crate::singleton::voter::{Given, Voter};
 use crate::store::StoreReport;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 pub use crate::singleton::voter::{ask_promise, lower_promise};
 
@@ -319,7 +319,7 @@ impl Singletons {
             None => after.is_removed(node),
         };
         let was_member = before.self_member().is_some();
-        let is_gone = after.phase() == Phase::Halted
+        let is_gone = after.phase() == MembershipPhase::Halted
             || is_lost(after.me())
             || (was_member && after.self_member().is_none());
         if is_gone {

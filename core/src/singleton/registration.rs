@@ -18,7 +18,7 @@ use crate::membership::state::member::Status;
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::FieldDifferences;
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 
 /// What the cluster makes of a singleton of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +126,8 @@ impl Singletons {
         let id = SingletonId::of(&settings.name);
         self.check(cx, id, &settings).map_err(AnyError::Singleton)?;
         let decides_soon = match cx.view().phase() {
-            Phase::Joining | Phase::Member => true,
-            Phase::Idle | Phase::Halted => false,
+            MembershipPhase::Joining | MembershipPhase::Member => true,
+            MembershipPhase::Idle | MembershipPhase::Halted => false,
         };
         let is_void = |entry: &Entry| entry.registration.is_refused() && entry.runs_nothing();
         if self.entries.get(&id).is_some_and(is_void) {

@@ -84,7 +84,7 @@ pub async fn on_tokio(bind: &str, seed: Option<Address>) -> Result<(Cluster, Gre
     let kind = Kind::<String, String>::new(KIND).shards(SHARDS);
     let greet =
         async |context: EntityContext, who: String| format!("{} on tokio greets {who}", context.id_text());
-    let region = node.register_fn(kind, greet).await?;
+    let region = node.entities(kind).start_fn(greet).await?;
     Ok((node, region))
 }
 
@@ -162,7 +162,7 @@ pub fn ask_from_tokio(runtime: &Runtime, region: &Greeters, host: &mut Host) -> 
             for number in 0..ENTITIES {
                 let entity = region.entity(format!("greeter-{number}"));
                 // A shard on the move, or a link that was cut: the next round asks again.
-                lines.extend(entity.ask(&"you".to_owned()).await.ok());
+                lines.extend(entity.ask("you".to_owned()).await.ok());
             }
         }
         lines

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lexopt::prelude::*;
 use quorate_core::membership::events::diff;
-use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, View};
+use quorate_tokio::{Address, Event, View, events::MembershipEvent, membership::MembershipChange};
 use quorate_tokio::{Cluster, ClusterEvent, Events, Security};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

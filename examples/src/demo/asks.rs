@@ -7,9 +7,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender};
-use quorate_driver::core::{AskFailure, EntityId, ShardId};
 use quorate_driver::spi::Runtime;
 use quorate_driver::{AskError, Region};
+use quorate_driver::{AskFailure, EntityId, sharding::ShardId};
 
 use super::kind::{Question, SHARDS, Told};
 use crate::files::Found;
@@ -164,7 +164,7 @@ impl<R: Runtime> Asks<R> {
         let ask = self
             .region
             .entity(id)
-            .ask(&question)
+            .ask(question)
             .timeout(timeout(bytes, attempt));
         self.open += 1;
         let answers = self.answers.0.clone();

@@ -72,7 +72,7 @@ fn demo<H: Host>(options: &Options, stage: &Stage, started: Instant) -> Result<R
     introduce(&mut screen, options, stage, &files, &what);
     crate::log::from_environment();
     let interrupted = async {
-        let _ = quorate_driver::shutdown_signal().await;
+        let _ = quorate_driver::shutdown::shutdown_signal().await;
         Err(Failure::Interrupted)
     };
     let run = run::<H::Adapter>(options, stage, started, screen, files);

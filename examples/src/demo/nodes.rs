@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures_lite::future;
-use quorate_driver::core::{Address, View};
 use quorate_driver::spi::Runtime;
+use quorate_driver::{Address, View};
 
 use super::failure::Failure;
 use super::kind::WORKER;

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future;
 use quorate_core::membership::events::diff;
-use quorate_driver::core::{
-    DowningEvent, Event, MembershipChange, MembershipEvent, Status, UniqueAddress, View,
-};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{AskError, Cluster, ClusterBuilder, ClusterEvent, Events, Security};
+use quorate_driver::{
+    Event, Status, UniqueAddress, View,
+    events::{DowningEvent, MembershipEvent},
+    membership::MembershipChange,
+};
 
 use super::asks::{self, Answer, Asks, Job};
 use super::failure::Failure;
@@ -107,7 +109,7 @@ impl<A: Adapter> Reader<A> {
         let runtime = A::runtime().map_err(|error| Failure::Usage(error.to_string()))?;
         let failed = |error: quorate_driver::ClusterError| Failure::Run(error.to_string());
         let events = cluster.events();
-        let region = cluster.register_proxy(kind::files()).await.map_err(failed)?;
+        let region = cluster.entities(kind::files()).proxy().await.map_err(failed)?;
         cluster
             .join(nodes.all.first().map(|node| &node.address))
             .await
@@ -185,7 +187,7 @@ impl<A: Adapter> Reader<A> {
     }
 
     /// Whatever comes first.
-    async fn wake(&mut self, tick_at: quorate_driver::core::Instant) -> Woken {
+    async fn wake(&mut self, tick_at: quorate_driver::spi::Instant) -> Woken {
         let (events, asks, files) = (&mut self.events, &mut self.asks, &self.files.found);
         let event = async { Woken::Event(events.next().await) };
         let answer = async {

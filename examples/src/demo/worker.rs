@@ -59,7 +59,7 @@ async fn host<H: Host>(options: NodeOptions, security: Security) -> Result<(), S
         reads: Arc::clone(&reads),
         node,
     };
-    cluster.register(kind::files(), make).await?;
+    cluster.entities(kind::files()).start(make).await?;
     match options.seed {
         Some(seed) => cluster.join([seed]).await?,
         None => cluster.form().await?,

@@ -1,7 +1,7 @@
 //! What the node tells the accepted links about who is a member. Spec: reliability 3a, 3b.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 
 use super::Links;
 use crate::inbound::Known;
@@ -35,7 +35,7 @@ impl Links {
     /// A stranger's time to ask is over. While this node itself is no member, those whom it turned to are not
     /// meant.
     pub(crate) fn stranger_due(&mut self, node: &dyn Recipient, link: LinkId) {
-        let (joins, outbound) = (node.view().phase() != Phase::Member, &self.outbound);
+        let (joins, outbound) = (node.view().phase() != MembershipPhase::Member, &self.outbound);
         let meant = |peer: &UniqueAddress| joins && outbound.reaches(peer);
         self.inbound.on_stranger_due(&mut self.base, link, &meant);
     }

@@ -56,7 +56,10 @@ impl Entity for Asker {
 
 async fn askers(node: &Cluster) -> Region<Order, Found> {
     let kind = Kind::new("asker").shards(8);
-    node.register(kind, |_| Asker).await.expect("it is registered")
+    node.entities(kind)
+        .start(|_| Asker)
+        .await
+        .expect("it is registered")
 }
 
 /// Asks of entities in a cycle are refused at the one that would close it; the others, long chains among
@@ -70,7 +73,7 @@ pub async fn a_cycle_of_asks_is_refused_where_it_would_close<A: Adapter>(securit
         timeout_ms: LONG.as_millis() as u64,
     };
     let ask = async |first: &str, through: &[&str]| {
-        let asked = region.entity(first).ask(&order(through)).timeout(LONG);
+        let asked = region.entity(first).ask(order(through)).timeout(LONG);
         within::<A, _>("an answer, not the end of its time", asked.into_future()).await
     };
     let refused = |at: &str| Ok(Found::Refused(at.to_owned(), "Cycle".to_owned()));

@@ -32,10 +32,10 @@ pub async fn i_63_replicated_data_is_on_every_node_and_outlives_one<A: Adapter>(
     .await;
     let tags = |node: &Cluster| node.data().set::<String>("tags");
     for tag in ["kept", "removed"] {
-        let added = tags(&nodes[0]).add(&tag.to_owned(), Write::All).await;
+        let added = tags(&nodes[0]).add(tag.to_owned(), Write::All).await;
         added.expect("all have it");
     }
-    let removed = tags(&nodes[1]).remove(&"removed".to_owned(), Write::All).await;
+    let removed = tags(&nodes[1]).remove("removed".to_owned(), Write::All).await;
     removed.expect("none has it");
     for node in &nodes {
         let held = tags(node).read(Read::Local).await;

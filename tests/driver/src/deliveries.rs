@@ -7,19 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_driver::delivery::{
-    Consumer, ConsumerSettings, Delivery, DeliveryMessage, Producer, Receipt, ToEntitiesSettings,
-};
+use quorate_driver::delivery::{Consumer, ConsumerSettings, Delivery, Producer, ToEntitiesSettings};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Cluster, ClusterError, EntityContext, Kind, Region, Security, SharedMemoryStore, WorkQueue,
+    Cluster, ClusterError, EntityContext, Kind, Region, Security, delivery::WorkQueue,
+    store::SharedMemoryStore,
 };
 
 use quorate_conformance::support::{
     cluster_with, eventually, first, joined, joined_as, node, runtime, within,
 };
 
-type Clerks<M> = Region<DeliveryMessage<M>, Receipt>;
+type Clerks<M> = Region<Delivery<M>, ()>;
 
 /// What entities saw, by entity and producer, in order.
 #[derive(Clone, Default)]
@@ -60,7 +59,8 @@ async fn clerks(node: &Cluster, seen: &Seen) -> Clerks<u64> {
     let seen = seen.clone();
     let make = move |_: EntityContext| Clerk { seen: seen.clone() };
     let kind = Kind::new("clerk").shards(16);
-    node.register_consumer(kind, make)
+    node.entities(kind)
+        .start_consumer(make)
         .await
         .expect("it is registered")
 }
@@ -139,7 +139,11 @@ pub async fn deliveries_keep_their_order_and_number_while_shards_move<A: Adapter
             send_all::<A>(producer, ENTITIES, sent, sent + 1).await;
         }
         sent += 1;
-        let survey = region.stats(Duration::from_secs(5)).await.expect("an answer");
+        let survey = region
+            .stats()
+            .timeout(Duration::from_secs(5))
+            .await
+            .expect("an answer");
         let hosts = survey.regions.values().flatten();
         hosts.filter(|counts| !counts.shards.is_empty()).count() == 3
     })
@@ -224,7 +228,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     let hosting = first::<A>(builder().role("clerks")).await;
     let seed = hosting.address().address().clone();
     let kind = || {
-        Kind::<DeliveryMessage<u64>, Receipt>::new("hesitant")
+        Kind::<Delivery<u64>, ()>::new("hesitant")
             .shards(4)
             .role("clerks")
     };
@@ -237,12 +241,12 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
         resend_min: Duration::from_millis(250),
         ..ConsumerSettings::default()
     };
-    let registered = hosting.register_consumer_with(kind(), settings, make).await;
+    let registered = hosting.entities(kind()).start_consumer_with(settings, make).await;
     registered.expect("it is registered");
     let mut producers = Vec::new();
     for life in 0..2_u64 {
         let sender = joined_as::<A>(builder(), &seed).await;
-        let region = sender.register_proxy(kind()).await.expect("it is registered");
+        let region = sender.entities(kind()).proxy().await.expect("it is registered");
         let producer = region.producer("ledger").settings(quick()).durable();
         let producer = producer.start().await.expect("it starts");
         for number in life * 30..(life + 1) * 30 {
@@ -267,7 +271,7 @@ pub async fn s_244_a_durable_producer_sends_what_nobody_has_confirmed_after_a_re
     assert_eq!(seen.of("e", "ledger"), (0..60).collect::<Vec<_>>());
     // A second one of the name takes the queue over: the first can keep nothing more.
     let region = sender
-        .region::<DeliveryMessage<u64>, Receipt>("hesitant")
+        .region::<Delivery<u64>, ()>("hesitant")
         .expect("it is registered");
     let second = region
         .producer("ledger")
@@ -326,7 +330,7 @@ pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &
     assert!(matches!(nameless, Err(ClusterError::Refused(_))), "no name");
     let other = nodes[0].work_queue("jobs").proxy::<String>().await;
     assert!(
-        matches!(other, Err(ClusterError::Singleton(_))),
+        matches!(other, Err(ClusterError::Lookup(_))),
         "its jobs are numbers"
     );
     for (at, name) in NAMES.into_iter().enumerate() {
@@ -335,7 +339,7 @@ pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &
     }
     let pushing = async {
         for job in 0..JOBS {
-            within::<A, _>("it is taken", queues[0].push(&job))
+            within::<A, _>("it is taken", queues[0].push(job))
                 .await
                 .expect("it is taken");
         }
@@ -367,7 +371,7 @@ pub async fn jobs_of_workers_that_die_are_done_by_others<A: Adapter>(security: &
         "each confirmed, and by one alone"
     );
     // Done at once, and its caller hears of it.
-    let done = within::<A, _>("it is done", queues[0].run(&JOBS, Duration::from_secs(30))).await;
+    let done = within::<A, _>("it is done", queues[0].run(JOBS).timeout(Duration::from_secs(30))).await;
     assert_eq!(done, Ok(()));
 }
 
@@ -385,7 +389,7 @@ pub async fn a_durable_work_queue_outlives_who_holds_it<A: Adapter>(security: &S
         queues.push(queue.expect("it is started"));
     }
     for job in 0..JOBS {
-        within::<A, _>("it is taken", queues[1].push(&job))
+        within::<A, _>("it is taken", queues[1].push(job))
             .await
             .expect("it is kept");
     }

@@ -9,7 +9,8 @@ use quorate_core::config::Config;
 use quorate_driver::durable::{Decision, DurabilityError, DurableFailure, EventSourced, Recovery, Versioned};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    AskError, Cluster, ClusterError, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore,
+    AskError, Cluster, ClusterError, EntityContext, Kind, Region, Security,
+    store::{MemoryStore, SharedMemoryStore},
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,8 @@ impl EventSourced for Counter {
 }
 
 async fn host(node: &Cluster, kind: Kind<Command, Answer>) -> Result<Region<Command, Answer>, ClusterError> {
-    node.register_event_sourced(kind.shards(16), |_| Counter { recovered: 0 })
+    node.entities(kind.shards(16))
+        .start_event_sourced(|_| Counter { recovered: 0 })
         .await
 }
 
@@ -220,7 +222,7 @@ pub async fn a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read<A:
     let seed = only.address().address().clone();
     // One that cannot host the kind is no danger.
     let proxy = joined_as::<A>(node::<A>(security), &seed).await;
-    let far = proxy.register_proxy(kind()).await.expect("it may be reached");
+    let far = proxy.entities(kind()).proxy().await.expect("it may be reached");
     assert_eq!(ask::<A>(&far, 1, 2).await, (2, 2, 0));
     let other = joined_as::<A>(
         node::<A>(security).store(MemoryStore::new()).role("counters"),

@@ -60,7 +60,7 @@ async fn host<A: Adapter>(
     node: &Cluster,
     kind: Kind<u64, (String, u32, Vec<u64>)>,
 ) -> Result<Carts, ClusterError> {
-    let registered = node.register(kind, |_| Cart { items: Vec::new() });
+    let registered = node.entities(kind).start(|_| Cart { items: Vec::new() });
     within::<A, _>("the cluster decides", registered).await
 }
 
@@ -131,7 +131,7 @@ pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Secur
     let second = host::<A>(&nodes[1], carts()).await.expect("now it is the same");
     for region in [first, second] {
         for (id, shard) in [("x0", 0), ("x7", 7), ("9", 9)] {
-            let asked = region.entity(id).ask(&0);
+            let asked = region.entity(id).ask(0);
             let (_, found, _) = within::<A, _>("an answer", asked.into_future())
                 .await
                 .expect("an answer");
@@ -146,7 +146,7 @@ pub async fn a_function_of_ones_own_places_entities<A: Adapter>(security: &Secur
     let kind = Kind::<u64, (String, u32, Vec<u64>)>::new("panics").extractor(bad);
     let region = host::<A>(&nodes[0], kind).await.expect("it is registered");
     for (id, shard) in [("bad", 0), ("good", 5)] {
-        let asked = region.entity(id).ask(&0);
+        let asked = region.entity(id).ask(0);
         let (_, found, _) = within::<A, _>("an answer", asked.into_future())
             .await
             .expect("an answer");

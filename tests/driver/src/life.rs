@@ -102,7 +102,7 @@ impl Entity for Counter {
                     context.reply_later::<Other>(),
                     Err(ReplyLaterError::OtherTypes(_))
                 ));
-                for number in 0..quorate_driver::TIMERS_MAX {
+                for number in 0..quorate_driver::sharding::TIMERS_MAX {
                     let started = context.start_timer::<Self>(number.to_string(), millis(60_000), Order::Get);
                     assert_eq!(started, Ok(()));
                 }
@@ -132,7 +132,7 @@ async fn counters(node: &Cluster, supervision: Supervision) -> (Region<Order, u3
     let made = Arc::new(AtomicU32::new(0));
     let incarnations = Arc::clone(&made);
     let kind = Kind::new("counter").shards(1).supervision(supervision);
-    let region = node.register(kind, move |_| {
+    let region = node.entities(kind).start(move |_| {
         incarnations.fetch_add(1, Ordering::SeqCst);
         Counter {
             sum: 0,
@@ -240,7 +240,7 @@ async fn from_outside_of_its_handlers<A: Adapter>(node: &Cluster) {
     let contexts = Arc::new(Mutex::new(Vec::new()));
     let made = Arc::clone(&contexts);
     let kind = Kind::new("outside").shards(1);
-    let region = node.register(kind, move |context| {
+    let region = node.entities(kind).start(move |context| {
         made.lock().expect("nobody panicked").push(context);
         Counter {
             sum: 0,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use quorate_core::config::DowningStrategy;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::{EntityId, ShardId};
-use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, EntityContext, Kind, MemoryStore, Region, Security};
+use quorate_driver::{Cluster, EntityContext, Kind, Region, Security, store::MemoryStore};
+use quorate_driver::{data::Pattern, sharding::RememberStore};
 
 use quorate_conformance::support::{LOOK_AGAIN, cluster_of, node, sleep, until, within};
 
@@ -88,7 +88,7 @@ async fn host<A: Adapter>(node: &Cluster, kind: Kind<(), String>) -> Region<(), 
         let me = me.clone();
         async move { me }
     };
-    let registered = within::<A, _>("the kind is registered", node.register_fn(kind, handle)).await;
+    let registered = within::<A, _>("the kind is registered", node.entities(kind).start_fn(handle)).await;
     registered.expect("it is registered")
 }
 
@@ -99,7 +99,7 @@ async fn ask<A: Adapter>(region: &Region<(), String>, shard: u32) -> String {
     let id = ids.next().expect("some entity is in it");
     within::<A, _>(&format!("an answer from shard {shard}"), async {
         loop {
-            match region.entity(&id).ask(&()).await {
+            match region.entity(&id).ask(()).await {
                 Ok(home) => return home,
                 Err(_) => sleep::<A>(LOOK_AGAIN).await,
             }

@@ -58,8 +58,8 @@ impl Entity for Case {
 
 async fn boxes<A: Adapter>(node: &Cluster, log: &Arc<Mutex<Vec<String>>>) -> Region<Order, ()> {
     let log = Arc::clone(log);
-    let kind = Kind::new("box").shards(8).stop_message(&Order::Close(1));
-    let made = node.register(kind, move |_| Case {
+    let kind = Kind::new("box").shards(8).stop_message(Order::Close(1));
+    let made = node.entities(kind).start(move |_| Case {
         log: Arc::clone(&log),
     });
     within::<A, _>("the cluster decides", made)

@@ -90,7 +90,12 @@ pub async fn a_passivated_entity_gets_its_last_message_and_its_next_incarnation_
         let kind = Kind::new("clerk")
             .shards(4)
             .passivation(PassivationSettings::off());
-        regions.push(node.register(kind, make).await.expect("the kind is registered"));
+        regions.push(
+            node.entities(kind)
+                .start(make)
+                .await
+                .expect("the kind is registered"),
+        );
     }
     let speak = async |from: u32| {
         let region: &Region<Order, ()> = &regions[from as usize];
@@ -98,7 +103,7 @@ pub async fn a_passivated_entity_gets_its_last_message_and_its_next_incarnation_
         for number in 0..MESSAGES {
             // One that is waited for now and then, so that a mailbox of a thousand is never full.
             if number % 100 == 99 {
-                within::<A, _>("an answer", clerk.ask(&Order::Note(from, number)).into_future())
+                within::<A, _>("an answer", clerk.ask(Order::Note(from, number)).into_future())
                     .await
                     .expect("it is answered");
             } else {
@@ -153,7 +158,7 @@ impl Entity for Counter {
 
 async fn counters(node: &Cluster, name: &str, passivation: PassivationSettings) -> Region<(), u32> {
     let kind = Kind::new(name).shards(2).passivation(passivation);
-    let region = node.register(kind, |_| Counter(0)).await;
+    let region = node.entities(kind).start(|_| Counter(0)).await;
     region.expect("the kind is registered")
 }
 
@@ -163,7 +168,7 @@ pub async fn entities_that_nobody_needs_are_taken_out_of_memory<A: Adapter>(secu
     let node = &nodes[0];
     let running = async || node.stats().await.expect("the node runs").host.entities;
     let ask = async |region: &Region<(), u32>, id: &str| {
-        let answer = within::<A, _>("an answer", region.entity(id).ask(&()).into_future());
+        let answer = within::<A, _>("an answer", region.entity(id).ask(()).into_future());
         answer.await.expect("it is answered")
     };
     let idle = PassivationSettings::idle(Duration::from_millis(200)).expect("it is legal");

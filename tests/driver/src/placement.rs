@@ -12,13 +12,14 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::sharding::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use quorate_core::sharding::ids::{EntityId, ShardId};
 use quorate_core::sharding::protocol::{HomeWanted, RegionShards};
-use quorate_driver::core::{
-    Address, CommandError, Placement, ShardDecision, ShardingCommandError, WishObstacle,
-};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    AllocationFailure, AsyncAllocationStrategy, Cluster, ClusterError, EntityContext, Kind, PlaceError,
-    Security,
+    Address, CommandError,
+    sharding::{Placement, ShardDecision, ShardingCommandError, WishObstacle},
+};
+use quorate_driver::{
+    Cluster, ClusterError, EntityContext, Kind, Security,
+    sharding::{AllocationFailure, AsyncAllocationStrategy, PlaceError},
 };
 
 use quorate_conformance::support::{cluster_with, eventually, within};
@@ -43,12 +44,13 @@ pub async fn s_050_a_shard_goes_where_it_is_wanted_from_outside<A: Adapter>(secu
             async move { me }
         };
         regions.push(
-            node.register_fn(kind, handle)
+            node.entities(kind)
+                .start_fn(handle)
                 .await
                 .expect("the kind is registered"),
         );
     }
-    let ask = async || within::<A, _>("an answer", regions[0].entity("ada").ask(&()).into_future()).await;
+    let ask = async || within::<A, _>("an answer", regions[0].entity("ada").ask(()).into_future()).await;
     let first = ask().await.expect("it is answered");
     assert_eq!(
         first,
@@ -95,7 +97,8 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     };
     // The oldest coordinates and hosts nothing.
     let proxy = nodes[0]
-        .register_proxy(kind())
+        .entities(kind())
+        .proxy()
         .await
         .expect("the kind is registered");
     for node in &nodes[1..] {
@@ -104,11 +107,12 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
             let me = me.clone();
             async move { me }
         };
-        node.register_fn(kind(), handle)
+        node.entities(kind())
+            .start_fn(handle)
             .await
             .expect("the kind is registered");
     }
-    let ask = async || within::<A, _>("an answer", proxy.entity("ada").ask(&()).into_future()).await;
+    let ask = async || within::<A, _>("an answer", proxy.entity("ada").ask(()).into_future()).await;
     let first = ask().await.expect("it is answered");
     let is_elsewhere = |node: &&Cluster| node.address().to_string() != first;
     let there = nodes[1..]
@@ -120,8 +124,7 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     let shard = ShardId::of(&EntityId::from("ada"), SHARDS);
     // Here it only has to be heard, however busy this machine is.
     let places = nodes[0].shard_places("parcel").expect("a legal name");
-    let places = places.with_timeout(PATIENCE);
-    let placed = places.place(shard, there.address()).await;
+    let placed = places.place(shard, there.address()).timeout(PATIENCE).await;
     placed.expect("a majority knows");
     eventually::<A>("the shard has moved", async || {
         ask().await == Ok(there.to_string())
@@ -133,13 +136,10 @@ pub async fn a_proxy_heeds_wishes_and_the_client_timeout_ends_one_that_no_majori
     }
     let runtime = A::runtime().expect("there is one");
     let began = runtime.mono();
-    let places = places.with_timeout(CLIENT_TIMEOUT);
-    let wish = within::<A, _>(
-        "the client gives up",
-        places.place(shard, nodes[0].address().address()),
-    );
+    let place = places.place(shard, nodes[0].address().address());
+    let wish = within::<A, _>("the client gives up", place.timeout(CLIENT_TIMEOUT));
     let error = wish.await.expect_err("nobody else is there");
-    assert!(error.is_applied(), "{error}");
+    assert!(error.may_have_been_handled(), "{error}");
     assert!(runtime.mono().since(began) >= CLIENT_TIMEOUT, "{error}");
 }
 
@@ -151,7 +151,7 @@ pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security:
     let handle = |_: EntityContext, (): ()| async { String::new() };
     let external = |name: &str| kind(name).allocation(AllocationSettings::External);
     let long = "k".repeat(PLACED_NAME_BYTES_MAX + 1);
-    let refused = nodes[0].register_fn(external(&long), handle).await;
+    let refused = nodes[0].entities(external(&long)).start_fn(handle).await;
     let too_long = ShardingCommandError::NameTooLongToPlace;
     let expected = ClusterError::Refused(CommandError::Sharding(too_long.clone()));
     assert_eq!(refused.map(drop), Err(expected));
@@ -161,11 +161,11 @@ pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security:
     }
 
     for kind in [external("parcel"), external(&long[1..]), kind("letter")] {
-        let registered = nodes[0].register_fn(kind, handle).await;
+        let registered = nodes[0].entities(kind).start_fn(handle).await;
         registered.expect("the kind is registered");
     }
     for name in ["parcel", "letter"] {
-        let registered = nodes[1].register_proxy(kind(name)).await;
+        let registered = nodes[1].entities(kind(name)).proxy().await;
         registered.expect("the kind is registered");
     }
     let at = nodes[0].address().address();
@@ -179,7 +179,7 @@ pub async fn what_cannot_be_placed_from_outside_is_refused<A: Adapter>(security:
         let places = node.shard_places("parcel").expect("a legal name");
         let error = places.place(nowhere, at).await.expect_err("there is none");
         assert_eq!(error, PlaceError::Refused(no_such.clone()));
-        assert!(!error.is_applied());
+        assert!(!error.may_have_been_handled());
         // The first one could be placed.
         let both = places
             .place_all([(there, at.clone()), (nowhere, at.clone())])
@@ -215,21 +215,21 @@ pub async fn an_explanation_says_who_wants_a_shard_where_and_why_it_is_not_there
     let mut regions = Vec::new();
     for node in &nodes[..2] {
         let handle = |_: EntityContext, (): ()| async { String::new() };
-        let registered = node.register_fn(kind(), handle).await;
+        let registered = node.entities(kind()).start_fn(handle).await;
         regions.push(registered.expect("the kind is registered"));
     }
-    let proxy = nodes[2].register_proxy(kind()).await;
+    let proxy = nodes[2].entities(kind()).proxy().await;
     regions.push(proxy.expect("the kind is registered"));
     let [here, there, nowhere] = [0, 1, 2].map(|at: usize| nodes[at].address().clone());
     let entity = |at: usize| regions[at].entity("ada");
-    let asked = within::<A, _>("an answer", entity(0).ask(&()).timeout(TIMEOUT).into_future()).await;
+    let asked = within::<A, _>("an answer", entity(0).ask(()).timeout(TIMEOUT).into_future()).await;
     asked.expect("it is answered");
     let same = async |wanted: &dyn Fn(&Placement) -> bool| {
         eventually::<A>("all say the same", async || {
             let mut said = Vec::new();
             for at in 0..3 {
                 let entity = entity(at);
-                let explained = within::<A, _>("an explanation", entity.explain(TIMEOUT)).await;
+                let explained = within::<A, _>("an explanation", entity.explain().timeout(TIMEOUT)).await;
                 said.push(explained.expect("the node runs").placement);
             }
             let first = said[0].as_ref().is_some_and(wanted);
@@ -371,7 +371,8 @@ pub async fn a_strategy_of_ones_own_may_take_its_time<A: Adapter>(security: &Sec
             async move { me }
         };
         regions.push(
-            node.register_fn(kind, handle)
+            node.entities(kind)
+                .start_fn(handle)
                 .await
                 .expect("the kind is registered"),
         );
@@ -391,7 +392,7 @@ pub async fn a_strategy_of_ones_own_may_take_its_time<A: Adapter>(security: &Sec
     };
     let ids: Vec<String> = (0..5).map(&mut id_in).collect();
     let ask = async |at: usize| {
-        let asked = region.entity(&ids[at]).ask(&()).timeout(Duration::from_secs(20));
+        let asked = region.entity(&ids[at]).ask(()).timeout(Duration::from_secs(20));
         within::<A, _>("an answer", asked.into_future())
             .await
             .expect("it is answered")

@@ -7,9 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_driver::core::{Pattern, RememberStore, ShardExtractor};
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, Entity, EntityContext, Kind, MemoryStore, Region, Security, Store};
+use quorate_driver::{
+    Cluster, Entity, EntityContext, Kind, Region, Security,
+    store::{MemoryStore, Store},
+};
+use quorate_driver::{
+    data::Pattern,
+    sharding::{RememberStore, ShardExtractor},
+};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{LOOK_AGAIN, all_up, eventually, node, sleep, within};
@@ -102,7 +108,7 @@ async fn host(node: &Cluster, kind: Kind<Order, ()>, table: &Table) -> Region<Or
         let table = table.clone();
         Alarm { id, table }
     };
-    let registered = node.register(kind, make);
+    let registered = node.entities(kind).start(make);
     registered.await.expect("it is registered")
 }
 
@@ -147,7 +153,7 @@ async fn start<A: Adapter, S: Store>(
 /// Asks until there is an answer.
 async fn ask<A: Adapter>(region: &Region<Order, ()>, id: &str, order: Order) {
     within::<A, _>("an answer", async {
-        while region.entity(id).ask(&order).await.is_err() {
+        while region.entity(id).ask(order).await.is_err() {
             sleep::<A>(LOOK_AGAIN).await;
         }
     })

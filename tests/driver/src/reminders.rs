@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_driver::core::{Pattern, RememberStore};
 use quorate_driver::durable::{Change, Decision, DurableState, EventSourced, Retention, Versioned};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    Cluster, EntityContext, Kind, MemoryStore, Region, Security, SharedMemoryStore, Store, StoreScope,
+    Cluster, EntityContext, Kind, Region, Security,
+    store::{MemoryStore, SharedMemoryStore, Store, StoreScope},
 };
+use quorate_driver::{data::Pattern, sharding::RememberStore};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{all_up, eventually, first, joined_as, keeping, node};
@@ -100,7 +101,7 @@ impl EventSourced for Alarm {
                 let again = Command::Ring("again".to_owned());
                 let wound = Decision::persist(Event::Wound)
                     .remind("soon", LATER, &Command::Look)
-                    .remind("soon", soon, &Command::Ring("soon".to_owned()))
+                    .remind("soon", soon, Command::Ring("soon".to_owned()))
                     .remind("later", LATER, &Command::Look)
                     .remind_every("again", soon, &again)
                     .reply((clock.rung, before));
@@ -114,11 +115,7 @@ impl EventSourced for Alarm {
                 rung.then_reply(move |clock: &Clock| (clock.rung, before))
             }
             Command::Regret => Decision::persist_all([])
-                .remind(
-                    "regretted",
-                    Duration::ZERO,
-                    &Command::Ring("regretted".to_owned()),
-                )
+                .remind("regretted", Duration::ZERO, Command::Ring("regretted".to_owned()))
                 .forget_reminder("regretted")
                 .reply((clock.rung, before)),
             Command::Look => Decision::reply((clock.rung, before)),
@@ -215,12 +212,12 @@ async fn host(node: &Cluster, style: Style, heard: &Heard) -> Region<Command, An
     let heard = Arc::clone(heard);
     let make = move |context: EntityContext| Alarm::new(&context, &heard);
     let alarms = match style {
-        Style::Events => node.register_event_sourced(kind, make).await,
+        Style::Events => node.entities(kind).start_event_sourced(make).await,
         Style::Remembered => {
             let kind = kind.remember_entities(RememberStore::Data);
-            node.register_event_sourced(kind, make).await
+            node.entities(kind).start_event_sourced(make).await
         }
-        Style::State => node.register_durable_state(kind, make).await,
+        Style::State => node.entities(kind).start_durable_state(make).await,
     };
     alarms.expect("it is registered")
 }

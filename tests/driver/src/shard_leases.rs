@@ -11,7 +11,8 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::sharding::fields::FieldDifference;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    ClusterError, Entity, EntityContext, Kind, LeaseKeeper, MemoryLeases, Region, Security,
+    ClusterError, Entity, EntityContext, Kind, Region, Security,
+    lease::{LeaseKeeper, MemoryLeases},
 };
 
 use quorate_conformance::support::{cluster_of, eventually, first, node, within};
@@ -59,7 +60,7 @@ fn vault() -> Kind<u8, u32> {
 /// How often the entity has started, if it answers soon.
 async fn asked(region: &Region<u8, u32>) -> Option<u32> {
     let entity = region.entity("one");
-    entity.ask(&0).timeout(Duration::from_millis(500)).await.ok()
+    entity.ask(0).timeout(Duration::from_millis(500)).await.ok()
 }
 
 /// A shard waits for its lease, stops at once when somebody else has it, begins again when it is free, and
@@ -84,7 +85,7 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
             Vault(Arc::clone(&seen), starts)
         }
     };
-    let region = within::<A, _>("the kind", one.register(vault(), make))
+    let region = within::<A, _>("the kind", one.entities(vault()).start(make))
         .await
         .expect("a keeper is there");
     assert_eq!(
@@ -126,7 +127,8 @@ pub async fn s_144_s_145_a_shard_runs_while_its_node_has_the_lease<A: Adapter>(s
 
     let bare = first::<A>(node::<A>(security)).await;
     let refused = bare
-        .register(vault(), |_: EntityContext| Vault(Arc::default(), 0))
+        .entities(vault())
+        .start(|_: EntityContext| Vault(Arc::default(), 0))
         .await;
     let no_keeper = CommandError::Sharding(ShardingCommandError::NoLeaseKeeper);
     assert_eq!(refused.map(drop), Err(ClusterError::Refused(no_keeper)));
@@ -140,7 +142,8 @@ pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security:
     let nodes = cluster_of::<A>(3, || node::<A>(security).leases(Arc::clone(&keeper))).await;
     let make = |_: EntityContext| Vault(Arc::default(), 7);
     let without = || Kind::<u8, u32>::new("vault").shards(1);
-    let register = async |at: usize, kind| within::<A, _>("the kind", nodes[at].register(kind, make)).await;
+    let register =
+        async |at: usize, kind| within::<A, _>("the kind", nodes[at].entities(kind).start(make)).await;
     let first = register(0, vault()).await.expect("it is the first");
     let refused = register(1, without()).await.map(drop);
     let Err(ClusterError::Refused(CommandError::Sharding(ShardingCommandError::KindDiffers { difference }))) =
@@ -152,7 +155,7 @@ pub async fn a_kind_has_leases_on_all_its_hosts_or_on_none<A: Adapter>(security:
     assert_eq!(difference.fields(), [FieldDifference::Lease { ours, theirs }]);
     let said = "lease is off here and on in the cluster";
     assert_eq!(difference.to_string(), said);
-    let proxy = within::<A, _>("a proxy", nodes[2].register_proxy(without())).await;
+    let proxy = within::<A, _>("a proxy", nodes[2].entities(without()).proxy()).await;
     let proxy = proxy.expect("a proxy needs no lease");
     let second = register(1, vault()).await.expect("it has the lease now");
     for region in [&first, &proxy, &second] {

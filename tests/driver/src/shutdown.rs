@@ -11,8 +11,10 @@ use quorate_core::event::Event;
 use quorate_core::membership::member::Status;
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Events, Kind, Phase, SHUTDOWN_TASKS_MAX,
-    Security, ShutdownCause, ShutdownError, ShutdownEvent, TaskFailure, Termination,
+    Cluster, ClusterError, ClusterEvent, Entity, EntityContext, Events, Kind, Security, ShutdownPhase,
+    Termination,
+    events::ShutdownEvent,
+    shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, TaskFailure},
 };
 
 use quorate_conformance::billing::{Journal, billing, count, is_here};
@@ -117,7 +119,7 @@ impl Diary {
 
 /// Every phase has a task that notes when it begins and, a moment later, when it ends.
 fn tasks_in_all_phases<A: Adapter>(node: &Cluster, diary: &Diary) {
-    for phase in Phase::ALL {
+    for phase in ShutdownPhase::ALL {
         let diary = diary.clone();
         let task = move || async move {
             diary.note(format_args!("{phase} begins"));
@@ -142,7 +144,7 @@ async fn told<A: Adapter>(mut events: Events) -> Vec<ShutdownEvent> {
     told
 }
 
-fn begun_phases(told: &[ShutdownEvent]) -> Vec<Phase> {
+fn begun_phases(told: &[ShutdownEvent]) -> Vec<ShutdownPhase> {
     let begun = told.iter().filter_map(|event| {
         if let ShutdownEvent::PhaseBegun { phase } = event {
             return Some(*phase);
@@ -153,7 +155,7 @@ fn begun_phases(told: &[ShutdownEvent]) -> Vec<Phase> {
 }
 
 fn in_order() -> Vec<String> {
-    let lines = Phase::ALL.into_iter();
+    let lines = ShutdownPhase::ALL.into_iter();
     lines
         .flat_map(|phase| [format!("{phase} begins"), format!("{phase} ends")])
         .collect()
@@ -176,11 +178,13 @@ impl<A: Adapter> Entity for Slow<A> {
 /// Entities that take their time to stop, on all nodes.
 async fn slow_ones<A: Adapter>(nodes: &[Cluster]) {
     for node in nodes {
-        let region = node.register(Kind::new("slow").shards(16), |_| Slow::<A>(PhantomData));
+        let region = node
+            .entities(Kind::new("slow").shards(16))
+            .start(|_| Slow::<A>(PhantomData));
         let region = region.await.expect("the kind is registered");
         for number in 0..32 {
             let entity = region.entity(format!("n-{number}"));
-            entity.ask(&()).await.expect("it is answered");
+            entity.ask(()).await.expect("it is answered");
         }
     }
 }
@@ -201,7 +205,7 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     let (home, region) = (Diary::default(), regions[1].clone());
     let (asks, of) = (home.clone(), id.clone());
     let last_look = move || async move { asks.note(read::<A>(&region, &of).await.0) };
-    let added = leaver.on_shutdown_named(Phase::BeforeClusterShutdown, "last look", last_look);
+    let added = leaver.on_shutdown_named(ShutdownPhase::BeforeClusterShutdown, "last look", last_look);
     assert_eq!(added, Ok(()));
     // Where the node's own work stands: the shards are gone, the singleton is not.
     let handles = [
@@ -217,7 +221,7 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
         notes.note(format_args!("{shards} shards, {singletons} singletons"));
     };
     leaver
-        .on_shutdown(Phase::ClusterLeave, counts)
+        .on_shutdown(ShutdownPhase::ClusterLeave, counts)
         .expect("nothing has begun");
     let (statuses, weak) = (home.clone(), nodes[1].clone());
     let me = leaver.address().clone();
@@ -226,7 +230,7 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
         statuses.note("gone");
     };
     leaver
-        .on_shutdown(Phase::BeforeProcessEnd, look)
+        .on_shutdown(ShutdownPhase::BeforeProcessEnd, look)
         .expect("nothing has begun");
     let events = leaver.events();
     let left = within::<A, _>("the node has left", leaver.shutdown()).await;
@@ -239,14 +243,14 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     assert_eq!(told.first(), Some(&ShutdownEvent::Begun { cause }));
     assert_eq!(
         (begun_phases(&told).as_slice(), told.len()),
-        (&Phase::ALL[..], 13)
+        (&ShutdownPhase::ALL[..], 13)
     );
     assert_ne!(read::<A>(&regions[1], &id).await.0, leaver.address().to_string());
     // Again, it is the same end.
     assert_eq!(leaver.leave().await, Ok(left));
     assert_eq!(diary.lines().len(), 24);
-    let late = leaver.on_shutdown(Phase::ProcessEnd, || async {});
-    let phase = Phase::ProcessEnd;
+    let late = leaver.on_shutdown(ShutdownPhase::ProcessEnd, || async {});
+    let phase = ShutdownPhase::ProcessEnd;
     assert_eq!(late, Err(ShutdownError::TooLate { phase }));
 }
 
@@ -262,7 +266,7 @@ pub async fn a_node_that_is_made_to_leave_runs_its_phases<A: Adapter>(security: 
         let home = read::<A>(&region, &of).await.0;
         still.note(home);
     };
-    let added = nodes[1].on_shutdown(Phase::ServiceRequestsDone, asks);
+    let added = nodes[1].on_shutdown(ShutdownPhase::ServiceRequestsDone, asks);
     assert_eq!(added, Ok(()));
     let events = nodes[1].events();
     nodes[0]
@@ -325,7 +329,7 @@ pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>
     }
     let (nodes, diary) = (cluster_with::<A>(2, security, brief).await, Diary::default());
     let leaver = &nodes[1];
-    let stop = Phase::ServiceStop;
+    let stop = ShutdownPhase::ServiceStop;
     let add = |name: &str, task: fn(Diary) -> Work| {
         let diary = diary.clone();
         let added = leaver.on_shutdown_named(stop, name, move || task(diary));
@@ -339,18 +343,18 @@ pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>
     let last = diary.clone();
     let task = move || async move { last.note("last") };
     leaver
-        .on_shutdown(Phase::ProcessEnd, task)
+        .on_shutdown(ShutdownPhase::ProcessEnd, task)
         .expect("nothing has begun");
     // Also where the node itself has something to do.
     leaver
-        .on_shutdown_named(Phase::ClusterExiting, "hangs too", std::future::pending)
+        .on_shutdown_named(ShutdownPhase::ClusterExiting, "hangs too", std::future::pending)
         .expect("nothing has begun");
     let events = leaver.events();
     let ended = within::<A, _>("it has left", leaver.shutdown()).await;
     assert_eq!((ended.is_graceful(), ended.exit_code()), (true, 0));
     assert_eq!(diary.lines(), ["worked", "last"]);
     let told = told::<A>(events).await;
-    assert_eq!(begun_phases(&told), Phase::ALL);
+    assert_eq!(begun_phases(&told), ShutdownPhase::ALL);
     let failure = |name: &str| {
         let mut failures = told.iter().filter_map(|event| {
             if let ShutdownEvent::TaskFailed { phase, task, failure } = event
@@ -368,7 +372,7 @@ pub async fn tasks_that_hang_or_panic_are_named_and_the_rest_goes_on<A: Adapter>
     assert_eq!(failure("hangs"), (Some((stop, after(300))), 0));
     assert_eq!(failure("panics"), (Some((stop, TaskFailure::Panicked)), 0));
     assert_eq!(failure("task 4"), (Some((stop, TaskFailure::Panicked)), 0));
-    let exiting = Phase::ClusterExiting;
+    let exiting = ShutdownPhase::ClusterExiting;
     assert_eq!(failure("hangs too"), (Some((exiting, after(5_300))), 0));
     assert_eq!(failure("works"), (None, 0));
     all_up::<A>(&nodes[0], 1).await;
@@ -418,13 +422,13 @@ pub async fn a_node_that_is_stopped_runs_no_task<A: Adapter>(security: &Security
     tasks_in_all_phases::<A>(&stopped, &diary);
     assert_eq!(stopped.stop().await, Termination::Stopped);
     assert_eq!(diary.lines(), Vec::<String>::new());
-    let phase = Phase::ServiceStop;
+    let phase = ShutdownPhase::ServiceStop;
     let late = stopped.on_shutdown(phase, || async {});
     assert_eq!(late, Err(ShutdownError::TooLate { phase }));
 
     let cut = first::<A>(node::<A>(security)).await;
     tasks_in_all_phases::<A>(&cut, &diary);
-    cut.on_shutdown_named(Phase::ServiceUnbind, "hangs", std::future::pending)
+    cut.on_shutdown_named(ShutdownPhase::ServiceUnbind, "hangs", std::future::pending)
         .expect("nothing has begun");
     let (events, leaves) = (cut.events(), cut.clone());
     runtime::<A>().spawn(async move {
@@ -435,7 +439,7 @@ pub async fn a_node_that_is_stopped_runs_no_task<A: Adapter>(security: &Security
     assert_eq!(diary.lines().len(), 4, "{:?}", diary.lines());
     let told = told::<A>(events).await;
     let failed = ShutdownEvent::TaskFailed {
-        phase: Phase::ServiceUnbind,
+        phase: ShutdownPhase::ServiceUnbind,
         task: Arc::from("hangs"),
         failure: TaskFailure::CutShort,
     };
@@ -443,14 +447,17 @@ pub async fn a_node_that_is_stopped_runs_no_task<A: Adapter>(security: &Security
 
     let full = first::<A>(node::<A>(security)).await;
     for _ in 0..SHUTDOWN_TASKS_MAX {
-        full.on_shutdown(Phase::ServiceStop, || async {})
+        full.on_shutdown(ShutdownPhase::ServiceStop, || async {})
             .expect("there is room");
         full.on_removed(|| async {}).expect("there is room");
     }
     let too_many = Err(ShutdownError::TooMany {
         max: SHUTDOWN_TASKS_MAX,
     });
-    assert_eq!(full.on_shutdown(Phase::ServiceUnbind, || async {}), too_many);
+    assert_eq!(
+        full.on_shutdown(ShutdownPhase::ServiceUnbind, || async {}),
+        too_many
+    );
     assert_eq!(full.on_removed(|| async {}), too_many);
     let ended = within::<A, _>("it ends", full.shutdown()).await;
     assert!(ended.is_graceful(), "{ended:?}");

@@ -11,8 +11,9 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::token::Token;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
-    AskError, Cluster, ClusterBuilder, ClusterError, LeaseKeeper, MemoryLeases, MemoryStore, Security,
-    SingletonError, TellError, Termination,
+    AskError, Cluster, ClusterBuilder, ClusterError, LookupError, Security, TellError, Termination,
+    lease::{LeaseKeeper, MemoryLeases},
+    store::MemoryStore,
 };
 
 use quorate_conformance::billing::{Happened, Journal, Order, Receipt, billing, count, is_here, make};
@@ -163,7 +164,7 @@ pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &
     let behind = async { ask(Order::Count, LONG).await };
     let stop = async {
         sleep::<A>(SHORT).await;
-        host.stop(SHORT).await
+        host.stop().timeout(SHORT).await
     };
     let (behind, stopped) = futures_lite::future::zip(behind, stop).await;
     assert_eq!(stopped, Ok(StopOutcome::Killed), "it waited for ever");
@@ -200,9 +201,9 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
     ));
     let leased = node.singleton("other").lease().start(make(&journal)).await;
     assert_eq!(leased.map(drop), refused(SingletonCommandError::NoLeaseKeeper));
-    let other = node.singleton("other").get::<Order, Receipt>();
+    let other = node.singleton_ref::<Order, Receipt>("other");
     assert!(
-        matches!(other, Err(SingletonError::NotRegistered { .. })),
+        matches!(other, Err(LookupError::NotRegistered { .. })),
         "{other:?}"
     );
 
@@ -216,11 +217,13 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
     let said = "role is none here and worker in the cluster";
     assert!(differs.to_string().ends_with(said), "{differs}");
     let other_types =
-        |error: &ClusterError| matches!(error, ClusterError::Singleton(SingletonError::OtherTypes { .. }));
+        |error: &ClusterError| matches!(error, ClusterError::Lookup(LookupError::OtherTypes { .. }));
     let proxy = billing.clone().proxy::<u64, u64>().await;
     assert!(proxy.is_err_and(|error| other_types(&error)));
     billing.clone().start(make(&journal)).await.expect("as it is");
-    let handle = billing.get::<Order, Receipt>().expect("it is there");
+    let handle = node
+        .singleton_ref::<Order, Receipt>("billing")
+        .expect("it is there");
     count::<A>(&handle).await;
     assert_eq!(journal.instances().len(), 1);
     let stats = node.stats().await.expect("the node runs");
@@ -241,12 +244,15 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
         billing(&nodes[1], &journal).await,
     );
     let first = count::<A>(&there).await;
-    assert_eq!(here.stop(LONG).await, Ok(StopOutcome::Stopped));
+    assert_eq!(here.stop().timeout(LONG).await, Ok(StopOutcome::Stopped));
     let instances = journal.instances();
     let (_, token) = instances.first().expect("one began");
     let ended = [Happened::Stopped(*token), Happened::Ended(*token)];
     assert!(journal.entries().ends_with(&ended), "{:?}", journal.entries());
-    assert_eq!(here.stop(LONG).await, refused(SingletonCommandError::NotHosted));
+    assert_eq!(
+        here.stop().timeout(LONG).await,
+        refused(SingletonCommandError::NotHosted)
+    );
     assert_eq!(here.token().await, Ok(None));
     // It waits in the proxy, or is refused by the node that the proxy still takes for the instance's: in
     // neither case is it handled.
@@ -257,7 +263,7 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
     assert!(second.1 > first.1, "{second:?} after {first:?}");
     assert_eq!(again.is_running_here().await, Ok(true));
     // One that its user stopped on the way keeps nobody waiting.
-    assert_eq!(there.stop(LONG).await, Ok(StopOutcome::NothingRan));
+    assert_eq!(there.stop().timeout(LONG).await, Ok(StopOutcome::NothingRan));
     let left = within::<A, _>("the node has left", nodes[0].leave()).await;
     assert!(left.is_ok_and(|left| left.is_graceful()));
     let there = billing(&nodes[1], &journal).await;
@@ -347,7 +353,10 @@ pub async fn a_node_without_the_role_reaches_a_singleton<A: Adapter>(security: &
             .proxy::<Order, Receipt>();
         let proxy = proxy.await.expect("it is registered");
         assert_eq!(count::<A>(&proxy).await.0, back.address().to_string());
-        assert_eq!(proxy.stop(SHORT).await, refused(SingletonCommandError::NotHosted));
+        assert_eq!(
+            proxy.stop().timeout(SHORT).await,
+            refused(SingletonCommandError::NotHosted)
+        );
     }
     assert_eq!(journal.instances().len(), 1);
 }

@@ -8,7 +8,10 @@ use quorate_core::config::Config;
 use quorate_core::ident::Address;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, EntityContext, Kind, MemoryStore, Region, Security, StartError, Store};
+use quorate_driver::{
+    Cluster, EntityContext, Kind, Region, Security, StartError,
+    store::{MemoryStore, Store},
+};
 
 use quorate_conformance::support::{LOOK_AGAIN, all_up, node, sleep, within};
 
@@ -98,7 +101,7 @@ async fn host<A: Adapter>(node: &Cluster, mode: StoreMode) -> Region<(), String>
         let me = me.clone();
         async move { me }
     };
-    within::<A, _>("the kind is registered", node.register_fn(kind, handle))
+    within::<A, _>("the kind is registered", node.entities(kind).start_fn(handle))
         .await
         .expect("it is registered")
 }
@@ -107,7 +110,7 @@ async fn answer<A: Adapter>(region: &Region<(), String>, entity: usize) -> Strin
     within::<A, _>("an answer", async {
         loop {
             let entity = region.entity(entity.to_string());
-            if let Ok(home) = entity.ask(&()).into_future().await {
+            if let Ok(home) = entity.ask(()).into_future().await {
                 return home;
             }
             sleep::<A>(LOOK_AGAIN).await;

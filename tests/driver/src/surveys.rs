@@ -31,7 +31,8 @@ pub async fn a_kind_is_surveyed_from_any_node<A: Adapter>(security: &Security) {
     for id in 0..ENTITIES {
         read::<A>(&regions[0], &format!("counted-{id}")).await;
     }
-    let survey = async |at: usize, timeout| within::<A, _>("a survey", regions[at].stats(timeout)).await;
+    let survey =
+        async |at: usize, timeout| within::<A, _>("a survey", regions[at].stats().timeout(timeout)).await;
     let first = survey(0, TIMEOUT).await.expect("the node runs");
     assert_eq!((first.silent.len(), first.regions.len()), (0, 3));
     let counted = first
@@ -85,7 +86,7 @@ pub async fn s_114_regions_whose_entities_are_busy_answer_a_survey<A: Adapter>(s
         let make = move |_: EntityContext| Busy {
             closed: closed.clone(),
         };
-        let region = node.register(Kind::new("busy").shards(8), make).await;
+        let region = node.entities(Kind::new("busy").shards(8)).start(make).await;
         regions.push(region.expect("the kind is registered"));
     }
     for number in 0..3 * ENTITIES {
@@ -94,7 +95,7 @@ pub async fn s_114_regions_whose_entities_are_busy_answer_a_survey<A: Adapter>(s
     }
     for region in &regions {
         eventually::<A>("all of them are counted", async || {
-            let survey = region.stats(TIMEOUT).await.expect("the node runs");
+            let survey = region.stats().timeout(TIMEOUT).await.expect("the node runs");
             assert_eq!(survey.silent, []);
             let hosted = survey.regions.values().flatten();
             hosted.map(|counts| counts.entities_total).sum::<u64>() == ENTITIES
@@ -102,7 +103,7 @@ pub async fn s_114_regions_whose_entities_are_busy_answer_a_survey<A: Adapter>(s
         .await;
     }
     drop(open);
-    let last = regions[1].entity("busy-0").ask(&()).into_future();
+    let last = regions[1].entity("busy-0").ask(()).into_future();
     within::<A, _>("an answer", last).await.expect("it is answered");
 }
 
@@ -120,7 +121,7 @@ pub async fn an_entity_is_explained_the_same_from_every_node<A: Adapter>(securit
     let id = living_on::<A>(&regions[0], &home).await;
     let explain = async |at: usize| {
         let entity = regions[at].entity(&id);
-        let explained = entity.explain(TIMEOUT);
+        let explained = entity.explain().timeout(TIMEOUT);
         within::<A, _>("an explanation", explained)
             .await
             .expect("the node runs")

@@ -10,7 +10,10 @@ use quorate_driver::durable::{
     Retention, Versioned,
 };
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, EntityContext, Kind, Region, Security, SharedMemoryStore, Store};
+use quorate_driver::{
+    Cluster, EntityContext, Kind, Region, Security,
+    store::{SharedMemoryStore, Store},
+};
 use serde::{Deserialize, Serialize};
 
 use quorate_conformance::support::{LOOK_AGAIN, eventually, first, keeping, node, sleep};
@@ -212,7 +215,8 @@ async fn with_purses(node: &Cluster) -> (Region<Order, Purse>, Noticed) {
         Giver(counted.clone())
     };
     let purses = node
-        .register_event_sourced(Kind::new("purse").shards(8), make)
+        .entities(Kind::new("purse").shards(8))
+        .start_event_sourced(make)
         .await;
     (purses.expect("it is registered"), noticed)
 }
@@ -239,7 +243,7 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
 ) {
     let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
     let giving = first::<A>(builder(0)).await;
-    giving.register_proxy(vaults()).await.expect("it is registered");
+    giving.entities(vaults()).proxy().await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
         vault: "alpha".to_owned(),
@@ -263,7 +267,7 @@ pub async fn what_nobody_has_confirmed_is_delivered_on<A: Adapter, S: Store>(
         door: Arc::clone(&opened),
         wait: Arc::new(|| Box::pin(sleep::<A>(LOOK_AGAIN))),
     };
-    let vaults = next.register_event_sourced(vaults(), make).await;
+    let vaults = next.entities(vaults()).start_event_sourced(make).await;
     let vaults = vaults.expect("it is registered");
     let (purses, _) = with_purses(&next).await;
     assert_eq!(look(&purses, "ann").await, (60, 0, 12), "what was kept");
@@ -316,7 +320,7 @@ pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
 ) {
     let builder = |life: usize| keeping(node::<A>(security), open(life), 1);
     let giving = first::<A>(builder(0)).await;
-    giving.register_proxy(vaults()).await.expect("it is registered");
+    giving.entities(vaults()).proxy().await.expect("it is registered");
     let (purses, noticed) = with_purses(&giving).await;
     let given = Order::Give {
         vault: "beta".to_owned(),
@@ -338,7 +342,7 @@ pub async fn what_nobody_has_confirmed_wakes_on<A: Adapter, S: Store>(
         door: Arc::new(AtomicU64::new(1)),
         wait: Arc::new(|| Box::pin(sleep::<A>(LOOK_AGAIN))),
     };
-    let vaults = next.register_event_sourced(vaults(), make).await;
+    let vaults = next.entities(vaults()).start_event_sourced(make).await;
     let vaults = vaults.expect("it is registered");
     let (purses, _) = with_purses(&next).await;
     eventually::<A>("everything has come without a message", async || {

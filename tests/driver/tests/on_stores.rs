@@ -17,7 +17,7 @@ use quorate_driver_tests::{
 };
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
-use quorate_tokio::core::{RememberStore, StoreMode};
+use quorate_tokio::sharding::{RememberStore, StoreMode};
 use quorate_tokio::{Security, Tokio};
 
 /// The files of nodes, by number, in a folder of the test's own.

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_channel::{Receiver, Sender};
 use futures_lite::future;
-use quorate_driver::core::Address;
+use quorate_driver::Address;
 use quorate_driver::spi::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter, Listener,
+    Transport,
 };
-use quorate_driver::{Proved, Security};
+use quorate_driver::{Security, security::Proved};
 
 /// Whether this process is connected. Nothing is ever sent: closing the channel wakes every link.
 struct Gate(Mutex<Option<(Sender<Infallible>, Receiver<Infallible>)>>);
@@ -155,7 +156,7 @@ impl<R: LinkReader> LinkReader for GatedReader<R> {
         unless_cut(&self.line, self.inner.read(buffer)).await
     }
 
-    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<LinkRead> {
         unless_cut(&self.line, self.inner.read_next(buffer)).await
     }
 

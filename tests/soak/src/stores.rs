@@ -5,9 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use quorate_driver::core::store::{Outcome, Space, StoreIdentity, StoreOrder};
-use quorate_driver::core::{Config, RememberStore, StoreMode};
-use quorate_driver::{ClusterBuilder, Security, Store, StoreFault, StoreScope};
+use quorate_driver::store::{Outcome, Space, StoreIdentity, StoreOrder};
+use quorate_driver::{
+    ClusterBuilder, Security,
+    store::{Store, StoreFault, StoreScope},
+};
+use quorate_driver::{
+    Config,
+    sharding::{RememberStore, StoreMode},
+};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 

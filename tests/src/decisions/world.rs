@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::downing::decision::Decision;
+use quorate_core::downing::decision::DowningDecision;
 use quorate_core::downing::strategy::{Strategy, judge};
 use quorate_core::downing::view::{DowningView, IndirectRule, Observation};
 use quorate_core::ident::{Address, DEFAULT_DATA_CENTER, Role, Roles, UniqueAddress};
@@ -308,14 +308,14 @@ impl World {
             if view.has_unreachable() {
                 let verdict = judge(strategy, &view, rule.1);
                 let after = match verdict.decision {
-                    Decision::AcquireLeaseAndDownUnreachable { after } => after,
-                    Decision::AcquireLeaseAndDownIndirectlyConnected
-                    | Decision::DownUnreachable
-                    | Decision::DownReachable
-                    | Decision::DownAll
-                    | Decision::DownIndirectlyConnected
-                    | Decision::DownSelfQuarantinedByRemote
-                    | Decision::DownNobody => Duration::ZERO,
+                    DowningDecision::AcquireLeaseAndDownUnreachable { after } => after,
+                    DowningDecision::AcquireLeaseAndDownIndirectlyConnected
+                    | DowningDecision::DownUnreachable
+                    | DowningDecision::DownReachable
+                    | DowningDecision::DownAll
+                    | DowningDecision::DownIndirectlyConnected
+                    | DowningDecision::DownSelfQuarantinedByRemote
+                    | DowningDecision::DownNobody => Duration::ZERO,
                 };
                 verdicts.push((after, self.chance.number(), at, verdict));
             }

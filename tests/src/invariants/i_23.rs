@@ -9,11 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::downing::decision::Decision;
+use quorate_core::downing::decision::DowningDecision;
 use quorate_core::event::DowningReport;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::{MembershipPhase, View};
 
 use super::Moment;
 use crate::sim::ProcessId;
@@ -57,7 +57,7 @@ impl Change {
                 .unreachable()
                 .iter()
                 .any(|node| after.is_reachable(node) && is_in(node)),
-            joined: before.phase() != Phase::Member,
+            joined: before.phase() != MembershipPhase::Member,
             downed: after
                 .members()
                 .iter()
@@ -73,7 +73,7 @@ pub(super) struct InTime(BTreeMap<ProcessId, Watch>);
 
 impl InTime {
     pub(super) fn on_step(&mut self, process: ProcessId, now: u64, before: &View, after: &View) {
-        if after.phase() != Phase::Member {
+        if after.phase() != MembershipPhase::Member {
             self.0.remove(&process);
             return;
         }
@@ -119,7 +119,7 @@ impl InTime {
         event: &DowningReport,
         moment: &Moment<'_>,
     ) -> Result<(), String> {
-        if event.down.is_empty() || event.decision == Decision::DownSelfQuarantinedByRemote {
+        if event.down.is_empty() || event.decision == DowningDecision::DownSelfQuarantinedByRemote {
             return Ok(());
         }
         let watch = self.0.entry(process).or_default();
@@ -189,7 +189,7 @@ mod tests {
         DowningReport {
             strategy: "keep-majority",
             rule: IndirectRule::CascadeSafe,
-            decision: Decision::DownReachable,
+            decision: DowningDecision::DownReachable,
             reason: "a test",
             members: Vec::new(),
             unreachable: Vec::new(),

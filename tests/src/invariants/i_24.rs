@@ -4,7 +4,7 @@
 use quorate_core::event::DowningReport;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Status;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::{MembershipPhase, View};
 
 pub(super) fn check(before: &Gossip, after: &Gossip) -> Result<(), String> {
     for member in before.members().iter().filter(|m| m.status == Status::Down) {
@@ -17,7 +17,7 @@ pub(super) fn check(before: &Gossip, after: &Gossip) -> Result<(), String> {
 }
 
 pub(super) fn on_downing(event: &DowningReport, view: &View) -> Result<(), String> {
-    if event.waits_for.is_some() || view.phase() != Phase::Member {
+    if event.waits_for.is_some() || view.phase() != MembershipPhase::Member {
         return Ok(());
     }
     for node in &event.down {

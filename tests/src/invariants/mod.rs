@@ -49,7 +49,7 @@ use quorate_core::membership::gossip::Gossip;
 use quorate_core::sharding::ids::{KindId, ShardId, Term};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::{MembershipPhase, View};
 
 pub use self::i_30::Voter;
 pub(crate) use self::i_45::Holds;
@@ -268,7 +268,7 @@ impl Checks {
                 named("I-15", i_15::check(after))?;
             }
         }
-        if step.after.phase() == Phase::Member {
+        if step.after.phase() == MembershipPhase::Member {
             named("I-08", self.i08.check(step, &facts, history))?;
             named("I-09", self.i09.check(step, &facts))?;
         }

@@ -19,7 +19,7 @@ use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::{EntityId, Payload};
 use quorate_core::sharding::{coordinator_log, remembered_logs};
 use quorate_core::singleton::state::SingletonId;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
@@ -392,7 +392,7 @@ impl Sim {
     fn tell_lie(&mut self, liar: ProcessId, to: ProcessId, mut message: Message) {
         let index = self.processes[to as usize].index;
         let is_up = matches!(self.network.link(liar, index).state, LinkState::Up(peer) if peer == to);
-        if !is_up || self.processes[liar as usize].node.view().phase() != Phase::Member {
+        if !is_up || self.processes[liar as usize].node.view().phase() != MembershipPhase::Member {
             return;
         }
         match &mut message {

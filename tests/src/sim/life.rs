@@ -13,7 +13,7 @@ use quorate_core::sharding::allocation::{AllocationSettings, HashingLimits, Simu
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use quorate_core::sharding::wish::Wish;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 
 use super::chance::{Chance, Purpose};
 use super::engine::{Happening, Sim};
@@ -364,7 +364,7 @@ impl Sim {
         host.paused_until = until;
         let interval = host.node.config().failure_detector.heartbeat_interval;
         let round = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX / 2);
-        if time > host.pause_min() + 2 * round && host.node.view().phase() == Phase::Member {
+        if time > host.pause_min() + 2 * round && host.node.view().phase() == MembershipPhase::Member {
             self.checks.i52.stands_still(process, until);
         }
     }

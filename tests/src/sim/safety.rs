@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::{MembershipPhase, View};
 
 use super::engine::{Happening, Sim};
 use super::history::ProcessId;
@@ -52,7 +52,7 @@ impl Sim {
     pub(crate) fn watch_births(&mut self, before: &View, after: &View) {
         let born = before.members().is_empty() && after.members().len() == 1;
         let other = |host: &Process| host.runs() && host.me != *after.me();
-        let member = |host: &Process| host.node.view().phase() == Phase::Member;
+        let member = |host: &Process| host.node.view().phase() == MembershipPhase::Member;
         if born && self.processes.iter().any(|host| other(host) && member(host)) {
             self.assumptions.breaks(self.now, "a second cluster was formed");
         }

@@ -9,7 +9,7 @@ use quorate_core::event::JoinFailure;
 use quorate_core::ident::{ClusterName, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
 use quorate_core::membership::member::Status;
-use quorate_core::view::{Phase, View};
+use quorate_core::view::{MembershipPhase, View};
 
 use super::engine::Sim;
 use super::faults::{FaultCounts, FaultKind};
@@ -472,7 +472,7 @@ impl Sim {
         let running = self.running();
         running.iter().all(|index| {
             let view = self.view(*index);
-            view.phase() == Phase::Member
+            view.phase() == MembershipPhase::Member
                 && view.is_converged()
                 && view.unreachable().is_empty()
                 && view.members().len() == running.len()

@@ -8,7 +8,7 @@ use quorate_core::effect::{Answer, HaltReason, ShardingAnswer, ShardingCommandEr
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, ShardingCommand};
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
-use quorate_core::sharding::protocol::watch::{Termination, WatchTarget};
+use quorate_core::sharding::protocol::watch::{TerminationReason, WatchTarget};
 
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
@@ -264,12 +264,12 @@ impl Sim {
         };
         let counts = &mut self.watches.counts;
         match why {
-            Termination::Stopped => counts.stopped += 1,
-            Termination::Failed => counts.failed += 1,
-            Termination::NotRunning => counts.not_running += 1,
-            Termination::NodeRemoved => counts.removed += 1,
+            TerminationReason::Stopped => counts.stopped += 1,
+            TerminationReason::Failed => counts.failed += 1,
+            TerminationReason::NotRunning => counts.not_running += 1,
+            TerminationReason::NodeRemoved => counts.removed += 1,
             // Judged below.
-            Termination::NeverSeen | _ => {}
+            TerminationReason::NeverSeen | _ => {}
         }
         let is_true = match &watched.target {
             WatchTarget::Entity { entity, .. } => self.is_true_of_entity(&watched, entity, why),
@@ -293,16 +293,18 @@ impl Sim {
         }
     }
 
-    fn is_true_of_entity(&self, watched: &Watched, entity: &EntityId, why: Termination) -> bool {
+    fn is_true_of_entity(&self, watched: &Watched, entity: &EntityId, why: TerminationReason) -> bool {
         let since = watched.opened_at;
         match why {
-            Termination::Stopped => self.watches.has_ended(entity, since, End::Stopped),
-            Termination::Failed => self.watches.has_ended(entity, since, End::Failed),
+            TerminationReason::Stopped => self.watches.has_ended(entity, since, End::Stopped),
+            TerminationReason::Failed => self.watches.has_ended(entity, since, End::Failed),
             // Outside of the safe shapes its home may be one that has just taken it over.
-            Termination::NotRunning => !self.assumptions.safe() || !self.watches.has_run_since(entity, since),
-            Termination::NodeRemoved => self.has_lost_a_home(watched, ShardId::of(entity, SHARDS)),
+            TerminationReason::NotRunning => {
+                !self.assumptions.safe() || !self.watches.has_run_since(entity, since)
+            }
+            TerminationReason::NodeRemoved => self.has_lost_a_home(watched, ShardId::of(entity, SHARDS)),
             // Said of nodes, or by a later version.
-            Termination::NeverSeen | _ => false,
+            TerminationReason::NeverSeen | _ => false,
         }
     }
 
@@ -320,11 +322,11 @@ impl Sim {
         })
     }
 
-    fn is_true_of_node(&self, process: ProcessId, node: &UniqueAddress, why: Termination) -> bool {
+    fn is_true_of_node(&self, process: ProcessId, node: &UniqueAddress, why: TerminationReason) -> bool {
         let view = self.processes[process as usize].node.view();
         match why {
-            Termination::NodeRemoved | Termination::NeverSeen => view.member(node).is_none(),
-            Termination::Stopped | Termination::Failed | Termination::NotRunning => false,
+            TerminationReason::NodeRemoved | TerminationReason::NeverSeen => view.member(node).is_none(),
+            TerminationReason::Stopped | TerminationReason::Failed | TerminationReason::NotRunning => false,
             // A later version's.
             _ => false,
         }

@@ -9,7 +9,7 @@ use quorate_core::downing::view::IndirectRule;
 use quorate_core::effect::HaltReason;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 
 use super::cascade;
 use super::plan::{Event, Plan, SECOND, SETTLED_AFTER};
@@ -216,7 +216,7 @@ fn classify(sim: &Sim, plan: &Plan) -> Outcome {
 fn survivors(sim: &Sim) -> BTreeSet<usize> {
     let stays = |index: &usize| {
         let view = sim.view(*index);
-        view.phase() == Phase::Member && view.self_status() < Status::Down
+        view.phase() == MembershipPhase::Member && view.self_status() < Status::Down
     };
     sim.running().into_iter().filter(stays).collect()
 }

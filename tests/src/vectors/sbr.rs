@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_core::downing::decision::Decision;
+use quorate_core::downing::decision::DowningDecision;
 use quorate_core::downing::down_all::DownAll;
 use quorate_core::downing::keep_majority::KeepMajority;
 use quorate_core::downing::keep_oldest::KeepOldest;
@@ -112,28 +112,28 @@ fn member(code: &Node<'_>) -> Result<Member, IllFormed> {
 }
 
 /// A decision as the file writes it.
-fn name(decision: Decision) -> &'static str {
+fn name(decision: DowningDecision) -> &'static str {
     match decision {
-        Decision::DownUnreachable => "DownUnreachable",
-        Decision::DownReachable => "DownReachable",
-        Decision::DownAll => "DownAll",
-        Decision::DownIndirectlyConnected => "DownIndirectlyConnected",
-        Decision::AcquireLeaseAndDownUnreachable { .. } => "AcquireLeaseAndDownUnreachable",
-        Decision::AcquireLeaseAndDownIndirectlyConnected => "AcquireLeaseAndDownIndirectlyConnected",
-        Decision::DownSelfQuarantinedByRemote => "DownSelfQuarantinedByRemote",
-        Decision::DownNobody => "DownNobody",
+        DowningDecision::DownUnreachable => "DownUnreachable",
+        DowningDecision::DownReachable => "DownReachable",
+        DowningDecision::DownAll => "DownAll",
+        DowningDecision::DownIndirectlyConnected => "DownIndirectlyConnected",
+        DowningDecision::AcquireLeaseAndDownUnreachable { .. } => "AcquireLeaseAndDownUnreachable",
+        DowningDecision::AcquireLeaseAndDownIndirectlyConnected => "AcquireLeaseAndDownIndirectlyConnected",
+        DowningDecision::DownSelfQuarantinedByRemote => "DownSelfQuarantinedByRemote",
+        DowningDecision::DownNobody => "DownNobody",
     }
 }
 
-fn delay_of(decision: Decision) -> Option<Duration> {
+fn delay_of(decision: DowningDecision) -> Option<Duration> {
     match decision {
-        Decision::AcquireLeaseAndDownUnreachable { after } => Some(after),
-        Decision::AcquireLeaseAndDownIndirectlyConnected => Some(Duration::ZERO),
-        Decision::DownUnreachable
-        | Decision::DownReachable
-        | Decision::DownAll
-        | Decision::DownIndirectlyConnected
-        | Decision::DownSelfQuarantinedByRemote
-        | Decision::DownNobody => None,
+        DowningDecision::AcquireLeaseAndDownUnreachable { after } => Some(after),
+        DowningDecision::AcquireLeaseAndDownIndirectlyConnected => Some(Duration::ZERO),
+        DowningDecision::DownUnreachable
+        | DowningDecision::DownReachable
+        | DowningDecision::DownAll
+        | DowningDecision::DownIndirectlyConnected
+        | DowningDecision::DownSelfQuarantinedByRemote
+        | DowningDecision::DownNobody => None,
     }
 }

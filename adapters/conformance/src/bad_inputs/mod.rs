@@ -26,7 +26,7 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAnswer, LinkKind as HelloLink, RejectReason, decode_answer, encode_hello,
 };
 use quorate_driver::spi::{Adapter, LinkReader, LinkWriter, Transport};
-use quorate_driver::{Cluster, ClusterEvent, NodeStats, Security};
+use quorate_driver::{Cluster, ClusterEvent, Security, stats::NodeStats};
 
 use super::strangers::{Stranger, rest};
 use super::support::{all_up, eventually, first, living_on, node, notebooks, read, until, within};

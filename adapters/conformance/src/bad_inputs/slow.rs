@@ -10,7 +10,7 @@ use quorate_core::message::MembershipMsg;
 use quorate_core::reject::{MembershipRejection, Rejection};
 use quorate_core::wire::handshake::{HelloAnswer, RejectReason};
 use quorate_driver::spi::Adapter;
-use quorate_driver::{ClusterError, ClusterEvent, Method, Security, Termination};
+use quorate_driver::{ClusterError, ClusterEvent, Security, Termination, security::Method};
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
 use super::state::StateColumns;

@@ -57,7 +57,7 @@ async fn clerks(
             failed.fetch_add(usize::from(written.is_err()), Ordering::Relaxed);
         }
     };
-    let region = node.register_fn(kind(), handle).await;
+    let region = node.entities(kind()).start_fn(handle).await;
     region.expect("the kind is registered")
 }
 
@@ -83,7 +83,8 @@ pub async fn full_mailboxes_whose_handlers_await_majority_writes_go_on<A: Adapte
     // Only one node hosts them: no shard moves while its mailboxes are full.
     let _local = clerks(host, closed, Arc::clone(&failed)).await;
     let region = sender
-        .register_proxy(kind())
+        .entities(kind())
+        .proxy()
         .await
         .expect("the kind is registered");
     let mut events = sender.events();
@@ -98,7 +99,7 @@ pub async fn full_mailboxes_whose_handlers_await_majority_writes_go_on<A: Adapte
     // about.
     for number in 0..ENTITIES {
         let entity = region.entity(format!("clerk-{number}"));
-        within::<A, _>("an answer", entity.ask(&String::new()).into_future())
+        within::<A, _>("an answer", entity.ask(String::new()).into_future())
             .await
             .expect("it lives there");
     }

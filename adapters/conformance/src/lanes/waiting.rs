@@ -59,7 +59,7 @@ async fn notes_of(node: &Cluster, kind: Kind<usize, ()>) -> Notes {
             notes.push((context.id_text().into_owned(), number));
         }
     };
-    let hosted = node.register_fn(kind, handle).await;
+    let hosted = node.entities(kind).start_fn(handle).await;
     hosted.expect("it is hosted");
     kept
 }
@@ -91,9 +91,9 @@ pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(securi
         panic!("there are two");
     };
     let mut events = sender.events();
-    let region = sender.register_proxy(kind()).await.expect("it may be reached");
+    let region = sender.entities(kind()).proxy().await.expect("it may be reached");
     let others = notes_of(sender, beside()).await;
-    let other = host.register_proxy(beside()).await.expect("it may be reached");
+    let other = host.entities(beside()).proxy().await.expect("it may be reached");
     let telling = async {
         for number in 0..MESSAGES {
             let entity = region.entity(format!("e{}", number % ENTITIES));
@@ -102,7 +102,7 @@ pub async fn a_full_buffer_has_callers_wait_and_loses_nothing<A: Adapter>(securi
     };
     let hosting = async {
         buffer_is_full::<A>(&mut events).await;
-        let told = region.entity("e0").try_tell(&MESSAGES);
+        let told = region.entity("e0").try_tell(MESSAGES);
         assert_eq!(told, Err(TellError::Full), "who does not want to wait hears it");
         for number in 0..BESIDE {
             let entity = other.entity(format!("e{}", number % 4));

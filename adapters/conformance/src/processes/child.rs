@@ -8,7 +8,9 @@ use async_channel::Receiver;
 use quorate_core::config::Config;
 use quorate_core::ident::Address;
 use quorate_driver::spi::{Adapter, Runtime};
-use quorate_driver::{Cluster, ClusterBuilder, ClusterEvent, Phase, Security, ShutdownEvent, Termination};
+use quorate_driver::{
+    Cluster, ClusterBuilder, ClusterEvent, Security, ShutdownPhase, Termination, events::ShutdownEvent,
+};
 
 use crate::billing::{Journal, billing};
 use crate::moves::is_move;
@@ -101,7 +103,7 @@ fn narrate<A: Adapter>(node: &Cluster) -> Receiver<()> {
 }
 
 fn tasks_in_all_phases(node: &Cluster) {
-    for phase in Phase::ALL {
+    for phase in ShutdownPhase::ALL {
         let task = move || async move { say(format_args!("task {phase}")) };
         node.on_shutdown(phase, task).expect("nothing has begun");
     }
@@ -148,10 +150,10 @@ async fn hangs<A: Adapter>(builder: ClusterBuilder<Security>) -> Termination {
             say("it hangs");
             std::future::pending().await
         };
-        let added = node.on_shutdown_named(Phase::ServiceStop, "hangs", hangs);
+        let added = node.on_shutdown_named(ShutdownPhase::ServiceStop, "hangs", hangs);
         added.expect("nothing has begun");
         let panics = || async { panic!("as it was told to") };
-        let added = node.on_shutdown_named(Phase::ServiceStop, "panics", panics);
+        let added = node.on_shutdown_named(ShutdownPhase::ServiceStop, "panics", panics);
         added.expect("nothing has begun");
     };
     alone::<A>(builder, prepare).await
@@ -198,7 +200,7 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> 
     let mut shown = String::new();
     loop {
         let begun = runtime::<A>().now().mono;
-        let survey = region.stats(SURVEY).await.expect("the node runs");
+        let survey = region.stats().timeout(SURVEY).await.expect("the node runs");
         let took = runtime::<A>().now().mono.since(begun);
         if took > LATE {
             say(format_args!("late {took:?}"));
@@ -217,7 +219,7 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> 
             // Whoever speaks to an entity first has its shard given a home; from then on everybody says the
             // same.
             entity.tell(&Vec::new()).await.expect("the node runs");
-            let why = entity.explain(SURVEY).await.expect("the node runs");
+            let why = entity.explain().timeout(SURVEY).await.expect("the node runs");
             let coordinator = why.coordinator.map(|node| node.address().to_string());
             match why.placement {
                 Some(placement) => line += &format!(" {placement:?}"),

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_driver::Phase;
+use quorate_driver::ShutdownPhase;
 
 use self::child::FIVE;
 
@@ -134,7 +134,7 @@ fn said<'l>(lines: &'l [String], begin: &str) -> Vec<&'l str> {
 }
 
 fn names() -> Vec<&'static str> {
-    Phase::ALL.iter().map(|phase| phase.name()).collect()
+    ShutdownPhase::ALL.iter().map(|phase| phase.name()).collect()
 }
 
 /// All phases began, in their order.
@@ -167,7 +167,7 @@ pub fn a_second_signal_ends_a_process_at_once(program: &str) {
         process.line("ready");
         process.signal("INT");
         process.line("it hangs");
-        let last = Phase::ServiceStop.name();
+        let last = ShutdownPhase::ServiceStop.name();
         // Another task of that process says it, and what it has not said is lost with the process.
         process.has_said(&format!("phase {last}"));
         let at = Instant::now();

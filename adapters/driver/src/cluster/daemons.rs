@@ -10,11 +10,11 @@ use quorate_core::sharding::passivation::PassivationSettings;
 
 use super::Cluster;
 use crate::daemons::{Answered, Daemon, DaemonStarter, Daemons, Manager, Scales, Told};
+use crate::delivery::NAME_BYTES;
 use crate::error::{ClusterError, DaemonsError};
 use crate::kind::Kind;
 use crate::region::Region;
 use crate::singleton_builder::SingletonBuilder;
-use crate::work::NAME_BYTES;
 
 /// Builds daemons of a name. See [`Cluster::daemons`].
 #[must_use = "nothing happens before they are started or a proxy is made"]
@@ -75,7 +75,8 @@ impl DaemonsBuilder {
     /// members lives.
     ///
     /// # Errors
-    /// [`ClusterError::Daemons`] for a number out of range, and those of [`Cluster::register`] and
+    /// [`ClusterError::Daemons`] for a number out of range, and those of
+    /// [`EntitiesBuilder::start`](crate::EntitiesBuilder::start) and
     /// [`SingletonBuilder::start`](crate::SingletonBuilder::start): daemons are entities, and who sees to
     /// them is a singleton.
     ///

@@ -4,7 +4,7 @@
 #[cfg(doc)]
 use quorate_core::effect::MembershipCommandError;
 use quorate_core::input::{Command, MembershipCommand};
-use quorate_core::view::Phase;
+use quorate_core::view::MembershipPhase;
 
 use super::Cluster;
 use crate::error::{ClusterError, Termination};
@@ -59,7 +59,7 @@ impl Cluster {
         self.shared().core(prepare).await?;
         loop {
             let view = self.view();
-            if view.phase() == Phase::Halted {
+            if view.phase() == MembershipPhase::Halted {
                 return Err(ClusterError::Stopped);
             }
             if view.is_ready_for_shutdown() {

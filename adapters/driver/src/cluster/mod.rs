@@ -5,6 +5,7 @@
 mod address;
 mod daemons;
 mod ending;
+mod entities;
 mod hosting;
 mod tasks;
 
@@ -20,17 +21,18 @@ use quorate_core::sharding::protocol::watch::WatchTarget;
 use quorate_core::view::View;
 
 use crate::data::Data;
-use crate::error::{ClusterError, RegionError, Termination};
+use crate::error::{ClusterError, LookupError, Termination};
 use crate::events::Events;
-use crate::kind::Kind;
 use crate::places::{PlaceError, ShardPlaces};
 use crate::region::Region;
 use crate::shared::Shared;
+use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::watch::Watch;
 use address::parse_down_target;
 pub(crate) use address::{parse_address, parse_addresses};
 pub use daemons::DaemonsBuilder;
+pub use entities::EntitiesBuilder;
 
 /// Stops the node when the last handle is dropped.
 #[derive(Debug)]
@@ -101,7 +103,8 @@ impl Cluster {
     }
 
     /// Subscribes to cluster events: a stream that starts with a snapshot. A reader that falls behind by more
-    /// than [`crate::EVENTS_WAITING_MAX`] events gets one [`crate::ClusterEvent::Resync`] in their place.
+    /// than [`crate::events::EVENTS_WAITING_MAX`] events gets one [`crate::ClusterEvent::Resync`] in their
+    /// place.
     pub fn events(&self) -> Events {
         self.shared().hub.subscribe()
     }
@@ -241,38 +244,31 @@ impl Cluster {
         ShardPlaces::new(Arc::clone(self.shared()), kind)
     }
 
-    /// Registers a kind as a proxy: this node reaches its entities and hosts none.
-    ///
-    /// # Errors
-    /// [`ClusterError::Refused`] if the settings are not legal, differ from an earlier registration or from
-    /// the kind of that name in the cluster; [`ClusterError::Region`] if the kind is registered here with
-    /// other types.
-    ///
-    /// # Cancel safety
-    /// Dropping it may or may not register.
-    pub async fn register_proxy<M: 'static, R: 'static>(
-        &self,
-        kind: Kind<M, R>,
-    ) -> Result<Region<M, R>, ClusterError> {
-        Region::register(self.shared(), &kind, kind.settings(false)?, None).await
-    }
-
     /// A handle to all entities of a kind that this node has registered, as a host or a proxy, by its name:
     /// `cluster.region::<Message, Reply>("greeter")?`. Costs one lock and a look-up.
     ///
     /// # Errors
-    /// [`RegionError`] if the kind is not registered here, or with other types.
-    pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
+    /// [`LookupError`] if the kind is not registered here, or with other types.
+    pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, LookupError> {
         Region::known(self.shared(), kind)
     }
 
+    /// A handle to a singleton that this node has registered, as a host or a proxy, by its name:
+    /// `cluster.singleton_ref::<Message, Reply>("billing")?`. Costs one lock and a look-up.
+    ///
+    /// # Errors
+    /// [`LookupError`] if the singleton is not registered here, or with other types.
+    pub fn singleton_ref<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, LookupError> {
+        Singleton::known(self.shared(), name)
+    }
+
     /// Watches an incarnation of a node: completes once it has been removed from the cluster
-    /// ([`Termination::NodeRemoved`](crate::core::Termination::NodeRemoved)), at once if it was removed
+    /// ([`TerminationReason::NodeRemoved`](crate::TerminationReason::NodeRemoved)), at once if it was removed
     /// before. One that is unreachable or Down is waited for: it may run until its removal. A node that
     /// restarts at the same address is another one, and the end of this one.
     ///
     /// A node that is no member is waited for for half a minute, because pictures lag; if it does not appear
-    /// the watch completes with [`NeverSeen`](crate::core::Termination::NeverSeen): it never was a member, or
+    /// the watch completes with [`NeverSeen`](crate::TerminationReason::NeverSeen): it never was a member, or
     /// its removal has been forgotten (`membership.prune_removed_after`).
     pub fn watch(&self, node: &UniqueAddress) -> Watch {
         Watch::new(self.shared(), WatchTarget::Node(node.clone()))

@@ -3,23 +3,24 @@
 
 use std::future::Future;
 
-use quorate_core::shutdown::Phase;
+use quorate_core::shutdown::ShutdownPhase;
 
 use super::Cluster;
 use crate::shutdown::{self, ShutdownError};
 
 impl Cluster {
-    /// Adds a task to a phase of this node's end: `cluster.on_shutdown(Phase::ServiceStop, || async { .. })`.
-    /// The tasks of a phase run at once, on the caller's executor; the phase ends when all of them have
-    /// ended, and the node has done what it does in it, or when its limit has passed (`shutdown.*_timeout`).
-    /// They run once, however the node ends: it leaves, a signal comes, it is downed or removed. Only
-    /// [`Cluster::stop`] and dropping the last handle run none.
+    /// Adds a task to a phase of this node's end:
+    /// `cluster.on_shutdown(ShutdownPhase::ServiceStop, || async { .. })`. The tasks of a phase run at once,
+    /// on the caller's executor; the phase ends when all of them have ended, and the node has done what it
+    /// does in it, or when its limit has passed (`shutdown.*_timeout`). They run once, however the node ends:
+    /// it leaves, a signal comes, it is downed or removed. Only [`Cluster::stop`] and dropping the last
+    /// handle run none.
     ///
     /// A task that holds a [`Cluster`] keeps the node running when all other handles are dropped.
     ///
     /// # Errors
     /// [`ShutdownError::TooLate`] if the phase has begun, [`ShutdownError::TooMany`].
-    pub fn on_shutdown<F, Fut>(&self, phase: Phase, task: F) -> Result<(), ShutdownError>
+    pub fn on_shutdown<F, Fut>(&self, phase: ShutdownPhase, task: F) -> Result<(), ShutdownError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send + 'static,
@@ -28,14 +29,14 @@ impl Cluster {
     }
 
     /// The same with a name, by which the log and
-    /// [`ShutdownEvent::TaskFailed`](crate::ShutdownEvent::TaskFailed) call it if it hangs or panics. Without
-    /// one it is `task 1`, `task 2` and so on of its phase.
+    /// [`ShutdownEvent::TaskFailed`](crate::events::ShutdownEvent::TaskFailed) call it if it hangs or panics.
+    /// Without one it is `task 1`, `task 2` and so on of its phase.
     ///
     /// # Errors
     /// Those of `on_shutdown`.
     pub fn on_shutdown_named<F, Fut>(
         &self,
-        phase: Phase,
+        phase: ShutdownPhase,
         name: impl Into<String>,
         task: F,
     ) -> Result<(), ShutdownError>
@@ -62,7 +63,7 @@ impl Cluster {
 
     /// Calls back when this node is no member any more, once, however that came: it left, was downed or
     /// removed, could not join, or was stopped; at once if that is over. It runs in the phase
-    /// [`Phase::ClusterShutdown`] and is waited for within its limit.
+    /// [`ShutdownPhase::ClusterShutdown`] and is waited for within its limit.
     ///
     /// # Errors
     /// [`ShutdownError::TooMany`].

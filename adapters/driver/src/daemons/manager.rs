@@ -124,7 +124,7 @@ impl Work {
                     match self.keep(scale, wishes).await {
                         Wanted::Look => {}
                         Wanted::Change(next, reply) => {
-                            match self.scales.0.add(&kept(next), Write::Majority).await {
+                            match self.scales.0.add(kept(next), Write::Majority).await {
                                 Ok(()) => asked = Some(reply),
                                 Err(_) => reply.send(&Said::NoMajority),
                             }
@@ -145,7 +145,7 @@ impl Work {
         let known = self.scales.clone();
         self.shared.background.spawn(async move {
             for old in scales {
-                let _ = known.0.remove(&kept(old), Write::Majority).await;
+                let _ = known.0.remove(kept(old), Write::Majority).await;
             }
         });
     }
@@ -175,7 +175,7 @@ impl Work {
 
     /// Writes until a majority has it.
     async fn write(&self, scale: Scale) {
-        while self.scales.0.add(&kept(scale), Write::Majority).await.is_err() {
+        while self.scales.0.add(kept(scale), Write::Majority).await.is_err() {
             self.shared.background.sleeper()(PAUSE).await;
         }
     }
@@ -203,7 +203,7 @@ impl Work {
         let timeout = self.shared.handoff_timeout / END_SHARE;
         loop {
             let entity = self.region.entity(daemon.entity().as_bytes());
-            if entity.ask(&Told::End).timeout(timeout).await.is_ok() {
+            if entity.ask(Told::End).timeout(timeout).await.is_ok() {
                 return;
             }
             self.shared.background.sleeper()(PAUSE).await;
@@ -219,7 +219,7 @@ impl Work {
         for daemon in scale.daemons() {
             let entity = self.region.entity(daemon.entity().as_bytes());
             // Full or stopped: in the next round.
-            let _ = entity.try_tell(&Told::KeepAlive);
+            let _ = entity.try_tell(Told::KeepAlive);
             let until = background.now() + breath;
             if let Some(wanted) = self.wait(scale, wishes, until).await {
                 return wanted;

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::Set;
 use crate::entity::EntityContext;
 use crate::error::{DaemonsError, DataReadError};
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::singleton::Singleton;
 
 /// One of a fixed number of tasks that always run somewhere in the cluster. Started with
@@ -199,13 +200,17 @@ impl Daemons {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn state(&self) -> Result<DaemonsState, DaemonsError> {
-        answer(self.manager.ask(&Order::State).await?)
+    pub fn state(&self) -> Request<Result<DaemonsState, DaemonsError>> {
+        let asked = self.manager.ask(Order::State);
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            answer(asked.timeout(timeout).await?)
+        })
     }
 
     /// Changes the number of daemons, from any node. All that run are stopped first, then those of the new
     /// number start; completes in between, when the last has ended. Whatever happens to nodes meanwhile, a
-    /// change that was begun is completed. Mirrors `ChangeNumberOfProcesses`.
+    /// change that was begun is completed. Waits for twice `sharding.handoff_timeout` unless its time limit
+    /// says otherwise (1 ms to 24 h, clamped). Mirrors `ChangeNumberOfProcesses`.
     ///
     /// # Errors
     /// [`DaemonsError`]; with [`DaemonsError::Failed`] and [`DaemonsError::NoMajority`] the change may take
@@ -213,12 +218,14 @@ impl Daemons {
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; a change that was begun is completed.
-    pub async fn rescale(&self, count: u32) -> Result<DaemonsState, DaemonsError> {
-        if !(1..=DAEMONS_MAX).contains(&count) {
-            return Err(DaemonsError::Count);
-        }
-        let asked = self.manager.ask(&Order::Rescale { count });
-        answer(asked.timeout(self.patience).await?)
+    pub fn rescale(&self, count: u32) -> Request<Result<DaemonsState, DaemonsError>> {
+        let asked = self.manager.ask(Order::Rescale { count });
+        Request::new(self.patience, async move |timeout| {
+            if !(1..=DAEMONS_MAX).contains(&count) {
+                return Err(DaemonsError::Count);
+            }
+            answer(asked.timeout(timeout).await?)
+        })
     }
 }
 

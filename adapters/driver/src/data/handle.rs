@@ -12,17 +12,18 @@ use quorate_core::ddata::state::key::{Key, Pattern};
 
 use super::changes::Changes;
 use super::kind::DataKind;
-use super::level::{DATA_TIMEOUT_DEFAULT, Read, Write};
+use super::level::{Read, Write};
 use crate::error::{DataReadError, DataWriteError};
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
 
 /// One replicated value, by name. Cheap to clone; holds no value and does not keep the node alive. The same
-/// name must mean the same type on every node.
+/// name must mean the same type on every node. Reads and writes wait for other replicas up to their time
+/// limit: [`TIMEOUT_DEFAULT`], or what [`Request::timeout`] sets, 1 ms to 1 h (clamped).
 pub struct Replicated<T> {
     shared: Arc<Shared>,
     /// Nothing if the name is not legal; every operation says so.
     key: Option<Key>,
-    timeout: Duration,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -31,7 +32,6 @@ impl<T> Clone for Replicated<T> {
         Self {
             shared: Arc::clone(&self.shared),
             key: self.key.clone(),
-            timeout: self.timeout,
             kind: PhantomData,
         }
     }
@@ -50,16 +50,8 @@ impl<T> Replicated<T> {
         Self {
             shared,
             key: Key::new(key).ok(),
-            timeout: DATA_TIMEOUT_DEFAULT,
             kind: PhantomData,
         }
-    }
-
-    /// Sets another time limit for operations on the value (default 5 s, 1 ms to 1 h, clamped).
-    #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
     }
 }
 
@@ -71,37 +63,40 @@ impl<T: DataKind> Replicated<T> {
     ///
     /// # Cancel safety
     /// Safe: reading changes nothing but that stale replicas are repaired.
-    pub async fn read(&self, level: Read) -> Result<T::Value, DataReadError> {
-        let key = self.key.clone().ok_or(DataReadError::BadKey)?;
-        let command = Command::Get {
-            key,
-            consistency: level.into(),
-            timeout: self.timeout,
-        };
-        match self.shared.data(command).await {
-            Some(Answer::Value(Ok(data))) => T::value(&data),
-            Some(Answer::Value(Err(error))) => Err(error.into()),
-            Some(Answer::Written(_) | Answer::Subscribed(_) | Answer::Keys(_) | Answer::Replicas(_))
-            | None => Err(DataReadError::Stopped),
-        }
+    pub fn read(&self, level: Read) -> Request<Result<T::Value, DataReadError>> {
+        let (shared, key) = (Arc::clone(&self.shared), self.key.clone());
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            let key = key.ok_or(DataReadError::BadKey)?;
+            let command = Command::Get {
+                key,
+                consistency: level.into(),
+                timeout,
+            };
+            match shared.data(command).await {
+                Some(Answer::Value(Ok(data))) => T::value(&data),
+                Some(Answer::Value(Err(error))) => Err(error.into()),
+                Some(Answer::Written(_) | Answer::Subscribed(_) | Answer::Keys(_) | Answer::Replicas(_))
+                | None => Err(DataReadError::Stopped),
+            }
+        })
     }
 
     /// Deletes the key for good, everywhere: it can never be used again, and its tombstone stays. To only
     /// empty a value, remove what is in it.
     ///
     /// # Errors
-    /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether it took place.
+    /// [`DataWriteError`]; [`DataWriteError::may_have_been_handled`] says whether it took place.
     ///
     /// # Cancel safety
     /// Dropping it may or may not delete.
-    pub async fn delete(&self, level: Write) -> Result<(), DataWriteError> {
-        let key = self.key.clone().ok_or(DataWriteError::BadKey)?;
-        let command = Command::Delete {
-            key,
-            consistency: level.into(),
-            timeout: self.timeout,
-        };
-        written(self.shared.data(command).await)
+    pub fn delete(&self, level: Write) -> Request<Result<(), DataWriteError>> {
+        self.write(move |key, timeout| {
+            Ok(Command::Delete {
+                key,
+                consistency: level.into(),
+                timeout,
+            })
+        })
     }
 
     /// Subscribes to changes of the value, beginning with its present one. A slow reader gets the newest
@@ -114,25 +109,36 @@ impl<T: DataKind> Replicated<T> {
     /// Applies an operation of the core; the typed methods use it.
     ///
     /// # Errors
-    /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether it took place.
+    /// [`DataWriteError`]; [`DataWriteError::may_have_been_handled`] says whether it took place.
     ///
     /// # Cancel safety
     /// Dropping it before it was polled changes nothing; afterwards the write may have taken place.
-    pub async fn update(&self, op: Op, level: Write) -> Result<(), DataWriteError> {
-        let key = self.key.clone().ok_or(DataWriteError::BadKey)?;
-        let command = Command::Update {
-            key,
-            initial: T::empty(),
-            op,
-            consistency: level.into(),
-            timeout: self.timeout,
-        };
-        written(self.shared.data(command).await)
+    pub fn update(&self, op: Op, level: Write) -> Request<Result<(), DataWriteError>> {
+        self.update_with(Some(op), level)
     }
 
     /// [`Self::update`] with an operation whose elements may fail to be serialised.
-    pub(super) async fn update_with(&self, op: Option<Op>, level: Write) -> Result<(), DataWriteError> {
-        self.update(op.ok_or(DataWriteError::Encode)?, level).await
+    pub(super) fn update_with(&self, op: Option<Op>, level: Write) -> Request<Result<(), DataWriteError>> {
+        self.write(move |key, timeout| {
+            Ok(Command::Update {
+                key,
+                initial: T::empty(),
+                op: op.ok_or(DataWriteError::Encode)?,
+                consistency: level.into(),
+                timeout,
+            })
+        })
+    }
+
+    fn write(
+        &self,
+        command: impl FnOnce(Key, Duration) -> Result<Command, DataWriteError> + Send + 'static,
+    ) -> Request<Result<(), DataWriteError>> {
+        let (shared, key) = (Arc::clone(&self.shared), self.key.clone());
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            let key = key.ok_or(DataWriteError::BadKey)?;
+            written(shared.data(command(key, timeout)?).await)
+        })
     }
 }
 

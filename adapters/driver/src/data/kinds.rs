@@ -1,6 +1,7 @@
 //! The kinds of replicated values and what each can do: typed elements to bytes (postcard) and operations of
 //! the core. Spec: sharding 1.13.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use quorate_core::ddata::crdt::{
@@ -16,6 +17,7 @@ use super::kind::{CoreData, DataKind};
 use super::level::Write;
 use crate::codec;
 use crate::error::{DataReadError, DataWriteError};
+use crate::request::Request;
 
 /// See [`super::Data::counter`].
 pub type Counter = Replicated<CounterKind>;
@@ -110,20 +112,19 @@ kind!([K: DeserializeOwned, V: DeserializeOwned] MultiMapKind<K, V>, Vec<(K, V)>
     held.iter().map(|binding| Ok((decode(&binding.key)?, decode(&binding.value)?))).collect()
 });
 
-/// Writes the asynchronous methods of a kind: each makes an operation and hands it to
-/// [`Replicated::update_with`].
+/// Writes the methods of a kind: each makes an operation and hands it to [`Replicated::update_with`].
 macro_rules! writes {
     ($($(#[$docs:meta])* $name:ident($($arg:ident: $type:ty),*) => $op:expr;)*) => {
         $(
             $(#[$docs])*
             ///
             /// # Errors
-            /// [`DataWriteError`]; [`DataWriteError::is_applied`] says whether it took place.
+            /// [`DataWriteError`]; [`DataWriteError::may_have_been_handled`] says whether it took place.
             ///
             /// # Cancel safety
             /// Dropping it before it was polled changes nothing; afterwards the write may have taken place.
-            pub async fn $name(&self, $($arg: $type,)* level: Write) -> Result<(), DataWriteError> {
-                self.update_with($op, level).await
+            pub fn $name(&self, $($arg: $type,)* level: Write) -> Request<Result<(), DataWriteError>> {
+                self.update_with($op, level)
             }
         )*
     };
@@ -150,9 +151,9 @@ impl UpDownCounter {
 impl<E: Serialize + DeserializeOwned> Set<E> {
     writes! {
         /// Adds an element; one that somebody removes at the same time stays.
-        add(element: &E) => encode(element).map(|element| Op::OrSet(OrSetOp::Add(element)));
+        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::OrSet(OrSetOp::Add(element)));
         /// Removes an element as far as this node knows of it.
-        remove(element: &E) => encode(element).map(|element| Op::OrSet(OrSetOp::Remove(element)));
+        remove(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::OrSet(OrSetOp::Remove(element)));
         /// Removes every element that this node knows of.
         clear() => Some(Op::OrSet(OrSetOp::Clear));
     }
@@ -161,7 +162,7 @@ impl<E: Serialize + DeserializeOwned> Set<E> {
 impl<E: Serialize + DeserializeOwned> GrowSet<E> {
     writes! {
         /// Adds an element, for good.
-        add(element: &E) => encode(element).map(|element| Op::GSet(GSetOp::Add(element)));
+        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::GSet(GSetOp::Add(element)));
     }
 }
 
@@ -175,10 +176,10 @@ impl Flag {
 impl<V: Serialize + DeserializeOwned> Register<V> {
     writes! {
         /// Writes the value; the last write wins, by the clocks of the nodes.
-        set(value: &V) => encode(value).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }));
+        set(value: impl Borrow<V>) => encode(value.borrow()).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }));
         /// Writes the value unless an earlier write is known anywhere: the first write wins, by the clocks of
         /// the nodes. All writers of a key must use this or [`Self::set`], not both.
-        set_first(value: &V) => encode(value).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Reverse }));
+        set_first(value: impl Borrow<V>) => encode(value.borrow()).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Reverse }));
     }
 }
 
@@ -191,9 +192,9 @@ fn put<K: Serialize, V: Serialize>(key: &K, value: &V) -> Option<Op> {
 impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> RegisterMap<K, V> {
     writes! {
         /// Writes the value of a key; the last write wins, by the clocks of the nodes.
-        put(key: &K, value: &V) => put(key, value);
+        put(key: impl Borrow<K>, value: impl Borrow<V>) => put(key.borrow(), value.borrow());
         /// Removes what this node knows of under a key; a write at the same time stays.
-        remove(key: &K) => encode(key).map(|key| Op::LwwMap(LwwMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::LwwMap(LwwMapOp::Remove(key)));
         /// Removes everything that this node knows of.
         clear() => Some(Op::LwwMap(LwwMapOp::Clear));
     }
@@ -202,11 +203,11 @@ impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> RegisterM
 impl<K: Serialize + DeserializeOwned> CounterMap<K> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: &K, by: u64) => encode(key).map(|key| Op::PnCounterMap(PnCounterMapOp::Increment { key, by }));
+        increment(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Increment { key, by }));
         /// Takes away from the counter of a key.
-        decrement(key: &K, by: u64) => encode(key).map(|key| Op::PnCounterMap(PnCounterMapOp::Decrement { key, by }));
+        decrement(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Decrement { key, by }));
         /// Removes what this node knows of a counter.
-        remove(key: &K) => encode(key).map(|key| Op::PnCounterMap(PnCounterMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Remove(key)));
         /// Removes every counter as far as this node knows of it.
         clear() => Some(Op::PnCounterMap(PnCounterMapOp::Clear));
     }
@@ -232,19 +233,19 @@ fn put_all<K: Serialize, V: Serialize>(key: &K, values: &[V]) -> Option<OrMultiM
 impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> MultiMap<K, V> {
     writes! {
         /// Adds a value under a key.
-        add(key: &K, value: &V) => {
-            pair(key, value).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }))
+        add(key: impl Borrow<K>, value: impl Borrow<V>) => {
+            pair(key.borrow(), value.borrow()).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }))
         };
         /// Removes a value under a key as far as this node knows of it.
-        remove(key: &K, value: &V) => {
-            pair(key, value).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }))
+        remove(key: impl Borrow<K>, value: impl Borrow<V>) => {
+            pair(key.borrow(), value.borrow()).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }))
         };
         /// Removes one value under a key and adds another.
-        replace(key: &K, old: &V, new: &V) => replace(key, old, new).map(Op::OrMultiMap);
+        replace(key: impl Borrow<K>, old: impl Borrow<V>, new: impl Borrow<V>) => replace(key.borrow(), old.borrow(), new.borrow()).map(Op::OrMultiMap);
         /// Makes these the values of a key; none removes it.
-        put(key: &K, values: &[V]) => put_all(key, values).map(Op::OrMultiMap);
+        put(key: impl Borrow<K>, values: &[V]) => put_all(key.borrow(), values).map(Op::OrMultiMap);
         /// Removes every value under a key that this node knows of.
-        remove_key(key: &K) => encode(key).map(|key| Op::OrMultiMap(OrMultiMapOp::Remove(key)));
+        remove_key(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::OrMultiMap(OrMultiMapOp::Remove(key)));
         /// Removes everything that this node knows of.
         clear() => Some(Op::OrMultiMap(OrMultiMapOp::Clear));
     }

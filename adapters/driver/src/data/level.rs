@@ -2,13 +2,7 @@
 //! API. Which members count and how many a majority is, the core decides. Spec: sharding 1.12 (consistency
 //! arithmetic).
 
-use std::time::Duration;
-
 use quorate_core::ddata::state::consistency::Consistency;
-
-/// How long reads and writes wait for other replicas unless [`super::Replicated::with_timeout`] says
-/// otherwise.
-pub const DATA_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// How many replicas must store a write before it is confirmed. It spreads to all in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Maps whose values are replicated values themselves: what users call, as operations of the core. Spec:
 //! sharding 1.13.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use quorate_core::ddata::crdt::{
@@ -16,6 +17,7 @@ use super::kinds::{
 };
 use super::level::Write;
 use crate::error::{DataReadError, DataWriteError};
+use crate::request::Request;
 
 /// What a [`MergeMap`] can hold: counters, sets, registers and flags, no maps.
 pub trait MapValue: DataKind {
@@ -81,9 +83,9 @@ impl<K: Serialize + DeserializeOwned, T: MapValue> MergeMap<K, T> {
     writes! {
         /// Changes the value of a key, an empty one if there is none, by an operation of the core's own
         /// vocabulary.
-        update_at(key: &K, op: Op) => at(key, op);
+        update_at(key: impl Borrow<K>, op: Op) => at(key.borrow(), op);
         /// Removes what this node knows of under a key; a change of its value at the same time stays.
-        remove(key: &K) => encode(key).map(|key| Op::OrMap(OrMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::OrMap(OrMapOp::Remove(key)));
         /// Removes everything that this node knows of.
         clear() => Some(Op::OrMap(OrMapOp::Clear));
     }
@@ -92,16 +94,16 @@ impl<K: Serialize + DeserializeOwned, T: MapValue> MergeMap<K, T> {
 impl<K: Serialize + DeserializeOwned> MergeMap<K, CounterKind> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: &K, by: u64) => at(key, Op::GCounter(GCounterOp::Increment(by)));
+        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::GCounter(GCounterOp::Increment(by)));
     }
 }
 
 impl<K: Serialize + DeserializeOwned> MergeMap<K, UpDownCounterKind> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: &K, by: u64) => at(key, Op::PnCounter(PnCounterOp::Increment(by)));
+        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::PnCounter(PnCounterOp::Increment(by)));
         /// Takes away from the counter of a key.
-        decrement(key: &K, by: u64) => at(key, Op::PnCounter(PnCounterOp::Decrement(by)));
+        decrement(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::PnCounter(PnCounterOp::Decrement(by)));
     }
 }
 
@@ -112,7 +114,7 @@ where
 {
     writes! {
         /// Adds an element to the set of a key, for as long as the key is there.
-        add(key: &K, element: &E) => encode(element).and_then(|element| at(key, Op::GSet(GSetOp::Add(element))));
+        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), Op::GSet(GSetOp::Add(element))));
     }
 }
 
@@ -123,10 +125,10 @@ where
 {
     writes! {
         /// Adds an element to the set of a key.
-        add(key: &K, element: &E) => encode(element).and_then(|element| at(key, Op::OrSet(OrSetOp::Add(element))));
+        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), Op::OrSet(OrSetOp::Add(element))));
         /// Removes an element from the set of a key as far as this node knows of it.
-        remove_element(key: &K, element: &E) => {
-            encode(element).and_then(|element| at(key, Op::OrSet(OrSetOp::Remove(element))))
+        remove_element(key: impl Borrow<K>, element: impl Borrow<E>) => {
+            encode(element.borrow()).and_then(|element| at(key.borrow(), Op::OrSet(OrSetOp::Remove(element))))
         };
     }
 }
@@ -138,8 +140,8 @@ where
 {
     writes! {
         /// Writes the register of a key; the last write wins, by the clocks of the nodes.
-        set(key: &K, value: &V) => encode(value).and_then(|value| {
-            at(key, Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }))
+        set(key: impl Borrow<K>, value: impl Borrow<V>) => encode(value.borrow()).and_then(|value| {
+            at(key.borrow(), Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }))
         });
     }
 }
@@ -147,6 +149,6 @@ where
 impl<K: Serialize + DeserializeOwned> MergeMap<K, FlagKind> {
     writes! {
         /// Switches the flag of a key on.
-        switch_on(key: &K) => at(key, Op::Flag(FlagOp::SwitchOn));
+        switch_on(key: impl Borrow<K>) => at(key.borrow(), Op::Flag(FlagOp::SwitchOn));
     }
 }

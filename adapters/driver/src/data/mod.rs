@@ -18,9 +18,11 @@ pub use kinds::{
     MultiMapKind, ObservedSet, Register, RegisterKind, RegisterMap, RegisterMapKind, Set, UpDownCounter,
     UpDownCounterKind,
 };
-pub use level::{DATA_TIMEOUT_DEFAULT, Read, Write};
+pub use level::{Read, Write};
 pub use maps::{MapValue, MergeMap, MergeMapKind};
 pub use own::{CustomChange, CustomError, CustomType, Minting, Own, OwnKind, OwnType, RegisterError};
+pub use quorate_core::ddata::protocol::{ReadError, WriteError};
+pub use quorate_core::ddata::state::key::{BadKey, Pattern};
 
 use std::fmt;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use super::kind::{CoreData, DataKind};
 use super::kinds::writes;
 use super::level::Write;
 use crate::error::{DataReadError, DataWriteError};
+use crate::request::Request;
 
 /// A replicated type of your own: [`CustomType`] says how its bytes are changed and joined, this what they
 /// are to users. Make it known on every node with [`crate::ClusterBuilder::data_type`], hold values with

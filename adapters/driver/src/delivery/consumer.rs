@@ -14,7 +14,7 @@ use crate::sync::lock;
 
 /// An entity that consumes reliable delivery: its messages come from [`Producer`](super::Producer)s, those of
 /// one producer in order and one at a time, the next when the one before is confirmed. Registered with
-/// [`Cluster::register_consumer`](crate::Cluster::register_consumer).
+/// [`EntitiesBuilder::start_consumer`](crate::EntitiesBuilder::start_consumer).
 ///
 /// A message is confirmed when what it asks for is done, not before: what an incarnation has not confirmed
 /// when it ends (its node dies, its shard moves, its handler panics) is delivered to the next one, so that a

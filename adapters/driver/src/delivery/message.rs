@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::codec::Bytes;
 
 /// What a producer sends to a consumer of messages `M`: the message type of a kind that is registered with
-/// [`Cluster::register_consumer`](crate::Cluster::register_consumer). Only producers make it.
+/// [`EntitiesBuilder::start_consumer`](crate::EntitiesBuilder::start_consumer). Only producers make it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "", transparent)]
-pub struct DeliveryMessage<M> {
+pub(crate) struct DeliveryMessage<M> {
     pub(super) inside: Inside,
     #[serde(skip)]
     types: PhantomData<fn(M)>,
@@ -73,7 +73,7 @@ impl Inside {
 
 /// What a consumer answers its producer: the answer type of such a kind. Only consumers make it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
+pub(crate) struct Receipt {
     /// Everything up to here is confirmed.
     pub(super) ack: Option<u64>,
     pub(super) request: Option<Wanted>,

@@ -1,7 +1,7 @@
 //! Reliable delivery: messages are numbered, resent until they are confirmed, and never sent faster than they
 //! are handled. A [`Producer`] sends to entities whose kind is registered with
-//! [`Cluster::register_consumer`](crate::Cluster::register_consumer); each gets its messages in the order in
-//! which they were sent, none is left out, and none comes twice to the same incarnation. Page:
+//! [`EntitiesBuilder::start_consumer`](crate::EntitiesBuilder::start_consumer); each gets its messages in the
+//! order in which they were sent, none is left out, and none comes twice to the same incarnation. Page:
 //! `docs/delivery.md`. Spec: sharding 1.14, 2.4, 4.4.
 //!
 //! | part | decides |
@@ -34,10 +34,13 @@ mod receiving;
 mod sending;
 #[cfg(test)]
 mod sending_tests;
+mod work;
 
 pub use consumer::{Confirm, Consumer, Delivery};
-pub use message::{DeliveryMessage, Receipt};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
 pub(crate) use queue::{Entry, Queue};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};
 pub(crate) use receiving::Receiving;
+
+pub(crate) use work::NAME_BYTES;
+pub use work::{JOBS_WAITING_MAX, Job, WorkError, WorkQueue, WorkQueueBuilder, WorkState, Worker};

@@ -1,5 +1,6 @@
 //! Producers as users hold them: a name, messages to entities, and what became of each. Decides nothing.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -12,7 +13,8 @@ use quorate_core::delivery::{BadSetting, ToEntitiesSettings};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use serde::Serialize;
 
-use super::message::{DeliveryMessage, Origin, Receipt};
+use super::consumer::Delivery;
+use super::message::Origin;
 use super::orders::{Offer, Order};
 use super::queue::Queue;
 use super::sending::{self, ORDERS_MAX, Task};
@@ -69,7 +71,7 @@ pub enum SendError {
     /// The entity's id is empty or longer than `limits.entity_id_bytes_max`: not taken.
     #[error("the entity id is empty or too long")]
     BadEntityId,
-    /// Only from [`Producer::try_send`]: there is no room, for this entity or for all: not taken.
+    /// Only from [`Producer::send_if_room`]: there is no room, for this entity or for all: not taken.
     #[error("the producer has no room for another message to this entity; wait or try again later")]
     Full,
     /// A durable producer's store did not keep a message in time, or somebody else has taken the queue over:
@@ -82,6 +84,17 @@ pub enum SendError {
     Stopped,
 }
 
+impl SendError {
+    /// Whether the message may have been taken, and may be handled. `false`: it was not taken.
+    #[must_use]
+    pub const fn may_have_been_handled(self) -> bool {
+        match self {
+            Self::Store | Self::Stopped => true,
+            Self::Encode | Self::TooLarge | Self::BadEntityId | Self::Full => false,
+        }
+    }
+}
+
 /// Builds a producer. See [`Region::producer`](crate::Region::producer).
 #[must_use = "nothing happens before it is started"]
 pub struct ProducerBuilder<M> {
@@ -92,17 +105,16 @@ pub struct ProducerBuilder<M> {
     types: PhantomData<fn(M)>,
 }
 
-impl<M> Region<DeliveryMessage<M>, Receipt> {
+impl<M> Region<Delivery<M>, ()> {
     /// Reliable delivery to the entities of this kind: a producer by name, 1 to 255 bytes. The name is what
     /// consumers see, and that of a durable one's queue: of two durable ones with one name the later has it.
     ///
     /// ```no_run
     /// # use quorate_driver::Region;
-    /// # use quorate_driver::delivery::{DeliveryMessage, Receipt};
-    /// # type Baskets = Region<DeliveryMessage<u64>, Receipt>;
-    /// # async fn example(baskets: Baskets) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use quorate_driver::delivery::Delivery;
+    /// # async fn example(baskets: Region<Delivery<u64>, ()>) -> Result<(), Box<dyn std::error::Error>> {
     /// let shop = baskets.producer("shop").start().await?;
-    /// let sent = shop.send("customer-7", &42).await?; // waits while there is no room
+    /// let sent = shop.send("customer-7", 42).await?; // waits while there is no room
     /// sent.await?; // the entity has confirmed it
     /// # Ok(())
     /// # }
@@ -135,8 +147,8 @@ impl<M: Serialize + 'static> ProducerBuilder<M> {
 
     /// Keeps each message in the node's store until it is confirmed (default: in memory only): a producer
     /// that is started again under its name sends what nobody has confirmed, before anything else. In a store
-    /// that all nodes read ([`StoreScope::Shared`](crate::StoreScope::Shared)), or where the nodes' stores
-    /// vote about logs, it may be started again anywhere; otherwise on this node. [`Producer::send`]
+    /// that all nodes read ([`StoreScope::Shared`](crate::store::StoreScope::Shared)), or where the nodes'
+    /// stores vote about logs, it may be started again anywhere; otherwise on this node. [`Producer::send`]
     /// completes when the message is kept. Mirrors the durable producer queue.
     pub const fn durable(mut self) -> Self {
         self.settings.producer.is_durable = true;
@@ -236,11 +248,18 @@ impl<M: Serialize> Producer<M> {
     ///
     /// # Cancel safety
     /// Dropping it before it completes may or may not send the message.
-    pub async fn send(&self, entity: impl AsRef<[u8]>, message: &M) -> Result<Sent, SendError> {
-        let (offer, ways) = self.offer(entity.as_ref(), message)?;
-        let order = Order::Send(offer);
-        self.orders.send(order).await.map_err(|_| SendError::Stopped)?;
-        ways.taken().await
+    pub fn send(
+        &self,
+        entity: impl AsRef<[u8]>,
+        message: impl Borrow<M>,
+    ) -> impl Future<Output = Result<Sent, SendError>> + Send {
+        let offered = self.offer(entity.as_ref(), message.borrow());
+        async move {
+            let (offer, ways) = offered?;
+            let order = Order::Send(offer);
+            self.orders.send(order).await.map_err(|_| SendError::Stopped)?;
+            ways.taken().await
+        }
     }
 
     /// Like [`Self::send`], but fails instead of waiting for room. A durable producer's store is waited for.
@@ -250,12 +269,19 @@ impl<M: Serialize> Producer<M> {
     ///
     /// # Cancel safety
     /// As for [`Self::send`].
-    pub async fn try_send(&self, entity: impl AsRef<[u8]>, message: &M) -> Result<Sent, SendError> {
-        let (offer, ways) = self.offer(entity.as_ref(), message)?;
-        match self.orders.try_send(Order::Try(offer)) {
-            Ok(()) => ways.taken().await,
-            Err(TrySendError::Full(_)) => Err(SendError::Full),
-            Err(TrySendError::Closed(_)) => Err(SendError::Stopped),
+    pub fn send_if_room(
+        &self,
+        entity: impl AsRef<[u8]>,
+        message: impl Borrow<M>,
+    ) -> impl Future<Output = Result<Sent, SendError>> + Send {
+        let offered = self.offer(entity.as_ref(), message.borrow());
+        async move {
+            let (offer, ways) = offered?;
+            match self.orders.try_send(Order::Try(offer)) {
+                Ok(()) => ways.taken().await,
+                Err(TrySendError::Full(_)) => Err(SendError::Full),
+                Err(TrySendError::Closed(_)) => Err(SendError::Stopped),
+            }
         }
     }
 

@@ -12,8 +12,8 @@ use super::{
 use crate::entity::EntityContext;
 
 /// An entity whose state is the sum of the events that it has decided on. Registered with
-/// [`Cluster::register_event_sourced`](crate::Cluster::register_event_sourced); reached like every other
-/// entity.
+/// [`EntitiesBuilder::start_event_sourced`](crate::EntitiesBuilder::start_event_sourced); reached like every
+/// other entity.
 ///
 /// A command is *handled* (it sees the state, and may refuse), its events become durable, then they are
 /// *applied* to the state, and only then its answer goes out. The next command waits until then. The state
@@ -156,8 +156,8 @@ pub trait EventSourced: Send + Sized + 'static {
 }
 
 /// An entity that stores its newest state and no history. Registered with
-/// [`Cluster::register_durable_state`](crate::Cluster::register_durable_state). Choose it where nobody asks
-/// how it came to that; each change writes the whole state.
+/// [`EntitiesBuilder::start_durable_state`](crate::EntitiesBuilder::start_durable_state). Choose it where
+/// nobody asks how it came to that; each change writes the whole state.
 ///
 /// ```
 /// use quorate_driver::EntityContext;

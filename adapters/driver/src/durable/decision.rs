@@ -1,5 +1,6 @@
 //! What a handler has decided: what is to be kept, and what is answered then. Values only.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
@@ -144,22 +145,33 @@ impl<E: EventSourced> Persist<E> {
     /// At most [`REMINDERS_MAX`](super::limits::REMINDERS_MAX) for an entity: past it the command fails with
     /// [`TooManyReminders`](super::DurableFailure::TooManyReminders). See
     /// [`EntityContext::reminders`](crate::EntityContext::reminders).
-    pub fn remind(mut self, name: impl Into<String>, after: Duration, command: &E::Command) -> Self
+    pub fn remind(
+        mut self,
+        name: impl Into<String>,
+        after: Duration,
+        command: impl Borrow<E::Command>,
+    ) -> Self
     where
         E::Command: Serialize,
     {
-        self.wishes.push(remind(name.into(), (after, None), command));
+        self.wishes
+            .push(remind(name.into(), (after, None), command.borrow()));
         self
     }
 
     /// As [`Self::remind`], again and again: first after `every` (at least 10 ms), then in step with that.
     /// What was missed, because the entity did not run, is handled once.
-    pub fn remind_every(mut self, name: impl Into<String>, every: Duration, command: &E::Command) -> Self
+    pub fn remind_every(
+        mut self,
+        name: impl Into<String>,
+        every: Duration,
+        command: impl Borrow<E::Command>,
+    ) -> Self
     where
         E::Command: Serialize,
     {
         self.wishes
-            .push(remind(name.into(), (every, Some(every)), command));
+            .push(remind(name.into(), (every, Some(every)), command.borrow()));
         self
     }
 

@@ -1,6 +1,6 @@
 //! What an entity knows of itself and its surroundings. Decides nothing.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::error::Error;
 use std::fmt;
 use std::future::pending;
@@ -19,7 +19,7 @@ use super::upcoming::Upcoming;
 use super::{Entity, ReplyTo};
 use crate::asking::Asker;
 use crate::codec;
-use crate::error::{OtherTypes, PassivateError, RegionError, ReplyLaterError, SingletonError, TimerError};
+use crate::error::{LookupError, OtherTypes, PassivateError, ReplyLaterError, TimerError};
 use crate::kinds::Types;
 use crate::mailbox::{Mailbox, Occasion, Reports, Start, Who};
 use crate::region::{EntityRef, Region};
@@ -121,8 +121,8 @@ impl EntityContext {
     /// and a look-up.
     ///
     /// # Errors
-    /// [`RegionError`] if the kind is not registered here, or with other types.
-    pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, RegionError> {
+    /// [`LookupError`] if the kind is not registered here, or with other types.
+    pub fn region<M: 'static, R: 'static>(&self, kind: &str) -> Result<Region<M, R>, LookupError> {
         Region::known(&self.inside.shared, kind)
     }
 
@@ -130,24 +130,24 @@ impl EntityContext {
     /// look-up.
     ///
     /// # Errors
-    /// [`SingletonError`] if the singleton is not registered here, or with other types.
-    pub fn singleton<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, SingletonError> {
+    /// [`LookupError`] if the singleton is not registered here, or with other types.
+    pub fn singleton_ref<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, LookupError> {
         Singleton::known(&self.inside.shared, name)
     }
 
     /// A reference to this entity, to tell itself something or to pass on:
-    /// `context.self_ref::<Self>()?.tell(&message).await`. It leads to whoever has this id, so to its
+    /// `context.self_ref::<Self>()?.tell(message).await`. It leads to whoever has this id, so to its
     /// successor after the entity has moved. To *ask* itself is refused
-    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks [`Self::singleton`]
-    /// for its own name.
+    /// ([`AskError::OwnEntity`](crate::AskError::OwnEntity)). A singleton's instance asks
+    /// [`Self::singleton_ref`] for its own name.
     ///
     /// # Errors
-    /// [`RegionError::OtherTypes`] if `E` is not the type of this entity's kind,
-    /// [`RegionError::NotRegistered`] if this is a singleton's instance.
-    pub fn self_ref<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, RegionError> {
+    /// [`LookupError::OtherTypes`] if `E` is not the type of this entity's kind,
+    /// [`LookupError::NotRegistered`] if this is a singleton's instance.
+    pub fn self_ref<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, LookupError> {
         if self.inside.who.is_singleton() {
-            let kind = self.kind().to_owned();
-            return Err(RegionError::NotRegistered { kind });
+            let name = self.kind().to_owned();
+            return Err(LookupError::NotRegistered { what: "kind", name });
         }
         let region = self.region::<E::Message, E::Reply>(self.kind())?;
         Ok(region.entity(self.id().as_bytes()))
@@ -189,7 +189,7 @@ impl EntityContext {
     ///
     /// # Errors
     /// [`TimerError::OtherTypes`] if `E` is not this entity's type, [`TimerError::TooMany`] with
-    /// [`TIMERS_MAX`](crate::TIMERS_MAX).
+    /// [`TIMERS_MAX`](crate::sharding::TIMERS_MAX).
     pub fn start_timer<E: Entity>(
         &self,
         key: impl Into<Cow<'static, str>>,
@@ -205,7 +205,7 @@ impl EntityContext {
     ///
     /// # Errors
     /// Those of `start_timer`; [`TimerError::TooShort`] below
-    /// [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
+    /// [`TIMER_INTERVAL_MIN`](crate::sharding::TIMER_INTERVAL_MIN).
     pub fn start_timer_every<E: Entity>(
         &self,
         key: impl Into<Cow<'static, str>>,
@@ -249,7 +249,7 @@ impl EntityContext {
 
     /// Fails the entity at the message being handled; its kind's supervision decides what happens next
     /// ([`Kind::supervision`](crate::Kind::supervision)); the asker gets
-    /// [`EntityStopped`](crate::core::AskFailure::EntityStopped). Never completes, so that it stands wherever
+    /// [`EntityStopped`](crate::AskFailure::EntityStopped). Never completes, so that it stands wherever
     /// a value is needed; the handler is dropped where it awaits it. In a task of the entity it fails what
     /// the entity does then.
     ///
@@ -270,7 +270,7 @@ impl EntityContext {
 
     /// Ends the entity after the message that it handles: [`Entity::on_stop`] runs, and its state is gone.
     /// The next message makes a new one. Messages that wait for it already are not handled: their asks fail
-    /// with [`EntityStoppedUnhandled`](crate::core::AskFailure::EntityStoppedUnhandled), so that they can be
+    /// with [`EntityStoppedUnhandled`](crate::AskFailure::EntityStoppedUnhandled), so that they can be
     /// asked again.
     ///
     /// A kind that remembers its entities ([`Kind::remember_entities`](crate::Kind::remember_entities))
@@ -308,17 +308,17 @@ impl EntityContext {
     /// As [`Self::passivate`], and the entity handles `message` last, before [`Entity::on_stop`]: the place
     /// to store what it has. Its answer is dropped. If the entity is being stopped for another reason,
     /// because its shard moves for instance, it gets the message then; of several the newest. Not after a
-    /// panic, nor if it is stopped at once or stops itself: `context.passivate_with::<Self>(&Order::Save)?`.
+    /// panic, nor if it is stopped at once or stops itself: `context.passivate_with::<Self>(Order::Save)?`.
     ///
     /// # Errors
     /// [`PassivateError`] if `E` is not the type of this entity's kind, if this is a singleton's instance, or
     /// if the message cannot be encoded.
-    pub fn passivate_with<E: Entity>(&self, message: &E::Message) -> Result<(), PassivateError>
+    pub fn passivate_with<E: Entity>(&self, message: impl Borrow<E::Message>) -> Result<(), PassivateError>
     where
         E::Message: Serialize,
     {
         self.self_ref::<E>()?;
-        let payload = codec::encode(message).ok_or(PassivateError::Encode)?;
+        let payload = codec::encode(message.borrow()).ok_or(PassivateError::Encode)?;
         self.ask_to_be_passivated(Some(payload));
         Ok(())
     }

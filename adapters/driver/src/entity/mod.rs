@@ -22,8 +22,8 @@ pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub use upcoming::Upcoming;
 
 /// One of many things with an identity, which lives on exactly one node at a time and handles one message at
-/// a time: an entity of a kind ([`Cluster::register`](crate::Cluster::register)), or the instance of a
-/// singleton ([`Cluster::singleton`](crate::Cluster::singleton)).
+/// a time: an entity of a kind ([`EntitiesBuilder::start`](crate::EntitiesBuilder::start)), or the instance
+/// of a singleton ([`Cluster::singleton`](crate::Cluster::singleton)).
 ///
 /// Each entity is a task of its own on the caller's runtime, so a handler may wait for as long as it likes.
 /// It should not block the thread: other entities wait then. Reading a file or computing for milliseconds

@@ -16,7 +16,7 @@ use crate::mailbox::Reports;
 
 /// The obligation to answer one ask, once. Made by
 /// [`EntityContext::reply_later`](crate::EntityContext::reply_later); may be moved to a task, and outlives
-/// the entity. If it is dropped, the asker gets [`EntityStopped`](crate::core::AskFailure::EntityStopped)
+/// the entity. If it is dropped, the asker gets [`EntityStopped`](crate::AskFailure::EntityStopped)
 /// instead of waiting for the end of its time.
 #[must_use = "dropping it tells whoever asked that there is no answer"]
 pub struct ReplyTo<R> {

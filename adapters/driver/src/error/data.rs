@@ -26,7 +26,15 @@ pub enum DataReadError {
     Stopped,
 }
 
-/// Why a write was not confirmed. [`Self::is_applied`] says whether it took place all the same.
+impl DataReadError {
+    /// Whether too few replicas answered within the time limit.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Failed(ReadError::Timeout { .. }))
+    }
+}
+
+/// Why a write was not confirmed. [`Self::may_have_been_handled`] says whether it took place all the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataWriteError {
@@ -46,12 +54,18 @@ pub enum DataWriteError {
 }
 
 impl DataWriteError {
+    /// Whether too few replicas confirmed the write within the time limit.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::Failed(WriteError::Unconfirmed { .. }))
+    }
+
     /// Whether the write took place, or may have, and spreads; a retry would then count twice. `false`:
     /// nothing changed.
     #[must_use]
-    pub const fn is_applied(&self) -> bool {
+    pub const fn may_have_been_handled(&self) -> bool {
         match self {
-            Self::Failed(error) => error.is_applied(),
+            Self::Failed(error) => error.may_have_been_handled(),
             Self::Stopped => true,
             Self::Encode | Self::BadKey => false,
         }

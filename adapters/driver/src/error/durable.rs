@@ -10,9 +10,9 @@ pub enum DurabilityError {
     /// The node has no store.
     #[error("durable entities need a store; set one with `ClusterBuilder::store`")]
     NoStore,
-    /// The node's store is its own ([`StoreScope::NodeLocal`](crate::StoreScope::NodeLocal)): an entity's log
-    /// would stay behind when its shard moves, and the entity would silently start empty. Let the nodes'
-    /// stores vote about logs (`journal.voters`), take a store that all nodes share, or say with
+    /// The node's store is its own ([`StoreScope::NodeLocal`](crate::store::StoreScope::NodeLocal)): an
+    /// entity's log would stay behind when its shard moves, and the entity would silently start empty. Let
+    /// the nodes' stores vote about logs (`journal.voters`), take a store that all nodes share, or say with
     /// [`Kind::single_host`](crate::Kind::single_host) that one member alone hosts the kind.
     #[error(
         "only this node can read its store, so entities would lose their logs when their shards move; set \

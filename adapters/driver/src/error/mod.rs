@@ -114,12 +114,9 @@ pub enum ClusterError {
         /// What every seed had against it, or the one that was asked.
         cause: Box<JoinFailure>,
     },
-    /// The kind is registered already, with messages or answers of other types.
+    /// The kind or the singleton is registered already, with messages or answers of other types.
     #[error(transparent)]
-    Region(#[from] RegionError),
-    /// The singleton is registered already, with messages or answers of other types.
-    #[error(transparent)]
-    Singleton(#[from] SingletonError),
+    Lookup(#[from] LookupError),
     /// A kind of durable entities on a node whose store cannot keep them.
     #[error(transparent)]
     Durability(#[from] DurabilityError),
@@ -134,55 +131,24 @@ pub enum ClusterError {
     Signals(String),
 }
 
-/// Why a kind's entities cannot be reached. A retry does not help: register the kind, or correct the types.
+/// Why this node has no way to a kind's entities or to a singleton. A retry does not help: start it or a
+/// proxy to it on this node first, or correct the types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RegionError {
-    /// This node has not registered the kind, neither to host it nor as a proxy.
-    #[error("the kind `{kind}` is not registered on this node")]
-    NotRegistered {
-        /// Its name.
-        kind: String,
-    },
-    /// The kind has messages or answers of other types.
-    #[error("the kind `{kind}` was registered for {registered}, not for {wanted}")]
-    OtherTypes {
-        /// Its name.
-        kind: String,
-        /// The message and the answer as registered.
-        registered: &'static str,
-        /// The message and the answer that were wanted.
-        wanted: &'static str,
-    },
-}
-
-impl RegionError {
-    pub(crate) fn of(kind: &str, mismatch: Mismatch) -> Self {
-        let kind = kind.to_owned();
-        match mismatch {
-            Mismatch::Missing => Self::NotRegistered { kind },
-            Mismatch::OtherTypes { registered, wanted } => Self::OtherTypes {
-                kind,
-                registered,
-                wanted,
-            },
-        }
-    }
-}
-
-/// Why a singleton cannot be reached. A retry does not help: start it or make a proxy, or correct the types.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SingletonError {
+pub enum LookupError {
     /// This node has not registered it, neither to host it nor as a proxy.
-    #[error("the singleton `{name}` is not registered on this node")]
+    #[error("the {what} `{name}` is not registered on this node")]
     NotRegistered {
+        /// `kind` or `singleton`.
+        what: &'static str,
         /// Its name.
         name: String,
     },
     /// It has messages or answers of other types.
-    #[error("the singleton `{name}` was registered for {registered}, not for {wanted}")]
+    #[error("the {what} `{name}` was registered for {registered}, not for {wanted}")]
     OtherTypes {
+        /// `kind` or `singleton`.
+        what: &'static str,
         /// Its name.
         name: String,
         /// The message and the answer as registered.
@@ -192,12 +158,23 @@ pub enum SingletonError {
     },
 }
 
-impl SingletonError {
-    pub(crate) fn of(name: &str, mismatch: Mismatch) -> Self {
+impl LookupError {
+    /// Of a kind.
+    pub(crate) fn kind(name: &str, mismatch: Mismatch) -> Self {
+        Self::of("kind", name, mismatch)
+    }
+
+    /// Of a singleton.
+    pub(crate) fn singleton(name: &str, mismatch: Mismatch) -> Self {
+        Self::of("singleton", name, mismatch)
+    }
+
+    fn of(what: &'static str, name: &str, mismatch: Mismatch) -> Self {
         let name = name.to_owned();
         match mismatch {
-            Mismatch::Missing => Self::NotRegistered { name },
+            Mismatch::Missing => Self::NotRegistered { what, name },
             Mismatch::OtherTypes { registered, wanted } => Self::OtherTypes {
+                what,
                 name,
                 registered,
                 wanted,
@@ -221,7 +198,7 @@ impl From<Unopened> for TellError {
 pub enum PassivateError {
     /// The entity's kind has messages or answers of other types.
     #[error(transparent)]
-    Region(#[from] RegionError),
+    Lookup(#[from] LookupError),
     /// The message could not be encoded.
     #[error("the message cannot be encoded")]
     Encode,
@@ -242,10 +219,10 @@ pub enum TimerError {
     /// The entity has messages or answers of other types.
     #[error(transparent)]
     OtherTypes(#[from] OtherTypes),
-    /// It has [`TIMERS_MAX`](crate::TIMERS_MAX) already.
+    /// It has [`TIMERS_MAX`](crate::sharding::TIMERS_MAX) already.
     #[error("the entity already has `TIMERS_MAX` timers")]
     TooMany,
-    /// The interval is below [`TIMER_INTERVAL_MIN`](crate::TIMER_INTERVAL_MIN).
+    /// The interval is below [`TIMER_INTERVAL_MIN`](crate::sharding::TIMER_INTERVAL_MIN).
     #[error("the timer's interval is below `TIMER_INTERVAL_MIN`")]
     TooShort,
 }
@@ -292,6 +269,22 @@ pub enum TellError {
     Stopped,
 }
 
+impl TellError {
+    /// Whether the message may have been handled: never, as every error is known before it is sent.
+    #[must_use]
+    pub const fn may_have_been_handled(self) -> bool {
+        match self {
+            Self::Encode
+            | Self::TooLarge
+            | Self::BadEntityId
+            | Self::NoEnvelope
+            | Self::NoMatch
+            | Self::Full
+            | Self::Stopped => false,
+        }
+    }
+}
+
 /// Why an ask failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -325,6 +318,21 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// Whether no answer came within the time limit.
+    #[must_use]
+    pub const fn is_timeout(self) -> bool {
+        match self {
+            Self::Failed(failure) => failure.is_timeout(),
+            Self::Encode
+            | Self::Undecodable
+            | Self::Decode
+            | Self::OwnEntity
+            | Self::Cycle
+            | Self::Stopped
+            | Self::NotDurable(_) => false,
+        }
+    }
+
     /// Whether the entity may have handled the message. `false`: a retry cannot make it handled twice.
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {
@@ -353,6 +361,28 @@ pub enum DaemonsError {
     /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
     #[error("the daemon manager did not answer: {0}")]
     Failed(#[from] AskError),
+}
+
+impl DaemonsError {
+    /// Whether no answer came within the time limit.
+    #[must_use]
+    pub const fn is_timeout(self) -> bool {
+        match self {
+            Self::Failed(error) => error.is_timeout(),
+            Self::NoMajority => true,
+            Self::InProgress | Self::Count => false,
+        }
+    }
+
+    /// Whether the change may take effect all the same. `false`: nothing changes.
+    #[must_use]
+    pub const fn may_have_been_handled(self) -> bool {
+        match self {
+            Self::Failed(error) => error.may_have_been_handled(),
+            Self::NoMajority => true,
+            Self::InProgress | Self::Count => false,
+        }
+    }
 }
 
 /// How a node ended.

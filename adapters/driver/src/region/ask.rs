@@ -1,7 +1,7 @@
-//! An ask: a message before it is sent, and the future that waits for its answer. Decides nothing.
+//! An ask: a message, and the future that waits for its answer. Decides nothing.
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,80 +9,66 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorate_core::input::Recipient;
-use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
 use serde::de::DeserializeOwned;
 
-use super::ASK_TIMEOUT_DEFAULT;
 use crate::asking;
 use crate::codec;
 use crate::commands::UserCommand;
 use crate::error::{AskError, TellError};
+use crate::request::TIMEOUT_DEFAULT;
 use crate::shared::Shared;
 use crate::sync;
 
-/// An ask before it is sent.
+/// An ask: it is sent when it is first polled, and completes with the answer, or with an error that says
+/// whether the message may have been handled ([`AskError::may_have_been_handled`]).
+///
+/// # Cancel safety
+/// Dropping it stops waiting. It does not recall a message that was sent.
 #[must_use = "nothing is sent before it is awaited"]
 pub struct Ask<R> {
-    shared: Arc<Shared>,
-    to: Recipient,
-    payload: Option<Payload>,
-    timeout: Duration,
+    state: AskProgress,
     reply: PhantomData<fn() -> R>,
 }
 
 impl<R> Ask<R> {
     /// An ask of this message; `None` if it could not be encoded.
-    pub(crate) const fn new(shared: Arc<Shared>, to: Recipient, payload: Option<Payload>) -> Self {
-        Self {
-            shared,
-            to,
-            payload,
-            timeout: ASK_TIMEOUT_DEFAULT,
-            reply: PhantomData,
-        }
+    pub(crate) fn new(shared: Arc<Shared>, to: Recipient, payload: Option<Payload>) -> Self {
+        let state = match payload {
+            Some(payload) => AskProgress::New {
+                shared,
+                to,
+                payload,
+                timeout: TIMEOUT_DEFAULT,
+            },
+            None => AskProgress::Failed(AskError::Encode),
+        };
+        let reply = PhantomData;
+        Self { state, reply }
     }
 
     /// Sets how long to wait for the answer from when the node takes the message, 1 ms to 24 h (clamped).
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        if let AskProgress::New { timeout, .. } = &mut self.state {
+            *timeout = limit;
+        }
         self
+    }
+
+    /// Whether the node has the question: from when this is so, later ones come after it.
+    pub(crate) const fn is_submitted(&self) -> bool {
+        matches!(self.state, AskProgress::Waiting(_))
     }
 }
 
 impl<R> fmt::Debug for Ask<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
-            .field("to", &self.to)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<R: DeserializeOwned> IntoFuture for Ask<R> {
-    type Output = Result<R, AskError>;
-    type IntoFuture = AskFuture<R>;
-
-    fn into_future(self) -> AskFuture<R> {
-        let Some(payload) = self.payload else {
-            return AskFuture {
-                state: AskProgress::Failed(AskError::Encode),
-                reply: PhantomData,
-            };
-        };
-        let (reply, answer) = sync::oneshot();
-        let command = UserCommand::Ask {
-            to: self.to,
-            payload,
-            timeout: self.timeout,
-            chain: AskChain::default(),
-            reply,
-        };
-        AskFuture {
-            state: AskProgress::New(self.shared, command, answer),
-            reply: PhantomData,
+        let mut shown = f.debug_struct("Ask");
+        if let AskProgress::New { to, timeout, .. } = &self.state {
+            shown.field("to", to).field("timeout", timeout);
         }
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -91,44 +77,34 @@ type Submission = Pin<Box<dyn Future<Output = Result<(), TellError>> + Send>>;
 
 enum AskProgress {
     Failed(AskError),
-    New(Arc<Shared>, UserCommand, Answer),
+    New {
+        shared: Arc<Shared>,
+        to: Recipient,
+        payload: Payload,
+        timeout: Duration,
+    },
     Submitting(Submission, Answer),
     Waiting(Answer),
     Done,
-}
-
-/// A pending ask. Completes with the answer, or an error that says whether the message may have been handled.
-///
-/// # Cancel safety
-/// Dropping it stops waiting. It does not recall a message that was sent.
-#[must_use = "futures do nothing unless polled"]
-pub struct AskFuture<R> {
-    state: AskProgress,
-    reply: PhantomData<fn() -> R>,
-}
-
-impl<R> AskFuture<R> {
-    /// Whether the node has the question: from when this is so, later ones come after it.
-    pub(crate) const fn is_submitted(&self) -> bool {
-        matches!(self.state, AskProgress::Waiting(_))
-    }
-}
-
-impl<R> fmt::Debug for AskFuture<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AskFuture").finish_non_exhaustive()
-    }
 }
 
 /// The node had ended before it took the question.
 const NOT_TAKEN: AskError = AskError::Failed(AskFailure::NodeStoppedUnsent);
 
 /// Hands the question in; boxes a future only if the queue is full.
-fn submit(shared: Arc<Shared>, mut command: UserCommand, answer: Answer) -> AskProgress {
-    match asking::chain(&shared, command.to()) {
-        Ok(waiting) => command.waited_for_by(waiting),
+fn submit(shared: Arc<Shared>, to: Recipient, payload: Payload, timeout: Duration) -> AskProgress {
+    let chain = match asking::chain(&shared, &to) {
+        Ok(chain) => chain,
         Err(error) => return AskProgress::Failed(error),
-    }
+    };
+    let (reply, answer) = sync::oneshot();
+    let command = UserCommand::Ask {
+        to,
+        payload,
+        timeout,
+        chain,
+        reply,
+    };
     match shared.try_user(command) {
         Ok(()) => AskProgress::Waiting(answer),
         Err((_, Some(command))) => {
@@ -139,14 +115,19 @@ fn submit(shared: Arc<Shared>, mut command: UserCommand, answer: Answer) -> AskP
     }
 }
 
-impl<R: DeserializeOwned> Future for AskFuture<R> {
+impl<R: DeserializeOwned> Future for Ask<R> {
     type Output = Result<R, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R, AskError>> {
         loop {
             match std::mem::replace(&mut self.state, AskProgress::Done) {
                 AskProgress::Failed(error) => return Poll::Ready(Err(error)),
-                AskProgress::New(shared, command, answer) => self.state = submit(shared, command, answer),
+                AskProgress::New {
+                    shared,
+                    to,
+                    payload,
+                    timeout,
+                } => self.state = submit(shared, to, payload, timeout),
                 AskProgress::Submitting(mut submission, answer) => match submission.as_mut().poll(cx) {
                     Poll::Ready(Ok(())) => self.state = AskProgress::Waiting(answer),
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(NOT_TAKEN)),

@@ -6,10 +6,10 @@ mod registering;
 mod retiring;
 mod surveys;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_core::effect::RegionShutdown;
 use quorate_core::input::{Command, ShardingCommand};
@@ -19,18 +19,16 @@ use quorate_core::sharding::protocol::watch::WatchTarget;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use ask::{Ask, AskFuture};
+pub use ask::Ask;
 
 use crate::codec;
 use crate::commands::UserCommand;
 use crate::error::{ClusterError, TellError};
 use crate::extract::{Extract, Unopened};
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
 use crate::watch::Watch;
 use quorate_core::input::Recipient;
-
-/// How long an ask waits unless [`Ask::timeout`] sets another limit. Mirrors Akka's usual ask timeout.
-pub const ASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// A handle to all entities of a kind. Cheap to clone; does not keep the node alive.
 pub struct Region<M, R> {
@@ -71,9 +69,9 @@ impl<M, R> Region<M, R> {
     }
 
     /// Shards of the kind and the number of entities in each, node by node, from any node. Asks every member
-    /// that may host it and completes when all have answered, at the latest after `timeout` (1 ms to 60 s,
-    /// clamped); nodes that did not reply in time are listed. Costs a message to and from each of them, six
-    /// bytes for a shard. Mirrors `GetClusterShardingStats`.
+    /// that may host it and completes when all have answered, at the latest after its time limit (default
+    /// [`TIMEOUT_DEFAULT`], 1 ms to 60 s, clamped); nodes that did not reply in time are listed. Costs a
+    /// message to and from each of them, six bytes for a shard. Mirrors `GetClusterShardingStats`.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen of this node are open already,
@@ -81,8 +79,11 @@ impl<M, R> Region<M, R> {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn stats(&self, timeout: Duration) -> Result<Survey, ClusterError> {
-        self.shared.survey(self.kind, timeout).await
+    pub fn stats(&self) -> Request<Result<Survey, ClusterError>> {
+        let (shared, kind) = (Arc::clone(&self.shared), self.kind);
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            shared.survey(kind, timeout).await
+        })
     }
 
     /// Whether this node's region of the kind has found its coordinator, so that messages can be routed. A
@@ -117,10 +118,12 @@ impl<M, R> Region<M, R> {
     }
 
     /// Stops hosting the kind on *this node*, which stays a member: its shards move to other nodes, and this
-    /// node reaches entities as a [proxy](crate::Cluster::register_proxy). Completes when nothing of the kind
+    /// node reaches entities as a [proxy](crate::EntitiesBuilder::proxy). Completes when nothing of the kind
     /// runs here and every shard that did has a new home. Entities handle what is in their mailboxes and
-    /// finish [`Entity::on_stop`](crate::Entity::on_stop); what has not stopped after
-    /// `shutdown.cluster_sharding_shutdown_region_timeout` is killed. No message is lost in good order: later
+    /// finish [`Entity::on_stop`](crate::Entity::on_stop); what has not stopped within the time limit
+    /// (default `shutdown.cluster_sharding_shutdown_region_timeout`, 1 ms to 24 h, clamped; of several
+    /// callers the shortest) is killed, and it completes within another second, with
+    /// [`RegionShutdown::StillRuns`] if a handler blocks its thread. No message is lost in good order: later
     /// ones wait for the new home.
     ///
     /// Where nobody else hosts the kind its entities stop all the same, and messages wait for somebody who
@@ -135,21 +138,11 @@ impl<M, R> Region<M, R> {
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; once asked, the node goes on handing over.
-    pub async fn shutdown(&self) -> Result<RegionShutdown, ClusterError> {
-        self.shared.shut_down_region(self.kind, None).await
-    }
-
-    /// Like [`Self::shutdown`], with another time limit (1 ms to 24 h, clamped): what still runs then is
-    /// killed, and it completes within another second, with [`RegionShutdown::StillRuns`] if a handler blocks
-    /// its thread. Of several callers' times the shortest counts.
-    ///
-    /// # Errors
-    /// As [`Self::shutdown`].
-    ///
-    /// # Cancel safety
-    /// As [`Self::shutdown`].
-    pub async fn shutdown_within(&self, limit: Duration) -> Result<RegionShutdown, ClusterError> {
-        self.shared.shut_down_region(self.kind, Some(limit)).await
+    pub fn shutdown(&self) -> Request<Result<RegionShutdown, ClusterError>> {
+        let (shared, kind) = (Arc::clone(&self.shared), self.kind);
+        Request::new(self.shared.region_shutdown_timeout, async move |limit| {
+            shared.shut_down_region(kind, limit).await
+        })
     }
 }
 
@@ -228,7 +221,7 @@ impl<M, R> EntityRef<M, R> {
 
     /// Watches the entity: completes once, when it stops by
     /// [`EntityContext::stop`](crate::EntityContext::stop), when it fails and is not restarted, or when the
-    /// node on which it runs has been removed ([`Termination`](crate::core::Termination) says which). A move,
+    /// node on which it runs has been removed ([`Termination`](crate::TerminationReason) says which). A move,
     /// a passivation and a restart by [`Supervision`](crate::Supervision) are no end: the watch goes on with
     /// the entity, wherever it begins again.
     ///
@@ -249,9 +242,9 @@ impl<M, R> EntityRef<M, R> {
 
     /// Explains where the entity's shard is and why: its home, whether it is moving, and the last decisions
     /// of its coordinator about it ([`Placement`](quorate_core::sharding::protocol::survey::Placement)). The
-    /// same from every node, because it is the coordinator that is asked. Waits for `timeout` (1 ms to 60 s,
-    /// clamped) at most and names who was asked then. The entity need not run, and is not started. Costs a
-    /// message and its answer.
+    /// same from every node, because it is the coordinator that is asked. Waits for its time limit (default
+    /// [`TIMEOUT_DEFAULT`], 1 ms to 60 s, clamped) at most and names who was asked then. The entity need not
+    /// run, and is not started. Costs a message and its answer.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `TooManySurveys` if sixteen questions of this node are open already,
@@ -259,10 +252,11 @@ impl<M, R> EntityRef<M, R> {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn explain(&self, timeout: Duration) -> Result<Explained, ClusterError> {
-        self.shared
-            .explain_entity(self.kind, self.id.clone(), timeout)
-            .await
+    pub fn explain(&self) -> Request<Result<Explained, ClusterError>> {
+        let (shared, kind, id) = (Arc::clone(&self.shared), self.kind, self.id.clone());
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            shared.explain_entity(kind, id, timeout).await
+        })
     }
 }
 
@@ -273,9 +267,10 @@ impl<M: Serialize, R> EntityRef<M, R> {
         Ok(payload)
     }
 
-    /// Sends a message, at most once and without a reply. Waits while the node's command queue is full, which
-    /// slows fast senders down, or the kind's buffer on this node is, until it has room
-    /// ([`ShardingEvent::BufferHasRoom`](crate::core::ShardingEvent::BufferHasRoom)) or the shard has a home.
+    /// Sends a message, by value or by reference, at most once and without a reply. Waits while the node's
+    /// command queue is full, which slows fast senders down, or the kind's buffer on this node is, until it
+    /// has room ([`ShardingEvent::BufferHasRoom`](crate::events::ShardingEvent::BufferHasRoom)) or the shard
+    /// has a home.
     ///
     /// # Errors
     /// [`TellError::Encode`], [`TellError::TooLarge`], [`TellError::BadEntityId`], [`TellError::Stopped`];
@@ -284,17 +279,17 @@ impl<M: Serialize, R> EntityRef<M, R> {
     /// # Cancel safety
     /// Dropping it before it completes sends nothing, unless it waits for room in the kind's buffer: then it
     /// may have been sent.
-    pub async fn tell(&self, message: &M) -> Result<(), TellError> {
-        let payload = self.tell_payload(message)?;
-        self.tell_payload_in_time(payload).await
+    pub fn tell(&self, message: impl Borrow<M>) -> impl Future<Output = Result<(), TellError>> + Send {
+        let payload = self.tell_payload(message.borrow());
+        async move { self.tell_payload_in_time(payload?).await }
     }
 
     /// Like [`Self::tell`], but fails instead of waiting.
     ///
     /// # Errors
     /// [`TellError::Full`] besides those of `tell`: the command queue is full, or the kind's buffer.
-    pub fn try_tell(&self, message: &M) -> Result<(), TellError> {
-        let payload = self.tell_payload(message)?;
+    pub fn try_tell(&self, message: impl Borrow<M>) -> Result<(), TellError> {
+        let payload = self.tell_payload(message.borrow())?;
         if self.shared.full.has(self.kind) {
             return Err(TellError::Full);
         }
@@ -321,12 +316,13 @@ impl<M, R> EntityRef<M, R> {
 }
 
 impl<M: Serialize, R: DeserializeOwned> EntityRef<M, R> {
-    /// Sends a message and waits for the answer, at most [`ASK_TIMEOUT_DEFAULT`] unless the returned value is
-    /// told otherwise. Await it: `entity.ask(&message).timeout(duration).await`. Nothing is sent before that.
-    #[must_use = "nothing is sent before it is awaited"]
-    pub fn ask(&self, message: &M) -> Ask<R> {
+    /// Sends a message, by value or by reference, and waits for the answer, at most [`TIMEOUT_DEFAULT`]
+    /// unless [`Ask::timeout`] says otherwise: `entity.ask(message).timeout(duration).await`. Nothing is sent
+    /// before it is awaited. Every error says whether the message may have been handled
+    /// ([`AskError::may_have_been_handled`](crate::AskError::may_have_been_handled)).
+    pub fn ask(&self, message: impl Borrow<M>) -> Ask<R> {
         let to = Recipient::Entity(self.kind, self.id.clone());
-        Ask::new(Arc::clone(&self.shared), to, codec::encode(message))
+        Ask::new(Arc::clone(&self.shared), to, codec::encode(message.borrow()))
     }
 }
 

@@ -9,7 +9,7 @@ use quorate_core::sharding::ids::KindId;
 use super::Region;
 use crate::allocating::Decider;
 use crate::commands::{ControlCommand, Registration, outcome};
-use crate::error::{ClusterError, RegionError};
+use crate::error::{ClusterError, LookupError};
 use crate::kind::Kind;
 use crate::kinds::Types;
 use crate::mailbox::{Parting, Starter};
@@ -19,10 +19,10 @@ use crate::sync::{self, Task};
 
 impl<M: 'static, R: 'static> Region<M, R> {
     /// The way to a registered kind's entities.
-    pub(crate) fn known(shared: &Arc<Shared>, kind: &str) -> Result<Self, RegionError> {
+    pub(crate) fn known(shared: &Arc<Shared>, kind: &str) -> Result<Self, LookupError> {
         let id = KindId::of(kind);
         let known = shared.kinds.check(id, Types::of::<M, R>());
-        let extract = known.map_err(|mismatch| RegionError::of(kind, mismatch))?;
+        let extract = known.map_err(|mismatch| LookupError::kind(kind, mismatch))?;
         Ok(Self::new(Arc::clone(shared), id, extract))
     }
 
@@ -51,7 +51,7 @@ impl<M: 'static, R: 'static> Region<M, R> {
         let id = KindId::of(&name);
         // Before it is registered: its entities look it up.
         let added = shared.kinds.add(id, Types::of::<M, R>(), kind.extracts());
-        let is_new = added.map_err(|mismatch| RegionError::of(&name, mismatch))?;
+        let is_new = added.map_err(|mismatch| LookupError::kind(&name, mismatch))?;
         let (reply, answer) = sync::oneshot();
         let follows = settings.allocation == Some(AllocationSettings::External);
         let decider = kind.asked().map(|asked| Decider::new(asked, hands(shared)));

@@ -16,10 +16,13 @@ impl Shared {
     pub(crate) async fn shut_down_region(
         &self,
         kind: KindId,
-        timeout: Option<Duration>,
+        limit: Duration,
     ) -> Result<RegionShutdown, ClusterError> {
         let (reply, answer) = sync::oneshot();
-        let command = Command::Sharding(ShardingCommand::ShutDownRegion { kind, timeout });
+        let command = Command::Sharding(ShardingCommand::ShutDownRegion {
+            kind,
+            timeout: Some(limit),
+        });
         self.control(ControlCommand::Core { command, reply }).await?;
         match answer.await {
             Some(Answer::Sharding(ShardingAnswer::ShutDown(outcome))) => Ok(outcome),

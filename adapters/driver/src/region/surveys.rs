@@ -1,6 +1,7 @@
 //! What a node is asked about itself and about a kind: what hosts it, and where an entity is and why. Decides
 //! nothing. Spec: sharding 1.9.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::effect::{Answer, ShardingAnswer};
@@ -13,6 +14,7 @@ use quorate_core::sharding::protocol::survey::{EntityPage, EntityPosition, Expla
 use super::Region;
 use crate::commands::{ControlCommand, outcome};
 use crate::error::ClusterError;
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
 use crate::stats::{KindState, LinkState};
 use crate::sync;
@@ -21,7 +23,8 @@ impl<M, R> Region<M, R> {
     /// Which entities of the kind run, shard by shard and in the order of their ids, from any node: a page of
     /// at most some 256 KiB of ids, and where the next one begins ([`EntityPage::next`]). Give that as
     /// `after` for the next page, and `None` for the first. Asks every member that may host the kind, and
-    /// answers when all have, at the latest after `timeout` (1 ms to 60 s, clamped): shards of which nobody
+    /// answers when all have, at the latest after its time limit (default [`TIMEOUT_DEFAULT`], 1 ms to 60 s,
+    /// clamped): shards of which nobody
     /// has spoken then are named ([`EntityPage::unanswered`]), and so are the nodes. What moves meanwhile may
     /// be in two pages, or in none. For tests and people who watch. Mirrors `GetShardRegionState`.
     ///
@@ -31,19 +34,19 @@ impl<M, R> Region<M, R> {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn entities(
-        &self,
-        after: Option<EntityPosition>,
-        timeout: Duration,
-    ) -> Result<EntityPage, ClusterError> {
-        self.shared().list_entities(self.kind(), after, timeout).await
+    pub fn entities(&self, after: Option<EntityPosition>) -> Request<Result<EntityPage, ClusterError>> {
+        let (shared, kind) = (Arc::clone(self.shared()), self.kind());
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            shared.list_entities(kind, after, timeout).await
+        })
     }
 
     /// Stops shards of the kind, wherever they are, from any node: their entities handle what is in their
     /// mailboxes and stop, as in a hand-off, and each shard begins again, anywhere, with its next message.
-    /// Completes when each has been acknowledged, one that has stopped at once, or after `timeout` (1 ms to
-    /// 24 h, clamped): it says which have and which have not. An entity that takes longer than
-    /// `sharding.handoff_timeout` keeps its shard running. Mirrors `StopShards`.
+    /// Completes when each has been acknowledged, one that has stopped at once, or after its time limit
+    /// (default `sharding.handoff_timeout`, 1 ms to 24 h, clamped): it says which have and which have not. An
+    /// entity that takes longer than `sharding.handoff_timeout` keeps its shard running. Mirrors
+    /// `StopShards`.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] with `RemembersEntities` if the kind remembers its entities, which would
@@ -53,13 +56,15 @@ impl<M, R> Region<M, R> {
     ///
     /// # Cancel safety
     /// Dropping it stops waiting; the shards may be stopped.
-    pub async fn stop_shards(
+    pub fn stop_shards(
         &self,
         shards: impl IntoIterator<Item = ShardId>,
-        timeout: Duration,
-    ) -> Result<StoppedShards, ClusterError> {
+    ) -> Request<Result<StoppedShards, ClusterError>> {
+        let (shared, kind) = (Arc::clone(self.shared()), self.kind());
         let shards = shards.into_iter().collect();
-        self.shared().stop_shards(self.kind(), shards, timeout).await
+        Request::new(self.shared().handoff_timeout, async move |timeout| {
+            shared.stop_shards(kind, shards, timeout).await
+        })
     }
 }
 

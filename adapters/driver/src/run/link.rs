@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use crate::proved::Proved;
 use crate::sync::{Either, Notify, Pile, Rarely, both, lock, race};
-use crate::transport::{Datagrams, LinkReader, LinkWriter, Read, Unproved};
+use crate::transport::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
 use quorate_links::limits::READ_BYTES_MIN;
 use quorate_links::{Chunk, Identity, LinkId, LinkInput};
 
@@ -228,15 +228,15 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
         );
         match read.await {
             Either::Left(()) => return,
-            Either::Right(Ok(Read::Stream(0))) => return inputs.push(LinkInput::Closed(link)),
+            Either::Right(Ok(LinkRead::Stream(0))) => return inputs.push(LinkInput::Closed(link)),
             Either::Right(Err(error)) => {
                 return inputs.push(broken(link, &error));
             }
-            Either::Right(Ok(Read::Datagram(len))) => {
+            Either::Right(Ok(LinkRead::Datagram(len))) => {
                 chunk.len = len;
                 inputs.push(LinkInput::Datagram(link, chunk));
             }
-            Either::Right(Ok(Read::Stream(len))) => {
+            Either::Right(Ok(LinkRead::Stream(len))) => {
                 if !identified {
                     identified = true;
                     let proved = reader.proved();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use quorate_core::drain::DrainPart;
 use quorate_core::input::{Command, MembershipCommand};
-use quorate_core::shutdown::{Late, Phase, Step};
+use quorate_core::shutdown::{Late, ShutdownPhase, Step};
 use quorate_core::time::Instant;
 
 use crate::error::Termination;
@@ -74,34 +74,38 @@ impl<R: Runtime> Runner<R> {
     }
 
     /// A phase begins: its tasks at once, and the node's own work beside them.
-    fn enter(&self, tasks: &mut Tasks, phase: Phase) {
+    fn enter(&self, tasks: &mut Tasks, phase: ShutdownPhase) {
         tracing::info!(target: "cluster::shutdown", event = "shutdown_phase", me = %self.shared.me, %phase);
         self.publish(ShutdownEvent::PhaseBegun { phase });
         tasks.phase = Some(phase);
         match phase {
-            Phase::ClusterShardingShutdownRegion => {
+            ShutdownPhase::ClusterShardingShutdownRegion => {
                 let mut orders = vec![MembershipCommand::HandOver(DrainPart::Sharding)];
                 if !self.life().is_leaving() {
                     orders.insert(0, MembershipCommand::Leave);
                 }
                 self.order(orders);
             }
-            Phase::ClusterExiting => self.order(vec![MembershipCommand::HandOver(DrainPart::Singletons)]),
-            Phase::ClusterExitingDone => self.order(vec![MembershipCommand::HandOver(DrainPart::Ddata)]),
-            Phase::ClusterShutdown => {
+            ShutdownPhase::ClusterExiting => {
+                self.order(vec![MembershipCommand::HandOver(DrainPart::Singletons)])
+            }
+            ShutdownPhase::ClusterExitingDone => {
+                self.order(vec![MembershipCommand::HandOver(DrainPart::Ddata)])
+            }
+            ShutdownPhase::ClusterShutdown => {
                 if !self.life().is_over() {
                     self.shared.stop_loop();
                 }
                 self.call_back(tasks);
             }
-            Phase::BeforeServiceUnbind
-            | Phase::ServiceUnbind
-            | Phase::ServiceRequestsDone
-            | Phase::ServiceStop
-            | Phase::BeforeClusterShutdown
-            | Phase::ClusterLeave
-            | Phase::BeforeProcessEnd
-            | Phase::ProcessEnd => {}
+            ShutdownPhase::BeforeServiceUnbind
+            | ShutdownPhase::ServiceUnbind
+            | ShutdownPhase::ServiceRequestsDone
+            | ShutdownPhase::ServiceStop
+            | ShutdownPhase::BeforeClusterShutdown
+            | ShutdownPhase::ClusterLeave
+            | ShutdownPhase::BeforeProcessEnd
+            | ShutdownPhase::ProcessEnd => {}
         }
         for task in self.life().take_tasks(phase) {
             self.start(tasks, task);
@@ -156,7 +160,7 @@ impl<R: Runtime> Runner<R> {
         }
     }
 
-    fn say_failed(&self, phase: Option<Phase>, task: &Arc<str>, failure: TaskFailure) {
+    fn say_failed(&self, phase: Option<ShutdownPhase>, task: &Arc<str>, failure: TaskFailure) {
         let (Some(phase), task) = (phase, Arc::clone(task)) else {
             return;
         };
@@ -198,7 +202,7 @@ impl<R: Runtime> Runner<R> {
         }
         if self.life().is_cut() {
             // At once, but not without a word to those who wait for it.
-            tasks.phase = Some(Phase::ClusterShutdown);
+            tasks.phase = Some(ShutdownPhase::ClusterShutdown);
             self.call_back(&mut tasks);
             let limit = self.life().limits.cluster_shutdown_timeout;
             self.wait_for(&mut tasks, limit).await;
@@ -226,6 +230,6 @@ impl<R: Runtime> Runner<R> {
 /// The tasks of the present phase.
 #[derive(Debug, Default)]
 struct Tasks {
-    phase: Option<Phase>,
+    phase: Option<ShutdownPhase>,
     running: Vec<Running>,
 }

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use quorate_core::config::ShutdownConfig;
-use quorate_core::event::ShutdownPhase;
+use quorate_core::event::ShutdownProgress;
 use quorate_core::membership::member::Status;
 use quorate_core::ordered::OrderedMap;
-use quorate_core::shutdown::{Late, Phase, Phases, Step};
+use quorate_core::shutdown::{Late, Phases, ShutdownPhase, Step};
 use quorate_core::time::Instant;
 
 use super::tasks::{Make, Registered, Work};
@@ -55,21 +55,21 @@ impl Facts {
     }
 
     /// Whether the node has done what it does in this phase.
-    const fn is_done(&self, phase: Phase) -> bool {
+    const fn is_done(&self, phase: ShutdownPhase) -> bool {
         let is_gone = matches!(self.status, Status::Exiting | Status::Down | Status::Removed);
         match phase {
-            Phase::ClusterShardingShutdownRegion => self.has_no_shards,
-            Phase::ClusterLeave => is_gone || matches!(self.status, Status::Leaving),
-            Phase::ClusterExiting => self.has_no_singletons && is_gone,
-            Phase::ClusterExitingDone => self.out.is_some(),
-            Phase::ClusterShutdown => self.closed.is_some(),
-            Phase::BeforeServiceUnbind
-            | Phase::ServiceUnbind
-            | Phase::ServiceRequestsDone
-            | Phase::ServiceStop
-            | Phase::BeforeClusterShutdown
-            | Phase::BeforeProcessEnd
-            | Phase::ProcessEnd => true,
+            ShutdownPhase::ClusterShardingShutdownRegion => self.has_no_shards,
+            ShutdownPhase::ClusterLeave => is_gone || matches!(self.status, Status::Leaving),
+            ShutdownPhase::ClusterExiting => self.has_no_singletons && is_gone,
+            ShutdownPhase::ClusterExitingDone => self.out.is_some(),
+            ShutdownPhase::ClusterShutdown => self.closed.is_some(),
+            ShutdownPhase::BeforeServiceUnbind
+            | ShutdownPhase::ServiceUnbind
+            | ShutdownPhase::ServiceRequestsDone
+            | ShutdownPhase::ServiceStop
+            | ShutdownPhase::BeforeClusterShutdown
+            | ShutdownPhase::BeforeProcessEnd
+            | ShutdownPhase::ProcessEnd => true,
         }
     }
 }
@@ -106,7 +106,7 @@ impl Callbacks {
 struct State {
     phases: Phases,
     facts: Facts,
-    tasks: OrderedMap<Phase, Vec<Registered>>,
+    tasks: OrderedMap<ShutdownPhase, Vec<Registered>>,
     on_up: Callbacks,
     on_removed: Callbacks,
 }
@@ -158,7 +158,12 @@ impl Life {
     }
 
     /// Adds a task to a phase that has not begun.
-    pub(crate) fn add(&self, phase: Phase, name: Option<String>, make: Make) -> Result<(), ShutdownError> {
+    pub(crate) fn add(
+        &self,
+        phase: ShutdownPhase,
+        name: Option<String>,
+        make: Make,
+    ) -> Result<(), ShutdownError> {
         let mut state = lock(&self.state);
         if !state.phases.admits(phase) {
             return Err(ShutdownError::TooLate { phase });
@@ -209,7 +214,7 @@ impl Life {
     }
 
     /// The tasks of a phase that has begun.
-    pub(crate) fn take_tasks(&self, phase: Phase) -> Vec<Registered> {
+    pub(crate) fn take_tasks(&self, phase: ShutdownPhase) -> Vec<Registered> {
         lock(&self.state).tasks.remove(&phase).unwrap_or_default()
     }
 
@@ -250,12 +255,12 @@ impl Life {
     }
 
     /// A part of the node has handed over.
-    pub(crate) fn has_handed_over(&self, part: ShutdownPhase) {
+    pub(crate) fn has_handed_over(&self, part: ShutdownProgress) {
         self.learn(|facts| match part {
-            ShutdownPhase::Sharding => facts.has_no_shards = true,
-            ShutdownPhase::Singletons => facts.has_no_singletons = true,
+            ShutdownProgress::Sharding => facts.has_no_shards = true,
+            ShutdownProgress::Singletons => facts.has_no_singletons = true,
             // Data is told in one step, and what a later version adds has no phase here.
-            ShutdownPhase::Ddata | ShutdownPhase::Exiting | _ => {}
+            ShutdownProgress::Ddata | ShutdownProgress::Exiting | _ => {}
         });
     }
 
@@ -285,8 +290,8 @@ impl Life {
         {
             return Some(step(next));
         }
-        let done = |phase: &Phase| phase.is_of_node() && facts.is_done(*phase);
-        for phase in Phase::ALL.into_iter().filter(done) {
+        let done = |phase: &ShutdownPhase| phase.is_of_node() && facts.is_done(*phase);
+        for phase in ShutdownPhase::ALL.into_iter().filter(done) {
             if let Some(next) = phases.on_node_did(phase, now) {
                 return Some(step(next));
             }

@@ -8,10 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::shutdown::Phase;
+pub use quorate_core::shutdown::ShutdownPhase;
 
 use crate::error::Termination;
 
+pub use crate::signals::{ShutdownSignal, shutdown_signal};
 pub(crate) use life::{Life, Next};
 pub(crate) use tasks::{Outcome, Registered, Running, boxed};
 
@@ -27,7 +28,7 @@ pub enum ShutdownError {
     #[error("the phase {phase} has begun or is over; the task was not added")]
     TooLate {
         /// The phase.
-        phase: Phase,
+        phase: ShutdownPhase,
     },
     /// There are as many as may be.
     #[error("{max} shutdown tasks are already registered, the most allowed")]
@@ -108,12 +109,12 @@ pub enum ShutdownEvent {
     /// A phase begins.
     PhaseBegun {
         /// Which.
-        phase: Phase,
+        phase: ShutdownPhase,
     },
     /// A task did not end as it should. The others of its phase, and the next phases, go on.
     TaskFailed {
         /// The phase.
-        phase: Phase,
+        phase: ShutdownPhase,
         /// The task's name.
         task: Arc<str>,
         /// What was wrong.
@@ -122,7 +123,7 @@ pub enum ShutdownEvent {
     /// The limit of a phase has passed before the node itself had done what it does in it.
     NodeLate {
         /// The phase.
-        phase: Phase,
+        phase: ShutdownPhase,
     },
 }
 

@@ -17,7 +17,10 @@ pub use memory::{MemoryStore, new_store_id};
 pub use removal::{RemovalError, lower_terms, remove_coordinator_state, remove_remembered_entities};
 pub use shared_memory::SharedMemoryStore;
 
-use quorate_core::store::{Outcome, Space, StoreIdentity, StoreOrder};
+pub use quorate_core::store::{
+    Bytes, Change, LogName, LogState, Outcome, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer,
+    StoreError, StoreIdentity, StoreOrder, StoreReport, StoreRequest, layout, limits, rules,
+};
 
 /// Keeps what must survive the process. Given to a node with [`crate::ClusterBuilder::store`].
 ///

@@ -55,11 +55,11 @@ pub enum RemovalError {
 /// Mirrors `RemoveInternalClusterShardingData`.
 ///
 /// ```
-/// use quorate_driver::{MemoryStore, remove_coordinator_state};
+/// use quorate_driver::store::{MemoryStore, remove_coordinator_state};
 ///
 /// let mut store = MemoryStore::new(); // in earnest: Redb::open("/var/lib/orders/node.redb")?
 /// assert!(remove_coordinator_state(&mut store, &["cart"])?.is_empty());
-/// # Ok::<(), quorate_driver::RemovalError>(())
+/// # Ok::<(), quorate_driver::store::RemovalError>(())
 /// ```
 ///
 /// # Errors
@@ -88,11 +88,11 @@ pub fn remove_coordinator_state(store: &mut impl Store, kinds: &[&str]) -> Resul
 /// removed unread, 327,684 keys for a kind.
 ///
 /// ```
-/// use quorate_driver::{MemoryStore, remove_remembered_entities};
+/// use quorate_driver::store::{MemoryStore, remove_remembered_entities};
 ///
 /// let mut store = MemoryStore::new(); // in earnest: Redb::open("/var/lib/orders/node.redb")?
 /// assert!(remove_remembered_entities(&mut store, &["alarm"])?.is_empty());
-/// # Ok::<(), quorate_driver::RemovalError>(())
+/// # Ok::<(), quorate_driver::store::RemovalError>(())
 /// ```
 ///
 /// # Errors
@@ -124,11 +124,11 @@ pub fn remove_remembered_entities(
 /// lowered there.
 ///
 /// ```
-/// use quorate_driver::{MemoryStore, lower_terms};
+/// use quorate_driver::store::{MemoryStore, lower_terms};
 ///
 /// let mut store = MemoryStore::new(); // in earnest: Redb::open("/var/lib/orders/node.redb")?
 /// assert!(lower_terms(&mut store, 17, &["billing"], &["cart"], &[])?.is_empty());
-/// # Ok::<(), quorate_driver::RemovalError>(())
+/// # Ok::<(), quorate_driver::store::RemovalError>(())
 /// ```
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::sync::lock;
 /// clone is the same node's store, for that node's next life.
 ///
 /// ```
-/// use quorate_driver::SharedMemoryStore;
+/// use quorate_driver::store::SharedMemoryStore;
 /// let stores = SharedMemoryStore::new();
 /// let (first, second) = (stores.node(), stores.node());
 /// // quorate_tokio::builder("orders").store(first) ... and the other node: .store(second)

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorate_driver::core::{Address, UniqueAddress};
+use quorate_driver::{Address, UniqueAddress};
 use quorate_lease_etcd::{EtcdLeases, Tls};
 use serde_json::Value;
 

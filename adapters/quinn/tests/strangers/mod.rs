@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Connection, Endpoint, TransportConfig};
-use quorate_quinn::{Cluster, DevCa, LinkLimits, LinkStats, Security};
+use quorate_quinn::{Cluster, Security, config::LinkLimits, security::DevCa, stats::LinkStats};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 

@@ -8,9 +8,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorate_driver::core::store::{Change, Outcome, StoreAnswer, StoreError, StoreOrder};
+use quorate_driver::store::{Change, Outcome, StoreAnswer, StoreError, StoreOrder};
+use quorate_driver::store::{Store, StoreFault};
 use quorate_driver::testing::StoreThread;
-use quorate_driver::{Store, StoreFault};
 use quorate_store_postgres::{Postgres, Tls};
 
 use crate::conformance::{SPACE, put, schema, server, sql};

@@ -7,8 +7,8 @@ pub(crate) mod log;
 
 use std::time::Duration;
 
-use quorate_tokio::core::{Config, Event, MembershipChange, MembershipEvent, Status, View};
 use quorate_tokio::{Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, Events, Security};
+use quorate_tokio::{Config, Event, Status, View, events::MembershipEvent, membership::MembershipChange};
 
 /// Far beyond what any step takes; a test that needs it has failed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use quorate_driver::{Store, lower_terms};
+use quorate_driver::store::{Store, lower_terms};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use quorate_driver::{Store, remove_coordinator_state, remove_remembered_entities};
+use quorate_driver::store::{Store, remove_coordinator_state, remove_remembered_entities};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 

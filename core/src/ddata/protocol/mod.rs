@@ -402,7 +402,7 @@ pub enum WriteError {
 impl WriteError {
     /// Whether the write took place here and spreads all the same.
     #[must_use]
-    pub const fn is_applied(&self) -> bool {
+    pub const fn may_have_been_handled(&self) -> bool {
         match self {
             Self::Unconfirmed { .. }
             | Self::NotEnoughReplicas { .. }

@@ -23,7 +23,7 @@ use crate::reject::Rejection;
 use crate::signal::Verdicts;
 use crate::time::Instant;
 use crate::timer::DetectorTimer;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// At most one pause in this time is forgiven: a process that stands still again and again is too slow to
 /// judge others kindly, and must not hide real silence for ever.
@@ -105,7 +105,9 @@ impl Detector {
 
     /// Starts with this node's membership, never earlier; stops with it; follows the ring in between.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
-        let own = after.self_member().filter(|_| after.phase() == Phase::Member);
+        let own = after
+            .self_member()
+            .filter(|_| after.phase() == MembershipPhase::Member);
         let Some(data_center) = own.map(Member::data_center) else {
             self.stop(cx);
             return;
@@ -131,7 +133,7 @@ impl Detector {
             .revalidation()
             .is_some_and(|stage| stage.is_over_with_gossip());
         let view = cx.view();
-        if is_over && view.phase() == Phase::Member && view.member(from).is_some() {
+        if is_over && view.phase() == MembershipPhase::Member && view.member(from).is_some() {
             self.believe(cx);
         }
     }

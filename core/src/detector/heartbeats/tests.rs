@@ -151,7 +151,7 @@ fn m_176_nothing_is_sent_before_this_node_is_a_member() {
     assert_eq!(bench.fixture.next_timer(Instant::MAX), None);
     // A picture of others without this node does not start it either.
     let mut others = picture_of(&n(1), Gossip::new());
-    others.phase = Phase::Joining;
+    others.phase = MembershipPhase::Joining;
     bench.show(others);
     // Nor one of its own that it was not welcomed to.
     let mut early = picture(
@@ -159,7 +159,7 @@ fn m_176_nothing_is_sent_before_this_node_is_a_member() {
         [member(&n(1), Status::Joining), member(&n(2), Status::Up)],
         &[],
     );
-    early.phase = Phase::Joining;
+    early.phase = MembershipPhase::Joining;
     bench.show(early);
     assert_eq!(bench.detector.stage, Stage::Stopped);
 
@@ -423,7 +423,7 @@ fn a_removed_member_is_forgotten_wherever_it_was() {
 fn s_2_13_a_removed_node_stops_and_sets_no_timer_again() {
     let mut bench = Bench::among(9, &[1, 2, 3]);
     let mut removed = View::idle(n(1));
-    removed.phase = Phase::Halted;
+    removed.phase = MembershipPhase::Halted;
     bench.show(removed);
     assert_eq!(bench.fixture.next_timer(Instant::MAX), None);
     bench
@@ -693,7 +693,7 @@ fn s_2_13_a_node_that_stops_forgets_whom_it_still_asked_on() {
     bench.see(&[1, 2, 3, 4, 5], &[]);
     assert!(bench.detector.former.contains(&n(4)));
     let mut removed = View::idle(n(1));
-    removed.phase = Phase::Halted;
+    removed.phase = MembershipPhase::Halted;
     bench.show(removed);
     assert_eq!((bench.active(), bench.monitored()), (vec![], vec![]));
 }

@@ -3,7 +3,7 @@
 
 use core::cmp::Ordering;
 
-use crate::downing::state::decision::{Decision, is_counted, is_counted_and_stays, may_be_counted};
+use crate::downing::state::decision::{DowningDecision, is_counted, is_counted_and_stays, may_be_counted};
 use crate::downing::state::strategy::Strategy;
 use crate::downing::state::view::DowningView;
 use crate::ident::Role;
@@ -29,7 +29,7 @@ impl KeepMajority {
         let (here_at_least, _) = view.sides(self.role(), is_counted_and_stays);
         let (_, there_at_most) = view.sides(self.role(), may_be_counted);
         let (decision, _) = self.majority(view, here_at_least, there_at_most, is_counted_and_stays);
-        decision == Decision::DownUnreachable
+        decision == DowningDecision::DownUnreachable
     }
 
     fn majority(
@@ -38,19 +38,19 @@ impl KeepMajority {
         here: usize,
         there: usize,
         statuses: fn(Status) -> bool,
-    ) -> (Decision, &'static str) {
+    ) -> (DowningDecision, &'static str) {
         let Some(lowest) = view.counted(self.role(), statuses).next() else {
-            return (Decision::DownAll, "nobody can be counted for a majority");
+            return (DowningDecision::DownAll, "nobody can be counted for a majority");
         };
         match (here.cmp(&there), view.is_unreachable(&lowest.node)) {
-            (Ordering::Greater, _) => (Decision::DownUnreachable, "this side has the majority"),
-            (Ordering::Less, _) => (Decision::DownReachable, "the other side has the majority"),
+            (Ordering::Greater, _) => (DowningDecision::DownUnreachable, "this side has the majority"),
+            (Ordering::Less, _) => (DowningDecision::DownReachable, "the other side has the majority"),
             (Ordering::Equal, false) => (
-                Decision::DownUnreachable,
+                DowningDecision::DownUnreachable,
                 "equal sides: this one has the lowest address",
             ),
             (Ordering::Equal, true) => (
-                Decision::DownReachable,
+                DowningDecision::DownReachable,
                 "equal sides: the other one has the lowest address",
             ),
         }
@@ -62,19 +62,22 @@ impl Strategy for KeepMajority {
         "keep-majority"
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         self.explain(view).0
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         if view.has_indirectly_connected() {
-            return (Decision::DownIndirectlyConnected, super::strategy::BROKEN_LINKS);
+            return (
+                DowningDecision::DownIndirectlyConnected,
+                super::strategy::BROKEN_LINKS,
+            );
         }
         let (here, there) = view.sides(self.role(), is_counted);
         let (decision, reason) = self.majority(view, here, there, is_counted);
-        if decision == Decision::DownUnreachable && !self.holds(view) {
+        if decision == DowningDecision::DownUnreachable && !self.holds(view) {
             return (
-                Decision::DownAll,
+                DowningDecision::DownAll,
                 "changes in flight could give the other side the majority too",
             );
         }

@@ -54,7 +54,10 @@ fn m_300_m_301_only_members_with_the_role_count() {
 
 #[test]
 fn m_302_without_a_member_of_the_role_everybody_goes() {
-    assert_eq!(majority("role3").decide(&split("C", "E")), Decision::DownAll);
+    assert_eq!(
+        majority("role3").decide(&split("C", "E")),
+        DowningDecision::DownAll
+    );
     assert_eq!(downed("role3", "C", "E"), "CE");
     assert_eq!(downed("role3", "E", "C"), "CE");
 }
@@ -77,18 +80,24 @@ fn m_305_of_three_parts_without_a_majority_none_stays() {
 #[test]
 fn s_3_4_a_majority_that_a_change_in_flight_could_turn_is_not_used() {
     // Here 2 against 1; but B may be gone and D may be Up over there: 1 against 2.
-    assert_eq!(majority("").decide(&split("A Bl", "C Dj")), Decision::DownAll);
+    assert_eq!(
+        majority("").decide(&split("A Bl", "C Dj")),
+        DowningDecision::DownAll
+    );
     // Without the one Joining it stays 1 against 1, with the lowest address here.
     assert_eq!(
         majority("").decide(&split("A Bl", "C")),
-        Decision::DownUnreachable
+        DowningDecision::DownUnreachable
     );
     // Nobody is left to count here but those who leave.
-    assert_eq!(majority("").decide(&split("Al Bl", "Cj")), Decision::DownAll);
+    assert_eq!(
+        majority("").decide(&split("Al Bl", "Cj")),
+        DowningDecision::DownAll
+    );
     // A minority does not become a majority by hoping.
     assert_eq!(
         majority("").decide(&split("A Bj Cj", "D E")),
-        Decision::DownReachable
+        DowningDecision::DownReachable
     );
 }
 
@@ -118,7 +127,7 @@ fn s_3_4_never_do_both_sides_stay_whatever_either_has_not_heard() {
     use rand_core::{Rng, SeedableRng};
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     let mut draw = |bound: u64| rng.next_u64() % bound;
-    let stays = |view: &DowningView| majority("").decide(view) == Decision::DownUnreachable;
+    let stays = |view: &DowningView| majority("").decide(view) == DowningDecision::DownUnreachable;
     let (mut splits, mut survived) = (0, 0);
     for _ in 0..50_000 {
         let statuses = [
@@ -207,7 +216,7 @@ fn m_310_to_m_317_members_on_broken_links_go_and_nobody_else() {
         let view = connected(all, rows, seen);
         assert_eq!(
             majority("").decide(&view),
-            Decision::DownIndirectlyConnected,
+            DowningDecision::DownIndirectlyConnected,
             "{all} {rows:?}"
         );
         assert_eq!(downed_in(&majority(""), &view), gone, "{all} {rows:?}");
@@ -269,16 +278,19 @@ fn s_3_9_a_second_crash_is_no_broken_link_under_the_cascade_safe_rule() {
     let view = connected("A B C D E", &rows, "ABD");
     // E is on a broken link for the classic rule, and what is left without it is no clean split either.
     let classic = judge(&majority(""), &view, None);
-    assert_eq!(classic.decision, Decision::DownIndirectlyConnected);
+    assert_eq!(classic.decision, DowningDecision::DownIndirectlyConnected);
     assert!(classic.escalated);
     assert_eq!(downed_in(&majority(""), &view), "ABCDE");
     let safe = view.clone().judged_by(IndirectRule::CascadeSafe);
-    assert_eq!(majority("").decide(&safe), Decision::DownUnreachable);
+    assert_eq!(majority("").decide(&safe), DowningDecision::DownUnreachable);
     assert_eq!(downed_in(&majority(""), &safe), "CE");
     // A member that complains about somebody alive is on a broken link, even if it is silent now.
     let view = connected("A B C D E", &["EC", "AE", "BE"], "ABCD").judged_by(IndirectRule::CascadeSafe);
     assert_eq!(downed_in(&majority(""), &view), "CE");
-    assert_eq!(majority("").decide(&view), Decision::DownIndirectlyConnected);
+    assert_eq!(
+        majority("").decide(&view),
+        DowningDecision::DownIndirectlyConnected
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Keep-oldest: the side that holds the oldest member stays, unless that member is alone. A pure function of
 //! a [`DowningView`]. Spec: membership 3.5.
 
-use crate::downing::state::decision::{Decision, is_counted, is_counted_and_stays};
+use crate::downing::state::decision::{DowningDecision, is_counted, is_counted_and_stays};
 use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
 use crate::downing::state::view::DowningView;
 use crate::ident::Role;
@@ -68,27 +68,30 @@ impl Strategy for KeepOldest {
         "keep-oldest"
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         self.explain(view).0
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         if view.has_indirectly_connected() {
-            return (Decision::DownIndirectlyConnected, BROKEN_LINKS);
+            return (DowningDecision::DownIndirectlyConnected, BROKEN_LINKS);
         }
         let (decision, reason) = match self.oldest(view, is_counted) {
-            Oldest::Nobody => (Decision::DownAll, "nobody can be counted as the oldest"),
-            Oldest::Here => (Decision::DownUnreachable, "the oldest is on this side"),
-            Oldest::HereAlone => (Decision::DownReachable, "the oldest is on this side, but alone"),
-            Oldest::There => (Decision::DownReachable, "the oldest is on the other side"),
+            Oldest::Nobody => (DowningDecision::DownAll, "nobody can be counted as the oldest"),
+            Oldest::Here => (DowningDecision::DownUnreachable, "the oldest is on this side"),
+            Oldest::HereAlone => (
+                DowningDecision::DownReachable,
+                "the oldest is on this side, but alone",
+            ),
+            Oldest::There => (DowningDecision::DownReachable, "the oldest is on the other side"),
             Oldest::ThereAlone => (
-                Decision::DownUnreachable,
+                DowningDecision::DownUnreachable,
                 "the oldest is on the other side, but alone",
             ),
         };
-        if decision == Decision::DownUnreachable && !self.holds(view) {
+        if decision == DowningDecision::DownUnreachable && !self.holds(view) {
             return (
-                Decision::DownAll,
+                DowningDecision::DownAll,
                 "changes in flight could make the other side stay too",
             );
         }

@@ -40,7 +40,7 @@ fn m_328_of_two_members_the_oldest_stays_though_alone() {
 fn m_338_broken_links_are_taken_out_before_the_rest_is_decided() {
     let strategy = oldest(true, "");
     let view = connected("A B C", &["AB", "BA"], "ABC");
-    assert_eq!(strategy.decide(&view), Decision::DownIndirectlyConnected);
+    assert_eq!(strategy.decide(&view), DowningDecision::DownIndirectlyConnected);
     assert_eq!(downed_in(&strategy, &view), "AB");
     // D and E are lost behind the link of A and B: E is the oldest, and it is there.
     let view = connected("A B C D E", &["AB", "BA", "AD", "AE"], "ABC");
@@ -54,18 +54,21 @@ fn s_3_5_an_answer_that_a_change_in_flight_could_turn_is_not_used() {
     // The oldest is Leaving: it may be gone, and then the oldest is over there.
     assert_eq!(
         oldest(true, "").decide(&split("A El", "B C D")),
-        Decision::DownAll
+        DowningDecision::DownAll
     );
     // It is here with a member that may be gone: it may be alone.
-    assert_eq!(oldest(true, "").decide(&split("E Al", "B C")), Decision::DownAll);
+    assert_eq!(
+        oldest(true, "").decide(&split("E Al", "B C")),
+        DowningDecision::DownAll
+    );
     assert_eq!(
         oldest(false, "").decide(&split("E Al", "B C")),
-        Decision::DownUnreachable
+        DowningDecision::DownUnreachable
     );
     // A joining member keeps it company.
     assert_eq!(
         oldest(true, "").decide(&split("E Al Fj", "B C")),
-        Decision::DownUnreachable
+        DowningDecision::DownUnreachable
     );
 }
 
@@ -78,23 +81,26 @@ fn s_3_5_without_down_if_alone_who_joins_is_not_counted_in_the_re_check() {
         for here in ["El Aj", "El", "El Gw"] {
             assert_eq!(
                 oldest(false, "").decide(&split(here, there)),
-                Decision::DownAll,
+                DowningDecision::DownAll,
                 "{here} | {there}"
             );
         }
     }
     assert_eq!(
         oldest(false, "").decide(&split("E", "Aj Bj Cj")),
-        Decision::DownUnreachable,
+        DowningDecision::DownUnreachable,
         "alone or not, beside however many that join"
     );
 }
 
 #[test]
 fn f_43_f_44_joining_members_are_younger_than_all_and_nobody_is_no_panic() {
-    assert_eq!(oldest(true, "").decide(&split("Ej", "Aj")), Decision::DownAll);
+    assert_eq!(
+        oldest(true, "").decide(&split("Ej", "Aj")),
+        DowningDecision::DownAll
+    );
     assert_eq!(
         oldest(true, "").decide(&split("A Ej", "B C")),
-        Decision::DownReachable
+        DowningDecision::DownReachable
     );
 }

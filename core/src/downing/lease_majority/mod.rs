@@ -5,7 +5,7 @@
 use core::cmp::Ordering;
 use core::time::Duration;
 
-use crate::downing::state::decision::{Decision, is_counted};
+use crate::downing::state::decision::{DowningDecision, is_counted};
 use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
 use crate::downing::state::view::DowningView;
 use crate::ident::Role;
@@ -41,13 +41,16 @@ impl Strategy for LeaseMajority {
         "lease-majority"
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         self.explain(view).0
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         if view.has_indirectly_connected() {
-            return (Decision::AcquireLeaseAndDownIndirectlyConnected, BROKEN_LINKS);
+            return (
+                DowningDecision::AcquireLeaseAndDownIndirectlyConnected,
+                BROKEN_LINKS,
+            );
         }
         let (after, reason) = if self.is_minority(view) {
             (
@@ -57,7 +60,7 @@ impl Strategy for LeaseMajority {
         } else {
             (Duration::ZERO, "whoever holds the lease stays")
         };
-        (Decision::AcquireLeaseAndDownUnreachable { after }, reason)
+        (DowningDecision::AcquireLeaseAndDownUnreachable { after }, reason)
     }
 
     fn role(&self) -> Option<&Role> {

@@ -20,8 +20,8 @@ fn names(nodes: &[UniqueAddress]) -> String {
 fn decided(name: &str, view: &DowningView) -> (Duration, String, String) {
     let verdict = judge(&lease(name), view, None);
     let after = match verdict.decision {
-        Decision::AcquireLeaseAndDownUnreachable { after } => after,
-        Decision::AcquireLeaseAndDownIndirectlyConnected => Duration::ZERO,
+        DowningDecision::AcquireLeaseAndDownUnreachable { after } => after,
+        DowningDecision::AcquireLeaseAndDownIndirectlyConnected => Duration::ZERO,
         other => panic!("no lease wanted: {other}"),
     };
     (after, names(&verdict.down), names(&verdict.down_if_denied))

@@ -4,7 +4,7 @@ pub mod counters;
 
 use alloc::vec::Vec;
 
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::downing::state::view::IndirectRule;
 use crate::ident::{Role, UniqueAddress};
 use crate::time::Instant;
@@ -46,7 +46,7 @@ pub struct DowningReport {
     /// Which complaints told whether the split is clean.
     pub rule: IndirectRule,
     /// The decision.
-    pub decision: Decision,
+    pub decision: DowningDecision,
     /// What made it, in words.
     pub reason: &'static str,
     /// Members that were counted.

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::config::{DowningStrategy, LeaseMajorityConfig, ValidConfig};
 use crate::downing::Cx;
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::event::{DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
@@ -76,14 +76,14 @@ impl Lease {
     /// held already: it can be carried out at once.
     pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningReport> {
         let after = match pending.event.decision {
-            Decision::AcquireLeaseAndDownUnreachable { after } => after,
-            Decision::AcquireLeaseAndDownIndirectlyConnected
-            | Decision::DownUnreachable
-            | Decision::DownReachable
-            | Decision::DownAll
-            | Decision::DownIndirectlyConnected
-            | Decision::DownSelfQuarantinedByRemote
-            | Decision::DownNobody => Duration::ZERO,
+            DowningDecision::AcquireLeaseAndDownUnreachable { after } => after,
+            DowningDecision::AcquireLeaseAndDownIndirectlyConnected
+            | DowningDecision::DownUnreachable
+            | DowningDecision::DownReachable
+            | DowningDecision::DownAll
+            | DowningDecision::DownIndirectlyConnected
+            | DowningDecision::DownSelfQuarantinedByRemote
+            | DowningDecision::DownNobody => Duration::ZERO,
         };
         if let LeaseState::Held { downed, release_at } = &mut self.state {
             downed.extend(pending.event.down.iter().cloned());
@@ -261,9 +261,9 @@ impl Pending {
 
     pub(super) fn denied(self, reason: &'static str) -> DowningReport {
         let decision = if self.event.decision.is_indirectly_connected() {
-            Decision::DownIndirectlyConnected
+            DowningDecision::DownIndirectlyConnected
         } else {
-            Decision::DownReachable
+            DowningDecision::DownReachable
         };
         DowningReport {
             decision,

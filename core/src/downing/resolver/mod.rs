@@ -20,7 +20,7 @@ use crate::downing::resolver::clocks::Unrest;
 use crate::downing::resolver::lease::{Lease, Pending};
 use crate::downing::resolver::out_of_sight::OutOfSight;
 use crate::downing::resolver::waiting::Waiting;
-use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
 use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
 use crate::downing::state::view::{DowningView, IndirectRule, Observation};
 use crate::event::{DowningEvent, DowningReport, DowningWait};
@@ -30,7 +30,7 @@ use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedSet;
 use crate::time::Instant;
 use crate::timer::DowningTimer;
-use crate::view::{Phase, View};
+use crate::view::{MembershipPhase, View};
 
 /// How often the question is asked again once the picture is stable, because leadership may come to this node
 /// late.
@@ -85,7 +85,7 @@ impl Resolver {
         if self.strategy.is_none() {
             return;
         }
-        if after.phase() != Phase::Member || after.self_member().is_none() {
+        if after.phase() != MembershipPhase::Member || after.self_member().is_none() {
             self.rows.clear();
             self.heard.clear();
             self.wait.forget();
@@ -190,7 +190,7 @@ impl Resolver {
         }
         let picture = self.picture(cx.config(), &view);
         let verdict = Verdict {
-            decision: Decision::DownSelfQuarantinedByRemote,
+            decision: DowningDecision::DownSelfQuarantinedByRemote,
             reason: "a member refuses this node for good",
             indirectly_connected: picture.indirectly_connected(),
             down: Vec::from([cx.me().clone()]),
@@ -289,17 +289,17 @@ impl Resolver {
             return AfterPatience::DownAll;
         }
         match strategy.decide(&self.picture(cx.config(), view)) {
-            Decision::DownUnreachable => AfterPatience::WaitOn,
-            Decision::AcquireLeaseAndDownUnreachable { .. } if self.is_in_time_for_the_lease(cx) => {
+            DowningDecision::DownUnreachable => AfterPatience::WaitOn,
+            DowningDecision::AcquireLeaseAndDownUnreachable { .. } if self.is_in_time_for_the_lease(cx) => {
                 AfterPatience::AskForLease
             }
-            Decision::AcquireLeaseAndDownUnreachable { .. }
-            | Decision::DownReachable
-            | Decision::DownAll
-            | Decision::DownIndirectlyConnected
-            | Decision::AcquireLeaseAndDownIndirectlyConnected
-            | Decision::DownSelfQuarantinedByRemote
-            | Decision::DownNobody => AfterPatience::DownAll,
+            DowningDecision::AcquireLeaseAndDownUnreachable { .. }
+            | DowningDecision::DownReachable
+            | DowningDecision::DownAll
+            | DowningDecision::DownIndirectlyConnected
+            | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
+            | DowningDecision::DownSelfQuarantinedByRemote
+            | DowningDecision::DownNobody => AfterPatience::DownAll,
         }
     }
 
@@ -418,7 +418,7 @@ impl Resolver {
 
     fn carry_out(&mut self, cx: &mut Cx<'_>, event: DowningReport) {
         if event.down.is_empty() {
-            let is_news = event.decision == Decision::DownNobody && !self.nobody_told;
+            let is_news = event.decision == DowningDecision::DownNobody && !self.nobody_told;
             if !is_news {
                 return;
             }

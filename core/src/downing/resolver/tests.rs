@@ -152,7 +152,7 @@ fn m_347_nothing_happens_before_the_picture_was_stable_long_enough() {
     let event = DowningReport {
         strategy: "keep-majority",
         rule: IndirectRule::Classic,
-        decision: Decision::DownUnreachable,
+        decision: DowningDecision::DownUnreachable,
         reason: "this side has the majority",
         members: vec![n(1), n(2), n(3)],
         unreachable: vec![n(3)],
@@ -445,7 +445,7 @@ fn m_311_members_on_a_broken_link_go() {
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [2, 3]);
     let event = bench.events().pop().unwrap();
-    assert_eq!(event.decision, Decision::DownIndirectlyConnected);
+    assert_eq!(event.decision, DowningDecision::DownIndirectlyConnected);
     assert_eq!(event.indirectly_connected, [n(2), n(3)]);
 }
 
@@ -547,11 +547,11 @@ fn s_3_1_a_member_that_is_down_is_on_the_other_side_whoever_reaches_it() {
             "with-three"
         }
 
-        fn decide(&self, view: &DowningView) -> Decision {
+        fn decide(&self, view: &DowningView) -> DowningDecision {
             if view.is_unreachable(&n(3)) {
-                Decision::DownUnreachable
+                DowningDecision::DownUnreachable
             } else {
-                Decision::DownNobody
+                DowningDecision::DownNobody
             }
         }
     }
@@ -587,7 +587,7 @@ fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
         bench.run_for(ms(1));
         assert_eq!(bench.downed(), [1, 2, 3, 4]);
         let event = bench.events().pop().unwrap();
-        assert_eq!(event.decision, Decision::DownAll);
+        assert_eq!(event.decision, DowningDecision::DownAll);
         assert_eq!(
             event.reason,
             "members became unreachable and reachable for too long"
@@ -597,7 +597,7 @@ fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
 
 /// Of five members, 3, 4 and so on fail one after the other, each this long after the last; the survivor's
 /// first decision.
-fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<Decision> {
+fn losses(rule: IndirectRule, gap: Duration, count: u64) -> Option<DowningDecision> {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.stable_after = Some(ms(20_000));
     config.downing.rule = rule;
@@ -618,13 +618,16 @@ fn s_3_9_losses_in_a_row_exhaust_no_patience_under_the_cascade_safe_rule_while_t
     // The second one is noticed 18 s after the first: the wait begins again, and is longer than patience for
     // unrest.
     let after = |rule, losses_in_a_row| losses(rule, ms(18_000), losses_in_a_row);
-    assert_eq!(after(IndirectRule::Classic, 2), Some(Decision::DownAll));
+    assert_eq!(after(IndirectRule::Classic, 2), Some(DowningDecision::DownAll));
     assert_eq!(
         after(IndirectRule::CascadeSafe, 2),
-        Some(Decision::DownUnreachable)
+        Some(DowningDecision::DownUnreachable)
     );
     // The third one, at 36 s, makes this side the smaller one: its wait begins with that.
-    assert_eq!(after(IndirectRule::CascadeSafe, 3), Some(Decision::DownReachable));
+    assert_eq!(
+        after(IndirectRule::CascadeSafe, 3),
+        Some(DowningDecision::DownReachable)
+    );
 }
 
 #[test]
@@ -807,7 +810,7 @@ fn it_can_be_asked_what_would_be_decided_and_what_it_waits_for() {
     assert_eq!(event.waits_for, Some(DowningWait::Stable { until }));
     assert_eq!(
         (event.down, event.decision),
-        (vec![n(3)], Decision::DownUnreachable)
+        (vec![n(3)], DowningDecision::DownUnreachable)
     );
     bench.run_for(ms(2000));
     assert_eq!(ask(&bench).unwrap().waits_for, Some(DowningWait::Leader));
@@ -930,9 +933,9 @@ fn m_365_who_gets_the_lease_downs_the_others_and_who_does_not_its_own_side() {
         let broken = if outcome == GRANTED { vec![1, 2, 3] } else { broken };
         assert_eq!(bench.downed(), broken, "{outcome:?}");
         let decision = if outcome == GRANTED {
-            Decision::AcquireLeaseAndDownIndirectlyConnected
+            DowningDecision::AcquireLeaseAndDownIndirectlyConnected
         } else {
-            Decision::DownIndirectlyConnected
+            DowningDecision::DownIndirectlyConnected
         };
         assert_eq!(bench.events().pop().unwrap().decision, decision, "{outcome:?}");
     }
@@ -947,7 +950,7 @@ fn m_366_a_lease_that_does_not_answer_counts_as_denied() {
     bench.run_for(ms(1));
     assert_eq!(bench.downed(), [1, 3]);
     let event = bench.events().pop().unwrap();
-    assert_eq!(event.decision, Decision::DownReachable);
+    assert_eq!(event.decision, DowningDecision::DownReachable);
     assert_eq!(event.reason, "the lease did not answer in time");
     // The answer comes after all: the other side must not be kept from it.
     bench.answer(GRANTED);
@@ -1291,10 +1294,10 @@ fn m_369_a_node_that_a_member_refuses_for_good_goes() {
     bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
     assert_eq!(bench.downed(), [2]);
     let event = bench.events().pop().unwrap();
-    assert_eq!(event.decision, Decision::DownSelfQuarantinedByRemote);
+    assert_eq!(event.decision, DowningDecision::DownSelfQuarantinedByRemote);
     // One that is finished has nobody to down, and nothing to explain.
     let mut halted = View::clone(&bench.fixture.view);
-    halted.phase = Phase::Halted;
+    halted.phase = MembershipPhase::Halted;
     bench.show(halted);
     bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
     assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
@@ -1303,7 +1306,7 @@ fn m_369_a_node_that_a_member_refuses_for_good_goes() {
         bench.fixture.view.members().iter().cloned(),
         &[(&n(2), &n(3))],
     );
-    lost.phase = Phase::Halted;
+    lost.phase = MembershipPhase::Halted;
     let (config, now) = (&bench.fixture.config, bench.fixture.mono());
     assert_eq!(bench.resolver.explain(config, now, &lost), None);
 }
@@ -1357,8 +1360,8 @@ fn a_strategy_of_the_application_decides_and_may_leave_it_to_the_operator() {
             "ask-operator"
         }
 
-        fn decide(&self, _: &DowningView) -> Decision {
-            Decision::DownNobody
+        fn decide(&self, _: &DowningView) -> DowningDecision {
+            DowningDecision::DownNobody
         }
     }
 

@@ -8,7 +8,7 @@ use crate::membership::state::member::Status;
 
 /// Which sides of a split have to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
+pub enum DowningDecision {
     /// This side stays; everybody it cannot reach goes.
     DownUnreachable,
     /// The other side may stay; everybody here goes.
@@ -17,14 +17,14 @@ pub enum Decision {
     DownAll,
     /// No clean split: those on the broken links go, and whoever the strategy gives up besides.
     DownIndirectlyConnected,
-    /// As [`Decision::DownUnreachable`], but only the holder of the lease may do it; the others do
-    /// [`Decision::DownReachable`].
+    /// As [`DowningDecision::DownUnreachable`], but only the holder of the lease may do it; the others do
+    /// [`DowningDecision::DownReachable`].
     AcquireLeaseAndDownUnreachable {
         /// How long this side lets the other one go first.
         after: Duration,
     },
-    /// As [`Decision::DownIndirectlyConnected`], but only the holder of the lease may do it; the others down
-    /// themselves and whoever is on a broken link.
+    /// As [`DowningDecision::DownIndirectlyConnected`], but only the holder of the lease may do it; the
+    /// others down themselves and whoever is on a broken link.
     AcquireLeaseAndDownIndirectlyConnected,
     /// This node goes: a member refuses it for good.
     DownSelfQuarantinedByRemote,
@@ -32,7 +32,7 @@ pub enum Decision {
     DownNobody,
 }
 
-impl Decision {
+impl DowningDecision {
     /// Whether it is an answer to a split that is not clean.
     #[must_use]
     pub const fn is_indirectly_connected(self) -> bool {
@@ -52,7 +52,7 @@ impl Decision {
     }
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for DowningDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DownUnreachable => "down-unreachable",

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 use crate::agreement::Setting;
-use crate::downing::state::decision::{Decision, can_be_downed, is_counted};
+use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
 use crate::downing::state::view::DowningView;
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Member;
@@ -16,7 +16,7 @@ use crate::ordered::OrderedSet;
 /// on at most one side of any split. No time, no chance, no state: what it needs to know is in the view.
 ///
 /// ```
-/// use quorate_core::downing::decision::Decision;
+/// use quorate_core::downing::decision::DowningDecision;
 /// use quorate_core::downing::strategy::Strategy;
 /// use quorate_core::downing::view::DowningView;
 ///
@@ -29,15 +29,15 @@ use crate::ordered::OrderedSet;
 ///         "keep-referee"
 ///     }
 ///
-///     fn decide(&self, view: &DowningView) -> Decision {
+///     fn decide(&self, view: &DowningView) -> DowningDecision {
 ///         if view.has_indirectly_connected() {
-///             return Decision::DownIndirectlyConnected;
+///             return DowningDecision::DownIndirectlyConnected;
 ///         }
 ///         let referee = view.members().iter().find(|m| m.node.address().host() == "referee");
 ///         match referee {
-///             Some(member) if view.is_unreachable(&member.node) => Decision::DownReachable,
-///             Some(_) => Decision::DownUnreachable,
-///             None => Decision::DownAll,
+///             Some(member) if view.is_unreachable(&member.node) => DowningDecision::DownReachable,
+///             Some(_) => DowningDecision::DownUnreachable,
+///             None => DowningDecision::DownAll,
 ///         }
 ///     }
 /// }
@@ -48,10 +48,10 @@ pub trait Strategy: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Decides for the side this view was taken on.
-    fn decide(&self, view: &DowningView) -> Decision;
+    fn decide(&self, view: &DowningView) -> DowningDecision;
 
     /// The decision and what made it, in words for the operator.
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         (self.decide(view), "the strategy says so")
     }
 
@@ -87,7 +87,7 @@ pub(crate) const BROKEN_LINKS: &str = "no clean split: some members are unreacha
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The answer.
-    pub decision: Decision,
+    pub decision: DowningDecision,
     /// What made it, in words.
     pub reason: &'static str,
     /// The members on broken links.
@@ -157,17 +157,17 @@ fn down_indirectly_connected(
 }
 
 /// Whether the answer to a clean split sends this node away.
-fn goes(decision: Decision, view: &DowningView, node: &UniqueAddress) -> bool {
+fn goes(decision: DowningDecision, view: &DowningView, node: &UniqueAddress) -> bool {
     match decision {
-        Decision::DownUnreachable | Decision::AcquireLeaseAndDownUnreachable { .. } => {
+        DowningDecision::DownUnreachable | DowningDecision::AcquireLeaseAndDownUnreachable { .. } => {
             view.is_unreachable(node)
         }
-        Decision::DownReachable => !view.is_unreachable(node),
-        Decision::DownAll => true,
-        Decision::DownIndirectlyConnected
-        | Decision::AcquireLeaseAndDownIndirectlyConnected
-        | Decision::DownSelfQuarantinedByRemote
-        | Decision::DownNobody => false,
+        DowningDecision::DownReachable => !view.is_unreachable(node),
+        DowningDecision::DownAll => true,
+        DowningDecision::DownIndirectlyConnected
+        | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
+        | DowningDecision::DownSelfQuarantinedByRemote
+        | DowningDecision::DownNobody => false,
     }
 }
 

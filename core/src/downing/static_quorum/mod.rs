@@ -1,7 +1,7 @@
 //! Static quorum: the side that holds at least a fixed number of members stays. A pure function of a
 //! [`DowningView`]. Spec: membership 3.3.
 
-use crate::downing::state::decision::{Decision, is_counted};
+use crate::downing::state::decision::{DowningDecision, is_counted};
 use crate::downing::state::strategy::{BROKEN_LINKS, Strategy};
 use crate::downing::state::view::DowningView;
 use crate::ident::Role;
@@ -27,25 +27,25 @@ impl Strategy for StaticQuorum {
         "static-quorum"
     }
 
-    fn decide(&self, view: &DowningView) -> Decision {
+    fn decide(&self, view: &DowningView) -> DowningDecision {
         self.explain(view).0
     }
 
-    fn explain(&self, view: &DowningView) -> (Decision, &'static str) {
+    fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
         let (here, there) = view.sides(self.role(), is_counted);
         if self.members_max().is_some_and(|max| here + there > max) {
             return (
-                Decision::DownAll,
+                DowningDecision::DownAll,
                 "so many members that both sides could hold a quorum",
             );
         }
         if view.has_indirectly_connected() {
-            return (Decision::DownIndirectlyConnected, BROKEN_LINKS);
+            return (DowningDecision::DownIndirectlyConnected, BROKEN_LINKS);
         }
         if here >= self.quorum {
-            (Decision::DownUnreachable, "this side holds a quorum")
+            (DowningDecision::DownUnreachable, "this side holds a quorum")
         } else {
-            (Decision::DownReachable, "this side holds no quorum")
+            (DowningDecision::DownReachable, "this side holds no quorum")
         }
     }
 

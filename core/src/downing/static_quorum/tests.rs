@@ -8,7 +8,7 @@ fn quorum(size: usize, name: &str) -> StaticQuorum {
 }
 
 /// What both parts answer, and whom each downs.
-fn both(size: usize, name: &str, left: &str, right: &str) -> [(Decision, alloc::string::String); 2] {
+fn both(size: usize, name: &str, left: &str, right: &str) -> [(DowningDecision, alloc::string::String); 2] {
     let strategy = quorum(size, name);
     [(left, right), (right, left)].map(|(here, there)| {
         (
@@ -20,7 +20,7 @@ fn both(size: usize, name: &str, left: &str, right: &str) -> [(Decision, alloc::
 
 #[test]
 fn m_286_m_288_m_291_to_m_293_the_side_with_a_quorum_stays() {
-    use Decision::{DownReachable, DownUnreachable};
+    use DowningDecision::{DownReachable, DownUnreachable};
     for (size, role, left, right, gone) in [
         (3, "", "A C E", "B D", "BD"),
         (2, "role3", "A B C", "D E", "DE"),
@@ -36,7 +36,7 @@ fn m_286_m_288_m_291_to_m_293_the_side_with_a_quorum_stays() {
 
 #[test]
 fn m_287_m_290_without_a_quorum_neither_side_stays() {
-    use Decision::DownReachable;
+    use DowningDecision::DownReachable;
     let expected = [(DownReachable, "AB".into()), (DownReachable, "CD".into())];
     assert_eq!(both(3, "", "A B", "C D"), expected);
     let expected = [(DownReachable, "ABC".into()), (DownReachable, "DEF".into())];
@@ -46,39 +46,42 @@ fn m_287_m_290_without_a_quorum_neither_side_stays() {
 #[test]
 fn m_294_exiting_members_are_neither_counted_nor_downed() {
     let expected = [
-        (Decision::DownReachable, "AB".into()),
-        (Decision::DownReachable, "DE".into()),
+        (DowningDecision::DownReachable, "AB".into()),
+        (DowningDecision::DownReachable, "DE".into()),
     ];
     assert_eq!(both(3, "", "A B Cx", "D E"), expected);
 }
 
 #[test]
 fn m_289_m_360_so_many_members_that_both_sides_could_hold_a_quorum_all_go() {
-    let all = || (Decision::DownAll, "ABCDEF".into());
+    let all = || (DowningDecision::DownAll, "ABCDEF".into());
     assert_eq!(both(3, "", "A B C", "D E F"), [all(), all()]);
     assert_eq!(
         both(2, "", "A B", "C D"),
         [
-            (Decision::DownAll, "ABCD".into()),
-            (Decision::DownAll, "ABCD".into())
+            (DowningDecision::DownAll, "ABCD".into()),
+            (DowningDecision::DownAll, "ABCD".into())
         ]
     );
     assert_eq!(quorum(2, "").members_max(), Some(3));
-    assert_eq!(both(2, "", "A B", "C Dj")[0].0, Decision::DownUnreachable);
+    assert_eq!(both(2, "", "A B", "C Dj")[0].0, DowningDecision::DownUnreachable);
 }
 
 #[test]
 fn s_3_9_without_a_member_of_the_role_this_side_goes() {
     assert_eq!(
         both(1, "role3", "C", "E").map(|(decision, _)| decision),
-        [Decision::DownReachable; 2]
+        [DowningDecision::DownReachable; 2]
     );
 }
 
 #[test]
 fn s_3_7_broken_links_are_taken_out_before_the_rest_is_counted() {
     let view = connected("A B C D E", &["AB", "BA"], "ABCDE");
-    assert_eq!(quorum(3, "").decide(&view), Decision::DownIndirectlyConnected);
+    assert_eq!(
+        quorum(3, "").decide(&view),
+        DowningDecision::DownIndirectlyConnected
+    );
     assert_eq!(downed_in(&quorum(3, ""), &view), "AB");
     let view = connected("A B C D E", &["AB", "BA", "AD", "AE"], "ABC");
     assert_eq!(downed_in(&quorum(3, ""), &view), "ABDE");

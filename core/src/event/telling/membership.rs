@@ -3,7 +3,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use super::{Area, Field, Fields, List, Listener, Marks, Tell};
-use crate::event::{Audit, JoinFailure, MembershipEvent, SeedCause, SeedFailure, ShutdownPhase};
+use crate::event::{Audit, JoinFailure, MembershipEvent, SeedCause, SeedFailure, ShutdownProgress};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::events::MembershipChange;
 use crate::membership::state::member::Member;
@@ -137,7 +137,7 @@ impl Display for Audit {
     }
 }
 
-impl Display for ShutdownPhase {
+impl Display for ShutdownProgress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sharding => "handing the shards over",

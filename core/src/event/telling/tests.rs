@@ -9,10 +9,10 @@ use core::time::Duration;
 
 use super::*;
 use crate::agreement::{Differences, SettingDifference};
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::downing::state::view::IndirectRule;
 use crate::effect::JournalCommandError;
-use crate::event::{Audit, JoinFailure, SeedCause, SeedFailure, ShutdownPhase};
+use crate::event::{Audit, JoinFailure, SeedCause, SeedFailure, ShutdownProgress};
 use crate::fixture::{member, node};
 use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
@@ -203,25 +203,25 @@ fn all() -> Vec<Event> {
         MembershipEvent::SelfRemoved,
         MembershipEvent::LeaderIncapacitated { ticks: 20 },
         MembershipEvent::HandedOver {
-            phase: ShutdownPhase::Singletons,
+            phase: ShutdownProgress::Singletons,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::Sharding,
+            phase: ShutdownProgress::Sharding,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::Singletons,
+            phase: ShutdownProgress::Singletons,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::Ddata,
+            phase: ShutdownProgress::Ddata,
         },
         MembershipEvent::ShutdownPhaseTimedOut {
-            phase: ShutdownPhase::Exiting,
+            phase: ShutdownProgress::Exiting,
         },
     ]);
     let report = DowningReport {
         strategy: "keep-majority",
         rule: IndirectRule::CascadeSafe,
-        decision: Decision::DownUnreachable,
+        decision: DowningDecision::DownUnreachable,
         reason: "a majority is reachable",
         members: vec![a.clone(), node("b", 2)],
         unreachable: vec![node("b", 2)],

@@ -344,12 +344,12 @@ pub enum Event {
     /// A part of this node has handed over: only for a host that says when each may ([`Command::PaceExit`]).
     HandedOver {
         /// Which phase of the node's own that was.
-        phase: ShutdownPhase,
+        phase: ShutdownProgress,
     },
     /// A phase of this node's way out took longer than it may; the node went on without waiting.
     ShutdownPhaseTimedOut {
         /// Which phase.
-        phase: ShutdownPhase,
+        phase: ShutdownProgress,
     },
 }
 
@@ -369,7 +369,7 @@ pub struct Audit {
 /// A phase of the node's own way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ShutdownPhase {
+pub enum ShutdownProgress {
     /// Shards are handed over (`cluster_sharding_shutdown_region_timeout`).
     Sharding,
     /// Singletons are handed over (`cluster_exiting_timeout`).
@@ -380,7 +380,7 @@ pub enum ShutdownPhase {
     Exiting,
 }
 
-impl ShutdownPhase {
+impl ShutdownProgress {
     /// The phase in which a part hands over.
     #[must_use]
     pub const fn of(part: DrainPart) -> Self {

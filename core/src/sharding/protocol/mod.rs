@@ -29,7 +29,7 @@ use crate::messaging::protocol::AskReply;
 use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::{StopMsg, StoppedShards};
 use crate::sharding::protocol::survey::{EntityPage, EntityPosition, Explained, Survey, SurveyMsg};
-use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchTarget};
+use crate::sharding::protocol::watch::{TerminationReason, WatchId, WatchMsg, WatchTarget};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Term};
 use crate::sharding::state::wish::Wish;
@@ -379,5 +379,5 @@ pub enum Answer {
     /// This node hosts nothing of a kind any more, or cannot end what it hosts.
     ShutDown(RegionShutdown),
     /// What was watched is no more.
-    Terminated(Termination),
+    Terminated(TerminationReason),
 }

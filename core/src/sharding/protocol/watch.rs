@@ -101,7 +101,7 @@ pub enum WatchTarget {
 /// Why a watch has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Termination {
+pub enum TerminationReason {
     /// The entity wanted to stop.
     Stopped,
     /// The entity failed and was not restarted, or its whole shard was stopped because another entity had

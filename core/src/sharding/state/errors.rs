@@ -69,6 +69,12 @@ pub enum AskFailure {
 }
 
 impl AskFailure {
+    /// Whether the ask's time was over before there was an answer.
+    #[must_use]
+    pub const fn is_timeout(self) -> bool {
+        matches!(self, Self::TimeoutBuffered | Self::TimeoutSent)
+    }
+
     /// Whether the entity may have received the message. `false`: a retry cannot make it handled twice.
     #[must_use]
     pub const fn may_have_been_handled(self) -> bool {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::world::*;
 use super::*;
 use crate::config::{CustomStrategy, DowningStrategy};
-use crate::downing::decision::Decision;
+use crate::downing::decision::DowningDecision;
 use crate::downing::strategy::Strategy;
 use crate::downing::view::DowningView;
 use crate::effect::{Answer, ShardingAnswer};
@@ -22,8 +22,8 @@ impl Strategy for Reckless {
         "reckless"
     }
 
-    fn decide(&self, _: &DowningView) -> Decision {
-        Decision::DownUnreachable
+    fn decide(&self, _: &DowningView) -> DowningDecision {
+        DowningDecision::DownUnreachable
     }
 
     fn lets_both_sides_go_on(&self) -> bool {

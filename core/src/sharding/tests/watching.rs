@@ -10,7 +10,7 @@ use crate::ident::UniqueAddress;
 use crate::input::{HostReport, ShardingCommand, Token};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::passivation::PassivationSettings;
-use crate::sharding::protocol::watch::{Termination, WatchId, WatchMsg, WatchStatement, WatchTarget};
+use crate::sharding::protocol::watch::{TerminationReason, WatchId, WatchMsg, WatchStatement, WatchTarget};
 use crate::sharding::state::ids::Slot;
 
 impl World {
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// What a node's watches have ended with, in order.
-    fn ends(&self, at: usize) -> Vec<(Token, Termination)> {
+    fn ends(&self, at: usize) -> Vec<(Token, TerminationReason)> {
         let ends = self.peers[at].terminated.iter();
         let ends = ends.map(|(token, answer)| match answer {
             Answer::Sharding(ShardingAnswer::Terminated(why)) => (*token, *why),
@@ -90,7 +90,10 @@ impl World {
 
 #[test]
 fn whoever_watches_an_entity_hears_once_that_it_stopped_or_failed() {
-    for (failed, why) in [(false, Termination::Stopped), (true, Termination::Failed)] {
+    for (failed, why) in [
+        (false, TerminationReason::Stopped),
+        (true, TerminationReason::Failed),
+    ] {
         let mut world = World::all_running(3, 1);
         let entity = entity_in(5);
         for at in 0..4 {
@@ -116,10 +119,14 @@ fn whoever_watches_an_entity_hears_once_that_it_stopped_or_failed() {
 fn an_entity_that_does_not_run_is_gone() {
     let mut world = World::all_running(3, 1);
     world.watch(3, 1, &EntityId::from("never began"));
-    assert_eq!(world.ends(3), [(1, Termination::NotRunning)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::NotRunning)]);
     world.end(&entity_in(5), false);
     world.watch(3, 2, &entity_in(5));
-    assert_eq!(world.ends(3)[1..], [(2, Termination::NotRunning)], "gone before");
+    assert_eq!(
+        world.ends(3)[1..],
+        [(2, TerminationReason::NotRunning)],
+        "gone before"
+    );
 }
 
 #[test]
@@ -134,10 +141,10 @@ fn a_passivated_entity_has_not_ended_and_its_watch_hears_of_a_later_incarnation(
     assert_eq!((world.ends(3), world.ends(2)), (Vec::new(), Vec::new()));
     world.tell(3, &entity, "again");
     world.end(&entity, false);
-    assert_eq!(world.ends(3), [(1, Termination::Stopped)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::Stopped)]);
     assert_eq!(
         world.ends(2),
-        [(7, Termination::Stopped)],
+        [(7, TerminationReason::Stopped)],
         "known to be passivated"
     );
 }
@@ -169,8 +176,8 @@ fn a_watch_follows_an_entity_that_moves() {
     world.tell(3, &entity, "begin at the new home");
     assert_eq!(world.home_of(&entity), other);
     world.end(&entity, true);
-    assert_eq!(world.ends(2), [(1, Termination::Failed)]);
-    assert_eq!(world.ends(other), [(1, Termination::Failed)]);
+    assert_eq!(world.ends(2), [(1, TerminationReason::Failed)]);
+    assert_eq!(world.ends(other), [(1, TerminationReason::Failed)]);
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn i_53_a_watch_that_comes_to_the_new_home_after_the_end_hears_of_that_end() {
         world.run_for(secs(30));
         assert_eq!(
             world.ends(2),
-            [(1, Termination::Failed)],
+            [(1, TerminationReason::Failed)],
             "the other one has moved, and has not begun"
         );
         // A shard that has come anew knows of nothing that ended before.
@@ -236,7 +243,7 @@ fn a_home_that_is_killed_ends_its_entities_at_its_removal() {
     world.set(&[(home, Status::Down)]);
     assert_eq!(world.ends(3), [], "it may be back, or run on");
     world.remove(&[home]);
-    assert_eq!(world.ends(3), [(1, Termination::NodeRemoved)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::NodeRemoved)]);
 }
 
 #[test]
@@ -272,7 +279,7 @@ fn a_node_that_leaves_waits_a_moment_for_its_last_words_to_be_heard() {
     assert!(!world.peers[home].drained, "somebody has to hear something");
     world.lose = |_| false;
     world.run_for(secs(1));
-    assert_eq!(world.ends(3), [(1, Termination::Stopped)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::Stopped)]);
     assert!(world.peers[home].drained);
 }
 
@@ -321,7 +328,7 @@ fn an_end_is_told_until_it_is_heard_and_heard_once() {
     world.run_for(secs(10));
     world.cut.clear();
     world.run_for(secs(10));
-    assert_eq!(world.ends(3), [(1, Termination::Stopped)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::Stopped)]);
     let stats = world.peers[3].fixture.stats.iter();
     let repeated = stats
         .into_iter()
@@ -340,7 +347,7 @@ fn an_escalation_ends_all_entities_of_the_shard() {
         let report = HostReport::Escalated { slot };
         peer.sharding.on_report(&mut peer.fixture.cx(), report);
     });
-    assert_eq!(world.ends(3), [(1, Termination::Failed)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::Failed)]);
 }
 
 #[test]
@@ -366,7 +373,7 @@ fn who_begins_to_watch_one_that_is_about_to_end_hears_how_it_does() {
             peer.sharding
                 .on_report(&mut peer.fixture.cx(), HostReport::Stopped { slot });
         });
-        assert_eq!(world.ends(3).last(), Some(&(id, Termination::Failed)));
+        assert_eq!(world.ends(3).last(), Some(&(id, TerminationReason::Failed)));
     }
 }
 
@@ -391,7 +398,7 @@ fn an_escalation_in_a_shard_that_goes_elsewhere_ends_one_entity() {
         }
     });
     world.run_for(secs(30));
-    assert_eq!(world.ends(2), [(1, Termination::Failed)]);
+    assert_eq!(world.ends(2), [(1, TerminationReason::Failed)]);
 }
 
 #[test]
@@ -408,7 +415,7 @@ fn nobody_says_that_nobody_hosts_while_somebody_joins_who_may() {
         );
         world.all_up();
         world.run_for(secs(5));
-        assert_eq!(world.ends(1), [(1, Termination::NotRunning)]);
+        assert_eq!(world.ends(1), [(1, TerminationReason::NotRunning)]);
     }
 }
 
@@ -420,7 +427,7 @@ fn that_nobody_hosts_holds_until_somebody_does() {
     world.all_up();
     world.watch(2, 1, &entity_in(5));
     world.run_for(secs(5));
-    assert_eq!(world.ends(2), [(1, Termination::NotRunning)]);
+    assert_eq!(world.ends(2), [(1, TerminationReason::NotRunning)]);
     world.register(1, true);
     world.run_for(secs(5));
     world.tell(1, &entity_in(5), "begin");
@@ -428,7 +435,7 @@ fn that_nobody_hosts_holds_until_somebody_does() {
     world.run_for(secs(5));
     assert_eq!(world.ends(2).len(), 1, "it runs");
     world.end(&entity_in(5), false);
-    assert_eq!(world.ends(2)[1..], [(2, Termination::Stopped)]);
+    assert_eq!(world.ends(2)[1..], [(2, TerminationReason::Stopped)]);
 }
 
 #[test]
@@ -508,13 +515,17 @@ fn a_watched_node_ends_when_it_is_removed_and_one_that_was_never_seen_is_not_wai
     world.set(&[(1, Status::Down)]);
     assert_eq!(world.ends(3), []);
     world.remove(&[1]);
-    assert_eq!(world.ends(3), [(1, Termination::NodeRemoved)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::NodeRemoved)]);
     watch(&mut world, 3, &address(1));
-    assert_eq!(world.ends(3)[1..], [(3, Termination::NodeRemoved)], "gone before");
+    assert_eq!(
+        world.ends(3)[1..],
+        [(3, TerminationReason::NodeRemoved)],
+        "gone before"
+    );
     world.run_for(secs(29));
     assert_eq!(world.ends(3).len(), 2, "it may appear");
     world.run_for(secs(1));
-    assert_eq!(world.ends(3)[2..], [(2, Termination::NeverSeen)]);
+    assert_eq!(world.ends(3)[2..], [(2, TerminationReason::NeverSeen)]);
 }
 
 #[test]
@@ -531,11 +542,11 @@ fn a_node_that_may_appear_delays_no_repetition_and_no_repetition_delays_its_end(
     world.run_for(secs(5));
     world.cut.clear();
     world.run_for(secs(1));
-    assert_eq!(world.ends(3), [(1, Termination::Stopped)], "a second later");
+    assert_eq!(world.ends(3), [(1, TerminationReason::Stopped)], "a second later");
     world.run_for(secs(8));
     assert_eq!(world.ends(home), []);
     world.run_for(secs(1));
-    assert_eq!(world.ends(home), [(2, Termination::NeverSeen)]);
+    assert_eq!(world.ends(home), [(2, TerminationReason::NeverSeen)]);
 }
 
 #[test]
@@ -568,7 +579,7 @@ fn what_is_said_out_of_turn_changes_nothing() {
     world.deliver(stranger, 3, Message::Sharding(ShardingMsg::Watch(heard)));
     assert_eq!(world.peers[3].rejected.len(), 1, "an answer to what was not said");
     world.end(&entity_in(5), false);
-    assert_eq!(world.ends(3), [(1, Termination::Stopped)]);
+    assert_eq!(world.ends(3), [(1, TerminationReason::Stopped)]);
 }
 
 /// A thousand watches of a few hundred entities, from every node, while entities end, fail, sleep and are
@@ -619,7 +630,7 @@ fn storm(seed: u64) {
     world.run_for(secs(60));
     let early: usize = (6..8).map(|at| world.ends(at).len()).sum();
     assert_eq!(early, 0, "seed {seed}: nothing has ended");
-    let mut ended: OrderedMap<usize, Termination> = OrderedMap::new();
+    let mut ended: OrderedMap<usize, TerminationReason> = OrderedMap::new();
     let mut gone: OrderedSet<usize> = OrderedSet::new();
     for _ in 0..400 {
         let of = luck.below(ENTITIES) as usize;
@@ -629,9 +640,9 @@ fn storm(seed: u64) {
                 let failed = luck.below(2) == 0;
                 world.end(&entities[of], failed);
                 let why = if failed {
-                    Termination::Failed
+                    TerminationReason::Failed
                 } else {
-                    Termination::Stopped
+                    TerminationReason::Stopped
                 };
                 ended.entry(of).or_insert(why);
             }
@@ -650,7 +661,7 @@ fn storm(seed: u64) {
                         .collect();
                     for (of, entity) in entities.iter().enumerate() {
                         if hosted.contains(&ShardId::of(entity, SHARDS)) {
-                            ended.entry(of).or_insert(Termination::NodeRemoved);
+                            ended.entry(of).or_insert(TerminationReason::NodeRemoved);
                         }
                     }
                     world.crash_and_remove(&[at]);
@@ -684,7 +695,7 @@ fn storm(seed: u64) {
         }
     }
     world.run_for(secs(120));
-    let mut heard: OrderedMap<u64, Termination> = OrderedMap::new();
+    let mut heard: OrderedMap<u64, TerminationReason> = OrderedMap::new();
     for at in 6..8 {
         for (id, why) in world.ends(at) {
             assert_eq!(heard.insert(id, why), None, "seed {seed}: watch {id} ended twice");

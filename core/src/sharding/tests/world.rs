@@ -29,7 +29,7 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use crate::time::Instant;
 use crate::timer::Timer;
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 
 /// The kind under test: 12 shards, on members with the role `worker`.
 pub(super) const SHARDS: u32 = 12;
@@ -477,7 +477,7 @@ impl World {
         let gossip = gossip.with_gone(Arc::new(self.gone.clone()));
         let mut view = picture_of(&me, gossip);
         if self.removed.contains(&me) {
-            view.phase = Phase::Halted;
+            view.phase = MembershipPhase::Halted;
         }
         let peer = &mut self.peers[at];
         let (before, after) = peer.fixture.see(view);

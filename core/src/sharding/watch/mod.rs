@@ -25,7 +25,7 @@ use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::pending_message::Shared;
 use crate::sharding::protocol::watch::{
-    EntityEnd, Termination, WatchId, WatchMsg, WatchStatement, WatchTarget,
+    EntityEnd, TerminationReason, WatchId, WatchMsg, WatchStatement, WatchTarget,
 };
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot};
@@ -107,7 +107,7 @@ impl Watches {
         }
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, id: WatchId, why: Termination) {
+    fn end(&mut self, cx: &mut Cx<'_>, id: WatchId, why: TerminationReason) {
         cx.counters().watches_ended += 1;
         self.finish(cx, id, Answer::Sharding(ShardingAnswer::Terminated(why)));
     }
@@ -264,9 +264,9 @@ impl Sharding {
             WatchStatement::Ended { id, why } => {
                 if self.watch_at(id, from).is_some() {
                     let why = match why {
-                        EntityEnd::Stopped => Termination::Stopped,
-                        EntityEnd::Failed => Termination::Failed,
-                        EntityEnd::NotRunning => Termination::NotRunning,
+                        EntityEnd::Stopped => TerminationReason::Stopped,
+                        EntityEnd::Failed => TerminationReason::Failed,
+                        EntityEnd::NotRunning => TerminationReason::NotRunning,
                     };
                     self.watches.end(cx, id, why);
                 }
@@ -434,9 +434,9 @@ impl Sharding {
         if view.member(node).is_some() {
             *appears_until = None;
         } else if view.is_removed(node) || appears_until.is_none() {
-            self.watches.end(cx, id, Termination::NodeRemoved);
+            self.watches.end(cx, id, TerminationReason::NodeRemoved);
         } else if appears_until.is_some_and(|until| until <= cx.mono()) {
-            self.watches.end(cx, id, Termination::NeverSeen);
+            self.watches.end(cx, id, TerminationReason::NeverSeen);
         } else if let Some(until) = *appears_until {
             wake_by(cx, until);
         }
@@ -457,7 +457,7 @@ impl Sharding {
         };
         let ran_there = matches!(of.stage, Stage::Watching(_)) && !view.gossip().is_gone(home);
         if ran_there {
-            return self.watches.end(cx, id, Termination::NodeRemoved);
+            return self.watches.end(cx, id, TerminationReason::NodeRemoved);
         }
         of.stage = Stage::Seeking;
         self.watches.seeking.insert(id);

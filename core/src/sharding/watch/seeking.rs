@@ -5,7 +5,7 @@ use super::peers::wake_by;
 use super::{LocalWatch, Stage, Target};
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::sharding::pending_message::Shared;
-use crate::sharding::protocol::watch::{Termination, WatchId, WatchStatement};
+use crate::sharding::protocol::watch::{TerminationReason, WatchId, WatchStatement};
 use crate::sharding::{Cx, Sharding};
 
 impl Sharding {
@@ -46,7 +46,7 @@ impl Sharding {
             };
             self.watches.peers.say(cx, &home, watch);
         } else if !known && machines.region.nobody_can_host(cx.view()) {
-            self.watches.end(cx, id, Termination::NotRunning);
+            self.watches.end(cx, id, TerminationReason::NotRunning);
         } else {
             machines.region.seek(shared!(self, cx), of.shard);
         }

@@ -14,7 +14,7 @@ use self::instance::Instance;
 use self::retirement::Retirement;
 use super::handover::{self, Event as Happened, Facts, Retries, Stage, Step};
 use super::protocol::{Body, Event, Rejection, Settings, Timer};
-use super::state::{Phase, SingletonId};
+use super::state::{SingletonId, SingletonPhase};
 use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
@@ -77,18 +77,18 @@ impl Manager {
         }
     }
 
-    pub(super) const fn phase(&self) -> Phase {
+    pub(super) const fn phase(&self) -> SingletonPhase {
         match &self.stage {
-            Stage::Start => Phase::Start,
-            Stage::Younger { .. } => Phase::Younger,
-            Stage::BecomingOldest { .. } => Phase::BecomingOldest,
-            Stage::AcquiringLease { .. } => Phase::AcquiringLease,
-            Stage::Oldest { .. } => Phase::Oldest,
-            Stage::WasOldest { .. } => Phase::WasOldest,
-            Stage::HandingOver { .. } => Phase::HandingOver,
-            Stage::Stopping | Stage::Stuck => Phase::Stopping,
-            Stage::End => Phase::End,
-            Stage::Stopped => Phase::Stopped,
+            Stage::Start => SingletonPhase::Start,
+            Stage::Younger { .. } => SingletonPhase::Younger,
+            Stage::BecomingOldest { .. } => SingletonPhase::BecomingOldest,
+            Stage::AcquiringLease { .. } => SingletonPhase::AcquiringLease,
+            Stage::Oldest { .. } => SingletonPhase::Oldest,
+            Stage::WasOldest { .. } => SingletonPhase::WasOldest,
+            Stage::HandingOver { .. } => SingletonPhase::HandingOver,
+            Stage::Stopping | Stage::Stuck => SingletonPhase::Stopping,
+            Stage::End => SingletonPhase::End,
+            Stage::Stopped => SingletonPhase::Stopped,
         }
     }
 

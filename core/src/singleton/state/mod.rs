@@ -57,7 +57,7 @@ pub(crate) struct Promised {
 
 /// Where the manager of a singleton is, on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum SingletonPhase {
     /// This node is not Up yet, or waits until nobody older can be running.
     Start,
     /// Somebody older is responsible.
@@ -85,7 +85,7 @@ pub enum Phase {
 #[non_exhaustive]
 pub struct SingletonState {
     /// Where its manager is; `None` on a node that only reaches it.
-    pub phase: Option<Phase>,
+    pub phase: Option<SingletonPhase>,
     /// The token of the instance that runs or stops here.
     pub running: Option<Token>,
     /// The member where it should be.

@@ -12,7 +12,7 @@ use core::time::Duration;
 use self::world::{MARGIN, World, secs};
 use super::Singletons;
 use super::protocol::{Body, Event};
-use super::state::{Phase, SingletonId};
+use super::state::{SingletonId, SingletonPhase};
 use crate::config::{Config, DowningStrategy};
 use crate::effect::{Answer, CommandError, Effect, SingletonCommandError};
 use crate::fixture::{Fixture, node};
@@ -39,7 +39,7 @@ fn s_151_the_oldest_leaves_and_the_instance_stops_there_before_it_starts_on_the_
     world.run_for(SOON);
     assert_eq!(world.running(), [1]);
     assert!(world.drained(0), "handed over before it exits");
-    assert_eq!(world.phase(0), Phase::End);
+    assert_eq!(world.phase(0), SingletonPhase::End);
     world.remove(&[0]);
     world.run_for(secs(30));
     assert_eq!(world.running(), [1]);
@@ -95,7 +95,7 @@ fn s_154_a_downed_node_kills_its_instance_at_once_and_begins_nothing_more() {
     world.host(0).slow_to_stop = true;
     world.set(&[(0, Status::Down)]);
     assert_eq!(world.host(0).killed, 1);
-    assert_eq!(world.phase(0), Phase::Stopped);
+    assert_eq!(world.phase(0), SingletonPhase::Stopped);
     world.ends(0);
     world.run_for(secs(60));
     assert_eq!(world.running(), Vec::<usize>::new());
@@ -172,7 +172,7 @@ fn s_160_the_last_node_waits_for_its_instance_to_stop_before_it_ends() {
 fn s_161_nothing_starts_before_the_lease_is_held_and_it_is_asked_for_again() {
     let mut world = World::with_lease(2);
     world.set(&[(0, Status::Up), (1, Status::Up)]);
-    assert_eq!(world.phase(0), Phase::AcquiringLease);
+    assert_eq!(world.phase(0), SingletonPhase::AcquiringLease);
     assert_eq!(world.host(0).leases_asked, 1);
     world.lease(0, LeaseOutcome::Denied);
     world.run_for(secs(5) + SOON);
@@ -233,7 +233,7 @@ fn one_that_was_asked_to_leave_before_it_was_a_member_takes_no_part() {
     world.drain(1);
     world.set(&[(1, Status::Leaving)]);
     world.run_for(secs(2));
-    assert_eq!(world.phase(1), Phase::Start);
+    assert_eq!(world.phase(1), SingletonPhase::Start);
     assert_eq!(world.running(), [0]);
 }
 
@@ -256,21 +256,25 @@ fn s_164_a_hand_over_done_of_another_node_or_of_an_earlier_attempt_starts_nothin
     world.forgive_two();
     world.cut(&[0]);
     world.leave(&[0]);
-    assert_eq!(world.phase(1), Phase::BecomingOldest);
+    assert_eq!(world.phase(1), SingletonPhase::BecomingOldest);
     world.says(2, 1, 1, Body::HandOverDone { term: 0 });
     world.run_for(SOON);
     assert_eq!(
         world.phase(1),
-        Phase::BecomingOldest,
+        SingletonPhase::BecomingOldest,
         "not the head of those before"
     );
     world.says(0, 1, 0, Body::HandOverDone { term: 0 });
     world.run_for(SOON);
-    assert_eq!(world.phase(1), Phase::BecomingOldest, "an earlier attempt");
+    assert_eq!(
+        world.phase(1),
+        SingletonPhase::BecomingOldest,
+        "an earlier attempt"
+    );
     assert_eq!(world.stats(1).answers_stale, 1);
     world.says(0, 1, 1, Body::HandOverDone { term: 5 });
     world.run_for(SOON);
-    assert_eq!(world.phase(1), Phase::Oldest);
+    assert_eq!(world.phase(1), SingletonPhase::Oldest);
     assert_eq!(
         world.token(1).map(|token| token.term),
         Some(6),
@@ -546,7 +550,7 @@ fn s_152_a_first_member_waits_for_one_that_was_removed_and_whose_age_nobody_know
 fn s_161_a_lease_that_is_granted_to_who_has_left_the_race_is_given_back() {
     let mut world = World::with_lease(2);
     world.set(&[(0, Status::Up), (1, Status::Up)]);
-    assert_eq!(world.phase(0), Phase::AcquiringLease);
+    assert_eq!(world.phase(0), SingletonPhase::AcquiringLease);
     world.leave(&[0]);
     let before = world.host(0).leases_released;
     world.lease(0, LeaseOutcome::Granted { token: 7 });
@@ -595,7 +599,7 @@ fn i_33_who_asks_again_because_the_end_of_a_hand_over_was_lost_is_told_again() {
     world.leave(&[0]);
     world.run_for(SOON);
     assert_eq!(world.running(), [1]);
-    assert_eq!(world.phase(0), Phase::End);
+    assert_eq!(world.phase(0), SingletonPhase::End);
     let done = |body: &Body| matches!(body, Body::HandOverDone { .. });
     let before = world.heard_by(1, done).len();
     world.says(1, 0, 77, Body::HandOverToMe);
@@ -609,7 +613,10 @@ fn i_100_who_took_a_hand_over_without_being_next_is_followed_after_its_removal()
     world.run_for(SOON);
     world.says(2, 0, 7, Body::HandOverToMe);
     world.run_for(SOON);
-    assert_eq!((world.phase(0), world.running()), (Phase::End, Vec::new()));
+    assert_eq!(
+        (world.phase(0), world.running()),
+        (SingletonPhase::End, Vec::new())
+    );
     world.crash(&[2]);
     world.remove(&[2]);
     world.run_for(MARGIN - secs(1));

@@ -92,7 +92,7 @@ impl Office {
         for node in nodes {
             let begun = Arc::clone(&begun);
             let make = move |_| Clerk::<A>::new(&begun);
-            let region = node.register(Kind::new("clerk").shards(16), make).await;
+            let region = node.entities(Kind::new("clerk").shards(16)).start(make).await;
             regions.push(region.expect("the kind is registered"));
         }
         let mut ids = Vec::new();
@@ -106,13 +106,13 @@ impl Office {
     /// Asks from one node for the first clerk on another one.
     pub(super) async fn ask(&self, from: usize, on: usize, order: Order) -> Result<String, AskError> {
         let entity = self.regions[from].entity(&self.ids[on][0]);
-        entity.ask(&order).timeout(LONG).await
+        entity.ask(order).timeout(LONG).await
     }
 
     /// Everything that was sent from one node to another before has come: the second clerk there answers.
     async fn has_come(&self, from: usize, on: usize) {
         let entity = self.regions[from].entity(&self.ids[on][1]);
-        let answer = entity.ask(&Order::Where).timeout(LONG).await;
+        let answer = entity.ask(Order::Where).timeout(LONG).await;
         answer.expect("it is answered");
     }
 
@@ -150,7 +150,7 @@ async fn two_on<A: Adapter>(region: &Clerks, node: &str) -> [String; 2] {
             let mut found = Vec::new();
             for number in 0..64 {
                 let id = number.to_string();
-                let asked = region.entity(&id).ask(&Order::Where).await;
+                let asked = region.entity(&id).ask(Order::Where).await;
                 if asked.is_ok_and(|it| it == node) {
                     found.push(id);
                 }

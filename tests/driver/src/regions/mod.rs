@@ -86,7 +86,7 @@ async fn lodgers<A: Adapter>(node: &Cluster, notes: &Notes) -> Lodgers {
         notes: notes.clone(),
     };
     let kind = Kind::new("lodger").shards(16);
-    within::<A, _>("the kind is registered", node.register(kind, make))
+    within::<A, _>("the kind is registered", node.entities(kind).start(make))
         .await
         .expect("the kind is registered")
 }
@@ -174,7 +174,7 @@ pub async fn a_region_whose_entity_does_not_stop_is_shut_down_in_time<A: Adapter
     let entity = here.entity(format!("lodger-{id}"));
     entity.tell(&Order::Hang).await.expect("the node runs");
     eventually::<A>("it hangs", async || notes.hanging.load(Ordering::SeqCst) == 1).await;
-    let end = within::<A, _>("the region is shut down", here.shutdown_within(SHORT)).await;
+    let end = within::<A, _>("the region is shut down", here.shutdown().timeout(SHORT)).await;
     assert_eq!(end, Ok(RegionShutdown::Killed));
     assert_ne!(lives::<A>(&here, id).await, name);
     let left = within::<A, _>("the node has left", nodes[0].leave()).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_core::effect::RegionShutdown;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::sharding::protocol::watch::Termination;
+use quorate_core::sharding::protocol::watch::TerminationReason;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
     Cluster, ClusterError, Directive, Entity, EntityContext, Kind, Region, Security, Supervision, Watch,
@@ -63,7 +63,7 @@ async fn guests<A: Adapter>(node: &Cluster) -> Guests {
     let make = move |_: EntityContext| Guest(me.clone());
     let kind = Kind::new("guest").shards(16);
     let kind = kind.supervision(Supervision::always(Directive::Stop));
-    within::<A, _>("the kind is registered", node.register(kind, make))
+    within::<A, _>("the kind is registered", node.entities(kind).start(make))
         .await
         .expect("the kind is registered")
 }
@@ -93,7 +93,7 @@ async fn watch<A: Adapter>(node: &Cluster, region: &Guests, id: &str) -> Watch {
     watch
 }
 
-async fn end<A: Adapter>(watch: Watch) -> Termination {
+async fn end<A: Adapter>(watch: Watch) -> TerminationReason {
     let ended = within::<A, _>("the watch ends", watch).await;
     ended.expect("the node runs").why
 }
@@ -121,29 +121,29 @@ pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(
     let (here, there) = (guests::<A>(&nodes[0]).await, guests::<A>(&nodes[1]).await);
     let node = &nodes[0];
     let never = here.entity("never began").watch();
-    assert_eq!(end::<A>(never).await, Termination::NotRunning);
+    assert_eq!(end::<A>(never).await, TerminationReason::NotRunning);
     for round in 0..8 {
         let id = format!("stops-{round}");
         let first = watch::<A>(node, &here, &id).await;
         let second = watch::<A>(node, &here, &id).await;
         drop(watch::<A>(node, &here, &id).await);
         tell(&there, &id, Order::Stop).await;
-        assert_eq!(end::<A>(first).await, Termination::Stopped);
-        assert_eq!(end::<A>(second).await, Termination::Stopped);
+        assert_eq!(end::<A>(first).await, TerminationReason::Stopped);
+        assert_eq!(end::<A>(second).await, TerminationReason::Stopped);
         let late = here.entity(&id).watch();
-        assert_eq!(end::<A>(late).await, Termination::NotRunning, "gone before");
+        assert_eq!(end::<A>(late).await, TerminationReason::NotRunning, "gone before");
 
         let id = format!("fails-{round}");
         let failing = watch::<A>(node, &here, &id).await;
         tell(&there, &id, Order::Fail).await;
-        assert_eq!(end::<A>(failing).await, Termination::Failed);
+        assert_eq!(end::<A>(failing).await, TerminationReason::Failed);
 
         let id = format!("sleeps-{round}");
         let sleeping = watch::<A>(node, &here, &id).await;
         tell(&there, &id, Order::Sleep).await;
         lives::<A>(&there, &id).await;
         tell(&there, &id, Order::Stop).await;
-        assert_eq!(end::<A>(sleeping).await, Termination::Stopped);
+        assert_eq!(end::<A>(sleeping).await, TerminationReason::Stopped);
     }
     let id = on::<A>(&here, nodes[1].address(), "moves").await;
     let before = confirmed(node).await;
@@ -153,7 +153,7 @@ pub async fn a_watch_ends_with_its_entity_and_with_no_move_or_sleep<A: Adapter>(
     eventually::<A>("the new home knows", async || confirmed(node).await >= before + 2).await;
     assert_eq!(lives::<A>(&there, &id).await, nodes[0].address().to_string());
     tell(&there, &id, Order::Stop).await;
-    assert_eq!(end::<A>(moving).await, Termination::Stopped);
+    assert_eq!(end::<A>(moving).await, TerminationReason::Stopped);
 }
 
 /// A node that ends without a word: its entities and itself are no more once it has been removed, also for
@@ -170,11 +170,11 @@ pub async fn a_watch_ends_with_the_node_that_is_removed<A: Adapter>(security: &S
     let entity = watch::<A>(&nodes[0], &regions[0], &id).await;
     let node = nodes[0].watch(&who);
     within::<A, _>("the node has ended", gone.stop()).await;
-    assert_eq!(end::<A>(node).await, Termination::NodeRemoved);
-    assert_eq!(end::<A>(entity).await, Termination::NodeRemoved);
+    assert_eq!(end::<A>(node).await, TerminationReason::NodeRemoved);
+    assert_eq!(end::<A>(entity).await, TerminationReason::NodeRemoved);
     assert_eq!(
         end::<A>(nodes[0].watch(&who)).await,
-        Termination::NodeRemoved,
+        TerminationReason::NodeRemoved,
         "gone before"
     );
     let own = nodes[0].watch(nodes[1].address());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_demo::hosts::Host;
-use quorate_driver::core::Config;
+use quorate_driver::Config;
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{Kind, Region, Security, StartError};
 
@@ -48,7 +48,7 @@ async fn node<H: Host>(
     let up = up.await?;
     let kind = Kind::new(ACCOUNT).shards(SHARDS);
     let node = Arc::new(Node {
-        accounts: up.cluster.register_event_sourced(kind, |_| Account).await?,
+        accounts: up.cluster.entities(kind).start_event_sourced(|_| Account).await?,
         clients: Clients::default(),
     });
     // No process has the number of another one.
@@ -106,7 +106,7 @@ impl Node {
     /// `note`, and what this node knows of an account's place and of who is a member, in one line.
     async fn explain<A: Adapter>(&self, account: &str, up: &Up<A>) {
         let account = account.parse().map(id_of).unwrap_or_default();
-        let entity = self.accounts.entity(&account).explain(TIMEOUT).await;
+        let entity = self.accounts.entity(&account).explain().timeout(TIMEOUT).await;
         let members = up.cluster.explain().await;
         say(format_args!("note {account}: {entity:?}; {members:?}"));
     }

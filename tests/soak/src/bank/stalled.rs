@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use quorate_driver::core::store::{Outcome, Space, StoreError, StoreIdentity, StoreOrder};
-use quorate_driver::{Store, StoreFault, StoreScope};
+use quorate_driver::store::{Outcome, Space, StoreError, StoreIdentity, StoreOrder};
+use quorate_driver::store::{Store, StoreFault, StoreScope};
 
 use super::entity::account_of;
 use crate::program::say;

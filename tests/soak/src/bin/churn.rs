@@ -9,7 +9,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 use quorate_conformance::{Churned, again_with_one_arena, churn};
 use quorate_driver::spi::Adapter;
-use quorate_driver::{DevCa, Security};
+use quorate_driver::{Security, security::DevCa};
 use quorate_quinn::Quinn;
 use quorate_smol::Smol;
 use quorate_tokio::Tokio;

@@ -10,12 +10,12 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use quorate_driver::core::{Config, Event, MembershipChange, MembershipEvent, Status};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
-    Cluster, ClusterBuilder, ClusterEvent, DevCa, Entity, EntityContext, EntityRef, Kind, Mtls, Psk, Region,
-    Security,
+    Cluster, ClusterBuilder, ClusterEvent, Entity, EntityContext, EntityRef, Kind, Region, Security,
+    security::{DevCa, Mtls, Psk},
 };
+use quorate_driver::{Config, Event, Status, events::MembershipEvent, membership::MembershipChange};
 
 const HELP: &str = "\
 Renews links, certificates and keys under load, and checks that nothing is lost.
@@ -202,10 +202,9 @@ async fn run<A: Adapter>(options: &Options) -> Result<(), Failed> {
     let mut events = nodes[0].events();
     let mut region = None;
     for node in &nodes {
-        let counters = node.register(Kind::new("counter").shards(SHARDS), |_| Counter {
-            next: 0,
-            disorder: 0,
-        });
+        let counters = node
+            .entities(Kind::new("counter").shards(SHARDS))
+            .start(|_| Counter { next: 0, disorder: 0 });
         region.get_or_insert(counters.await?);
     }
     let region = region.ok_or("no region")?;
@@ -272,7 +271,7 @@ async fn settle<A: Adapter>(nodes: &[Cluster], region: &Counters) -> Result<(), 
     let begun = Instant::now();
     loop {
         for number in 0..ENTITIES {
-            let ask = counter(region, number).ask(&None);
+            let ask = counter(region, number).ask(None);
             ask.timeout(Duration::from_secs(10)).await?;
         }
         let mut hosted = Vec::new();
@@ -311,9 +310,7 @@ async fn load(region: &Counters, told: &mut [u32]) -> Result<(), Failed> {
 
 async fn check(region: &Counters, told: &[u32]) -> Result<(), Failed> {
     for (number, told) in (0..).zip(told) {
-        let ask = counter(region, number)
-            .ask(&None)
-            .timeout(Duration::from_secs(10));
+        let ask = counter(region, number).ask(None).timeout(Duration::from_secs(10));
         let (next, disorder) = ask.await.map_err(|error| format!("counter {number}: {error}"))?;
         if (next, disorder) != (*told, 0) {
             return Err(

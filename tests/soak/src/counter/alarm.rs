@@ -1,8 +1,8 @@
 //! Entities beside the counters that nobody wakes: the cluster remembers them and starts them by itself,
 //! after all nodes were killed too.
 
-use quorate_driver::core::{Config, Pattern};
 use quorate_driver::{Cluster, ClusterError, EntityContext, Kind, Region};
+use quorate_driver::{Config, data::Pattern};
 
 use super::ALARMS;
 use crate::stores::State;
@@ -30,7 +30,7 @@ pub(super) async fn host(cluster: &Cluster, state: State) -> Result<Region<(), S
         .store_mode(state.homes())
         .remember_entities(state.remembered());
     let here = |context: EntityContext, (): ()| async move { context.node().address().to_string() };
-    cluster.register_fn(kind, here).await
+    cluster.entities(kind).start_fn(here).await
 }
 
 /// What they are called.

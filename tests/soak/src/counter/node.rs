@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use quorate_demo::hosts::Host;
-use quorate_driver::core::{Config, LimitSettings, PassivationSettings, Replacement};
 use quorate_driver::spi::{Adapter, Runtime};
+use quorate_driver::{
+    Config,
+    sharding::{LimitSettings, PassivationSettings, Replacement},
+};
 use quorate_driver::{Kind, Region, Security, StartError};
 
 use super::COUNTERS;
@@ -68,7 +71,8 @@ async fn node<H: Host>(
     let node = Arc::new(Node {
         counters: up
             .cluster
-            .register_event_sourced(kind(state)?, |_| Counter::default())
+            .entities(kind(state)?)
+            .start_event_sourced(|_| Counter::default())
             .await?,
         alarms: alarm::host(&up.cluster, state).await?,
         first_number: options.life.saturating_mul(1_000_000),
@@ -110,7 +114,7 @@ impl Node {
     /// Sends a command until it is answered.
     async fn until_answered(&self, counter: u64, command: Command, runtime: &impl Runtime) -> Told {
         let counter = self.counters.entity(format!("counter-{counter}"));
-        let ask = || async { counter.ask(&command).timeout(TIMEOUT).await };
+        let ask = || async { counter.ask(command).timeout(TIMEOUT).await };
         self.clients.until_answered(runtime, ask).await
     }
 
@@ -119,7 +123,7 @@ impl Node {
         for id in alarm::ids() {
             let alarm = self.alarms.entity(&id);
             loop {
-                if let Ok(home) = alarm.ask(&()).timeout(TIMEOUT).await {
+                if let Ok(home) = alarm.ask(()).timeout(TIMEOUT).await {
                     say(format_args!("alarm {id} {home}"));
                     break;
                 }
@@ -131,7 +135,7 @@ impl Node {
 
     /// `running alarms`: how many run, without a message to any; nothing if somebody does not say.
     async fn count_alarms(&self) {
-        let survey = self.alarms.stats(TIMEOUT).await.unwrap_or_default();
+        let survey = self.alarms.stats().timeout(TIMEOUT).await.unwrap_or_default();
         let running: u64 = survey
             .regions
             .values()

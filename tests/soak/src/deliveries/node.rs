@@ -10,12 +10,10 @@ use std::time::Duration;
 use async_channel::Receiver;
 use futures_lite::future;
 use quorate_demo::hosts::Host;
-use quorate_driver::core::Config;
-use quorate_driver::delivery::{
-    Consumer, Delivery, DeliveryMessage, Producer, Receipt, Sent, ToEntitiesSettings,
-};
+use quorate_driver::Config;
+use quorate_driver::delivery::{Consumer, Delivery, Producer, Sent, ToEntitiesSettings};
 use quorate_driver::spi::{Adapter, Runtime};
-use quorate_driver::{EntityContext, Kind, Region, Security, StartError, WorkQueue};
+use quorate_driver::{EntityContext, Kind, Region, Security, StartError, delivery::WorkQueue};
 use serde::{Deserialize, Serialize};
 
 use crate::node::{Clients, Hosted, PAUSE_ACCEPTED, SHARDS, Turn, Up, pause, serve, start};
@@ -81,9 +79,10 @@ async fn node<H: Host>(
         ..Node::default()
     });
     let host = Arc::clone(&node);
-    let kind = Kind::<DeliveryMessage<Job>, Receipt>::new("Inbox").shards(SHARDS);
+    let kind = Kind::<Delivery<Job>, ()>::new("Inbox").shards(SHARDS);
     let inboxes = cluster
-        .register_consumer(kind, move |_| Inbox(Arc::clone(&host)))
+        .entities(kind)
+        .start_consumer(move |_| Inbox(Arc::clone(&host)))
         .await?;
     let queue = cluster.work_queue("jobs").durable().start::<Job>().await?;
     let (sender, clock) = (Arc::clone(&node), runtime.clone());
@@ -122,7 +121,7 @@ impl Node {
     }
 
     /// Sends messages through a producer, which goes on with what an earlier process has left.
-    async fn send(&self, inboxes: &Region<DeliveryMessage<Job>, Receipt>, name: &str, clock: &impl Runtime) {
+    async fn send(&self, inboxes: &Region<Delivery<Job>, ()>, name: &str, clock: &impl Runtime) {
         let settings = ToEntitiesSettings {
             resend_idle: Duration::from_secs(1),
             ..ToEntitiesSettings::default()

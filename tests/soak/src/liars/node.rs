@@ -11,12 +11,15 @@ use std::time::Duration;
 use async_channel::Receiver;
 use futures_lite::future;
 use quorate_core::sharding::fields::{Keeping, KindFields};
-use quorate_driver::core::{Config, RememberStore, ShardExtractor, Status, StoreMode};
 use quorate_driver::data::{Data, Read, Write};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
     Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, Kind, Region, Security, Singleton,
     StartError,
+};
+use quorate_driver::{
+    Config, Status,
+    sharding::{RememberStore, ShardExtractor, StoreMode},
 };
 
 use super::lies;
@@ -121,7 +124,7 @@ async fn node<A: Adapter>(
             Some(store) => kind.remember_entities(store),
             None => kind,
         };
-        regions.push(cluster.register(kind, |_| Sum(0)).await?);
+        regions.push(cluster.entities(kind).start(|_| Sum(0)).await?);
     }
     match &options.seed {
         Some(seed) => cluster.join([seed]).await?,
@@ -204,9 +207,9 @@ impl Client {
                 return;
             };
             let asked = region.entity(entity(turn % ENTITIES));
-            self.count(&asked.ask(&vec![7; 100]).timeout(TIMEOUT).await);
+            self.count(&asked.ask(vec![7; 100]).timeout(TIMEOUT).await);
             match turn % 8 {
-                0 => self.count(&self.clerk.ask(&vec![7; 100]).timeout(TIMEOUT).await),
+                0 => self.count(&self.clerk.ask(vec![7; 100]).timeout(TIMEOUT).await),
                 2 => self.count(&self.data.counter("asked").increment(1, Write::Majority).await),
                 4 => {
                     watches.push_back(asked.watch());
@@ -214,7 +217,7 @@ impl Client {
                         watches.pop_front();
                     }
                 }
-                6 => self.count(&region.stats(TIMEOUT).await),
+                6 => self.count(&region.stats().timeout(TIMEOUT).await),
                 _ => {}
             }
         }
@@ -225,7 +228,7 @@ impl Client {
         let mut answered = 0;
         for region in &self.regions {
             for number in 0..ENTITIES {
-                let asked = region.entity(entity(number)).ask(&vec![7; 100]).timeout(SHORT);
+                let asked = region.entity(entity(number)).ask(vec![7; 100]).timeout(SHORT);
                 answered += usize::from(asked.await.is_ok());
             }
         }
@@ -237,13 +240,13 @@ impl Client {
         for (region, (kind, _, _)) in self.regions.iter().zip(KINDS) {
             for number in 0..ENTITIES {
                 let entity = region.entity(entity(number));
-                if let Err(error) = entity.ask(&vec![7; 100]).timeout(TIMEOUT).await {
-                    let place = entity.explain(TIMEOUT).await;
+                if let Err(error) = entity.ask(vec![7; 100]).timeout(TIMEOUT).await {
+                    let place = entity.explain().timeout(TIMEOUT).await;
                     return Err(format!("{kind}/{number}: {}; {place:?}", one_line(&error)));
                 }
             }
         }
-        let asked = self.clerk.ask(&vec![7; 100]).timeout(TIMEOUT);
+        let asked = self.clerk.ask(vec![7; 100]).timeout(TIMEOUT);
         asked
             .await
             .map_err(|error| format!("{SINGLETON}: {}", one_line(&error)))?;

@@ -15,12 +15,12 @@ use quorate_core::journal::state::StoreId;
 use quorate_core::message::Message;
 use quorate_core::wire::handshake::{HandshakeDecoded, decode_hello};
 use quorate_core::wire::{Decoded, decode_frame, decode_message};
-use quorate_driver::core::Address;
+use quorate_driver::Address;
 use quorate_driver::spi::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Runtime,
-    Transport,
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter, Listener,
+    Runtime, Transport,
 };
-use quorate_driver::{Proved, Security};
+use quorate_driver::{Security, security::Proved};
 use quorate_tests::liar::{Heard, Kind};
 
 /// Frames that wait for their turn on one link.
@@ -282,9 +282,9 @@ impl<R: LinkReader> LinkReader for Hears<R> {
         Ok(len)
     }
 
-    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<LinkRead> {
         let read = self.half.read_next(buffer).await?;
-        if let Read::Stream(len) = read {
+        if let LinkRead::Stream(len) = read {
             self.ear.hear(buffer.get(..len).unwrap_or_default());
         }
         Ok(read)

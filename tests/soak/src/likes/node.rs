@@ -150,11 +150,11 @@ impl std::fmt::Display for Update {
 
 impl Node {
     fn likes(&self, post: usize) -> Counter {
-        self.data.counter(likes_of(post)).with_timeout(TIMEOUT)
+        self.data.counter(likes_of(post))
     }
 
     fn fans(&self, post: usize) -> Set<String> {
-        self.data.set(fans_of(post)).with_timeout(TIMEOUT)
+        self.data.set(fans_of(post))
     }
 
     /// One writer: an update, a pause, for ever.
@@ -182,18 +182,19 @@ impl Node {
     async fn update(&self, update: &Update) -> bool {
         self.updates.fetch_add(1, Ordering::SeqCst);
         say(format_args!("begin {update}"));
-        let result = match update {
-            Update::Like(post) => self.likes(*post).increment(1, Write::Majority).await,
-            Update::Follow(post, fan) => self.fans(*post).add(fan, Write::Majority).await,
-            Update::Leave(post, fan) => self.fans(*post).remove(fan, Write::Majority).await,
+        let write = match update {
+            Update::Like(post) => self.likes(*post).increment(1, Write::Majority),
+            Update::Follow(post, fan) => self.fans(*post).add(fan, Write::Majority),
+            Update::Leave(post, fan) => self.fans(*post).remove(fan, Write::Majority),
         };
+        let result = write.timeout(TIMEOUT).await;
         let is_done = result.is_ok();
         match result {
             Ok(()) => {
                 self.clients.has_acknowledged();
                 say(format_args!("done {update}"));
             }
-            Err(error) if DataWriteError::is_applied(&error) => say(format_args!("open {update}")),
+            Err(error) if DataWriteError::may_have_been_handled(&error) => say(format_args!("open {update}")),
             Err(_) => say(format_args!("void {update}")),
         }
         is_done

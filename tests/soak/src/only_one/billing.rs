@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_channel::Sender;
-use quorate_driver::core::Token;
+use quorate_driver::Token;
 use quorate_driver::{Entity, EntityContext};
 
 use super::book::{Reply, Request};

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use quorate_core::store::{Outcome, Space, StoreAnswer, StoreError, StoreOrder};
 use quorate_core::token::Token;
-use quorate_driver::Store;
+use quorate_driver::store::Store;
 use quorate_store_redb::Redb;
 
 /// The book's part of its file: none of Quorate's own.

@@ -254,11 +254,17 @@ impl Sim {
         match &outcome {
             Ok(()) => counts.confirmed += 1,
             Err(WriteError::StoreFailed) => counts.store_failures += 1,
-            Err(error) if error.is_applied() => counts.unconfirmed += 1,
+            Err(error) if error.may_have_been_handled() => counts.unconfirmed += 1,
             Err(_) => counts.refused += 1,
         }
-        let is_applied = outcome.as_ref().map_or_else(WriteError::is_applied, |()| true);
-        self.data.records[at].fate = if is_applied { Fate::Applied } else { Fate::Refused };
+        let may_have_been_handled = outcome
+            .as_ref()
+            .map_or_else(WriteError::may_have_been_handled, |()| true);
+        self.data.records[at].fate = if may_have_been_handled {
+            Fate::Applied
+        } else {
+            Fate::Refused
+        };
         if outcome.is_err() {
             return Ok(());
         }

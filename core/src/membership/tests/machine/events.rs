@@ -4,7 +4,7 @@ use super::{Rig, n, secs, state, versioned};
 use crate::effect::Effect;
 use crate::event::{Event, MembershipEvent};
 use crate::membership::tests::{aged, of, reach, seen};
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -51,7 +51,7 @@ fn the_picture_names_phase_leader_convergence_and_who_is_unreachable() {
     let gossip = reach(state("a b c d", "a b c d", "a"), "b>a:U b>c:U a>d:T");
     let mut rig = Rig::member("b", gossip);
     let view = &rig.f.view;
-    assert_eq!(view.phase(), Phase::Member);
+    assert_eq!(view.phase(), MembershipPhase::Member);
     assert_eq!(view.leader, Some(n("b")), "a is not available to b");
     assert_eq!(view.unreachable, [n("a"), n("c"), n("d")]);
     assert!(!view.converged);

@@ -6,7 +6,7 @@ use crate::fixture::Fixture;
 use crate::membership::state::member::{Member, Status};
 use crate::message::{InitJoin, MembershipMsg, Message};
 use crate::timer::MembershipTimer::{Gossip, JoinRetry, LeaderActions};
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 use alloc::vec::Vec;
 
 fn init_join(rig: &mut Rig, from: &str) {
@@ -162,7 +162,10 @@ fn m_176_periodic_tasks_start_with_the_welcome_and_not_before() {
         rig.deadlines(),
         [(Gossip, 3_000), (LeaderActions, 3_000), (JoinRetry, 12_000)]
     );
-    assert_eq!((rig.seen().as_str(), rig.f.view.phase()), ("a d", Phase::Member));
+    assert_eq!(
+        (rig.seen().as_str(), rig.f.view.phase()),
+        ("a d", MembershipPhase::Member)
+    );
     assert_eq!(rig.clock("d"), 0, "being welcomed is not a change of mine");
 }
 

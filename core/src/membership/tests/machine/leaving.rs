@@ -6,7 +6,7 @@ use crate::effect::HaltReason;
 use crate::membership::machine::Exit;
 use crate::membership::tests::{reach, seen};
 use crate::timer::MembershipTimer::{ExitDrain, ExitLeaving, LeaderActions};
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 use core::time::Duration;
 
 fn leave_command(rig: &mut Rig, host: Option<&str>) {
@@ -118,7 +118,7 @@ fn with_the_hand_over_done_it_says_goodbye_to_the_two_best_candidates_and_goes()
         (rig.halted(), rig.deadlines()),
         (Some(HaltReason::Left), [].into())
     );
-    assert_eq!(rig.f.view.phase(), Phase::Halted);
+    assert_eq!(rig.f.view.phase(), MembershipPhase::Halted);
     assert_eq!(rig.f.view.self_member(), None, "F-55");
 }
 

@@ -3,7 +3,7 @@
 use super::{Rig, at, secs, state};
 use crate::effect::HaltReason;
 use crate::timer::MembershipTimer::{Gossip, JoinRetry, LeaderActions, SeedRetry, SeedSelfJoin};
-use crate::view::Phase;
+use crate::view::MembershipPhase;
 use core::time::Duration;
 
 /// Seeds are asked again this often.
@@ -15,7 +15,7 @@ fn m_153_a_node_that_joins_itself_is_up_at_once_and_converged() {
     rig.seeds("a");
     assert_eq!(rig.did(), "done joined(a) leader(a) converged(a) up(a:1) self-up");
     assert_eq!((rig.members().as_str(), rig.clock("a")), ("a", 2));
-    assert!(rig.f.view.converged && rig.f.view.phase() == Phase::Member);
+    assert!(rig.f.view.converged && rig.f.view.phase() == MembershipPhase::Member);
     assert_eq!(rig.deadlines(), [(Gossip, 1_000), (LeaderActions, 1_000)]);
 }
 
@@ -36,7 +36,7 @@ fn the_first_seed_asks_the_others_twice_a_second_until_it_gives_up_waiting() {
     let mut rig = Rig::idle("a");
     rig.seeds("a b c");
     assert_eq!(rig.did(), "done init-join>b init-join>c");
-    assert_eq!(rig.f.view.phase(), Phase::Joining);
+    assert_eq!(rig.f.view.phase(), MembershipPhase::Joining);
     assert_eq!(rig.deadlines(), [(SeedRetry, 500), (SeedSelfJoin, 5_000)]);
     rig.run(HALF);
     assert_eq!(rig.did(), "init-join>b init-join>c");
@@ -175,7 +175,7 @@ fn m_193_seeds_with_another_downing_strategy_end_the_joiner() {
         "failed(the settings of a:7355 differ from this node's: the peer's version does not say which)"
     );
     assert_eq!(rig.halted(), Some(HaltReason::IncompatibleConfig));
-    assert_eq!(rig.f.view.phase(), Phase::Halted);
+    assert_eq!(rig.f.view.phase(), MembershipPhase::Halted);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_list_without_seeds_is_refused() {
     let mut rig = Rig::idle("a");
     rig.seeds("");
     assert_eq!(rig.did(), "refused(NoSeeds)");
-    assert_eq!(rig.f.view.phase(), Phase::Idle);
+    assert_eq!(rig.f.view.phase(), MembershipPhase::Idle);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::agreement::{JoinChecker, STRATEGY, Setting, Settings};
 use crate::config::{Config, CustomStrategy, DowningStrategy, LeaseMajorityConfig};
 use crate::ddata::crdt::{CustomChange, CustomError, CustomType, Minting};
 use crate::ddata::state::key::Pattern;
-use crate::downing::state::decision::Decision;
+use crate::downing::state::decision::DowningDecision;
 use crate::downing::state::strategy::Strategy;
 use crate::downing::state::view::{DowningView, IndirectRule};
 use crate::effect::{Effect, HaltReason};
@@ -128,8 +128,8 @@ impl Strategy for KeepReferee {
         "keep-referee"
     }
 
-    fn decide(&self, _: &DowningView) -> Decision {
-        Decision::DownNobody
+    fn decide(&self, _: &DowningView) -> DowningDecision {
+        DowningDecision::DownNobody
     }
 
     fn settings(&self) -> Vec<Setting> {

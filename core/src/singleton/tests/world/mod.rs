@@ -28,7 +28,7 @@ use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
 use crate::singleton::protocol::{Body, Delivery, Event as SingletonEvent, Statement};
 use crate::singleton::state::Promised;
-use crate::singleton::state::{Phase, SingletonId, SingletonState};
+use crate::singleton::state::{SingletonId, SingletonPhase, SingletonState};
 use crate::singleton::{Singletons, ask_promise, lower_promise};
 use crate::stats::SingletonCounters;
 use crate::store::{Bytes, Change, StoreAnswer, StoreOrder};
@@ -536,7 +536,7 @@ impl World {
         self.peers[at].singletons.may_run_twice().next().is_some()
     }
 
-    pub(super) fn phase(&self, at: usize) -> Phase {
+    pub(super) fn phase(&self, at: usize) -> SingletonPhase {
         self.state(at).phase.expect("it hosts")
     }
 

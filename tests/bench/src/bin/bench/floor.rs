@@ -7,8 +7,8 @@
 
 use std::io;
 
+use quorate_driver::Address;
 use quorate_driver::Security;
-use quorate_driver::core::Address;
 use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Runtime, Transport};
 use tokio::sync::mpsc;
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures_lite::future::yield_now;
-use quorate_driver::core::Status;
+use quorate_driver::Status;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
     Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
@@ -53,7 +53,7 @@ async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster, St
 /// A node that hosts all entities and forms the cluster.
 pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster, Failure> {
     let cluster = node::<A>(SERVER, security).await?;
-    cluster.register(kind(), |_| Echo { received: 0 }).await?;
+    cluster.entities(kind()).start(|_| Echo { received: 0 }).await?;
     cluster.form().await?;
     Ok(cluster)
 }
@@ -69,7 +69,7 @@ impl Client {
     /// Joins the server's cluster and makes sure that every entity runs.
     pub(crate) async fn join<A: Adapter>(server: &str, security: &Security) -> Result<Self, Failure> {
         let cluster = node::<A>("client", security).await?;
-        let region = cluster.register_proxy(kind()).await?;
+        let region = cluster.entities(kind()).proxy().await?;
         cluster.join([server]).await?;
         cluster.up().await?;
         while cluster.members().iter().any(|member| member.status != Status::Up) {
@@ -90,7 +90,7 @@ impl Client {
 
 impl Asked for Client {
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
-        let ask = self.entities[lane].ask(&Bytes(payload)).timeout(TIMEOUT);
+        let ask = self.entities[lane].ask(Bytes(payload)).timeout(TIMEOUT);
         async move { Ok(ask.await?.0.len()) }
     }
 }
@@ -103,7 +103,7 @@ impl System for Client {
     async fn received(&self) -> Result<u64, Failure> {
         let mut sum = 0;
         for entity in &self.entities {
-            let answer = entity.ask(&Bytes::default()).timeout(TIMEOUT).await?;
+            let answer = entity.ask(Bytes::default()).timeout(TIMEOUT).await?;
             sum += answer
                 .0
                 .first_chunk()

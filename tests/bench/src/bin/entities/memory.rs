@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use quorate_tokio::Kind;
-use quorate_tokio::core::PassivationSettings;
+use quorate_tokio::sharding::PassivationSettings;
 
 use super::nodes::{Table, host, start, stop, tell_all, until};
 use super::{ALLOCATOR, Failure};

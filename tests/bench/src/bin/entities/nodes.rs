@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_driver::EntityContext;
-use quorate_tokio::core::{Config, Pattern};
-use quorate_tokio::{Cluster, Entity, Kind, MemoryStore, Region, Security};
+use quorate_tokio::{Cluster, Entity, Kind, Region, Security, store::MemoryStore};
+use quorate_tokio::{Config, data::Pattern};
 use tokio::sync::Semaphore;
 
 use super::Failure;
@@ -124,7 +124,7 @@ pub(crate) async fn host(
             table.begun.fetch_add(1, Ordering::Relaxed);
             Small(Arc::clone(&table))
         };
-        regions.push(node.register(kind().shards(SHARDS), make).await?);
+        regions.push(node.entities(kind().shards(SHARDS)).start(make).await?);
     }
     for region in &regions {
         let started = Instant::now();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use quorate_tokio::core::{LimitSettings, PassivationSettings, Replacement, Segments, SketchSettings};
+use quorate_tokio::sharding::{LimitSettings, PassivationSettings, Replacement, Segments, SketchSettings};
 use quorate_tokio::{Cluster, Kind, Region};
 
 use super::Failure;

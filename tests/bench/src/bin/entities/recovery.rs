@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use quorate_tokio::core::{EntityRecovery, RememberStore};
-use quorate_tokio::{Kind, MemoryStore, Region};
+use quorate_tokio::sharding::{EntityRecovery, RememberStore};
+use quorate_tokio::{Kind, Region, store::MemoryStore};
 
 use super::Failure;
 use super::nodes::{NODES, Table, host, id, start, stop, until};
@@ -19,7 +19,7 @@ const RATE: usize = 500;
 
 pub(super) async fn measure(entities: usize) -> Result<String, Failure> {
     let stores = [(); NODES].map(|()| MemoryStore::new());
-    let remembering = |config: &mut quorate_tokio::core::Config| {
+    let remembering = |config: &mut quorate_tokio::Config| {
         config.sharding.updating_state_timeout = Duration::from_secs(60);
     };
     let kind = || Kind::new("small").remember_entities(RememberStore::Data);
@@ -78,7 +78,7 @@ async fn ask_all(regions: &[Region<bool, ()>], entities: usize) -> Result<(), Fa
                 // One whose write was late is asked again.
                 while region
                     .entity(id(number))
-                    .ask(&false)
+                    .ask(false)
                     .timeout(Duration::from_secs(60))
                     .await
                     .is_err()

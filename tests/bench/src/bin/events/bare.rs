@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_driver::Store;
-use quorate_driver::core::Token;
-use quorate_driver::core::store::{Bytes, LogName, Space, StoreOrder};
+use quorate_driver::Token;
+use quorate_driver::store::Store;
+use quorate_driver::store::{Bytes, LogName, Space, StoreOrder};
 
 use super::{Failure, rate};
 

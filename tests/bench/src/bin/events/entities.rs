@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_driver::durable::{Decision, EventSourced, Retention, Versioned};
-use quorate_driver::{EntityContext, Store};
+use quorate_driver::{EntityContext, store::Store};
 use quorate_tokio::{Kind, Security};
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +54,10 @@ pub(super) async fn events_per_s(store: impl Store, at_once: usize, time: Durati
     cluster.form().await?;
     cluster.up().await?;
     let kind = Kind::new("Counter").single_host();
-    let counters = cluster.register_event_sourced(kind, |_| Counter).await?;
+    let counters = cluster.entities(kind).start_event_sourced(|_| Counter).await?;
     for counter in 0..at_once {
         // Recovered before the time begins.
-        counters.entity(counter.to_string()).ask(&0).await?;
+        counters.entity(counter.to_string()).ask(0).await?;
     }
     let done = Arc::new(AtomicU64::new(0));
     let started = Instant::now();
@@ -65,7 +65,7 @@ pub(super) async fn events_per_s(store: impl Store, at_once: usize, time: Durati
         let (counter, done) = (counters.entity(counter.to_string()), Arc::clone(&done));
         tokio::spawn(async move {
             while started.elapsed() < time {
-                counter.ask(&1).await?;
+                counter.ask(1).await?;
                 done.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<_, quorate_driver::AskError>(())

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use lexopt::prelude::*;
-use quorate_driver::MemoryStore;
+use quorate_driver::store::MemoryStore;
 use quorate_store_redb::Redb;
 
 const HELP: &str = "\

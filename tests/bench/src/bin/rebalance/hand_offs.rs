@@ -145,7 +145,7 @@ async fn ask_all(regions: &[Region<(), usize>], shards: usize) -> Result<Vec<usi
             let mut said = Vec::new();
             for shard in (asker..shards).step_by(ASKERS) {
                 if let Some(region) = regions.get(shard % regions.len()) {
-                    let ask = region.entity(id(shard)).ask(&()).timeout(ASK_TIMEOUT);
+                    let ask = region.entity(id(shard)).ask(()).timeout(ASK_TIMEOUT);
                     said.push((shard, ask.await?));
                 }
             }
@@ -182,7 +182,7 @@ async fn floor(
         let mut asks = JoinSet::new();
         for shard in asked {
             let entity = region.entity(id(shard));
-            asks.spawn(async move { entity.ask(&()).timeout(ASK_TIMEOUT).await });
+            asks.spawn(async move { entity.ask(()).timeout(ASK_TIMEOUT).await });
         }
         while let Some(answer) = asks.join_next().await {
             answer??;

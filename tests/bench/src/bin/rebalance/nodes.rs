@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_driver::EntityContext;
-use quorate_tokio::core::{AllocationSettings, PassivationSettings, ShardExtractor};
+use quorate_tokio::sharding::{AllocationSettings, PassivationSettings, ShardExtractor};
 use quorate_tokio::{Cluster, Entity, Kind, Region, Security};
 
 use super::Failure;
@@ -115,7 +115,7 @@ pub(super) async fn host(
         .allocation(strategy);
     let table = Arc::clone(table);
     let make = move |context: EntityContext| Resident::new(&table, context.shard().0 as usize, at);
-    let region = node.register(kind, make).await?;
+    let region = node.entities(kind).start(make).await?;
     let started = Instant::now();
     while !region.is_registered().await? {
         wait(started, "a coordinator knows the region").await?;

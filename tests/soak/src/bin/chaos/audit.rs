@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_tokio::core::Token;
-use quorate_tokio::core::store::Record;
+use quorate_tokio::Token;
+use quorate_tokio::store::Record;
 
 use crate::ledger::Ledger;
 use crate::node::name;

@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quorate_driver::Store;
+use quorate_driver::store::Store;
 use quorate_store_postgres::{Postgres, Tls};
-use quorate_tokio::core::Token;
-use quorate_tokio::core::store::{Outcome, Record, Space, StoreAnswer, StoreError, StoreOrder};
+use quorate_tokio::Token;
+use quorate_tokio::store::{Outcome, Record, Space, StoreAnswer, StoreError, StoreOrder};
 use quorate_tokio::{Entity, EntityContext};
 
 use crate::node::{Question, SINGLETON, Told, micros, print};
@@ -109,7 +109,7 @@ impl Booked {
         self.is_stale = true;
         print(&format!("refused {} {error}", self.token));
         if let (StoreError::Fenced { held }, Ok(me)) =
-            (error, context.singleton::<Question, Option<Told>>(SINGLETON))
+            (error, context.singleton_ref::<Question, Option<Told>>(SINGLETON))
         {
             // The next token is above it. If the node cannot be told, it has ended.
             let _ = me.token_refused(*held).await;

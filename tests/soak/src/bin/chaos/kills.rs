@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use quorate_tokio::core::{ClusterName, Config};
+use quorate_tokio::{Config, membership::ClusterName};
 
 use crate::node::micros;
 use crate::nodes::{Layout, Nodes};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_tokio::core::Token;
+use quorate_tokio::Token;
 
 /// When an answer was handled, and the how-manieth it was.
 type Handled = (u64, u64);

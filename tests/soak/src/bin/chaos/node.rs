@@ -10,9 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quorate_core::membership::member::{Member, Status};
 use quorate_demo::process;
 use quorate_store_redb::Redb;
-use quorate_tokio::core::{DowningEvent, Event, MembershipEvent, Token, View};
 use quorate_tokio::{
     AskError, Cluster, ClusterEvent, Entity, EntityContext, Kind, Region, Security, Singleton,
+};
+use quorate_tokio::{
+    Event, Token, View,
+    events::{DowningEvent, MembershipEvent},
 };
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +129,7 @@ async fn host(options: NodeOptions) -> Result<bool, Box<dyn std::error::Error>> 
     let leaver = cluster.clone();
     let leaving = tokio::spawn(async move {
         // If the system cannot say so, the process is killed.
-        if quorate_tokio::shutdown_signal().await.is_ok() {
+        if quorate_tokio::shutdown::shutdown_signal().await.is_ok() {
             let _ = leaver.leave().await;
         }
     });
@@ -182,7 +185,12 @@ async fn target(cluster: &Cluster, options: &NodeOptions) -> Result<Target, Box<
                 instance: instance(),
                 count: 0,
             };
-            Target::Counters(cluster.register(Kind::new("counter").shards(30), make).await?)
+            Target::Counters(
+                cluster
+                    .entities(Kind::new("counter").shards(30))
+                    .start(make)
+                    .await?,
+            )
         }
         (Work::Singleton, _) => {
             let make = move |token: Token| Counter {

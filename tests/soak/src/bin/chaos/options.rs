@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
-use quorate_tokio::core::Address;
+use quorate_tokio::Address;
 
 use crate::splits::Row;
 use crate::tokens::Split;

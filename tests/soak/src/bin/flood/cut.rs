@@ -7,10 +7,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use quorate_driver::spi::{
-    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkReader, LinkWriter, Listener, Read, Transport,
+    Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter, Listener,
+    Transport,
 };
-use quorate_driver::{Proved, Security};
-use quorate_tokio::core::Address;
+use quorate_driver::{Security, security::Proved};
+use quorate_tokio::Address;
 use tokio::sync::watch;
 
 static CUTS: LazyLock<watch::Sender<Arc<()>>> = LazyLock::new(watch::Sender::default);
@@ -126,7 +127,7 @@ impl<R: LinkReader> LinkReader for Half<R> {
         }
     }
 
-    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<Read> {
+    async fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<LinkRead> {
         // A clone, so that it stays cut.
         let mut cuts = self.cuts.clone();
         tokio::select! {

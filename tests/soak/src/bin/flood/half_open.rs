@@ -12,7 +12,7 @@ use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent,
 };
-use quorate_driver::DevCa;
+use quorate_driver::security::DevCa;
 
 use crate::knocks::Knocks;
 use crate::{AT_ONCE, Result};

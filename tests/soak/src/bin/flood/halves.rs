@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::{HandshakeDecoded, HelloAnswer, LinkKind as HelloLink, decode_answer};
 use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, Transport};
-use quorate_tokio::core::Address;
+use quorate_tokio::Address;
 
 use crate::Result;
 use crate::attack::{announcement, hello};

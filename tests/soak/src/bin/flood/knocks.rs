@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorate_driver::DevCa;
+use quorate_driver::security::DevCa;
 use rustls::{ClientConnection, pki_types::ServerName};
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -26,7 +26,7 @@ use cap::Cap;
 use lexopt::prelude::*;
 use quorate_core::ident::UniqueAddress;
 use quorate_demo::process::{ChildProcess, first_line};
-use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, Status};
+use quorate_tokio::{Address, Event, Status, events::MembershipEvent, membership::MembershipChange};
 use quorate_tokio::{Cluster, ClusterEvent, Kind, Region, Security};
 
 /// Counts what is allocated: resident memory alone says as much about the allocator as about this program.
@@ -319,7 +319,7 @@ async fn run(options: &Options) -> Result<bool> {
         {
             events.next().await.ok_or("a member has ended")?;
         }
-        regions.push(node.register_proxy(kind()).await?);
+        regions.push(node.entities(kind()).proxy().await?);
     }
     let mut well = true;
     for flood in [Flood::Valid, Flood::Invalid] {
@@ -333,7 +333,7 @@ async fn ask(region: Asks, over: Arc<AtomicBool>) -> (u64, u64, Duration) {
     let (mut answered, mut failed, mut longest) = (0, 0, Duration::ZERO);
     while !over.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        match region.entity("asked").ask(&Vec::new()).await {
+        match region.entity("asked").ask(Vec::new()).await {
             Ok(()) => answered += 1,
             Err(_) => failed += 1,
         }
@@ -351,7 +351,7 @@ async fn one(
     flood: Flood,
 ) -> Result<bool> {
     for region in regions {
-        region.entity("asked").ask(&Vec::new()).await?;
+        region.entity("asked").ask(Vec::new()).await?;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let (before, kib_before) = (victim.figures(), victim.kib()?);

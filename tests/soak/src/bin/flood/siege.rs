@@ -11,9 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorate_driver::spi::Adapter;
-use quorate_driver::{Cluster, ClusterBuilder, DevCa, EntityContext, Events, Kind, LinkStats};
-use quorate_tokio::core::{Address, Event, MembershipChange, MembershipEvent, Status};
-use quorate_tokio::{ClusterEvent, Psk, Security};
+use quorate_driver::{
+    Cluster, ClusterBuilder, EntityContext, Events, Kind, security::DevCa, stats::LinkStats,
+};
+use quorate_tokio::{Address, Event, Status, events::MembershipEvent, membership::MembershipChange};
+use quorate_tokio::{ClusterEvent, Security, security::Psk};
 
 use crate::cut::{Cuttable, cut_all};
 use crate::knocks::Knocks;
@@ -171,7 +173,7 @@ impl Asked {
         for (number, region) in regions.iter().enumerate() {
             let begun = Instant::now();
             let entity = format!("{number}-{}", self.answered % ENTITIES);
-            match region.entity(entity.as_str()).ask(&vec![7; bytes]).await {
+            match region.entity(entity.as_str()).ask(vec![7; bytes]).await {
                 Ok(()) => self.answered += 1,
                 Err(error) => {
                     let since_cut = self.cut.map(|cut| begun.duration_since(cut));
@@ -280,7 +282,9 @@ impl<A: Adapter> Besieged<A> {
         }
         for node in &this.nodes {
             let kind = Kind::<Vec<u8>, ()>::new(KIND).shards(SHARDS);
-            let region = node.register_fn(kind, async |_: EntityContext, _: Vec<u8>| ());
+            let region = node
+                .entities(kind)
+                .start_fn(async |_: EntityContext, _: Vec<u8>| ());
             this.regions.push(region.await?);
         }
         let up = |node: &Cluster| {

@@ -19,7 +19,8 @@ pub(crate) async fn run() -> crate::Result<()> {
     node.join([node.address().address()]).await?;
     node.up().await?;
     let region = node
-        .register_fn(kind(), async |_: EntityContext, _: Vec<u8>| ())
+        .entities(kind())
+        .start_fn(async |_: EntityContext, _: Vec<u8>| ())
         .await?;
     drop(region);
     let mut out = std::io::stdout();

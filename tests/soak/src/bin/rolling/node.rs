@@ -106,7 +106,7 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     let builder = ClusterBuilder::on::<H::Adapter>("rolling").bind(options.bind);
     let cluster = builder.security(security).start().await?;
     let kind = Kind::new("counter").shards(SHARDS);
-    let region = cluster.register(kind, |_| Counter(0)).await?;
+    let region = cluster.entities(kind).start(|_| Counter(0)).await?;
     cluster.join(&options.seeds).await?;
     cluster.up().await?;
     print(&format!("up {}", cluster.view().members().len()));
@@ -139,7 +139,7 @@ async fn host<H: Host>(options: Options, security: Security) -> Result<(), Failu
     };
     let signal = async {
         // If the system cannot say so, the parent's end ends this process.
-        if quorate_driver::shutdown_signal().await.is_err() {
+        if quorate_driver::shutdown::shutdown_signal().await.is_err() {
             future::pending::<()>().await;
         }
     };
@@ -175,7 +175,7 @@ async fn tell_one(region: &Region<Message, u64>, sender: u64, message: u64) {
 async fn ask_one(region: &Region<Message, u64>, ask: u64, timeout: Duration, clock: &impl Runtime) {
     let entity = region.entity(format!("counter-{}", ask % ENTITIES));
     let begun = clock.now().mono;
-    let answer = entity.ask(&Message::Ask(ask)).timeout(timeout).await;
+    let answer = entity.ask(Message::Ask(ask)).timeout(timeout).await;
     let took = clock.now().mono.since(begun).as_micros();
     match answer {
         Ok(_) => print(&format!("asked {took} {ask}")),

@@ -43,7 +43,7 @@ impl Registers {
 impl Asked for Registers {
     async fn ask(&self, lane: usize, payload: Vec<u8>) -> Result<usize, Failure> {
         let bytes = payload.len();
-        self.lanes[lane].set(&payload::Bytes(payload), self.level).await?;
+        self.lanes[lane].set(payload::Bytes(payload), self.level).await?;
         Ok(bytes)
     }
 }
@@ -71,7 +71,7 @@ pub(super) async fn bytes<A: Adapter>(
     let (updates, settle) = if quick { (20, SETTLE_QUICK) } else { (100, SETTLE) };
     let set = cluster.data().set::<[u8; ELEMENT_BYTES]>("bytes");
     for number in 0..SET_ELEMENTS {
-        set.add(&element(number), Write::Local).await?;
+        set.add(element(number), Write::Local).await?;
     }
     let held = set.read(Read::All).await?.len() as u64;
     if held != SET_ELEMENTS {
@@ -86,7 +86,7 @@ pub(super) async fn bytes<A: Adapter>(
         let (before, began) = (sent(cluster).await?, std::time::Instant::now());
         for number in 0..updates {
             let number = SET_ELEMENTS + round * updates + number;
-            set.add(&element(number), level).await?;
+            set.add(element(number), level).await?;
             pause::<A>(PACE).await?;
         }
         pause::<A>(settle).await?;

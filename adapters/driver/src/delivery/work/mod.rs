@@ -12,6 +12,7 @@ mod desk;
 mod frozen_tests;
 mod worker;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -31,6 +32,7 @@ use crate::codec::Bytes;
 use crate::entity::EntityContext;
 use crate::error::{AskError, ClusterError};
 use crate::journal::Keeper;
+use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
 use crate::singleton::Singleton;
 use crate::singleton_builder::SingletonBuilder;
@@ -60,6 +62,27 @@ pub enum WorkError {
     /// There is no answer: the job may have been taken, unless the error says that it was not handled.
     #[error(transparent)]
     Failed(#[from] AskError),
+}
+
+impl WorkError {
+    /// Whether no answer came within the time limit.
+    #[must_use]
+    pub const fn is_timeout(self) -> bool {
+        match self {
+            Self::Failed(error) => error.is_timeout(),
+            Self::Encode | Self::TooLarge | Self::Full | Self::Store => false,
+        }
+    }
+
+    /// Whether the queue may have taken the job. `false`: a retry cannot have it done twice.
+    #[must_use]
+    pub const fn may_have_been_handled(self) -> bool {
+        match self {
+            Self::Failed(error) => error.may_have_been_handled(),
+            Self::Store => true,
+            Self::Encode | Self::TooLarge | Self::Full => false,
+        }
+    }
 }
 
 /// A worker, as the queue knows it.
@@ -169,7 +192,7 @@ impl WorkQueueBuilder {
     /// node with the role.
     ///
     /// # Errors
-    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Singleton`] also
+    /// Those of [`SingletonBuilder::start`](crate::SingletonBuilder::start), [`ClusterError::Lookup`] also
     /// if this node has registered it for other jobs; [`ClusterError::Durability`] for a durable one whose
     /// store no other node reads.
     ///
@@ -264,18 +287,22 @@ impl<J> WorkQueue<J> {
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    pub async fn state(&self) -> Result<WorkState, WorkError> {
-        let said = self.desk.ask(&Order::State).await?;
-        if let Said::State(state) = said {
-            return Ok(state);
-        }
-        Err(unexpected(&said))
+    pub fn state(&self) -> Request<Result<WorkState, WorkError>> {
+        let asked = self.desk.ask(Order::State);
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            let said = asked.timeout(timeout).await?;
+            if let Said::State(state) = said {
+                return Ok(state);
+            }
+            Err(unexpected(&said))
+        })
     }
 }
 
 impl<J: Serialize> WorkQueue<J> {
     /// Adds a job. Completes when the queue has taken it, a durable queue when it is stored; waits while
-    /// [`JOBS_WAITING_MAX`] wait for a worker, but not longer than an ask.
+    /// [`JOBS_WAITING_MAX`] wait for a worker, but not longer than its time limit (default
+    /// [`TIMEOUT_DEFAULT`], 1 ms to 24 h, clamped).
     ///
     /// # Errors
     /// [`WorkError`]. With an error that says that the job may have been taken, handing it in again may have
@@ -283,33 +310,35 @@ impl<J: Serialize> WorkQueue<J> {
     ///
     /// # Cancel safety
     /// Dropping it may or may not hand the job in.
-    pub async fn push(&self, job: &J) -> Result<(), WorkError> {
-        self.ask(job, false, crate::ASK_TIMEOUT_DEFAULT).await
+    pub fn push(&self, job: impl Borrow<J>) -> Request<Result<(), WorkError>> {
+        self.ask(job.borrow(), false)
     }
 
-    /// Adds a job and completes when a worker has confirmed it, at the latest after `timeout` (1 ms to 24 h,
-    /// clamped).
+    /// Adds a job and completes when a worker has confirmed it, at the latest after its time limit (default
+    /// [`TIMEOUT_DEFAULT`], 1 ms to 24 h, clamped): `queue.run(job).timeout(minute).await`.
     ///
     /// # Errors
     /// As for [`Self::push`]; after the timeout the job goes on.
     ///
     /// # Cancel safety
     /// As for [`Self::push`].
-    pub async fn run(&self, job: &J, timeout: Duration) -> Result<(), WorkError> {
-        self.ask(job, true, timeout).await
+    pub fn run(&self, job: impl Borrow<J>) -> Request<Result<(), WorkError>> {
+        self.ask(job.borrow(), true)
     }
 
-    async fn ask(&self, job: &J, waits: bool, timeout: Duration) -> Result<(), WorkError> {
-        let payload = Bytes(codec::encode(job).ok_or(WorkError::Encode)?);
-        let asked = self.desk.ask(&Order::Push { payload, waits });
-        match asked.timeout(timeout).await {
-            Ok(Said::Taken | Said::Done) => Ok(()),
-            Ok(said @ (Said::Job { .. } | Said::State(_) | Said::Full | Said::TooLarge | Said::Store)) => {
-                Err(unexpected(&said))
+    fn ask(&self, job: &J, waits: bool) -> Request<Result<(), WorkError>> {
+        let payload = codec::encode(job).map(Bytes);
+        let asked = payload.map(|payload| self.desk.ask(Order::Push { payload, waits }));
+        Request::new(TIMEOUT_DEFAULT, async move |timeout| {
+            match asked.ok_or(WorkError::Encode)?.timeout(timeout).await {
+                Ok(Said::Taken | Said::Done) => Ok(()),
+                Ok(
+                    said @ (Said::Job { .. } | Said::State(_) | Said::Full | Said::TooLarge | Said::Store),
+                ) => Err(unexpected(&said)),
+                Err(AskError::Failed(AskFailure::TooLarge)) => Err(WorkError::TooLarge),
+                Err(error) => Err(WorkError::Failed(error)),
             }
-            Err(AskError::Failed(AskFailure::TooLarge)) => Err(WorkError::TooLarge),
-            Err(error) => Err(WorkError::Failed(error)),
-        }
+        })
     }
 }
 

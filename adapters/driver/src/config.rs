@@ -1,0 +1,16 @@
+//! The parts of [`Config`] by name, the limits of links, and the settings that all members have to agree on.
+//! Each is a field of its section: its docs give unit, range and default, and `docs/configuration.md` lists
+//! them.
+
+pub use quorate_core::agreement::{
+    Differences, JoinChecker, JoinCheckers, Setting, SettingDifference, SettingError, Settings,
+};
+pub use quorate_core::config::{
+    Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation, DownAllWhenUnstable,
+    DowningConfig, DowningStrategy, ExecutorConfig, FailureDetectorConfig, JournalConfig,
+    LeaseMajorityConfig, Limits, MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
+    ValidConfig,
+};
+pub use quorate_links::{Bounds, LinkLimits};
+
+pub use crate::builder::{BIND_DEFAULT, SecurityNotChosen};

@@ -1,0 +1,15 @@
+//! Members, and how a node becomes one: names, versions, what happens to members, what is in the way of
+//! joining and of convergence.
+
+pub use quorate_core::effect::{HaltReason, MembershipCommandError};
+pub use quorate_core::event::{
+    DetectorEvent, JoinFailure, MembershipEvent, SeedCause, SeedFailure, ShutdownProgress,
+};
+pub use quorate_core::explain::{Explanation, Finding};
+pub use quorate_core::ident::{ClusterName, NameError, Role};
+pub use quorate_core::membership::app_version::{AppVersion, AppVersionError};
+pub use quorate_core::membership::events::MembershipChange;
+pub use quorate_core::membership::member::{Member, Status};
+pub use quorate_core::view::{MembershipPhase, View};
+
+pub use crate::pump::policy::{Joiner, Manager};
