@@ -49,12 +49,12 @@ async fn main() -> Result<(), Failed> {
         shop.send("ada", &item).await?.await?; // the basket has confirmed it
     }
     // What is on its way when a node leaves arrives where the basket lives then.
-    let confirmed: Vec<_> = [shop.send("ada", &4).await?, shop.send("ada", &5).await?].into();
+    let confirmed: Vec<_> = [shop.send("ada", 4).await?, shop.send("ada", 5).await?].into();
     println!("{} leaves: {:?}", first.address(), first.leave().await?);
     for confirmed in confirmed {
         confirmed.await?;
     }
-    shop.send("ada", &6).await?.await?;
+    shop.send("ada", 6).await?.await?;
     shop.flushed().await?;
     println!("everything is confirmed");
 

@@ -102,7 +102,7 @@ async fn main() -> Result<(), Failed> {
         .start_event_sourced(|_| Account)
         .await?
         .entity("ada");
-    let (before, newest) = account.ask(&Command::Read).await??;
+    let (before, newest) = account.ask(Command::Read).await??;
     println!("the balance was {before}");
     let change = |more, amount| Change {
         number: newest + more,

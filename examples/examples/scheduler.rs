@@ -70,7 +70,7 @@ async fn node(seed: Option<&Cluster>) -> Result<(Cluster, Singleton<Message, Ans
 /// Asks until it has ticked, and says where.
 async fn ticked(scheduler: &Singleton<Message, Answer>) -> Result<String, Failed> {
     loop {
-        match scheduler.ask(&Message::Read).await? {
+        match scheduler.ask(Message::Read).await? {
             (node, 1..) => return Ok(node),
             (_, 0) => tokio::time::sleep(TICK).await,
         }

@@ -59,7 +59,7 @@ async fn survey(region: &Region<Count, Value>) -> Result<u64, Box<dyn std::error
     for number in 0..1_000 {
         let (value, node) = region
             .entity(format!("counter-{number}"))
-            .ask(&Count::Read)
+            .ask(Count::Read)
             .await?;
         *homes.entry(node).or_default() += 1;
         sum += value;
@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for number in 0..1_000 {
         region
             .entity(format!("counter-{number}"))
-            .tell(&Count::Add(1))
+            .tell(Count::Add(1))
             .await?;
     }
     survey(&region).await?;

@@ -5,4 +5,5 @@
 mod command_lines;
 mod demo;
 mod node;
+mod rolling_restart;
 mod short;

@@ -3,22 +3,21 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs one; what it said.
-fn run(name: &str, arguments: &[&str]) -> String {
-    // Examples are built with the tests, beside their folder.
+/// Where one is built: examples are, with the tests, beside their folder.
+pub(crate) fn built(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let built = tests
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples")
-        .join(name);
+    let folder = tests.parent().unwrap().parent().unwrap().join("examples");
+    let built = folder.join(name);
     assert!(
         built.exists(),
         "`cargo test -p quorate-demo` builds {name}, `--test all` does not"
     );
-    let output = Command::new(built).args(arguments).output().unwrap();
+    built
+}
+
+/// Runs one; what it said.
+fn run(name: &str, arguments: &[&str]) -> String {
+    let output = Command::new(built(name)).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {said}{errors}");
@@ -89,6 +88,24 @@ fn an_account_has_its_balance_when_it_is_started_again() {
         "{}",
         said[1]
     );
+}
+
+/// Built with the feature `postgres`, as `cargo test --workspace --all-features` does: it is a program of its
+/// own, because the other one is built without.
+#[cfg(feature = "postgres")]
+#[test]
+fn an_account_has_its_balance_in_a_server_too() {
+    let Ok(server) = std::env::var("QUORATE_POSTGRES") else {
+        quorate_programs::skipped("QUORATE_POSTGRES does not name a PostgreSQL server");
+        return;
+    };
+    let before = run("durable_account", &[&server]);
+    let after = run("durable_account", &[&server]);
+    let balance = |said: &str| -> u64 {
+        let line = said.lines().find_map(|line| line.strip_prefix("the balance is "));
+        line.unwrap().parse().unwrap()
+    };
+    assert_eq!(balance(&after), balance(&before) + 7, "{before}{after}");
 }
 
 /// A user copies one: it has to be short.

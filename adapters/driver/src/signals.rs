@@ -72,16 +72,17 @@ pub(crate) async fn next(signals: &Receiver<ShutdownSignal>) -> ShutdownSignal {
 }
 
 /// Completes at the next request of the system to end this process (SIGTERM or SIGINT), on any runtime.
-/// Programs with a node wait in [`Cluster::run_until_signal`](crate::Cluster::run_until_signal) instead.
+/// Signals count from the call on, whether it is polled or not. Programs with a node wait in
+/// [`Cluster::run_until_signal`](crate::Cluster::run_until_signal) instead.
 ///
 /// # Errors
 /// The system's signals cannot be had.
 ///
 /// # Cancel safety
 /// Dropping it stops listening; a signal that nobody listens for ends the process.
-pub async fn shutdown_signal() -> io::Result<ShutdownSignal> {
-    let signals = listen()?;
-    Ok(next(&signals).await)
+pub fn shutdown_signal() -> impl Future<Output = io::Result<ShutdownSignal>> + Send {
+    let listening = listen();
+    async move { Ok(next(&listening?).await) }
 }
 
 fn tell(number: i32) {

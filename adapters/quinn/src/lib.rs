@@ -36,7 +36,7 @@
 //! cluster.up().await?;
 //!
 //! let greeters = cluster.entities(Kind::new("greeter")).start(|_| Greeter { greeted: 0 }).await?;
-//! let answer = greeters.entity("ada").ask(&"Grace".to_owned()).await?;
+//! let answer = greeters.entity("ada").ask("Grace".to_owned()).await?;
 //! assert_eq!(answer, "ada greets Grace, number 1");
 //!
 //! cluster.leave().await?;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::files::Files;
 
-const LOCK_FILE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock"));
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The files below `path`, or the default ones, and what to call them. An error is the caller's to mend.
@@ -40,7 +39,7 @@ fn crates_of_this_build() -> Option<Files> {
         .map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")))?;
     let root = home.join("registry").join("src").canonicalize().ok()?;
-    let wanted = packages(LOCK_FILE);
+    let wanted = packages(&fs::read_to_string(Path::new(WORKSPACE).join("Cargo.lock")).ok()?);
     let mut directories = Vec::new();
     for registry in fs::read_dir(&root).ok()?.flatten() {
         for package in fs::read_dir(registry.path()).into_iter().flatten().flatten() {

@@ -8,7 +8,7 @@ use quorate_core::view::MembershipPhase;
 
 use super::Cluster;
 use crate::error::{ClusterError, Termination};
-use crate::signals;
+use crate::signals::{self, ShutdownSignal};
 use crate::sync::{Either, race};
 
 impl Cluster {
@@ -100,15 +100,27 @@ impl Cluster {
     /// that; `shutdown.after_signal_timeout` (25 s) is the limit of the whole. Completes as well when the
     /// node ends for another reason. [`Termination::exit_code`] says what to end the process with.
     ///
+    /// Signals count from the call on, whether the future is polled or not: call it before you tell a
+    /// supervisor that the process is ready, and await it afterwards.
+    ///
     /// # Errors
     /// [`ClusterError::Signals`] if the system's signals cannot be had.
     ///
     /// # Cancel safety
     /// Dropping it stops watching for signals; a shutdown that was begun goes on.
-    pub async fn run_until_signal(&self) -> Result<Termination, ClusterError> {
-        let failed = |error: std::io::Error| ClusterError::Signals(error.to_string());
-        let signals = signals::listen().map_err(failed)?;
-        let signal = match race(self.terminated(), signals::next(&signals)).await {
+    pub fn run_until_signal(&self) -> impl Future<Output = Result<Termination, ClusterError>> + Send {
+        let listening = signals::listen();
+        async move {
+            let failed = |error: std::io::Error| ClusterError::Signals(error.to_string());
+            self.end_at_signal(&listening.map_err(failed)?).await
+        }
+    }
+
+    async fn end_at_signal(
+        &self,
+        signals: &async_channel::Receiver<ShutdownSignal>,
+    ) -> Result<Termination, ClusterError> {
+        let signal = match race(self.terminated(), signals::next(signals)).await {
             Either::Left(termination) => return Ok(termination),
             Either::Right(signal) => signal,
         };
@@ -116,7 +128,7 @@ impl Cluster {
         let background = &self.shared().background;
         let limit = background.now() + self.shared().life.limits.after_signal_timeout;
         let limit = background.sleep_until(Some(limit));
-        match race(self.shutdown(), race(signals::next(&signals), limit)).await {
+        match race(self.shutdown(), race(signals::next(signals), limit)).await {
             Either::Left(termination) => Ok(termination),
             Either::Right(Either::Left(signal)) => {
                 self.shared().stop();

@@ -172,7 +172,7 @@ impl Ringing {
 /// Has a clock run, if there is anybody to be woken. Completes when it has said so, or when this node ends.
 pub(super) async fn look_at(shared: &Shared, clock: &EntityRef<Order, Said>) {
     loop {
-        match clock.ask(&Order::Look).await {
+        match clock.ask(Order::Look).await {
             Ok(_) | Err(AskError::Stopped) => return,
             Err(error) => tracing::debug!(
                 target: "cluster::store", event = "clock_does_not_answer", ?clock, %error, "asked again"
