@@ -1,8 +1,9 @@
 //! An account that keeps what happened to it in a file, and has its balance when the program is started
-//! again. `cargo run --example durable_account -- account.redb`, twice; with `--features postgres` also
-//! `-- "host=localhost user=postgres"`.
+//! again. `cargo run --example durable_account -- account.redb`, twice; `-- "host=localhost user=postgres"`
+//! keeps it in PostgreSQL.
 #![forbid(unsafe_code)]
 
+use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
 use quorate_tokio::durable::{Decision, EventSourced, Versioned};
 use quorate_tokio::{ClusterBuilder, EntityContext, Kind, Security};
@@ -76,9 +77,7 @@ impl EventSourced for Account {
 type Failed = Box<dyn std::error::Error>;
 
 fn with_store<S>(builder: ClusterBuilder<S>, place: &str) -> Result<ClusterBuilder<S>, Failed> {
-    #[cfg(feature = "postgres")]
     if place.contains("host=") {
-        use quorate_store_postgres::{Postgres, Tls};
         return Ok(builder.store(Postgres::new(place, "node-1", Tls::off())?));
     }
     Ok(builder.store(Redb::open(place)?))

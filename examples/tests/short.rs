@@ -90,9 +90,6 @@ fn an_account_has_its_balance_when_it_is_started_again() {
     );
 }
 
-/// Built with the feature `postgres`, as `cargo test --workspace --all-features` does: it is a program of its
-/// own, because the other one is built without.
-#[cfg(feature = "postgres")]
 #[test]
 fn an_account_has_its_balance_in_a_server_too() {
     let Ok(server) = std::env::var("QUORATE_POSTGRES") else {

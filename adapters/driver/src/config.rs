@@ -11,6 +11,6 @@ pub use quorate_core::config::{
     LeaseMajorityConfig, Limits, MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
     ValidConfig,
 };
-pub use quorate_links::{Bounds, LinkLimits};
+pub use quorate_links::{Bounds, LinkLimits, ValidLinkLimits};
 
 pub use crate::builder::{BIND_DEFAULT, SecurityNotChosen};

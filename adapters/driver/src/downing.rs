@@ -5,5 +5,5 @@
 pub use quorate_core::config::{CustomStrategy, DowningStrategy};
 pub use quorate_core::downing::decision::DowningDecision;
 pub use quorate_core::downing::strategy::Strategy;
-pub use quorate_core::downing::view::{DowningView, IndirectRule};
+pub use quorate_core::downing::view::{DowningView, IndirectRule, Observation};
 pub use quorate_core::event::{DowningEvent, DowningReport, DowningWait};

@@ -9,12 +9,17 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
+pub use quorate_core::event::telling;
 pub use quorate_core::event::{
-    DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure, MembershipEvent, SeedCause,
-    SeedFailure, ShardingEvent, ShutdownProgress, SingletonEvent,
+    DdataChange, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
+    JournalEvent, MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownProgress, SingletonEvent,
 };
 use quorate_core::membership::member::Status;
+pub use quorate_core::reject::{
+    DdataRejection, JournalRejection, MembershipRejection, Rejection, ShardingRejection, SingletonRejection,
+};
 use quorate_core::view::View;
+pub use quorate_core::wire::WireError;
 
 use crate::error::Termination;
 pub use crate::shutdown::ShutdownEvent;

@@ -103,6 +103,7 @@ pub use quorate_core::effect::{CommandError, HaltReason};
 pub use quorate_core::event::Event;
 pub use quorate_core::ident::{Address, UniqueAddress};
 pub use quorate_core::membership::member::{Member, Status};
+pub use quorate_core::ordered;
 pub use quorate_core::sharding::errors::AskFailure;
 pub use quorate_core::sharding::ids::EntityId;
 pub use quorate_core::sharding::protocol::watch::TerminationReason;
@@ -120,6 +121,7 @@ pub use watch::{Terminated, Watch};
 /// What authors of adapters need, and nobody else: runtimes, transports, links, and how a node is started on
 /// them.
 pub mod spi {
+    pub use quorate_core::message::Lane;
     pub use quorate_core::time::{Instant, Now};
     pub use quorate_links::{Crowd, Pending, Source};
 

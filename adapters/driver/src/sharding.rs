@@ -4,12 +4,12 @@
 pub use quorate_core::effect::{RegionShutdown, ShardingCommandError};
 pub use quorate_core::event::ShardingEvent;
 pub use quorate_core::sharding::allocation::{
-    AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, HashingLimits,
-    RebalanceLimits, RegionLoad, SimultaneousLimits,
+    AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, DesiredHomes, HashingLimits,
+    RebalanceLimits, RegionLoad, RegionRing, SimultaneousLimits,
 };
-pub use quorate_core::sharding::extractor::ShardExtractor;
+pub use quorate_core::sharding::extractor::{CustomExtractor, ShardExtractor};
 pub use quorate_core::sharding::fields::{FieldDifference, FieldDifferences, StoreMode};
-pub use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
+pub use quorate_core::sharding::ids::{EntityId, KindId, Payload, ShardId, Term};
 pub use quorate_core::sharding::passivation::{
     ClimbingSettings, IdleSettings, LimitSettings, PassivationError, PassivationSettings, Replacement,
     Segments, Share, SketchSettings, WindowSettings,

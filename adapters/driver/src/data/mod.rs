@@ -21,8 +21,10 @@ pub use kinds::{
 pub use level::{Read, Write};
 pub use maps::{MapValue, MergeMap, MergeMapKind};
 pub use own::{CustomChange, CustomError, CustomType, Minting, Own, OwnKind, OwnType, RegisterError};
+pub use quorate_core::ddata::crdt;
 pub use quorate_core::ddata::protocol::{ReadError, WriteError};
-pub use quorate_core::ddata::state::key::{BadKey, Pattern};
+pub use quorate_core::ddata::state::consistency::{Consistency, Electorate};
+pub use quorate_core::ddata::state::key::{BadKey, Key, Pattern};
 
 use std::fmt;
 use std::sync::Arc;

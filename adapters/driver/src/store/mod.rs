@@ -17,6 +17,8 @@ pub use memory::{MemoryStore, new_store_id};
 pub use removal::{RemovalError, lower_terms, remove_coordinator_state, remove_remembered_entities};
 pub use shared_memory::SharedMemoryStore;
 
+pub use quorate_core::effect::JournalCommandError;
+pub use quorate_core::journal::state::{WriterEnd, WriterError};
 pub use quorate_core::store::{
     Bytes, Change, LogName, LogState, Outcome, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer,
     StoreError, StoreIdentity, StoreOrder, StoreReport, StoreRequest, layout, limits, rules,
