@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Compares the public API of every published crate with its file in docs/api/; with `--bless` it writes the files. A change that is
+# wanted is committed with them, so that a review sees it. Needs cargo-public-api, and a nightly compiler for rustdoc's JSON: another
+# version of either may print the same API in another way. Exit code 77: one of them is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PATH="$PWD/${CARGO_TARGET_DIR:-target}/tools/bin:$PATH"
+crates=(core links driver tokio smol async-std quinn store-redb store-postgres lease-etcd lease-postgres conformance)
+
+if ! cargo public-api --version >/dev/null 2>&1; then
+  echo "cargo-public-api is not installed (cargo install --locked cargo-public-api)" >&2
+  exit 77
+fi
+if ! cargo +nightly --version >/dev/null 2>&1; then
+  echo "there is no nightly compiler (rustup toolchain install nightly)" >&2
+  exit 77
+fi
+
+changed=0
+for crate in "${crates[@]}"; do
+  file=docs/api/quorate-$crate.txt
+  api=$(cargo +nightly public-api --package "quorate-$crate" --all-features -sss --target-dir "${CARGO_TARGET_DIR:-target}/api" 2>/dev/null)
+  if [ "${1:-}" = --bless ]; then
+    printf '%s\n' "$api" >"$file"
+  elif ! diff -u "$file" <(printf '%s\n' "$api"); then
+    changed=1
+  fi
+done
+if [ "$changed" = 1 ]; then
+  echo "the public API is not the one in docs/api: write it with tests/public_api.sh --bless if the change is wanted" >&2
+fi
+exit "$changed"
