@@ -6,14 +6,14 @@ use core::ops::Add;
 
 /// Messages that wait, and the bytes of their payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Buffered {
+pub struct BufferedLoad {
     /// How many.
     pub messages: usize,
     /// Their bytes, as the limit on them counts.
     pub bytes: usize,
 }
 
-impl Buffered {
+impl BufferedLoad {
     /// Of a machine that keeps no messages.
     pub(crate) const NOTHING: Self = Self {
         messages: 0,
@@ -27,12 +27,12 @@ impl Buffered {
 }
 
 /// A machine, asked what it holds of messages to entities and singletons.
-pub(crate) trait Buffers {
+pub(crate) trait BufferingMachine {
     /// What waits in it.
-    fn buffered(&self) -> Buffered;
+    fn buffered(&self) -> BufferedLoad;
 }
 
-impl Add for Buffered {
+impl Add for BufferedLoad {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -43,7 +43,7 @@ impl Add for Buffered {
     }
 }
 
-impl Sum for Buffered {
+impl Sum for BufferedLoad {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::NOTHING, Add::add)
     }

@@ -16,7 +16,7 @@ pub const DAEMONS_MAX: u32 = 4_096;
 /// How many daemons there are. Of two scales the one with the higher revision counts, of one revision the
 /// settled one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scale {
+pub struct DaemonScale {
     /// Grows with each change of the number; from 1 on.
     pub revision: u64,
     /// Whether all daemons of earlier revisions have ended: only then one of this may begin.
@@ -25,7 +25,7 @@ pub struct Scale {
     pub count: u32,
 }
 
-impl Scale {
+impl DaemonScale {
     /// The first one.
     #[must_use]
     pub const fn first(count: u32) -> Self {
@@ -100,7 +100,7 @@ impl DaemonId {
 
     /// Whether it may begin, by what a majority knows.
     #[must_use]
-    pub fn may_begin(self, known: impl IntoIterator<Item = Scale>) -> bool {
+    pub fn may_begin(self, known: impl IntoIterator<Item = DaemonScale>) -> bool {
         let newest = known.into_iter().max();
         newest.is_some_and(|scale| {
             scale.is_settled && scale.revision == self.revision && scale.count == self.count
@@ -118,33 +118,33 @@ pub fn extractor() -> ShardExtractor {
 
 /// What the one who sees to the daemons does, given what a majority knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum ScalePlan {
     /// Nobody has begun: write this.
-    Begin(Scale),
+    Begin(DaemonScale),
     /// A change is under way, whoever began it: have all daemons of these ended, then write this.
     Settle {
         /// Earlier ones.
-        ends: Vec<Scale>,
+        ends: Vec<DaemonScale>,
         /// The settled one.
-        then: Scale,
+        then: DaemonScale,
     },
     /// See to it that the daemons of this one run; what else is known need not be kept.
     Keep {
         /// The one that counts.
-        scale: Scale,
+        scale: DaemonScale,
         /// Earlier ones.
-        forget: Vec<Scale>,
+        forget: Vec<DaemonScale>,
     },
 }
 
-impl Plan {
+impl ScalePlan {
     /// `count`: of the first scale.
     #[must_use]
-    pub fn of(known: impl IntoIterator<Item = Scale>, count: u32) -> Self {
-        let mut known: Vec<Scale> = known.into_iter().collect();
+    pub fn of(known: impl IntoIterator<Item = DaemonScale>, count: u32) -> Self {
+        let mut known: Vec<DaemonScale> = known.into_iter().collect();
         known.sort_unstable();
         match known.pop() {
-            None => Self::Begin(Scale::first(count)),
+            None => Self::Begin(DaemonScale::first(count)),
             Some(scale) if scale.is_settled => Self::Keep { scale, forget: known },
             Some(scale) => {
                 // Another change of the same revision may have begun elsewhere, and was not settled: nothing
@@ -191,32 +191,32 @@ mod tests {
 
     #[test]
     fn a_change_ends_the_earlier_ones_and_settles_whoever_goes_on_with_it() {
-        let first = Scale::first(4);
-        assert_eq!(Plan::of([], 4), Plan::Begin(first));
-        let keep = Plan::Keep {
+        let first = DaemonScale::first(4);
+        assert_eq!(ScalePlan::of([], 4), ScalePlan::Begin(first));
+        let keep = ScalePlan::Keep {
             scale: first,
             forget: vec![],
         };
-        assert_eq!(Plan::of([first], 9), keep, "what is written counts");
+        assert_eq!(ScalePlan::of([first], 9), keep, "what is written counts");
         let change = first.next(7);
-        let settle = Plan::Settle {
+        let settle = ScalePlan::Settle {
             ends: vec![first],
             then: change.settled(),
         };
-        assert_eq!(Plan::of([change, first], 4), settle);
-        let forget = Plan::Keep {
+        assert_eq!(ScalePlan::of([change, first], 4), settle);
+        let forget = ScalePlan::Keep {
             scale: change.settled(),
             forget: vec![first, change],
         };
-        assert_eq!(Plan::of([change.settled(), first, change], 4), forget);
+        assert_eq!(ScalePlan::of([change.settled(), first, change], 4), forget);
         // Two changes at once: one of them counts, everywhere the same.
-        let plan = Plan::of([first, first.next(3), first.next(7)], 4);
+        let plan = ScalePlan::of([first, first.next(3), first.next(7)], 4);
         assert_eq!(plan, settle);
     }
 
     #[test]
     fn a_daemon_begins_only_under_its_own_settled_scale() {
-        let first = Scale::first(4);
+        let first = DaemonScale::first(4);
         let change = first.next(7);
         let (old, new) = (first.daemons().next().unwrap(), change.daemons().next().unwrap());
         assert_eq!((first.daemons().count(), change.daemons().count()), (4, 7));
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn of_two_changes_of_one_revision_only_the_daemons_of_the_one_that_counts_begin() {
-        let first = Scale::first(4);
+        let first = DaemonScale::first(4);
         let (one, other) = (first.next(3).settled(), first.next(7).settled());
-        let begins = |scale: Scale| {
+        let begins = |scale: DaemonScale| {
             scale
                 .daemons()
                 .any(|daemon| daemon.may_begin([first, one, other]))

@@ -54,7 +54,7 @@ impl DrainPart {
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum DrainStep {
     /// This part is to hand over.
     Ask(DrainPart),
     /// All parts have been asked and none is waited for. `clean` if nothing can be running here any more.
@@ -64,15 +64,15 @@ pub(crate) enum Step {
 /// How far the parts have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drain {
-    progress: Progress,
+    progress: DrainProgress,
     /// Parts whose time was over before they were done, and that have not said so since.
     late: OrderedSet<DrainPart>,
-    pace: Pace,
+    pace: DrainPace,
 }
 
 /// Who says when a part may begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Pace {
+enum DrainPace {
     /// Nobody: each begins when the one before it is over.
     #[default]
     Own,
@@ -81,7 +81,7 @@ enum Pace {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Progress {
+enum DrainProgress {
     /// Nobody has been asked.
     #[default]
     Idle,
@@ -96,74 +96,77 @@ enum Progress {
 impl Drain {
     /// From now on the host says when a part may begin.
     pub(crate) const fn pace(&mut self) {
-        if matches!(self.pace, Pace::Own) {
-            self.pace = Pace::Host(None);
+        if matches!(self.pace, DrainPace::Own) {
+            self.pace = DrainPace::Host(None);
         }
     }
 
     /// Whether the host says when a part may begin.
     pub(crate) const fn is_paced(&self) -> bool {
-        matches!(self.pace, Pace::Host(_))
+        matches!(self.pace, DrainPace::Host(_))
     }
 
     /// This node is to hand over. `None` if it does already, or the host holds it up.
-    pub(crate) fn begin(&mut self) -> Option<Step> {
+    pub(crate) fn begin(&mut self) -> Option<DrainStep> {
         match self.progress {
-            Progress::Idle => self.ask(DrainPart::ALL.first().copied()),
-            Progress::Held(_) | Progress::Waiting(_) | Progress::Over => None,
+            DrainProgress::Idle => self.ask(DrainPart::ALL.first().copied()),
+            DrainProgress::Held(_) | DrainProgress::Waiting(_) | DrainProgress::Over => None,
         }
     }
 
     /// The host lets this part begin, and has done with those before it: one that is still waited for is
     /// late, and named.
-    pub(crate) fn release(&mut self, part: DrainPart) -> (Option<DrainPart>, Option<Step>) {
-        if let Pace::Host(released) = &mut self.pace {
+    pub(crate) fn release(&mut self, part: DrainPart) -> (Option<DrainPart>, Option<DrainStep>) {
+        if let DrainPace::Host(released) = &mut self.pace {
             *released = (*released).max(Some(part));
         }
         match self.progress {
-            Progress::Held(next) => (None, self.ask(Some(next))),
-            Progress::Waiting(waiting) if waiting < part => {
+            DrainProgress::Held(next) => (None, self.ask(Some(next))),
+            DrainProgress::Waiting(waiting) if waiting < part => {
                 self.late.insert(waiting);
                 (Some(waiting), self.ask(waiting.next()))
             }
-            Progress::Idle | Progress::Waiting(_) | Progress::Over => (None, None),
+            DrainProgress::Idle | DrainProgress::Waiting(_) | DrainProgress::Over => (None, None),
         }
     }
 
     /// A part has handed over. `None` if that changes nothing. It counts also when it comes after the part's
     /// time: nothing of it runs, whenever that is known.
-    pub(crate) fn on_done(&mut self, done: DrainPart) -> Option<Step> {
+    pub(crate) fn on_done(&mut self, done: DrainPart) -> Option<DrainStep> {
         let was_late = self.late.remove(&done);
         match self.progress {
-            Progress::Waiting(part) if part == done => self.ask(part.next()),
-            Progress::Over if was_late => Some(self.over()),
-            Progress::Idle | Progress::Held(_) | Progress::Waiting(_) | Progress::Over => None,
+            DrainProgress::Waiting(part) if part == done => self.ask(part.next()),
+            DrainProgress::Over if was_late => Some(self.over()),
+            DrainProgress::Idle
+            | DrainProgress::Held(_)
+            | DrainProgress::Waiting(_)
+            | DrainProgress::Over => None,
         }
     }
 
     /// The time of the part that is waited for is over: which one, and what comes next.
-    pub(crate) fn on_timeout(&mut self) -> Option<(DrainPart, Option<Step>)> {
+    pub(crate) fn on_timeout(&mut self) -> Option<(DrainPart, Option<DrainStep>)> {
         match self.progress {
-            Progress::Waiting(part) => {
+            DrainProgress::Waiting(part) => {
                 self.late.insert(part);
                 Some((part, self.ask(part.next())))
             }
-            Progress::Idle | Progress::Held(_) | Progress::Over => None,
+            DrainProgress::Idle | DrainProgress::Held(_) | DrainProgress::Over => None,
         }
     }
 
-    fn ask(&mut self, part: Option<DrainPart>) -> Option<Step> {
+    fn ask(&mut self, part: Option<DrainPart>) -> Option<DrainStep> {
         match part {
             Some(part) if self.may_begin(part) => {
-                self.progress = Progress::Waiting(part);
-                Some(Step::Ask(part))
+                self.progress = DrainProgress::Waiting(part);
+                Some(DrainStep::Ask(part))
             }
             Some(part) => {
-                self.progress = Progress::Held(part);
+                self.progress = DrainProgress::Held(part);
                 None
             }
             None => {
-                self.progress = Progress::Over;
+                self.progress = DrainProgress::Over;
                 Some(self.over())
             }
         }
@@ -171,14 +174,14 @@ impl Drain {
 
     fn may_begin(&self, part: DrainPart) -> bool {
         match self.pace {
-            Pace::Own => true,
-            Pace::Host(released) => released >= Some(part),
+            DrainPace::Own => true,
+            DrainPace::Host(released) => released >= Some(part),
         }
     }
 
-    fn over(&self) -> Step {
+    fn over(&self) -> DrainStep {
         let clean = !self.late.iter().any(|part| part.runs());
-        Step::Over { clean }
+        DrainStep::Over { clean }
     }
 }
 
@@ -197,17 +200,17 @@ mod tests {
     }
     use Happens::{Begins, Done, Timeout};
 
-    const fn ask(part: DrainPart) -> Option<Step> {
-        Some(Step::Ask(part))
+    const fn ask(part: DrainPart) -> Option<DrainStep> {
+        Some(DrainStep::Ask(part))
     }
 
-    const fn over(clean: bool) -> Option<Step> {
-        Some(Step::Over { clean })
+    const fn over(clean: bool) -> Option<DrainStep> {
+        Some(DrainStep::Over { clean })
     }
 
     #[test]
     fn parts_are_asked_one_after_the_other_and_only_what_cannot_run_any_more_makes_an_end_clean() {
-        type Row = &'static [(Happens, Option<Step>)];
+        type Row = &'static [(Happens, Option<DrainStep>)];
         const ROWS: [Row; 7] = [
             // In good order.
             &[
@@ -268,7 +271,7 @@ mod tests {
         ];
         for row in ROWS {
             let mut drain = Drain::default();
-            let found: Vec<Option<Step>> = row
+            let found: Vec<Option<DrainStep>> = row
                 .iter()
                 .map(|(happens, _)| match happens {
                     Begins => drain.begin(),
@@ -276,7 +279,7 @@ mod tests {
                     Timeout => drain.on_timeout().and_then(|(_, step)| step),
                 })
                 .collect();
-            let expected: Vec<Option<Step>> = row.iter().map(|(_, step)| *step).collect();
+            let expected: Vec<Option<DrainStep>> = row.iter().map(|(_, step)| *step).collect();
             assert_eq!(found, expected, "{row:?}");
         }
     }
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Sharding));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Singletons));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
-        assert_eq!(drain.progress, Progress::Over);
+        assert_eq!(drain.progress, DrainProgress::Over);
     }
 
     #[test]

@@ -6,23 +6,20 @@ use alloc::vec::Vec;
 pub use crate::ddata::protocol::Answer as DdataAnswer;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
-use crate::input::{Target, Token};
-pub use crate::journal::protocol::{Answer as JournalAnswer, CommandError as JournalCommandError};
+use crate::input::{SendTarget, Token};
+pub use crate::journal::protocol::{Answer as JournalAnswer, JournalCommandError};
 use crate::lease::protocol::LeaseOrder;
-pub use crate::membership::protocol::CommandError as MembershipCommandError;
+pub use crate::membership::protocol::MembershipCommandError;
 use crate::message::Message;
-pub use crate::messaging::protocol::{HostOrder, Instance};
-use crate::owner::Owner;
+pub use crate::messaging::protocol::{HostOrder, HostedInstance};
+use crate::owner::Requester;
 pub use crate::sharding::protocol::{
-    AllocationNeed, AllocationQuestion, Answer as ShardingAnswer, CommandError as ShardingCommandError,
-    RegionShutdown,
+    AllocationNeed, AllocationQuestion, Answer as ShardingAnswer, RegionShutdown, ShardingCommandError,
 };
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
 pub use crate::sharding::state::placement::PlacementToken;
-pub use crate::singleton::protocol::{
-    Answer as SingletonAnswer, CommandError as SingletonCommandError, StopOutcome,
-};
+pub use crate::singleton::protocol::{Answer as SingletonAnswer, SingletonCommandError, StopOutcome};
 use crate::store::StoreRequest;
 use crate::time::Instant;
 use crate::timer::Timer;
@@ -53,7 +50,7 @@ pub enum Effect {
     /// Send a message on its lane.
     Send {
         /// Whom to.
-        to: Target,
+        to: SendTarget,
         /// What.
         message: Message,
     },
@@ -64,7 +61,7 @@ pub enum Effect {
     /// A host whose queues have no bound sends it.
     Offer {
         /// Whom to.
-        to: Target,
+        to: SendTarget,
         /// What.
         message: Message,
     },
@@ -77,13 +74,13 @@ pub enum Effect {
         /// The answer.
         answer: Answer,
     },
-    /// Something for what runs here: entities of [`Owner::Sharding`], instances of [`Owner::Singleton`]. Each
-    /// has slots of its own. The report carries the same owner.
-    Host(Owner, HostOrder),
+    /// Something for what runs here: entities of [`Requester::Sharding`], instances of
+    /// [`Requester::Singleton`]. Each has slots of its own. The report carries the same owner.
+    Host(Requester, HostOrder),
     /// Something for the keeper of a lease. The report carries the same owner.
-    Lease(Owner, LeaseOrder),
+    Lease(Requester, LeaseOrder),
     /// Something for the node's store; answered with [`crate::input::Input::Stored`] once it is durable.
-    Store(Owner, StoreRequest),
+    Store(Requester, StoreRequest),
     /// Ask the application where shards of a kind should be; answered with
     /// [`ShardingCommand::AnswerAllocation`](crate::input::ShardingCommand::AnswerAllocation). Only kinds
     /// with [`AllocationSettings::Asked`](crate::sharding::allocation::AllocationSettings::Asked) ask.

@@ -13,7 +13,7 @@ use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::convergence::{self, Blocker};
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::ordered::OrderedSet;
 use crate::view::{MembershipPhase, View};
 
@@ -206,7 +206,7 @@ fn unreachable(view: &View, blockers: &[(UniqueAddress, Blocker)], findings: &mu
         let Some(member) = view.member(node) else { continue };
         let rows = view.gossip().reachability().records().iter();
         let by = rows
-            .filter(|row| row.subject == *node && row.status != Reach::Reachable)
+            .filter(|row| row.subject == *node && row.status != ReachabilityStatus::Reachable)
             .map(|row| row.observer.clone())
             .collect();
         findings.push(Finding::Unreachable {

@@ -9,14 +9,14 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::config::Config;
-use crate::cx::Base;
+use crate::cx::NodeBase;
 use crate::effect::Effect;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::oldest::Oldest;
 use crate::signal::Signal;
 use crate::time::{Instant, Now};
@@ -24,7 +24,7 @@ use crate::timer::Timer;
 use crate::view::{MembershipPhase, View};
 
 /// Everything a machine under test touches.
-pub(crate) type Fixture = Base<ChaCha8Rng>;
+pub(crate) type Fixture = NodeBase<ChaCha8Rng>;
 
 impl Fixture {
     /// The documented defaults, a fixed seed, at an odd time after the origin.
@@ -108,7 +108,7 @@ pub(crate) fn picture(
     for (observer, subject) in rows {
         gossip
             .reachability_mut()
-            .change(observer, subject, Reach::Unreachable);
+            .change(observer, subject, ReachabilityStatus::Unreachable);
     }
     gossip.add_seen(me);
     picture_of(me, gossip)

@@ -1,6 +1,6 @@
 //! What a host tells the node: time, bytes, link changes, commands and what entities did.
 
-use crate::admission::Proof;
+use crate::admission::PeerProof;
 pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
 pub use crate::journal::protocol::Command as JournalCommand;
@@ -8,11 +8,11 @@ use crate::lease::protocol::LeaseReport;
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
 pub use crate::messaging::protocol::{Command as MessageCommand, HostReport, Recipient};
-use crate::owner::Owner;
+use crate::owner::Requester;
 pub(crate) use crate::sharding::protocol::StoreAsk;
 pub use crate::sharding::protocol::{Command as ShardingCommand, KindSettings};
 use crate::sharding::state::ids::Payload;
-pub use crate::singleton::protocol::{Command as SingletonCommand, Settings as SingletonSettings};
+pub use crate::singleton::protocol::{Command as SingletonCommand, SingletonSettings};
 use crate::store::StoreReport;
 
 /// The caller's name for a command; the node's answer carries it. Never reused by the host while it is open.
@@ -45,7 +45,7 @@ pub enum Input<'a> {
         from: &'a UniqueAddress,
         /// What the link that the frame came over has proved of it, for the admission policy. Never looked at
         /// otherwise.
-        proof: Proof<'a>,
+        proof: PeerProof<'a>,
         /// The frame's lane.
         lane: Lane,
         /// The frame's message kind.
@@ -71,11 +71,11 @@ pub enum Input<'a> {
         payload: Payload,
     },
     /// The host of entities, or of singletons' instances, reports.
-    Host(Owner, HostReport),
+    Host(Requester, HostReport),
     /// The keeper of a lease reports to who asked for it.
-    Lease(Owner, LeaseReport),
+    Lease(Requester, LeaseReport),
     /// The node's store answers a request of [`crate::effect::Effect::Store`].
-    Stored(Owner, StoreReport),
+    Stored(Requester, StoreReport),
 }
 
 /// What happened to the links to a peer.
@@ -105,7 +105,7 @@ pub enum LinkEvent {
     /// [`LinkEvent::Down`], after which the node takes everything else for lost.
     Dropped {
         /// Whom it was for.
-        to: Target,
+        to: SendTarget,
         /// The message, so that it is accounted for.
         message: Message,
         /// Why.
@@ -135,14 +135,14 @@ pub enum DropReason {
 
 /// Whom a message is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum SendTarget {
     /// Whoever listens there: used before the incarnation is known.
     Address(Address),
     /// Exactly this incarnation.
     Node(UniqueAddress),
 }
 
-impl Target {
+impl SendTarget {
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> &Address {

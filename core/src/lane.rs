@@ -29,7 +29,7 @@ impl Lane {
 /// What a message's frame says about it: the number of its kind, and the one lane on which that kind is
 /// legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct MessageTag {
     /// The number. Never given to another message.
     pub kind: u16,
     /// The lane.
@@ -42,14 +42,14 @@ macro_rules! tags {
     ($($(#[$doc:meta])* $name:ident = $kind:literal on $lane:ident;)*) => {
         $(
             $(#[$doc])*
-            pub const $name: $crate::lane::Tag = $crate::lane::Tag {
+            pub const $name: $crate::lane::MessageTag = $crate::lane::MessageTag {
                 kind: $kind,
                 lane: $crate::lane::Lane::$lane,
             };
         )*
 
         /// All tags of this machine's messages.
-        pub const TAGS: &'static [$crate::lane::Tag] = &[$(Self::$name),*];
+        pub const TAGS: &'static [$crate::lane::MessageTag] = &[$(Self::$name),*];
     };
 }
 

@@ -7,7 +7,7 @@ use core::convert::Infallible;
 pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
 pub use crate::journal::protocol::Msg as JournalMsg;
-pub use crate::lane::{Lane, Tag};
+pub use crate::lane::{Lane, MessageTag};
 pub use crate::membership::protocol::{
     GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Msg as MembershipMsg, Welcome,
 };
@@ -81,7 +81,7 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [Tag]; 6] = [
+    pub const TAGS: [&'static [MessageTag]; 6] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
@@ -92,7 +92,7 @@ impl Message {
 
     /// The message's tag, as its protocol states it.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::Membership(msg) => msg.tag(),
             Self::Detector(msg) => msg.tag(),

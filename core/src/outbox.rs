@@ -9,7 +9,7 @@ use crate::message::Message;
 /// First-in first-out queues. `effects` is drained by the host after each input; the others by the router
 /// within it: messages of this node to itself, what one machine asks of another, and the answers to that.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct NodeOutbox {
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) loopback: VecDeque<Message>,
     pub(crate) asked: VecDeque<(StoreAsk, Command)>,

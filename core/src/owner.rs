@@ -7,7 +7,7 @@ use crate::store::Space;
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Owner {
+pub enum Requester {
     /// The split-brain resolver, for its lease.
     Resolver,
     /// The replicator, for the keys that are durable.
@@ -20,7 +20,7 @@ pub enum Owner {
     Sharding,
 }
 
-impl Owner {
+impl Requester {
     /// Its part of a store. These numbers are on disks: they are never given to another owner. From 16 on
     /// they are the host's, for what it keeps beside the core.
     #[must_use]

@@ -2,16 +2,16 @@
 
 use rand_core::Rng;
 
-use crate::admission::Proof;
+use crate::admission::PeerProof;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::input::{Caller, Command, DropReason, HostReport, LinkEvent, MessageCommand, Recipient, Token};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::machine::Membership;
 use crate::message::{Lane, Message};
-use crate::messaging::Wait;
+use crate::messaging::AskWait;
 use crate::node::Node;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::reject::Rejection;
 use crate::sharding::state::ids::Payload;
 use crate::signal::Signal;
@@ -23,7 +23,7 @@ impl<R: Rng> Node<R> {
     pub(crate) fn route_frame(
         &mut self,
         from: &UniqueAddress,
-        proof: Proof<'_>,
+        proof: PeerProof<'_>,
         lane: Lane,
         kind: u16,
         body: &[u8],
@@ -54,25 +54,25 @@ impl<R: Rng> Node<R> {
     }
 
     /// Sends a lease report home. A name is asked for by one owner only.
-    pub(crate) fn route_lease(&mut self, owner: Owner, report: &LeaseReport) {
+    pub(crate) fn route_lease(&mut self, owner: Requester, report: &LeaseReport) {
         let (machines, base) = (&mut self.machines, &mut self.base);
         match owner {
-            Owner::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
-            Owner::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
-            Owner::Sharding => machines.sharding.on_lease(&mut base.cx(), report),
+            Requester::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
+            Requester::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
+            Requester::Sharding => machines.sharding.on_lease(&mut base.cx(), report),
             // Replicas ask for none.
-            Owner::Ddata | Owner::Journal => {}
+            Requester::Ddata | Requester::Journal => {}
         }
     }
 
     /// Sends the store's answer home. The resolver and sharding ask a store for nothing: an answer is
     /// nobody's.
-    pub(crate) fn route_stored(&mut self, owner: Owner, report: StoreReport) {
+    pub(crate) fn route_stored(&mut self, owner: Requester, report: StoreReport) {
         match owner {
-            Owner::Resolver | Owner::Sharding => drop(report),
-            Owner::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
-            Owner::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
-            Owner::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),
+            Requester::Resolver | Requester::Sharding => drop(report),
+            Requester::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
+            Requester::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
+            Requester::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),
         }
     }
 
@@ -124,7 +124,7 @@ impl<R: Rng> Node<R> {
                 timeout,
                 chain,
             } => {
-                let wait = Wait { timeout, chain };
+                let wait = AskWait { timeout, chain };
                 match to {
                     Recipient::Entity(kind, entity) => {
                         let to = (kind, entity);
@@ -161,12 +161,12 @@ impl<R: Rng> Node<R> {
     }
 
     /// Sends what the host reports to whose entities or instances it has. No other machine has any.
-    pub(crate) fn route_report(&mut self, owner: Owner, report: HostReport) {
+    pub(crate) fn route_report(&mut self, owner: Requester, report: HostReport) {
         let (machines, base) = (&mut self.machines, &mut self.base);
         match owner {
-            Owner::Sharding => machines.sharding.on_report(&mut base.cx(), report),
-            Owner::Singleton => machines.singletons.on_report(&mut base.cx(), report),
-            Owner::Resolver | Owner::Ddata | Owner::Journal => drop(report),
+            Requester::Sharding => machines.sharding.on_report(&mut base.cx(), report),
+            Requester::Singleton => machines.singletons.on_report(&mut base.cx(), report),
+            Requester::Resolver | Requester::Ddata | Requester::Journal => drop(report),
         }
     }
 

@@ -92,11 +92,11 @@ pub(crate) struct Verdicts {
 pub(crate) struct Signals {
     /// Whether there may be any. Nearly always there is none, and each input asks.
     any: bool,
-    said: Said,
+    said: PendingSignals,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Said {
+struct PendingSignals {
     view_before: Option<Arc<View>>,
     ages_before: Option<Arc<View>>,
     margin_over: bool,
@@ -116,7 +116,7 @@ struct Said {
 
 impl Signals {
     /// Where somebody says something.
-    const fn say(&mut self) -> &mut Said {
+    const fn say(&mut self) -> &mut PendingSignals {
         self.any = true;
         &mut self.said
     }
@@ -225,7 +225,7 @@ impl Signals {
     }
 }
 
-impl Said {
+impl PendingSignals {
     fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
         if let Some(from) = self.gossip_heard.take() {
             return Some(Signal::GossipHeard(from));

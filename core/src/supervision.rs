@@ -1,6 +1,6 @@
 //! What becomes of an entity that fails: restarted after a pause, ended, and its shard with it. Values
-//! without a machine: a host has one [`Restarts`] for each entity that failed. Never reads a clock: it is
-//! told the time. Spec: sharding 1.3 (entity supervision).
+//! without a machine: a host has one [`RestartHistory`] for each entity that failed. Never reads a clock: it
+//! is told the time. Spec: sharding 1.3 (entity supervision).
 
 use core::time::Duration;
 
@@ -54,7 +54,7 @@ impl Default for RestartSettings {
 
 /// What a host does with an entity that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SupervisionVerdict {
     /// It goes on as it is.
     GoOn,
     /// It is restarted after so long. Messages wait meanwhile.
@@ -72,12 +72,12 @@ pub enum Verdict {
 
 /// How often an entity was restarted lately.
 #[derive(Clone, Debug, Default)]
-pub struct Restarts {
+pub struct RestartHistory {
     count: u32,
     last: Option<Instant>,
 }
 
-impl Restarts {
+impl RestartHistory {
     /// One more failure, for which this was decided. `has_state`: its handler gave up, and its state is what
     /// the handler made of it; otherwise it may be anything.
     pub fn on_failure(
@@ -86,22 +86,22 @@ impl Restarts {
         directive: Directive,
         has_state: bool,
         now: Instant,
-    ) -> Verdict {
+    ) -> SupervisionVerdict {
         match directive {
-            Directive::Resume if has_state => Verdict::GoOn,
+            Directive::Resume if has_state => SupervisionVerdict::GoOn,
             Directive::Resume | Directive::Restart => self.next(settings, now),
-            Directive::Stop => Verdict::Stop,
-            Directive::Escalate => Verdict::Escalate,
+            Directive::Stop => SupervisionVerdict::Stop,
+            Directive::Escalate => SupervisionVerdict::Escalate,
         }
     }
 
-    fn next(&mut self, settings: &RestartSettings, now: Instant) -> Verdict {
+    fn next(&mut self, settings: &RestartSettings, now: Instant) -> SupervisionVerdict {
         if self.last.is_some_and(|last| now.since(last) >= settings.within) {
             self.count = 0;
         }
         self.last = Some(now);
         if self.count >= settings.restarts_max {
-            return Verdict::GiveUp;
+            return SupervisionVerdict::GiveUp;
         }
         self.count += 1;
         let after = self.count.checked_sub(2).map_or(Duration::ZERO, |doublings| {
@@ -111,7 +111,7 @@ impl Restarts {
                 .saturating_mul(factor)
                 .min(settings.backoff_max)
         });
-        Verdict::Restart { after }
+        SupervisionVerdict::Restart { after }
     }
 }
 
@@ -121,11 +121,14 @@ mod tests {
 
     use super::*;
 
-    fn fail(restarts: &mut Restarts, settings: &RestartSettings, now: Instant) -> Option<u128> {
+    fn fail(restarts: &mut RestartHistory, settings: &RestartSettings, now: Instant) -> Option<u128> {
         match restarts.on_failure(settings, Directive::Restart, true, now) {
-            Verdict::Restart { after } => Some(after.as_millis()),
-            Verdict::GiveUp => None,
-            verdict @ (Verdict::GoOn | Verdict::Stop | Verdict::Escalate) => panic!("{verdict:?}"),
+            SupervisionVerdict::Restart { after } => Some(after.as_millis()),
+            SupervisionVerdict::GiveUp => None,
+            verdict
+            @ (SupervisionVerdict::GoOn | SupervisionVerdict::Stop | SupervisionVerdict::Escalate) => {
+                panic!("{verdict:?}")
+            }
         }
     }
 
@@ -135,7 +138,7 @@ mod tests {
             restarts_max: 40,
             ..RestartSettings::default()
         };
-        let mut restarts = Restarts::default();
+        let mut restarts = RestartHistory::default();
         let mut now = Instant::ZERO;
         let mut pauses = Vec::new();
         for _ in 0..41 {
@@ -156,12 +159,15 @@ mod tests {
             restarts_max: 0,
             ..RestartSettings::default()
         };
-        assert_eq!(fail(&mut Restarts::default(), &settings, Instant::ZERO), None);
+        assert_eq!(
+            fail(&mut RestartHistory::default(), &settings, Instant::ZERO),
+            None
+        );
     }
 
     #[test]
     fn it_goes_on_only_with_a_state_that_can_be_trusted_and_who_goes_on_has_not_failed() {
-        let mut restarts = Restarts::default();
+        let mut restarts = RestartHistory::default();
         let settings = RestartSettings {
             restarts_max: 1,
             ..RestartSettings::default()
@@ -169,12 +175,15 @@ mod tests {
         let mut on =
             |directive, has_state| restarts.on_failure(&settings, directive, has_state, Instant::ZERO);
         for _ in 0..3 {
-            assert_eq!(on(Directive::Resume, true), Verdict::GoOn);
-            assert_eq!(on(Directive::Stop, true), Verdict::Stop);
-            assert_eq!(on(Directive::Escalate, false), Verdict::Escalate);
+            assert_eq!(on(Directive::Resume, true), SupervisionVerdict::GoOn);
+            assert_eq!(on(Directive::Stop, true), SupervisionVerdict::Stop);
+            assert_eq!(on(Directive::Escalate, false), SupervisionVerdict::Escalate);
         }
         let after = Duration::ZERO;
-        assert_eq!(on(Directive::Resume, false), Verdict::Restart { after });
-        assert_eq!(on(Directive::Resume, false), Verdict::GiveUp);
+        assert_eq!(
+            on(Directive::Resume, false),
+            SupervisionVerdict::Restart { after }
+        );
+        assert_eq!(on(Directive::Resume, false), SupervisionVerdict::GiveUp);
     }
 }

@@ -7,12 +7,12 @@ use crate::timer::Timer;
 
 /// Deadlines by timer and by time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Timers {
+pub(crate) struct NodeTimers {
     by_timer: BTreeMap<Timer, Instant>,
     by_time: BTreeSet<(Instant, Timer)>,
 }
 
-impl Timers {
+impl NodeTimers {
     /// Sets or moves a timer.
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
         if let Some(old) = self.by_timer.insert(timer.clone(), at) {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_timer_set_again_moves_and_fires_once() {
-        let mut timers = Timers::default();
+        let mut timers = NodeTimers::default();
         timers.set(Timer::Downing(DowningTimer::Tick), Instant::from_millis(5));
         timers.set(Timer::Downing(DowningTimer::Tick), Instant::from_millis(9));
         assert_eq!(timers.pop_due(Instant::from_millis(8)), None);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn timers_of_one_instant_fire_in_the_order_of_the_type() {
-        let mut timers = Timers::default();
+        let mut timers = NodeTimers::default();
         timers.set(Timer::Downing(DowningTimer::Tick), Instant::ZERO);
         timers.set(Timer::Membership(MembershipTimer::Gossip), Instant::ZERO);
         assert_eq!(

@@ -8,7 +8,7 @@ use crate::ident::{Address, Role, UniqueAddress};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 
 /// Where this node is in its own life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,7 +144,7 @@ impl View {
     /// Whether this node itself observes `node` as unreachable (or terminated).
     #[must_use]
     pub fn suspects(&self, node: &UniqueAddress) -> bool {
-        self.gossip.reachability().status(&self.me, node) != Reach::Reachable
+        self.gossip.reachability().status(&self.me, node) != ReachabilityStatus::Reachable
     }
 
     /// The members in a status, sorted by node: those Exiting hand over, those WeaklyUp are not full members

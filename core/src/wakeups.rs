@@ -102,7 +102,7 @@ pub struct WakeUp {
 
 /// What becomes of an entity's time, once that is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct WakeupChange {
     /// The entity.
     pub entity: EntityId,
     /// When it is to be woken; `None`: no more.
@@ -112,7 +112,7 @@ pub struct Change {
 /// A clock keeps as much as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the wake-up clock is full: it keeps at most {BYTES_MAX} bytes")]
-pub struct Full;
+pub struct ClockFull;
 
 /// What a clock keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,15 +139,15 @@ impl WakeUps {
     /// An entity is to be woken at this time or before.
     ///
     /// # Errors
-    /// [`Full`]: nothing is to be kept.
-    pub fn wanted(&self, entity: EntityId, at_ms: u64) -> Result<Change, Full> {
+    /// [`ClockFull`]: nothing is to be kept.
+    pub fn wanted(&self, entity: EntityId, at_ms: u64) -> Result<WakeupChange, ClockFull> {
         let before = self.all.get(&entity);
         if before.is_none() && self.bytes.saturating_add(bytes_of(&entity)) > BYTES_MAX {
-            return Err(Full);
+            return Err(ClockFull);
         }
         // Never later: whoever asks may not know what else its log says.
         let at_ms = before.map_or(at_ms, |before| before.at_ms.min(at_ms));
-        Ok(Change {
+        Ok(WakeupChange {
             entity,
             at_ms: Some(at_ms),
         })
@@ -157,16 +157,16 @@ impl WakeUps {
     /// next. `None` if it was not the newest version: something may have been wanted since of which it has
     /// not heard.
     #[must_use]
-    pub fn handled(&self, entity: EntityId, version: u64, next_ms: Option<u64>) -> Option<Change> {
+    pub fn handled(&self, entity: EntityId, version: u64, next_ms: Option<u64>) -> Option<WakeupChange> {
         let newest = self.all.get(&entity)?.version;
-        (newest == version).then_some(Change {
+        (newest == version).then_some(WakeupChange {
             entity,
             at_ms: next_ms,
         })
     }
 
     /// A change is durable, or was read.
-    pub fn apply(&mut self, Change { entity, at_ms }: Change) {
+    pub fn apply(&mut self, WakeupChange { entity, at_ms }: WakeupChange) {
         self.version += 1;
         let bytes = bytes_of(&entity);
         let version = self.version;
@@ -218,7 +218,7 @@ fn bytes_of(entity: &EntityId) -> usize {
 
 /// One that is to be woken now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueWakeup {
     /// Who.
     pub entity: EntityId,
     /// Under which version.
@@ -228,7 +228,7 @@ pub struct Due {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingEntity {
     version: u64,
     due_ms: u64,
     woken_ms: Option<u64>,
@@ -238,12 +238,12 @@ struct Waiting {
 /// In which order a clock wakes: what is due comes in the order of its time, and one that does not answer
 /// holds nobody up. Not durable.
 #[derive(Clone, Debug, Default)]
-pub struct Schedule {
-    all: OrderedMap<EntityId, Waiting>,
+pub struct WakeupSchedule {
+    all: OrderedMap<EntityId, WaitingEntity>,
     by_time: OrderedSet<(u64, EntityId)>,
 }
 
-impl Schedule {
+impl WakeupSchedule {
     /// What a clock has kept.
     #[must_use]
     pub fn of(kept: &WakeUps) -> Self {
@@ -264,7 +264,7 @@ impl Schedule {
             return;
         };
         let not_before = woken_ms.map_or(0, |woken| woken.saturating_add(millis(BREATH)));
-        let waiting = Waiting {
+        let waiting = WaitingEntity {
             version,
             due_ms: at_ms.max(not_before),
             woken_ms,
@@ -273,14 +273,14 @@ impl Schedule {
         self.enter(entity.clone(), waiting);
     }
 
-    fn enter(&mut self, entity: EntityId, waiting: Waiting) {
+    fn enter(&mut self, entity: EntityId, waiting: WaitingEntity) {
         self.by_time.insert((waiting.due_ms, entity.clone()));
         self.all.insert(entity, waiting);
     }
 
     /// Those to be woken now, at most so many. They are due again later, unless something else is kept of
     /// them by then.
-    pub fn take_due(&mut self, now_ms: u64, most: usize) -> Vec<Due> {
+    pub fn take_due(&mut self, now_ms: u64, most: usize) -> Vec<DueWakeup> {
         let mut due = Vec::new();
         while due.len() < most && self.next_ms().is_some_and(|next| next <= now_ms) {
             let Some((_, entity)) = self.by_time.pop_first() else {
@@ -291,14 +291,14 @@ impl Schedule {
             };
             let doubled = RETRY_MIN.saturating_mul(1 << waiting.attempts.min(8));
             let again_in = doubled.min(RETRY_MAX);
-            let next = Waiting {
+            let next = WaitingEntity {
                 due_ms: now_ms.saturating_add(millis(again_in)),
                 woken_ms: Some(now_ms),
                 attempts: waiting.attempts.saturating_add(1),
                 ..waiting
             };
             self.enter(entity.clone(), next);
-            due.push(Due {
+            due.push(DueWakeup {
                 entity,
                 version: waiting.version,
                 again_in,
@@ -425,7 +425,7 @@ mod tests {
         assert!(kept.wanted(long(entities), 1).is_ok());
     }
 
-    fn taken(schedule: &mut Schedule, now: u64, most: usize) -> Vec<(EntityId, u64)> {
+    fn taken(schedule: &mut WakeupSchedule, now: u64, most: usize) -> Vec<(EntityId, u64)> {
         let due = schedule.take_due(now, most);
         due.into_iter().map(|due| (due.entity, due.version)).collect()
     }
@@ -436,7 +436,7 @@ mod tests {
         for (name, at) in [("c", 30), ("a", 10), ("b", 20)] {
             want(&mut kept, name, at);
         }
-        let mut schedule = Schedule::of(&kept);
+        let mut schedule = WakeupSchedule::of(&kept);
         assert_eq!(schedule.next_ms(), Some(10));
         assert_eq!(taken(&mut schedule, 9, 9), []);
         assert_eq!(taken(&mut schedule, 25, 1), [(id("a"), 2)]);
@@ -450,7 +450,7 @@ mod tests {
         let mut now = 5_025;
         while pauses.len() < 6 {
             let due = schedule.take_due(now, 1);
-            if let [Due { entity, again_in, .. }] = &due[..]
+            if let [DueWakeup { entity, again_in, .. }] = &due[..]
                 && *entity == id("a")
             {
                 pauses.push(again_in.as_secs());
@@ -464,7 +464,7 @@ mod tests {
     fn what_is_kept_since_counts_and_nobody_is_woken_without_a_breath() {
         let mut kept = WakeUps::default();
         let first = want(&mut kept, "a", 10);
-        let mut schedule = Schedule::of(&kept);
+        let mut schedule = WakeupSchedule::of(&kept);
         assert_eq!(taken(&mut schedule, 10, 9), [(id("a"), first.version)]);
         // By its own clock it is not due yet.
         assert!(handled(&mut kept, "a", first.version, Some(10)));

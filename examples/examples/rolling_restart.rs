@@ -1,7 +1,7 @@
 //! A service for rolling restarts under systemd. A unit with `Type=notify` starts it: it says `READY=1` when
-//! the node is a full member and can route messages, so that `systemctl restart` on the next machine waits for
-//! this one; SIGTERM has it hand its entities over and leave before it ends. Give each release its version:
-//! while two are in the cluster, shards go to the newer one.
+//! the node is a full member and can route messages, so that `systemctl restart` on the next machine waits
+//! for this one; SIGTERM has it hand its entities over and leave before it ends. Give each release its
+//! version: while two are in the cluster, shards go to the newer one.
 //!
 //! ```ini
 //! [Service]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use quorate_core::ddata::crdt::{
-    Clock, Data, DataType, Delta, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp, LwwRegisterOp, Minting, Op,
-    OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
+    DataDelta, DataOp, DataType, DataValue, Element, FlagOp, GCounterOp, GSetOp, LwwClock, LwwMapOp,
+    LwwRegisterOp, Minting, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
 };
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::{encode_data, encode_delta};
@@ -16,51 +16,51 @@ fn element(text: &str) -> Element {
     Arc::from(text.as_bytes())
 }
 
-fn operations(data_type: DataType, number: u64) -> Vec<Op> {
+fn operations(data_type: DataType, number: u64) -> Vec<DataOp> {
     let key = element(["x", "y"][usize::from(number % 2 == 1)]);
     let value = element(["u", "v", "w"][(number % 3) as usize]);
-    let clock = Clock::Forward;
+    let clock = LwwClock::Forward;
     match data_type {
-        DataType::GCounter => vec![Op::GCounter(GCounterOp::Increment(number + 1))],
+        DataType::GCounter => vec![DataOp::GCounter(GCounterOp::Increment(number + 1))],
         DataType::PnCounter => vec![
-            Op::PnCounter(PnCounterOp::Increment(number)),
-            Op::PnCounter(PnCounterOp::Decrement(3)),
+            DataOp::PnCounter(PnCounterOp::Increment(number)),
+            DataOp::PnCounter(PnCounterOp::Decrement(3)),
         ],
-        DataType::GSet => vec![Op::GSet(GSetOp::Add(value))],
+        DataType::GSet => vec![DataOp::GSet(GSetOp::Add(value))],
         DataType::OrSet => vec![
-            Op::OrSet(OrSetOp::Add(key)),
-            Op::OrSet(OrSetOp::Add(value.clone())),
-            Op::OrSet(OrSetOp::Remove(value)),
+            DataOp::OrSet(OrSetOp::Add(key)),
+            DataOp::OrSet(OrSetOp::Add(value.clone())),
+            DataOp::OrSet(OrSetOp::Remove(value)),
         ],
         DataType::OrMap(values) => {
             let op = Box::new(operations(values.into(), number).remove(0));
-            vec![Op::OrMap(OrMapOp::Update { key, op })]
+            vec![DataOp::OrMap(OrMapOp::Update { key, op })]
         }
         DataType::OrMultiMap => vec![
-            Op::OrMultiMap(OrMultiMapOp::Put {
+            DataOp::OrMultiMap(OrMultiMapOp::Put {
                 key: key.clone(),
                 values: vec![value.clone(), element("z")],
             }),
-            Op::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }),
+            DataOp::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }),
         ],
-        DataType::PnCounterMap => vec![Op::PnCounterMap(PnCounterMapOp::Increment {
+        DataType::PnCounterMap => vec![DataOp::PnCounterMap(PnCounterMapOp::Increment {
             key,
             by: number + 1,
         })],
-        DataType::LwwRegister => vec![Op::LwwRegister(LwwRegisterOp::Set { value, clock })],
-        DataType::LwwMap => vec![Op::LwwMap(LwwMapOp::Put { key, value, clock })],
-        DataType::Flag => vec![Op::Flag(FlagOp::SwitchOn)],
+        DataType::LwwRegister => vec![DataOp::LwwRegister(LwwRegisterOp::Set { value, clock })],
+        DataType::LwwMap => vec![DataOp::LwwMap(LwwMapOp::Put { key, value, clock })],
+        DataType::Flag => vec![DataOp::Flag(FlagOp::SwitchOn)],
         DataType::Custom => Vec::new(),
     }
 }
 
-fn written(value: &Data) -> Vec<u8> {
+fn written(value: &DataValue) -> Vec<u8> {
     let mut out = Vec::new();
     encode_data(value, &mut out).expect("it can be written");
     out
 }
 
-fn written_delta(delta: &Delta) -> Vec<u8> {
+fn written_delta(delta: &DataDelta) -> Vec<u8> {
     let mut out = Vec::new();
     encode_delta(delta, &mut out).expect("it can be written");
     out
@@ -95,11 +95,11 @@ fn main() -> io::Result<()> {
         let node = |host: &str| UniqueAddress::new(Address::new(host, 2551).expect("a legal name"), 7);
         let mut sides = ["a", "bb"].map(|host| {
             (
-                Data::empty(data_type).expect("built in"),
+                DataValue::empty(data_type).expect("built in"),
                 Minting::new(node(host)),
             )
         });
-        let mut deltas: Vec<Delta> = Vec::new();
+        let mut deltas: Vec<DataDelta> = Vec::new();
         for (side, (value, minting)) in (0_u64..).zip(&mut sides) {
             for number in 0..4 {
                 minting.set_now(1_000 + i64::try_from(number).expect("small"));
@@ -108,7 +108,7 @@ fn main() -> io::Result<()> {
                 }
             }
         }
-        let mut gappy = Data::empty(data_type).expect("built in");
+        let mut gappy = DataValue::empty(data_type).expect("built in");
         for delta in deltas.iter().skip(1).step_by(2) {
             gappy.merge_delta(delta).expect("one type");
         }

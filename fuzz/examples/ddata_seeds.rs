@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use quorate_core::config::Limits;
-use quorate_core::ddata::crdt::{CustomTypes, Data, Delta};
-use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Nack};
+use quorate_core::ddata::crdt::{CustomTypes, DataDelta, DataValue};
+use quorate_core::ddata::protocol::{CarriedValue, DdataBody, DeltaEntry, KeyDigest, Msg, Nack};
 use quorate_core::ddata::state::key::Key;
-use quorate_core::ddata::state::{Digest, Envelope, Pruning};
+use quorate_core::ddata::state::{DataEnvelope, Digest, Pruning};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::message::Message;
 use quorate_core::ordered::OrderedSet;
@@ -24,7 +24,7 @@ fn node(uid: u64) -> UniqueAddress {
     UniqueAddress::new(Address::new("n", 2551).expect("a legal address"), uid)
 }
 
-fn marked(data: Data) -> Envelope {
+fn marked(data: DataValue) -> DataEnvelope {
     let begun = Pruning::Initialized {
         owner: node(1),
         seen: OrderedSet::from([node(2), node(3)]),
@@ -32,7 +32,7 @@ fn marked(data: Data) -> Envelope {
     let done = Pruning::Performed {
         obsolete_at_ms: 1_700_000_000_000,
     };
-    Envelope {
+    DataEnvelope {
         data: Some(Arc::new(data)),
         pruning: BTreeMap::from([(node(8), begun), (node(9), done)]),
         settled_ms: 1_600_000_000_000,
@@ -40,61 +40,61 @@ fn marked(data: Data) -> Envelope {
     }
 }
 
-fn small() -> Vec<Body> {
-    let digested = |digest, idle_ms| Digested {
+fn small() -> Vec<DdataBody> {
+    let digested = |digest, idle_ms| KeyDigest {
         key: key("k"),
         digest: Digest(digest),
         idle_ms,
     };
     vec![
-        Body::Read {
+        DdataBody::Read {
             operation: 1,
             key: key("k"),
         },
-        Body::ReadResult {
+        DdataBody::ReadResult {
             operation: 1,
             envelope: None,
         },
-        Body::Write {
+        DdataBody::Write {
             operation: 2,
             key: key("k"),
-            envelope: Envelope::deleted(),
+            envelope: DataEnvelope::deleted(),
         },
-        Body::WriteAck { operation: 2 },
-        Body::WriteNack {
+        DdataBody::WriteAck { operation: 2 },
+        DdataBody::WriteNack {
             operation: 3,
             reason: Nack::Gap,
         },
-        Body::Status {
+        DdataBody::Status {
             chunk: 1,
             total: 2,
             digests: vec![digested(1, None), digested(u128::MAX, Some(5))],
         },
-        Body::Request {
+        DdataBody::Request {
             keys: vec![key("a"), key("b")],
         },
     ]
 }
 
-fn around(data: Data) -> Vec<Body> {
-    let carried = |idle_ms| Carried {
+fn around(data: DataValue) -> Vec<DdataBody> {
+    let carried = |idle_ms| CarriedValue {
         key: key("k"),
         envelope: marked(data.clone()),
         idle_ms,
     };
     vec![
-        Body::Repair {
+        DdataBody::Repair {
             key: key("k"),
             envelope: marked(data.clone()),
         },
-        Body::Gossip {
+        DdataBody::Gossip {
             send_back: true,
             entries: vec![carried(None), carried(Some(9))],
         },
     ]
 }
 
-fn changes(delta: Delta) -> Body {
+fn changes(delta: DataDelta) -> DdataBody {
     let entry = DeltaEntry {
         key: key("k"),
         after: 1,
@@ -102,7 +102,7 @@ fn changes(delta: Delta) -> Body {
         settled_ms: 0,
         deltas: vec![delta.clone(), delta],
     };
-    Body::Deltas {
+    DdataBody::Deltas {
         operation: Some(4),
         entries: vec![entry],
     }

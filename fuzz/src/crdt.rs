@@ -1,7 +1,7 @@
 //! Values and deltas of replicated data: one written form, joins that do not depend on the order however the
 //! values were forged, no panic in anything that is done to them.
 
-use quorate_core::ddata::crdt::{CustomTypes, Data, Delta};
+use quorate_core::ddata::crdt::{CustomTypes, DataDelta, DataValue};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
 
@@ -44,13 +44,13 @@ fn split(data: &[u8]) -> (&[u8], &[u8]) {
     rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()))
 }
 
-fn read(bytes: &[u8]) -> Option<Data> {
+fn read(bytes: &[u8]) -> Option<DataValue> {
     let value = decode_data(bytes, &DataLimits::default(), &CustomTypes::new()).ok()?;
     assert_eq!(written(&value), bytes, "a value has one form");
     Some(value)
 }
 
-fn read_delta(bytes: &[u8]) -> Option<Delta> {
+fn read_delta(bytes: &[u8]) -> Option<DataDelta> {
     let delta = decode_delta(bytes, &DataLimits::default(), &CustomTypes::new()).ok()?;
     let mut again = Vec::new();
     encode_delta(&delta, &mut again).expect("what was read can be written");
@@ -58,7 +58,7 @@ fn read_delta(bytes: &[u8]) -> Option<Delta> {
     Some(delta)
 }
 
-fn written(value: &Data) -> Vec<u8> {
+fn written(value: &DataValue) -> Vec<u8> {
     let mut out = Vec::new();
     encode_data(value, &mut out).expect("what was read or joined can be written");
     out
@@ -68,7 +68,7 @@ fn me() -> UniqueAddress {
     UniqueAddress::new(Address::new("fuzz", 1).expect("a legal name"), 1)
 }
 
-fn check_value(value: &Data) {
+fn check_value(value: &DataValue) {
     check_join(value, value);
     let nodes = value.nodes();
     for node in nodes.iter().take(3) {
@@ -86,7 +86,7 @@ fn check_value(value: &Data) {
     );
 }
 
-fn check_join(left: &Data, right: &Data) {
+fn check_join(left: &DataValue, right: &DataValue) {
     let (mut one, mut other) = (left.clone(), right.clone());
     let (there, back) = (one.merge(right), other.merge(left));
     assert_eq!(there.is_ok(), back.is_ok(), "both ways or neither");
@@ -101,10 +101,10 @@ fn check_join(left: &Data, right: &Data) {
     }
 }
 
-fn check_delta(delta: &Delta, value: Option<Data>) {
+fn check_delta(delta: &DataDelta, value: Option<DataValue>) {
     let mut joined = delta.clone();
     joined.join(delta).expect("one type");
-    let Some(mut value) = value.or_else(|| Data::empty(delta.data_type())) else {
+    let Some(mut value) = value.or_else(|| DataValue::empty(delta.data_type())) else {
         return;
     };
     let before = value.clone();

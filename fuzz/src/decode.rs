@@ -14,7 +14,7 @@ use quorate_core::wire::handshake::{
     LinkKind, RejectReason, check_ack, decode_answer, decode_hello, encode_answer, encode_hello,
 };
 use quorate_core::wire::{
-    Decoded, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
+    DecodedFrame, HEADER_BYTES, MAGIC, PackedGossip, VERSION_MAX, WireError, decode_frame, decode_message,
     encode_message, kind,
 };
 
@@ -195,23 +195,23 @@ fn nobody() -> UniqueAddress {
 fn walk(mut stream: &[u8]) {
     loop {
         match decode_frame(stream, &LIMITS) {
-            Decoded::NeedMore(total) => {
+            DecodedFrame::NeedMore(total) => {
                 assert!(total > stream.len(), "asks for bytes it has");
                 return;
             }
-            Decoded::Frame { frame, consumed } => {
+            DecodedFrame::Frame { frame, consumed } => {
                 assert!((HEADER_BYTES..=stream.len()).contains(&consumed));
                 let _ = decode_message(frame.kind, frame.lane, frame.body, &LIMITS);
                 stream = &stream[consumed..];
             }
-            Decoded::Bad {
+            DecodedFrame::Bad {
                 consumed: Some(consumed),
                 ..
             } => {
                 assert!((HEADER_BYTES..=stream.len()).contains(&consumed));
                 stream = &stream[consumed..];
             }
-            Decoded::Bad { consumed: None, .. } => return,
+            DecodedFrame::Bad { consumed: None, .. } => return,
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use quorate_core::journal::protocol::{Msg, Reply, Request};
-use quorate_core::journal::replica::{Replica, ReplicaOutput};
-use quorate_core::journal::state::Claim;
-use quorate_core::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use quorate_core::journal::protocol::{Msg, ReplicaReply, ReplicaRequest};
+use quorate_core::journal::replica::{LogReplica, ReplicaOutput};
+use quorate_core::journal::state::TokenClaim;
+use quorate_core::journal::writer::{LogWriter, WriterBounds, WriterOutput, WriterSettings};
 use quorate_core::message::{JournalMsg, Message};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{Space, StoreReport};
@@ -35,9 +35,9 @@ pub fn journal(data: &[u8]) {
 }
 
 /// A replica that takes a request takes it again, to the same end.
-fn ask_twice(request: &Request) {
+fn ask_twice(request: &ReplicaRequest) {
     let mut disk = MemoryMap::new();
-    let mut replica: Replica<u8> = Replica::new(request.store, 1_024);
+    let mut replica: LogReplica<u8> = LogReplica::new(request.store, 1_024);
     for _ in 0..2 {
         let mut out = Vec::new();
         replica.on_request(0, request.clone(), &mut out);
@@ -57,13 +57,13 @@ fn ask_twice(request: &Request) {
 }
 
 /// A writer whose only replica says this to its first question.
-fn answer(reply: &Reply) {
+fn answer(reply: &ReplicaReply) {
     let mut out = Vec::new();
     let settings = WriterSettings {
         log: Arc::clone(&reply.log),
         stores: Arc::from([reply.store]),
         opener: reply.opener,
-        claim: Claim::Term,
+        claim: TokenClaim::Term,
         bounds: WriterBounds {
             page_bytes: 1_024,
             append_bytes_max: 4_096,
@@ -71,13 +71,13 @@ fn answer(reply: &Reply) {
             attempts_max: 2,
         },
     };
-    let mut writer = Writer::open(settings, &mut out);
+    let mut writer = LogWriter::open(settings, &mut out);
     let Some(WriterOutput::Ask(question)) = out.pop() else {
         panic!("a writer asks");
     };
     let id = question.id;
     for id in [reply.id, id, id] {
-        writer.on_reply(Reply { id, ..reply.clone() }, &mut out);
+        writer.on_reply(ReplicaReply { id, ..reply.clone() }, &mut out);
         writer.repeat(&mut out);
     }
 }

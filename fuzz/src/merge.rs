@@ -7,7 +7,7 @@ use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
 use quorate_core::membership::merge::{merge, with_merged_seen};
-use quorate_core::membership::reachability::Reach;
+use quorate_core::membership::reachability::ReachabilityStatus;
 use quorate_core::membership::vector_clock::ClockOrder;
 use quorate_core::message::{GossipBody, Lane, MembershipMsg, Message};
 use quorate_core::wire::decode_message;
@@ -158,7 +158,11 @@ fn apply(states: &mut [Gossip], step: &Step) {
             }
         }
         Act::Observe(who, reach) => {
-            let reach = [Reach::Reachable, Reach::Unreachable, Reach::Terminated][usize::from(reach) % 3];
+            let reach = [
+                ReachabilityStatus::Reachable,
+                ReachabilityStatus::Unreachable,
+                ReachabilityStatus::Terminated,
+            ][usize::from(reach) % 3];
             if gossip.contains(&member(who)) && member(who) != me {
                 gossip.reachability_mut().change(&me, &member(who), reach);
             }

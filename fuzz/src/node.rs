@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary, Unstructured};
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::agreement::{Setting, Settings};
 use quorate_core::config::{Config, DowningStrategy};
 use quorate_core::effect::{Effect, HostOrder, Output};
@@ -13,28 +13,30 @@ use quorate_core::input::MessageCommand;
 use quorate_core::input::Recipient;
 use quorate_core::input::{
     Command, DownTarget, DropReason, HostReport, Input, KindSettings, LinkEvent, MembershipCommand,
-    ShardingCommand, Target,
+    SendTarget, ShardingCommand,
 };
 use quorate_core::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status, UpNumber};
-use quorate_core::membership::reachability::Reach;
+use quorate_core::membership::reachability::ReachabilityStatus;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
     InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome,
 };
 use quorate_core::node::Node;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::fields::{Keeping, KindFields, StoreMode};
+use quorate_core::sharding::fields::{KindFields, KindKeeping, StoreMode};
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId, Slot, Term};
-use quorate_core::sharding::protocol::Part;
-use quorate_core::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use quorate_core::sharding::protocol::ListPart;
+use quorate_core::sharding::protocol::registry::{
+    Announcement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+};
 use quorate_core::singleton::state::SingletonId;
-use quorate_core::singleton::state::fields::{Hosting, SingletonFields};
+use quorate_core::singleton::state::fields::{SingletonFields, SingletonHosting};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 use quorate_core::time::{Instant, Now};
@@ -203,12 +205,12 @@ fn settings(all: &[(u8, u8)]) -> Settings {
 }
 
 /// One of the registrations that come in parts, now and then.
-fn part(what: u8, node: Peer) -> Part {
+fn part(what: u8, node: Peer) -> ListPart {
     if what < 200 {
-        return Part::WHOLE;
+        return ListPart::WHOLE;
     }
     let (list, index) = (u64::from(what / 10), u16::from(node % 2));
-    Part {
+    ListPart {
         list,
         index,
         count: 2,
@@ -221,7 +223,7 @@ fn fields(shards: u32, hosts: bool) -> KindFields {
         role: None,
         shards,
         extractor: "siphash-1-3".into(),
-        keeping: hosts.then_some(Keeping {
+        keeping: hosts.then_some(KindKeeping {
             store: StoreMode::Memory,
             remember_entities: None,
             lease: false,
@@ -229,12 +231,12 @@ fn fields(shards: u32, hosts: bool) -> KindFields {
     }
 }
 
-fn billing(hosts: bool, lease: bool) -> Fields {
+fn billing(hosts: bool, lease: bool) -> RegistrationFields {
     let durable = lease;
-    Fields::Singleton(SingletonFields {
+    RegistrationFields::Singleton(SingletonFields {
         name: "billing".into(),
         role: None,
-        hosting: hosts.then_some(Hosting { lease, durable }),
+        hosting: hosts.then_some(SingletonHosting { lease, durable }),
     })
 }
 
@@ -245,8 +247,8 @@ fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
     let hosts = node % 2 == 0;
     let (id, standing, said) = if what % 2 == 0 {
         let id = RegistrationId::Kind(files());
-        let said = Fields::Kind(fields(10 + u32::from(what % 3), hosts));
-        (id, Fields::Kind(fields(12, true)), said)
+        let said = RegistrationFields::Kind(fields(10 + u32::from(what % 3), hosts));
+        (id, RegistrationFields::Kind(fields(12, true)), said)
     } else {
         let id = RegistrationId::Singleton(SingletonId::of("billing"));
         (id, billing(true, false), billing(hosts, what % 3 == 0))
@@ -255,7 +257,7 @@ fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
         0 => RegistryMsg::Query { term },
         1..=3 => RegistryMsg::Announce {
             round,
-            all: vec![Announced {
+            all: vec![Announcement {
                 fields: said,
                 accepted: (node % 3 == 0).then_some(number),
                 running: node % 5 == 0,
@@ -264,12 +266,12 @@ fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
         4 => RegistryMsg::Verdicts {
             term,
             round,
-            verdicts: vec![(id, Verdict::Refused { standing })],
+            verdicts: vec![(id, RegistrationVerdict::Refused { standing })],
         },
         _ => RegistryMsg::Verdicts {
             term,
             round,
-            verdicts: vec![(id, Verdict::Accepted { number })],
+            verdicts: vec![(id, RegistrationVerdict::Accepted { number })],
         },
     }
 }
@@ -288,11 +290,11 @@ pub(crate) struct World {
     now: u64,
     encoder: Encoder,
     wake: Option<Instant>,
-    sent: Vec<(Target, Message)>,
+    sent: Vec<(SendTarget, Message)>,
     pub(crate) slots: Vec<Slot>,
     asks: Vec<AskRef>,
-    leases: Vec<(Owner, LeaseOrder)>,
-    pub(crate) stores: Vec<(Owner, StoreRequest)>,
+    leases: Vec<(Requester, LeaseOrder)>,
+    pub(crate) stores: Vec<(Requester, StoreRequest)>,
     pub(crate) disk: MemoryMap,
     pub(crate) halted: bool,
     token: u64,
@@ -422,13 +424,16 @@ impl World {
             Act::Ask(order) => self.order(order),
             Act::Stopped(pick) => {
                 if let Some(slot) = take(&mut self.slots, *pick) {
-                    self.feed(Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
+                    self.feed(Input::Host(Requester::Sharding, HostReport::Stopped { slot }));
                 }
             }
             Act::Answered(pick) => {
                 if let Some(ask) = take(&mut self.asks, *pick) {
                     let result = Ok((*b"answer").into());
-                    self.feed(Input::Host(Owner::Sharding, HostReport::Answered { ask, result }));
+                    self.feed(Input::Host(
+                        Requester::Sharding,
+                        HostReport::Answered { ask, result },
+                    ));
                 }
             }
             Act::Refused(pick) => {
@@ -449,7 +454,7 @@ impl World {
                         2 => HostReport::Failed { slot },
                         _ => HostReport::Passivate { slot },
                     };
-                    self.feed(Input::Host(Owner::Sharding, report));
+                    self.feed(Input::Host(Requester::Sharding, report));
                 }
             }
             Act::Lease(pick) => {
@@ -514,9 +519,9 @@ impl World {
                     self.sent.remove(0);
                 }
             }
-            Effect::Host(Owner::Sharding, HostOrder::Start { slot, .. }) => self.slots.push(slot),
+            Effect::Host(Requester::Sharding, HostOrder::Start { slot, .. }) => self.slots.push(slot),
             Effect::Host(
-                Owner::Sharding,
+                Requester::Sharding,
                 HostOrder::Deliver {
                     reply_to: Some(ask), ..
                 },
@@ -543,7 +548,7 @@ impl World {
     fn receive(&mut self, from: &UniqueAddress, kind: u16, body: &[u8]) {
         let lane = kind::lane_of(kind).unwrap_or(Lane::Control);
         self.feed(Input::Frame {
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             from,
             lane,
             kind,
@@ -814,8 +819,11 @@ fn apply(gossip: &mut Gossip, change: &Change) {
         }
         Change::Observe(observer, subject, reach) => {
             if gossip.contains(&peer(*observer)) && gossip.contains(&peer(*subject)) {
-                let reach =
-                    [Reach::Reachable, Reach::Unreachable, Reach::Terminated][usize::from(*reach) % 3];
+                let reach = [
+                    ReachabilityStatus::Reachable,
+                    ReachabilityStatus::Unreachable,
+                    ReachabilityStatus::Terminated,
+                ][usize::from(*reach) % 3];
                 gossip
                     .reachability_mut()
                     .change(&peer(*observer), &peer(*subject), reach);

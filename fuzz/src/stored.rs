@@ -11,7 +11,7 @@ use quorate_core::ddata::state::key::Pattern;
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::Recipient;
 use quorate_core::input::{Command, Input, KindSettings, MembershipCommand, ShardingCommand};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::remember::RememberStore;
@@ -152,7 +152,7 @@ impl Life {
         }
     }
 
-    fn answer(&mut self, owner: Owner, request: &StoreRequest) {
+    fn answer(&mut self, owner: Requester, request: &StoreRequest) {
         let mut outcome = self.world.disk.obey(owner.space(), &request.order);
         let has_something = match &outcome {
             Ok(StoreAnswer::Value(value)) => value.is_some(),

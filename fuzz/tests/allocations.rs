@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use quorate_core::config::Limits;
 use quorate_core::ddata::crdt::{
-    Clock, Data, DataType, Element, GSetOp, LwwMapOp, Minting, Op, OrMapOp, ValueType,
+    DataOp, DataType, DataValue, Element, GSetOp, LwwClock, LwwMapOp, Minting, OrMapOp, ValueType,
 };
-use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Msg};
+use quorate_core::ddata::protocol::{CarriedValue, DdataBody, DeltaEntry, Msg};
 use quorate_core::ddata::state::key::Key;
-use quorate_core::ddata::state::{Envelope, Pruning};
+use quorate_core::ddata::state::{DataEnvelope, Pruning};
 use quorate_core::ident::{Address, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::{Gossip, GossipParts};
@@ -173,21 +173,21 @@ fn every_message_of_replicators_costs_a_bounded_multiple_of_its_bytes() {
 
 /// The largest message of a liar of each kind that is costly to hold: many small values, one value of small
 /// values, markers and changes.
-fn heavy_messages() -> Vec<(&'static str, Body)> {
+fn heavy_messages() -> Vec<(&'static str, DdataBody)> {
     let key = |number: usize| Key::new(&format!("{number:x}")).expect("a legal key");
-    let carried = |number: usize, envelope| Carried {
+    let carried = |number: usize, envelope| CarriedValue {
         key: key(number),
         envelope,
         idle_ms: None,
     };
-    let gossip = |entries| Body::Gossip {
+    let gossip = |entries| DdataBody::Gossip {
         send_back: false,
         entries,
     };
     let element = |number: usize| -> Element { Arc::from(format!("{number:x}").as_bytes()) };
     let mut minting = Minting::new(node("a"));
-    let mut with = |op: Op, data_type: DataType| {
-        let mut data = Data::empty(data_type).expect("built in");
+    let mut with = |op: DataOp, data_type: DataType| {
+        let mut data = DataValue::empty(data_type).expect("built in");
         let applied = data.apply(&op, &mut minting).expect("a legal operation");
         (data, applied.into_delta().expect("a delta"))
     };
@@ -195,29 +195,29 @@ fn heavy_messages() -> Vec<(&'static str, Body)> {
         owner: node("a"),
         seen: OrderedSet::from([node("a")]),
     };
-    let mut small = Envelope::new(with(Op::GSet(GSetOp::Add(element(0))), DataType::GSet).0);
+    let mut small = DataEnvelope::new(with(DataOp::GSet(GSetOp::Add(element(0))), DataType::GSet).0);
     small.pruning = BTreeMap::from([(node("b"), marker())]);
     small.deltas = BTreeMap::from([(node("c"), 1)]);
-    let mut marked = Envelope::new(Data::empty(DataType::Flag).expect("built in"));
+    let mut marked = DataEnvelope::new(DataValue::empty(DataType::Flag).expect("built in"));
     marked.pruning = (0..60_000)
         .map(|at| (node(&format!("{at:x}")), marker()))
         .collect();
     let put = LwwMapOp::Put {
         key: element(0),
         value: element(0),
-        clock: Clock::Forward,
+        clock: LwwClock::Forward,
     };
     let entry = DeltaEntry {
         key: key(0),
         after: 0,
         upto: 1,
         settled_ms: 0,
-        deltas: vec![with(Op::LwwMap(put), DataType::LwwMap).1; 10_000],
+        deltas: vec![with(DataOp::LwwMap(put), DataType::LwwMap).1; 10_000],
     };
-    let mut nested = Data::empty(DataType::OrMap(ValueType::GSet)).expect("built in");
+    let mut nested = DataValue::empty(DataType::OrMap(ValueType::GSet)).expect("built in");
     for number in 0..160_000 {
-        let op = Box::new(Op::GSet(GSetOp::Add(element(0))));
-        let update = Op::OrMap(OrMapOp::Update {
+        let op = Box::new(DataOp::GSet(GSetOp::Add(element(0))));
+        let update = DataOp::OrMap(OrMapOp::Update {
             key: element(number),
             op,
         });
@@ -231,12 +231,15 @@ fn heavy_messages() -> Vec<(&'static str, Body)> {
         ("markers", gossip(vec![carried(0, marked)])),
         (
             "changes",
-            Body::Deltas {
+            DdataBody::Deltas {
                 operation: None,
                 entries: vec![entry],
             },
         ),
-        ("a map of sets", gossip(vec![carried(0, Envelope::new(nested))])),
+        (
+            "a map of sets",
+            gossip(vec![carried(0, DataEnvelope::new(nested))]),
+        ),
     ]
 }
 

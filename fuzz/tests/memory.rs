@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::ddata::crdt::{
-    Clock, CustomTypes, Data, DataType, Element, GCounterOp, GSetOp, LwwMapOp, Minting, Op, OrMultiMapOp,
-    OrSetOp, PnCounterMapOp,
+    CustomTypes, DataOp, DataType, DataValue, Element, GCounterOp, GSetOp, LwwClock, LwwMapOp, Minting,
+    OrMultiMapOp, OrSetOp, PnCounterMapOp,
 };
 use quorate_core::ddata::state::consistency::Consistency;
 use quorate_core::ddata::state::key::Key;
@@ -34,29 +34,29 @@ fn element(number: u64) -> Element {
     Arc::from(format!("element-{number:08}").as_bytes())
 }
 
-fn operation(data_type: DataType, number: u64) -> Op {
-    let (key, value, clock) = (element(number), element(0), Clock::Forward);
+fn operation(data_type: DataType, number: u64) -> DataOp {
+    let (key, value, clock) = (element(number), element(0), LwwClock::Forward);
     match data_type {
-        DataType::GSet => Op::GSet(GSetOp::Add(key)),
-        DataType::OrSet => Op::OrSet(OrSetOp::Add(key)),
-        DataType::OrMultiMap => Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }),
-        DataType::LwwMap => Op::LwwMap(LwwMapOp::Put { key, value, clock }),
-        DataType::PnCounterMap => Op::PnCounterMap(PnCounterMapOp::Increment { key, by: 1 }),
+        DataType::GSet => DataOp::GSet(GSetOp::Add(key)),
+        DataType::OrSet => DataOp::OrSet(OrSetOp::Add(key)),
+        DataType::OrMultiMap => DataOp::OrMultiMap(OrMultiMapOp::AddBinding { key, value }),
+        DataType::LwwMap => DataOp::LwwMap(LwwMapOp::Put { key, value, clock }),
+        DataType::PnCounterMap => DataOp::PnCounterMap(PnCounterMapOp::Increment { key, by: 1 }),
         DataType::GCounter
         | DataType::PnCounter
         | DataType::OrMap(_)
         | DataType::LwwRegister
         | DataType::Flag
-        | DataType::Custom => Op::GCounter(GCounterOp::Increment(1)),
+        | DataType::Custom => DataOp::GCounter(GCounterOp::Increment(1)),
     }
 }
 
 /// A value of so many elements of 16 bytes, by ten nodes.
-fn value(data_type: DataType, elements: u64) -> Data {
-    let mut all = Data::empty(data_type).expect("a built-in type");
+fn value(data_type: DataType, elements: u64) -> DataValue {
+    let mut all = DataValue::empty(data_type).expect("a built-in type");
     for writer in 0..10 {
         let mut minting = Minting::new(node(writer));
-        let mut part = Data::empty(data_type).expect("a built-in type");
+        let mut part = DataValue::empty(data_type).expect("a built-in type");
         for number in (writer..elements).step_by(10) {
             part.apply(&operation(data_type, number), &mut minting)
                 .expect("a legal operation");
@@ -97,21 +97,21 @@ fn an_element_costs_no_more_than_documented() {
 #[test]
 fn an_empty_key_and_a_counter_of_ten_nodes_are_small() {
     let mut bytes = Vec::new();
-    let mut all = Data::empty(DataType::GCounter).expect("a built-in type");
+    let mut all = DataValue::empty(DataType::GCounter).expect("a built-in type");
     let (memory, _, ()) = allocated(|| {
         for number in 0..10 {
             let mut minting = Minting::new(node(number));
-            all.apply(&Op::GCounter(GCounterOp::Increment(1)), &mut minting)
+            all.apply(&DataOp::GCounter(GCounterOp::Increment(1)), &mut minting)
                 .expect("a legal operation");
         }
     });
     encode_data(&all, &mut bytes).expect("it can be written");
     println!(
         "value: {} bytes inline; a counter of ten nodes: {memory} more, {} written",
-        size_of::<Data>(),
+        size_of::<DataValue>(),
         bytes.len()
     );
-    assert!(size_of::<Data>() <= 96 && memory <= 3_000 && bytes.len() <= 400);
+    assert!(size_of::<DataValue>() <= 96 && memory <= 3_000 && bytes.len() <= 400);
 }
 
 /// A node that is the only member, and a number that stands for its clock.
@@ -169,8 +169,8 @@ impl Alone {
     fn increment(&mut self, key: &str) {
         let answer = self.command(Command::Ddata(DdataCommand::Update {
             key: Key::new(key).expect("a legal key"),
-            initial: Data::empty(DataType::GCounter).expect("a built-in type"),
-            op: Op::GCounter(GCounterOp::Increment(1)),
+            initial: DataValue::empty(DataType::GCounter).expect("a built-in type"),
+            op: DataOp::GCounter(GCounterOp::Increment(1)),
             consistency: Consistency::Local,
             timeout: Duration::from_secs(1),
         }));

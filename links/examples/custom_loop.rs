@@ -17,20 +17,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::spawn;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use keeping::{Keeper, Keeping};
-use quorate_core::effect::{Answer, Effect, HaltReason, HostOrder, Instance};
+use keeping::{NodeKeeping, ProcessKeeper};
+use quorate_core::effect::{Answer, Effect, HaltReason, HostOrder, HostedInstance};
 use quorate_core::event::{DetectorEvent, Event, SeedCause};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, HostReport, Input, MembershipCommand, Token};
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
-use quorate_core::{membership::member::Status, node::Node, owner::Owner, time::Instant, time::Now};
-use quorate_links::{Chunk, LinkId, LinkInput, LinkedNode, Next, Order, Source, limits::READ_BYTES_MIN};
+use quorate_core::{membership::member::Status, node::Node, owner::Requester, time::Instant, time::Now};
+use quorate_links::{
+    HostStep, LinkId, LinkInput, LinkOrder, LinkedNode, ReadChunk, Source, limits::READ_BYTES_MIN,
+};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 pub(crate) use working::{Working, until};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-enum Happened {
+enum LoopInput {
     Knock(TcpStream),
     Link(LinkInput),
 }
@@ -40,12 +42,12 @@ pub(crate) struct Host {
     name: &'static str,
     pub(crate) linked: LinkedNode<Node<ChaCha8Rng>>,
     origin: std::time::Instant,
-    reports: Sender<Happened>,
-    happened: Receiver<Happened>,
+    reports: Sender<LoopInput>,
+    happened: Receiver<LoopInput>,
     /// What each socket's threads wait for: bytes to write, a buffer to read into.
-    sockets: BTreeMap<LinkId, (Sender<Vec<u8>>, Sender<Chunk>)>,
+    sockets: BTreeMap<LinkId, (Sender<Vec<u8>>, Sender<ReadChunk>)>,
     entities: BTreeMap<Slot, EntityId>,
-    pub(crate) keeping: Keeping,
+    pub(crate) keeping: NodeKeeping,
     pub(crate) working: Working,
     in_doubt: bool,
     /// Step 3: what effects have caused, and what the program wants.
@@ -57,7 +59,7 @@ pub(crate) struct Host {
 impl Host {
     /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and
     /// its links.
-    pub(crate) fn bind(name: &'static str, keeper: &Keeper) -> Result<Self, Failure> {
+    pub(crate) fn bind(name: &'static str, keeper: &ProcessKeeper) -> Result<Self, Failure> {
         let (listener, origin) = (TcpListener::bind("127.0.0.1:0")?, std::time::Instant::now());
         let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
         let random = || RandomState::new().hash_one("uid"); // good for an example, not for secrets
@@ -65,7 +67,7 @@ impl Host {
         let config = keeping::config()?;
         let (reports, happened) = channel();
         let knocks = reports.clone();
-        let knock = move |stream| knocks.send(Happened::Knock(stream)).is_ok();
+        let knock = move |stream| knocks.send(LoopInput::Knock(stream)).is_ok();
         spawn(move || listener.incoming().filter_map(Result::ok).all(knock));
         Ok(Self {
             name,
@@ -75,7 +77,7 @@ impl Host {
             happened,
             sockets: BTreeMap::new(),
             entities: BTreeMap::new(),
-            keeping: Keeping::new(keeper, random()),
+            keeping: NodeKeeping::new(keeper, random()),
             working: Working::new(keeper, random()),
             in_doubt: false,
             inputs: VecDeque::new(),
@@ -97,8 +99,8 @@ impl Host {
         let all: Vec<_> = first.into_iter().chain(more).collect();
         for happened in all {
             match happened {
-                Happened::Link(input) => self.linked.link(input),
-                Happened::Knock(stream) => {
+                LoopInput::Link(input) => self.linked.link(input),
+                LoopInput::Knock(stream) => {
                     let from = stream.peer_addr().map(|from| Source::of(from.ip())).ok();
                     if let Some(link) = from.and_then(|from| self.linked.links.accepted(from)) {
                         self.open(link, Ok(stream));
@@ -113,8 +115,8 @@ impl Host {
     fn work(&mut self) -> Option<Instant> {
         let until = loop {
             match self.linked.poll(true) {
-                Next::Effect(effect) => self.perform(effect),
-                Next::Sleep(until) => match self.inputs.pop_front() {
+                HostStep::Effect(effect) => self.perform(effect),
+                HostStep::Sleep(until) => match self.inputs.pop_front() {
                     Some(input) => self.linked.handle(input),
                     None => break until,
                 },
@@ -142,24 +144,28 @@ impl Host {
     }
 
     /// Step 6: what links order of sockets.
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: LinkOrder) {
         match order {
-            Order::Dial { link, to, .. } => self.open(link, Err(to)),
-            Order::Write { link, bytes } => drop(self.sockets.get(&link).map(|(write, _)| write.send(bytes))),
-            Order::Resume { link, chunk } => drop(self.sockets.get(&link).map(|(_, read)| read.send(chunk))),
-            Order::Finish(link) | Order::Abort(link) => drop(self.sockets.remove(&link)),
+            LinkOrder::Dial { link, to, .. } => self.open(link, Err(to)),
+            LinkOrder::Write { link, bytes } => {
+                drop(self.sockets.get(&link).map(|(write, _)| write.send(bytes)))
+            }
+            LinkOrder::Resume { link, chunk } => {
+                drop(self.sockets.get(&link).map(|(_, read)| read.send(chunk)))
+            }
+            LinkOrder::Finish(link) | LinkOrder::Abort(link) => drop(self.sockets.remove(&link)),
             // Links are renewed only if their ends prove something; datagrams are for transports that have
             // some.
-            Order::Drain(_) | Order::Datagram { .. } => {}
+            LinkOrder::Drain(_) | LinkOrder::Datagram { .. } => {}
         }
     }
 
     /// Two threads for a socket that there is, or has to be connected: one reads, one writes.
     fn open(&mut self, link: LinkId, stream: Result<TcpStream, Address>) {
-        let ((write, writes), (read, buffers)) = (channel::<Vec<u8>>(), channel::<Chunk>());
+        let ((write, writes), (read, buffers)) = (channel::<Vec<u8>>(), channel::<ReadChunk>());
         self.sockets.insert(link, (write, read));
         let reports = self.reports.clone();
-        let report = move |input| drop(reports.send(Happened::Link(input)));
+        let report = move |input| drop(reports.send(LoopInput::Link(input)));
         spawn(move || {
             let dialed = |_: &TcpStream| report(LinkInput::Dialed(link));
             let stream = stream.or_else(|to| TcpStream::connect((to.host(), to.port())).inspect(dialed));
@@ -185,7 +191,7 @@ impl Host {
             loop {
                 match reader.read(&mut buffer) {
                     Ok(0) => return report(LinkInput::Closed(link)),
-                    Ok(len) => report(LinkInput::Received(link, Chunk { buffer, len })),
+                    Ok(len) => report(LinkInput::Received(link, ReadChunk { buffer, len })),
                     Err(_) => return report(LinkInput::Broken(link)),
                 }
                 // Until it comes back nothing more is read: all there is to back-pressure (step 7).
@@ -196,14 +202,14 @@ impl Host {
     }
 
     /// Step 8. These entities answer at once; a host whose entities take time reports when they are done.
-    fn run(&mut self, owner: Owner, order: HostOrder) {
+    fn run(&mut self, owner: Requester, order: HostOrder) {
         let order = match self.working.order(order, now(self.origin).mono) {
             Ok(inputs) => return self.inputs.extend(inputs),
             Err(order) => order,
         };
         let report = match order {
             #[rustfmt::skip]
-            HostOrder::Start { slot, instance: Instance::Entity { entity, .. } } => return drop(self.entities.insert(slot, entity)),
+            HostOrder::Start { slot, instance: HostedInstance::Entity { entity, .. } } => return drop(self.entities.insert(slot, entity)),
             HostOrder::Start { .. } => return, // nobody registers a singleton here
             #[rustfmt::skip]
             HostOrder::Deliver { slot, payload, reply_to, .. } => {
@@ -232,7 +238,7 @@ fn now(origin: std::time::Instant) -> Now {
 }
 
 fn main() -> Result<(), Failure> {
-    let keeper = Keeper::default();
+    let keeper = ProcessKeeper::default();
     let bind = |name| Host::bind(name, &keeper);
     let mut hosts = [bind("first")?, bind("second")?, bind("third")?];
     let seed = hosts[0].linked.node.view().me().address().clone();

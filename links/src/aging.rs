@@ -9,32 +9,32 @@ use core::time::Duration;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::handshake::LinkKind;
 
-use crate::authentication::{End, Identity, LOOK_MIN};
-use crate::base::Base;
+use crate::authentication::{LOOK_MIN, LinkEnd, PeerIdentity};
+use crate::base::LinksBase;
 
 /// Whether a peer is a member whom the join policy would take in again, or why not.
 pub(crate) type Admitted = Result<(), String>;
 
 /// A link that has become too old.
-pub(crate) struct Aged<'a> {
+pub(crate) struct AgedLink<'a> {
     pub(crate) peer: &'a UniqueAddress,
     pub(crate) kind: LinkKind,
-    pub(crate) identity: Option<&'a Identity>,
+    pub(crate) identity: Option<&'a PeerIdentity>,
     /// Which end the peer is.
-    pub(crate) end: End,
+    pub(crate) end: LinkEnd,
     /// It was kept before.
     pub(crate) kept: bool,
 }
 
 /// The pause between two looks, and two tries: a sixty-fourth of the age.
-pub(crate) fn look_interval(base: &Base) -> Duration {
+pub(crate) fn look_interval(base: &LinksBase) -> Duration {
     base.max_link_age.map_or(LOOK_MIN, |age| LOOK_MIN.max(age / 64))
 }
 
-impl Aged<'_> {
+impl AgedLink<'_> {
     /// How long the link goes on until the next look, said and counted when it is the first; `None`: it ends,
     /// which is too.
-    pub(crate) fn keep_for(&self, base: &mut Base, admitted: Admitted) -> Option<Duration> {
+    pub(crate) fn keep_for(&self, base: &mut LinksBase, admitted: Admitted) -> Option<Duration> {
         match admitted.and_then(|()| self.holds_for(base, look_interval(base))) {
             Ok(pause) => {
                 if !self.kept {
@@ -49,7 +49,7 @@ impl Aged<'_> {
         }
     }
 
-    fn holds_for(&self, base: &Base, pause: Duration) -> Result<Duration, String> {
+    fn holds_for(&self, base: &LinksBase, pause: Duration) -> Result<Duration, String> {
         let (address, now) = (self.peer.address(), base.now.unix_ms);
         base.authentication
             .holds_for(self.identity, self.end, address, now, pause)

@@ -8,7 +8,7 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 
@@ -19,9 +19,9 @@ pub(crate) const LOOK_MIN: Duration = Duration::from_secs(1);
 /// What the peer of a link has proved: a certificate, a key. Links carry it and never look inside; who made
 /// it can. Cheap to clone.
 #[derive(Clone)]
-pub struct Identity(Arc<dyn Any + Send + Sync>);
+pub struct PeerIdentity(Arc<dyn Any + Send + Sync>);
 
-impl Identity {
+impl PeerIdentity {
     /// Around a host's own type.
     #[must_use]
     pub fn new<T: Any + Send + Sync>(proved: T) -> Self {
@@ -35,7 +35,7 @@ impl Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for PeerIdentity {
     /// What proves something never reaches a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Identity")
@@ -44,7 +44,7 @@ impl fmt::Debug for Identity {
 
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LinkEnd {
     /// Who opened it.
     Dialer,
     /// Who was dialed.
@@ -52,13 +52,13 @@ pub enum End {
 }
 
 /// What a node asks its peers to prove.
-pub trait Authentication: Send {
+pub trait LinkAuthentication: Send {
     /// Whether what a peer has proved, if it has proved anything, is enough for the address it announces, or
     /// was dialed at.
     ///
     /// # Errors
     /// Why not, as the peer is told.
-    fn covers(&self, identity: Option<&Identity>, address: &Address) -> Result<(), RejectReason>;
+    fn covers(&self, identity: Option<&PeerIdentity>, address: &Address) -> Result<(), RejectReason>;
 
     /// Whether it would be believed at this time (milliseconds of the wall clock), with the keys, roots and
     /// names of now.
@@ -67,16 +67,16 @@ pub trait Authentication: Send {
     /// Why not, for the log.
     fn believes(
         &self,
-        identity: Option<&Identity>,
-        peer: End,
+        identity: Option<&PeerIdentity>,
+        peer: LinkEnd,
         address: &Address,
         unix_ms: u64,
     ) -> Result<(), String>;
 
     /// The same for the node's admission policy. Nothing by default.
-    fn proof<'a>(&self, identity: Option<&'a Identity>) -> Proof<'a> {
+    fn proof<'a>(&self, identity: Option<&'a PeerIdentity>) -> PeerProof<'a> {
         let _ = identity;
-        Proof::Nothing
+        PeerProof::Nothing
     }
 
     /// How long what it has proved holds, at most `pause`, and at least a second: when to look again. What
@@ -86,8 +86,8 @@ pub trait Authentication: Send {
     /// It does not hold now.
     fn holds_for(
         &self,
-        identity: Option<&Identity>,
-        peer: End,
+        identity: Option<&PeerIdentity>,
+        peer: LinkEnd,
         address: &Address,
         unix_ms: u64,
         pause: Duration,
@@ -111,12 +111,12 @@ pub trait Authentication: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plaintext;
 
-impl Authentication for Plaintext {
-    fn covers(&self, _: Option<&Identity>, _: &Address) -> Result<(), RejectReason> {
+impl LinkAuthentication for Plaintext {
+    fn covers(&self, _: Option<&PeerIdentity>, _: &Address) -> Result<(), RejectReason> {
         Ok(())
     }
 
-    fn believes(&self, _: Option<&Identity>, _: End, _: &Address, _: u64) -> Result<(), String> {
+    fn believes(&self, _: Option<&PeerIdentity>, _: LinkEnd, _: &Address, _: u64) -> Result<(), String> {
         Err("it has proved nothing that could be checked again".into())
     }
 }
@@ -128,12 +128,18 @@ mod tests {
     /// What is believed until then.
     struct Until(u64);
 
-    impl Authentication for Until {
-        fn covers(&self, _: Option<&Identity>, _: &Address) -> Result<(), RejectReason> {
+    impl LinkAuthentication for Until {
+        fn covers(&self, _: Option<&PeerIdentity>, _: &Address) -> Result<(), RejectReason> {
             Ok(())
         }
 
-        fn believes(&self, _: Option<&Identity>, _: End, _: &Address, unix_ms: u64) -> Result<(), String> {
+        fn believes(
+            &self,
+            _: Option<&PeerIdentity>,
+            _: LinkEnd,
+            _: &Address,
+            unix_ms: u64,
+        ) -> Result<(), String> {
             if unix_ms < self.0 {
                 Ok(())
             } else {
@@ -147,7 +153,7 @@ mod tests {
         let address = Address::new("h", 1).unwrap();
         let holds = |until: u64, pause: u64| {
             let pause = Duration::from_secs(pause);
-            Until(until).holds_for(None, End::Dialer, &address, 1_000, pause)
+            Until(until).holds_for(None, LinkEnd::Dialer, &address, 1_000, pause)
         };
         assert_eq!(holds(100_000, 60), Ok(Duration::from_secs(60)));
         assert_eq!(holds(12_000, 60), Ok(Duration::from_millis(7_500)));

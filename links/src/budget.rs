@@ -20,12 +20,12 @@ pub(crate) const LINK_BYTES: usize = 2 * READ_BYTES_MIN;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct QueueBudget {
     max: usize,
     drawn: usize,
 }
 
-impl Budget {
+impl QueueBudget {
     pub(crate) const fn new(max: usize) -> Self {
         Self { max, drawn: 0 }
     }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_bytes_leaves_something_to_the_others() {
-        let mut budget = Budget::new(1_000_000);
+        let mut budget = QueueBudget::new(1_000_000);
         assert!(!budget.draw_for_reading(500_001));
         assert!(budget.draw_for_reading(500_000));
         assert!(!budget.draw_for_frame(250_001, LinkKind::User));

@@ -35,7 +35,7 @@ impl core::fmt::Display for Source {
 
 /// Those of one source, and where the source stands among the sources that have as many.
 #[derive(Debug, Default)]
-struct Band {
+struct CrowdBand {
     members: Vec<u64>,
     position: usize,
 }
@@ -43,7 +43,7 @@ struct Band {
 /// See the module. All operations are logarithmic in the number of sources, or linear in those of one source.
 #[derive(Debug, Default)]
 pub struct Crowd {
-    bands: OrderedMap<Source, Band>,
+    bands: OrderedMap<Source, CrowdBand>,
     /// The sources by how many they have, so that one of the largest is found at once.
     by_size: OrderedMap<usize, Vec<Source>>,
     len: usize,

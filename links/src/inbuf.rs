@@ -5,11 +5,11 @@
 use alloc::vec::Vec;
 use quorate_core::admission::is_welcome;
 use quorate_core::config::Limits;
-use quorate_core::wire::{Decoded, decode_frame, frame_kind};
+use quorate_core::wire::{DecodedFrame, decode_frame, frame_kind};
 
-use crate::budget::Budget;
+use crate::budget::QueueBudget;
 use crate::limits::READ_BYTES_MIN;
-use crate::order::Chunk;
+use crate::order::ReadChunk;
 use quorate_core::wire::handshake::LinkKind;
 
 /// See the module.
@@ -20,7 +20,7 @@ pub(crate) struct InBuffer {
     /// How long `partial` has to be before it is worth a look.
     wanted: usize,
     /// What the reader handed over.
-    chunk: Option<Chunk>,
+    chunk: Option<ReadChunk>,
     /// How much of `chunk` is used up.
     at: usize,
     /// Bytes of the budget that the frame which has begun was given.
@@ -45,8 +45,8 @@ pub(crate) enum Gathers {
 }
 
 /// Where frames that lie across reads get their room.
-pub(crate) struct Room<'a> {
-    pub(crate) budget: &'a mut Budget,
+pub(crate) struct FrameRoom<'a> {
+    pub(crate) budget: &'a mut QueueBudget,
     pub(crate) kind: LinkKind,
     /// Others have been waiting for longer: nothing is given out of turn.
     pub(crate) others_wait: bool,
@@ -55,13 +55,13 @@ pub(crate) struct Room<'a> {
 
 impl InBuffer {
     /// Takes what was read. The one before must have been taken back by [`Self::take_used`].
-    pub(crate) fn put(&mut self, chunk: Chunk) {
+    pub(crate) fn put(&mut self, chunk: ReadChunk) {
         self.chunk = Some(chunk);
         self.at = 0;
     }
 
     /// The reader's buffer, once nothing in it is needed any more.
-    pub(crate) fn take_used(&mut self) -> Option<Chunk> {
+    pub(crate) fn take_used(&mut self) -> Option<ReadChunk> {
         if self.has_unread() {
             return None;
         }
@@ -85,7 +85,7 @@ impl InBuffer {
     }
 
     /// Throws away what has come of a frame that gets no room, and lets the rest of it go the same way.
-    fn skips(&mut self, header: Option<u16>, total: usize, room: &Room<'_>) -> bool {
+    fn skips(&mut self, header: Option<u16>, total: usize, room: &FrameRoom<'_>) -> bool {
         let gathers = match room.gathers {
             Gathers::All => true,
             Gathers::Welcome => header.is_some_and(is_welcome),
@@ -112,7 +112,7 @@ impl InBuffer {
     }
 
     /// Tries to get the room that is waited for.
-    pub(crate) fn get_room(&mut self, budget: &mut Budget, kind: LinkKind) -> bool {
+    pub(crate) fn get_room(&mut self, budget: &mut QueueBudget, kind: LinkKind) -> bool {
         let Some(bytes) = self.wants else {
             return true;
         };
@@ -131,7 +131,7 @@ impl InBuffer {
     }
 
     /// Whether a frame of so many bytes may be gathered. Small ones fit into what every link has.
-    fn may_gather(&mut self, total: usize, room: &mut Room<'_>) -> bool {
+    fn may_gather(&mut self, total: usize, room: &mut FrameRoom<'_>) -> bool {
         if total <= READ_BYTES_MIN || total <= self.drawn {
             return true;
         }
@@ -157,12 +157,12 @@ impl InBuffer {
 
     /// Hands the next frame, or what stands in its place, to `visit` and uses it up; `None` if it is not all
     /// there, or if there is no room to gather it ([`Self::waits_for_room`]). Never yields
-    /// [`Decoded::NeedMore`].
+    /// [`DecodedFrame::NeedMore`].
     pub(crate) fn next<T>(
         &mut self,
         limits: &Limits,
-        room: &mut Room<'_>,
-        visit: impl FnOnce(Decoded<'_>) -> T,
+        room: &mut FrameRoom<'_>,
+        visit: impl FnOnce(DecodedFrame<'_>) -> T,
     ) -> Option<T> {
         if self.wants.is_some() && (room.others_wait || !self.get_room(room.budget, room.kind)) {
             return None;
@@ -175,7 +175,7 @@ impl InBuffer {
                     return None;
                 }
                 match decode_frame(rest, limits) {
-                    Decoded::NeedMore(total) => {
+                    DecodedFrame::NeedMore(total) => {
                         let bytes = rest.len();
                         if self.skips(frame_kind(rest), total, room) {
                             continue;
@@ -186,7 +186,7 @@ impl InBuffer {
                         }
                         return None;
                     }
-                    decoded @ (Decoded::Frame { .. } | Decoded::Bad { .. }) => {
+                    decoded @ (DecodedFrame::Frame { .. } | DecodedFrame::Bad { .. }) => {
                         let used = used(&decoded).unwrap_or(rest.len());
                         let out = visit(decoded);
                         self.at = self.at.saturating_add(used);
@@ -201,7 +201,7 @@ impl InBuffer {
             }
             match decode_frame(&self.partial, limits) {
                 // Strictly more than before: the header told the length.
-                Decoded::NeedMore(total) => {
+                DecodedFrame::NeedMore(total) => {
                     if self.skips(frame_kind(&self.partial), total, room) {
                         continue;
                     }
@@ -210,7 +210,7 @@ impl InBuffer {
                     }
                     self.wanted = total.max(self.partial.len().saturating_add(1));
                 }
-                decoded @ (Decoded::Frame { .. } | Decoded::Bad { .. }) => {
+                decoded @ (DecodedFrame::Frame { .. } | DecodedFrame::Bad { .. }) => {
                     let out = visit(decoded);
                     self.partial.clear();
                     // What is not drawn is not kept.
@@ -240,18 +240,18 @@ impl InBuffer {
     }
 }
 
-fn unread(chunk: Option<&Chunk>, at: usize) -> &[u8] {
+fn unread(chunk: Option<&ReadChunk>, at: usize) -> &[u8] {
     chunk
         .and_then(|chunk| chunk.filled().get(at..))
         .unwrap_or_default()
 }
 
 /// Bytes that a decoded frame took.
-const fn used(decoded: &Decoded<'_>) -> Option<usize> {
+const fn used(decoded: &DecodedFrame<'_>) -> Option<usize> {
     match decoded {
-        Decoded::Frame { consumed, .. } => Some(*consumed),
-        Decoded::Bad { consumed, .. } => *consumed,
-        Decoded::NeedMore(_) => None,
+        DecodedFrame::Frame { consumed, .. } => Some(*consumed),
+        DecodedFrame::Bad { consumed, .. } => *consumed,
+        DecodedFrame::NeedMore(_) => None,
     }
 }
 
@@ -276,8 +276,8 @@ mod tests {
         bytes
     }
 
-    fn room(budget: &mut Budget) -> Room<'_> {
-        Room {
+    fn room(budget: &mut QueueBudget) -> FrameRoom<'_> {
+        FrameRoom {
             budget,
             kind: LinkKind::User,
             others_wait: false,
@@ -289,17 +289,17 @@ mod tests {
     fn frames_come_out_whole_however_the_bytes_are_cut() {
         let bytes = frames(5);
         for size in 1..=bytes.len() {
-            let (mut buffer, mut budget) = (InBuffer::default(), Budget::new(1 << 20));
+            let (mut buffer, mut budget) = (InBuffer::default(), QueueBudget::new(1 << 20));
             let mut seen = 0;
             for piece in bytes.chunks(size) {
-                buffer.put(Chunk {
+                buffer.put(ReadChunk {
                     buffer: piece.to_vec(),
                     len: piece.len(),
                 });
                 while let Some(good) = buffer.next(
                     &Limits::default(),
                     &mut room(&mut budget),
-                    |decoded| matches!(decoded, Decoded::Frame { frame, .. } if frame.epoch == 7),
+                    |decoded| matches!(decoded, DecodedFrame::Frame { frame, .. } if frame.epoch == 7),
                 ) {
                     assert!(good, "pieces of {size}");
                     seen += 1;
@@ -315,13 +315,13 @@ mod tests {
         let mut bytes = frames(1);
         bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         let mut buffer = InBuffer::default();
-        buffer.put(Chunk {
+        buffer.put(ReadChunk {
             len: bytes.len(),
             buffer: bytes,
         });
-        let mut budget = Budget::new(1 << 20);
+        let mut budget = QueueBudget::new(1 << 20);
         let closed = buffer.next(&Limits::default(), &mut room(&mut budget), |decoded| {
-            matches!(decoded, Decoded::Bad { consumed: None, .. })
+            matches!(decoded, DecodedFrame::Bad { consumed: None, .. })
         });
         assert_eq!(closed, Some(true));
     }

@@ -80,8 +80,8 @@
 //! * The same inputs with the same generator give the same orders.
 //!
 //! Who is at the other end of a link is proved below it, by TLS for instance: a host says what was proved
-//! ([`LinkInput::Identified`]) and brings an [`Authentication`] that judges it. Names are not resolved and
-//! nothing is encrypted here.
+//! ([`LinkInput::Identified`]) and brings a [`LinkAuthentication`] that judges it. Names are not resolved
+//! and nothing is encrypted here.
 //!
 //! [`Node`]: quorate_core::node::Node
 #![cfg_attr(
@@ -125,14 +125,14 @@ mod tests;
 mod timers;
 mod violations;
 
-pub use authentication::{Authentication, End, Identity, Plaintext};
+pub use authentication::{LinkAuthentication, LinkEnd, PeerIdentity, Plaintext};
 pub use crowd::{Crowd, Source};
-pub use linked::{LinkedNode, Next};
+pub use linked::{HostStep, LinkedNode};
 pub use links::Links;
-pub use order::{Chunk, LinkId, LinkInput, Order};
+pub use order::{LinkId, LinkInput, LinkOrder, ReadChunk};
 pub use pending::{Bounds, Pending};
 pub use quorate_core::wire::handshake::LinkKind;
-pub use recipient::Recipient;
-pub use report::{Party, Refusal, Report};
+pub use recipient::LinkRecipient;
+pub use report::{LinkRefusal, LinkReport, ReportParty};
 pub use settings::{LinkLimits, ValidLinkLimits};
 pub use stats::{LinkState, LinkStats};

@@ -14,11 +14,11 @@ use rand_core::Rng;
 use crate::limits::FRAMES_PER_TURN;
 use crate::links::Links;
 use crate::order::LinkInput;
-use crate::recipient::Recipient;
+use crate::recipient::LinkRecipient;
 
 /// What a host does next.
 #[derive(Debug)]
-pub enum Next {
+pub enum HostStep {
     /// This: an order for entities, an answer, a fact. Never a `Send` or a `Quarantine`: the links have done
     /// those.
     Effect(Effect),
@@ -49,7 +49,7 @@ impl<R: Rng + Send + 'static> LinkedNode<Node<R>> {
     }
 }
 
-impl<N: Recipient> LinkedNode<N> {
+impl<N: LinkRecipient> LinkedNode<N> {
     /// The same of parts that the host has made. Both must be of the same node.
     pub const fn of(node: N, links: Links) -> Self {
         Self {
@@ -80,17 +80,17 @@ impl<N: Recipient> LinkedNode<N> {
     /// What is next: timers that are due, frames that have come, messages that are to be sent, all in their
     /// order. `has_room`: whether the host has room for messages to entities; without it, or without room in
     /// the node, user links stay unread.
-    pub fn poll(&mut self, has_room: bool) -> Next {
+    pub fn poll(&mut self, has_room: bool) -> HostStep {
         loop {
             if let Some(effect) = self.next_effect() {
-                return Next::Effect(effect);
+                return HostStep::Effect(effect);
             }
             if self.next_urgent_frame() || self.hear() || self.tick() {
                 continue;
             }
             if !self.tick_links() && !self.reads_users(has_room) {
                 self.flush();
-                return Next::Sleep(self.sleep(has_room));
+                return HostStep::Sleep(self.sleep(has_room));
             }
         }
     }

@@ -7,7 +7,7 @@ use quorate_core::event::SeedCause;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::LinkKind;
 
-use crate::authentication::Identity;
+use crate::authentication::PeerIdentity;
 
 /// One link, dialed or accepted. Never used again.
 pub type LinkId = u64;
@@ -15,14 +15,14 @@ pub type LinkId = u64;
 /// Bytes that were read, in a buffer that goes back to the reader: holding it is what keeps a reader from
 /// reading on.
 #[derive(Debug, Default)]
-pub struct Chunk {
+pub struct ReadChunk {
     /// The reader's buffer.
     pub buffer: Vec<u8>,
     /// How much of it was read.
     pub len: usize,
 }
 
-impl Chunk {
+impl ReadChunk {
     /// What was read.
     #[must_use]
     pub fn filled(&self) -> &[u8] {
@@ -30,7 +30,7 @@ impl Chunk {
     }
 }
 
-impl From<&[u8]> for Chunk {
+impl From<&[u8]> for ReadChunk {
     fn from(bytes: &[u8]) -> Self {
         Self {
             buffer: bytes.into(),
@@ -42,21 +42,21 @@ impl From<&[u8]> for Chunk {
 /// What happened to a link.
 #[derive(Debug)]
 pub enum LinkInput {
-    /// The link that [`Order::Dial`] asked for is open.
+    /// The link that [`LinkOrder::Dial`] asked for is open.
     Dialed(LinkId),
     /// The link that is being dialed can carry datagrams of so many bytes; 0 if this transport can and the
     /// peer takes none. Comes before `Dialed`. Never, on transports without datagrams.
     Datagrams(LinkId, usize),
     /// It could not be opened. [`SeedCause::Security`]: one end did not believe the other.
     DialFailed(LinkId, SeedCause),
-    /// Bytes arrived. No more may before [`Order::Resume`].
-    Received(LinkId, Chunk),
-    /// A datagram arrived. No more may, and no bytes, before [`Order::Resume`].
-    Datagram(LinkId, Chunk),
-    /// What [`Order::Write`] handed over is written; the buffer comes back.
+    /// Bytes arrived. No more may before [`LinkOrder::Resume`].
+    Received(LinkId, ReadChunk),
+    /// A datagram arrived. No more may, and no bytes, before [`LinkOrder::Resume`].
+    Datagram(LinkId, ReadChunk),
+    /// What [`LinkOrder::Write`] handed over is written; the buffer comes back.
     Written(LinkId, Vec<u8>),
     /// The transport has seen what the peer proves itself with. Comes before the first bytes.
-    Identified(LinkId, Identity),
+    Identified(LinkId, PeerIdentity),
     /// The peer closed it. Nothing follows.
     Closed(LinkId),
     /// It broke. Nothing follows.
@@ -86,7 +86,7 @@ impl LinkInput {
 
 /// What the hands have to do, in this order.
 #[derive(Debug)]
-pub enum Order {
+pub enum LinkOrder {
     /// Open a link; then [`LinkInput::Dialed`] or [`LinkInput::DialFailed`].
     Dial {
         /// Its number from now on.
@@ -115,7 +115,7 @@ pub enum Order {
         /// Where.
         link: LinkId,
         /// The buffer; all of it may be filled.
-        chunk: Chunk,
+        chunk: ReadChunk,
     },
     /// Write what was handed over, then end the stream and read until the peer does.
     Drain(LinkId),

@@ -7,15 +7,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::Target;
+use quorate_core::input::SendTarget;
 use quorate_core::message::Message;
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::Hello;
 
-use crate::authentication::Identity;
+use crate::authentication::PeerIdentity;
 use crate::limits::{BUFFER_BYTES_KEPT_MAX, DIAL_BACKOFF_MAX, DIAL_BACKOFF_MIN, SLOW_PEER_PATIENCE};
 use crate::order::LinkId;
-use crate::queue::Queues;
+use crate::queue::LinkQueues;
 use crate::settings::LinkLimits;
 
 /// Where a link stands.
@@ -39,7 +39,7 @@ pub(crate) enum ConnectionState {
         deadline: Instant,
         heard: Vec<u8>,
         /// What the transport has seen of it.
-        identity: Option<Identity>,
+        identity: Option<PeerIdentity>,
     },
     /// It carries frames.
     Open {
@@ -115,14 +115,14 @@ pub(crate) struct PeerLink {
     /// When the open link has to be renewed at the latest.
     pub(crate) expires: Option<Instant>,
     /// What the peer proved when it opened.
-    pub(crate) proved: Option<Identity>,
+    pub(crate) proved: Option<PeerIdentity>,
     /// It lives on past its age.
     pub(crate) kept: bool,
     /// The peer itself has refused to renew it.
     pub(crate) refused: bool,
     /// Handshakes that have opened this link, the renewals included.
     pub(crate) handshakes: u64,
-    pub(crate) queues: Queues,
+    pub(crate) queues: LinkQueues,
     /// Dials in a row that failed.
     pub(crate) failures: u32,
     /// Frames that are encoded and not handed over.
@@ -158,7 +158,7 @@ impl PeerLink {
     }
 
     /// A link opens, with what its peer has proved.
-    pub(crate) fn proves(&mut self, proved: Option<Identity>, expires: Option<Instant>) {
+    pub(crate) fn proves(&mut self, proved: Option<PeerIdentity>, expires: Option<Instant>) {
         self.proved = proved;
         self.expires = expires;
         (self.kept, self.refused) = (false, false);
@@ -209,16 +209,16 @@ impl PeerLink {
     /// The incarnation that the next link is wanted for.
     pub(crate) fn wanted_uid(&self) -> Option<u64> {
         match self.queues.front() {
-            Some(Target::Node(node)) => Some(node.uid()),
-            Some(Target::Address(_)) | None => None,
+            Some(SendTarget::Node(node)) => Some(node.uid()),
+            Some(SendTarget::Address(_)) | None => None,
         }
     }
 
     /// Messages that a peer of this incarnation must not see.
-    pub(crate) fn take_strays(&mut self, peer: &UniqueAddress) -> Vec<(Target, Message)> {
+    pub(crate) fn take_strays(&mut self, peer: &UniqueAddress) -> Vec<(SendTarget, Message)> {
         self.queues.remove_unless(|to| match to {
-            Target::Node(node) => node == peer,
-            Target::Address(_) => true,
+            SendTarget::Node(node) => node == peer,
+            SendTarget::Address(_) => true,
         })
     }
 }

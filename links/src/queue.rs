@@ -4,39 +4,39 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use quorate_core::input::Target;
+use quorate_core::input::SendTarget;
 use quorate_core::message::{Lane, Message, ShardingMsg};
 
 use crate::settings::LinkLimits;
 
 /// What became of a message that was to wait.
 #[derive(Debug)]
-pub(crate) enum Queued {
+pub(crate) enum QueueOutcome {
     /// It waits.
     Kept,
     /// It waits, and the oldest of its lane was dropped for it.
     Shed,
     /// It was not taken.
-    Rejected(Target, Message),
+    Rejected(SendTarget, Message),
     /// It was only offered, and was not taken.
-    Refused(Target, Message),
+    Refused(SendTarget, Message),
     /// It waits, and its lane is beyond its bound: the link has to go.
     Overflow,
 }
 
 #[derive(Debug, Default)]
 struct LaneQueue {
-    messages: VecDeque<(Target, Message)>,
+    messages: VecDeque<(SendTarget, Message)>,
     bytes: usize,
 }
 
 impl LaneQueue {
-    fn push(&mut self, to: Target, message: Message) {
+    fn push(&mut self, to: SendTarget, message: Message) {
         self.bytes = self.bytes.saturating_add(message.payload_bytes());
         self.messages.push_back((to, message));
     }
 
-    fn pop(&mut self) -> Option<(Target, Message)> {
+    fn pop(&mut self) -> Option<(SendTarget, Message)> {
         let (to, message) = self.messages.pop_front()?;
         self.bytes = self.bytes.saturating_sub(message.payload_bytes());
         Some((to, message))
@@ -49,7 +49,7 @@ impl LaneQueue {
 
 /// The messages that wait for one link.
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
+pub(crate) struct LinkQueues {
     lanes: [LaneQueue; Lane::ALL.len()],
     /// Something that was offered has found no room, and its sender has not been told since that there is
     /// some. Until then no message to an entity is taken, which would overtake it, and no mark: one that is
@@ -75,15 +75,15 @@ const fn position(lane: Lane) -> usize {
     }
 }
 
-impl Queues {
+impl LinkQueues {
     /// Lets a message wait, under its lane's rule.
     pub(crate) fn push(
         &mut self,
         limits: &LinkLimits,
         lane: Lane,
-        (to, message): (Target, Message),
+        (to, message): (SendTarget, Message),
         is_offer: bool,
-    ) -> Queued {
+    ) -> QueueOutcome {
         if self.bars(&message) {
             return self.not_taken(to, message, is_offer);
         }
@@ -111,21 +111,23 @@ impl Queues {
         }
         queue.push(to, message);
         match lane {
-            Lane::Control if queue.messages.len() > limits.control_queue_messages_max => Queued::Overflow,
+            Lane::Control if queue.messages.len() > limits.control_queue_messages_max => {
+                QueueOutcome::Overflow
+            }
             Lane::Gossip if queue.messages.len() > limits.gossip_queue_messages_max => {
                 queue.pop();
-                Queued::Shed
+                QueueOutcome::Shed
             }
-            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User | Lane::Bulk => Queued::Kept,
+            Lane::Control | Lane::Gossip | Lane::Reply | Lane::User | Lane::Bulk => QueueOutcome::Kept,
         }
     }
 
-    fn not_taken(&mut self, to: Target, message: Message, is_offer: bool) -> Queued {
+    fn not_taken(&mut self, to: SendTarget, message: Message, is_offer: bool) -> QueueOutcome {
         if !is_offer {
-            return Queued::Rejected(to, message);
+            return QueueOutcome::Rejected(to, message);
         }
         self.refuses = true;
-        Queued::Refused(to, message)
+        QueueOutcome::Refused(to, message)
     }
 
     /// Whether this message may not be taken, even if there is room.
@@ -144,14 +146,14 @@ impl Queues {
     }
 
     /// The next message, in the order in which lanes are served.
-    pub(crate) fn pop(&mut self) -> Option<(Target, Message)> {
+    pub(crate) fn pop(&mut self) -> Option<(SendTarget, Message)> {
         Lane::ALL
             .iter()
             .find_map(|lane| self.lanes[position(*lane)].pop())
     }
 
     /// Whom the next message is for.
-    pub(crate) fn front(&self) -> Option<&Target> {
+    pub(crate) fn front(&self) -> Option<&SendTarget> {
         Lane::ALL
             .iter()
             .find_map(|lane| self.lanes[position(*lane)].messages.front())
@@ -159,7 +161,10 @@ impl Queues {
     }
 
     /// Takes out every message for which `wanted` does not hold, lane by lane, each in order.
-    pub(crate) fn remove_unless(&mut self, wanted: impl Fn(&Target) -> bool) -> Vec<(Target, Message)> {
+    pub(crate) fn remove_unless(
+        &mut self,
+        wanted: impl Fn(&SendTarget) -> bool,
+    ) -> Vec<(SendTarget, Message)> {
         let mut out = Vec::new();
         for queue in &mut self.lanes {
             let waiting = core::mem::take(queue);
@@ -178,8 +183,8 @@ impl Queues {
     pub(crate) fn take(
         &mut self,
         lane: Lane,
-        wanted: impl Fn(&Target, &Message) -> bool,
-    ) -> Vec<(Target, Message)> {
+        wanted: impl Fn(&SendTarget, &Message) -> bool,
+    ) -> Vec<(SendTarget, Message)> {
         let queue = &mut self.lanes[position(lane)];
         if !queue.messages.iter().any(|(to, message)| wanted(to, message)) {
             return Vec::new();
@@ -227,7 +232,7 @@ mod tests {
             ..LinkLimits::default()
         };
         let to = UniqueAddress::new(Address::new("b", 1).unwrap(), 1);
-        let mut queues = Queues::default();
+        let mut queues = LinkQueues::default();
         for bytes in payloads {
             let message = Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
                 kind: KindId::of("files"),
@@ -237,8 +242,13 @@ mod tests {
                 ask: None,
                 hops: 0,
             }));
-            let queued = queues.push(&limits, Lane::User, (Target::Node(to.clone()), message), false);
-            assert!(matches!(queued, Queued::Kept), "{queued:?}");
+            let queued = queues.push(
+                &limits,
+                Lane::User,
+                (SendTarget::Node(to.clone()), message),
+                false,
+            );
+            assert!(matches!(queued, QueueOutcome::Kept), "{queued:?}");
         }
         queues.is_slow(&limits)
     }

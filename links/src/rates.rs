@@ -4,7 +4,7 @@
 //! reliability 3b, B-51.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::message::{DetectorMsg, Lane, Tag};
+use quorate_core::message::{DetectorMsg, Lane, MessageTag};
 use quorate_core::ordered::OrderedMap;
 use quorate_core::time::Instant;
 
@@ -29,14 +29,14 @@ const REMEMBERED_MIN: usize = 16;
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct RateBucket {
     per_second: u64,
     capacity: u64,
     level: u64,
     at: Instant,
 }
 
-impl Bucket {
+impl RateBucket {
     const fn full(per_second: u64, burst: u64, at: Instant) -> Self {
         let capacity = burst * TOKEN;
         Self {
@@ -64,7 +64,7 @@ impl Bucket {
 
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RateVerdict {
     /// It is handled.
     Within,
     /// It is dropped.
@@ -75,29 +75,35 @@ pub(crate) enum Verdict {
 
 /// One peer's buckets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meter {
-    gossip: Bucket,
-    control: Bucket,
-    bytes: Bucket,
+pub(crate) struct PeerMeter {
+    gossip: RateBucket,
+    control: RateBucket,
+    bytes: RateBucket,
     /// Since when the peer has been beyond a rate, and when it last was.
     beyond: Option<(Instant, Instant)>,
 }
 
-impl Meter {
+impl PeerMeter {
     pub(crate) fn new(limits: &LinkLimits, now: Instant) -> Self {
         let control = u64::from(limits.control_frames_per_second_max);
         let gossip = u64::from(limits.gossip_frames_per_second_max);
         let bytes = limits.control_bytes_per_second_max as u64;
         Self {
-            gossip: Bucket::full(gossip, gossip, now),
-            control: Bucket::full(control, control * CONTROL_BURST_SECONDS, now),
-            bytes: Bucket::full(bytes, bytes, now),
+            gossip: RateBucket::full(gossip, gossip, now),
+            control: RateBucket::full(control, control * CONTROL_BURST_SECONDS, now),
+            bytes: RateBucket::full(bytes, bytes, now),
             beyond: None,
         }
     }
 
     /// Counts a frame.
-    pub(crate) fn count(&mut self, tag: Tag, bytes: usize, limits: &LinkLimits, now: Instant) -> Verdict {
+    pub(crate) fn count(
+        &mut self,
+        tag: MessageTag,
+        bytes: usize,
+        limits: &LinkLimits,
+        now: Instant,
+    ) -> RateVerdict {
         let bytes = bytes as u64;
         let within = match tag.lane {
             Lane::User | Lane::Reply | Lane::Bulk => true,
@@ -111,7 +117,7 @@ impl Meter {
             Lane::Gossip => self.gossip.take(1, 0, now) && self.bytes.take(bytes, 0, now),
         };
         if within {
-            return Verdict::Within;
+            return RateVerdict::Within;
         }
         let since = match self.beyond {
             Some((since, last)) if now.since(last).as_micros() < u128::from(CALM_MICROS) => since,
@@ -119,29 +125,29 @@ impl Meter {
         };
         self.beyond = Some((since, now));
         if now.since(since) >= limits.rate_exceeded_patience {
-            Verdict::TooLong
+            RateVerdict::TooLong
         } else {
-            Verdict::Beyond
+            RateVerdict::Beyond
         }
     }
 }
 
 /// Meters of peers whose control link has ended.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    meters: OrderedMap<UniqueAddress, Meter>,
+pub(crate) struct RememberedMeters {
+    meters: OrderedMap<UniqueAddress, PeerMeter>,
     /// From how many on those that nobody needs are looked for.
     look_at: usize,
 }
 
-impl Remembered {
-    pub(crate) fn take(&mut self, peer: &UniqueAddress) -> Option<Meter> {
+impl RememberedMeters {
+    pub(crate) fn take(&mut self, peer: &UniqueAddress) -> Option<PeerMeter> {
         self.meters.remove(peer)
     }
 
     /// Keeps a meter for the peer's next link. Those that have filled up again by now are forgotten, whenever
     /// there are twice as many as were left the last time.
-    pub(crate) fn keep(&mut self, peer: UniqueAddress, meter: Meter, now: Instant) {
+    pub(crate) fn keep(&mut self, peer: UniqueAddress, meter: PeerMeter, now: Instant) {
         if self.meters.len() >= self.look_at {
             self.meters
                 .retain(|_, meter| now.since(meter.control.at).as_secs() < CONTROL_BURST_SECONDS);
@@ -158,20 +164,20 @@ mod tests {
     use super::*;
     use quorate_core::message::{MembershipMsg, ShardingMsg};
 
-    const GOSSIP: Tag = MembershipMsg::GOSSIP;
-    const JOIN: Tag = MembershipMsg::JOIN;
-    const HEARTBEAT: Tag = DetectorMsg::HEARTBEAT;
+    const GOSSIP: MessageTag = MembershipMsg::GOSSIP;
+    const JOIN: MessageTag = MembershipMsg::JOIN;
+    const HEARTBEAT: MessageTag = DetectorMsg::HEARTBEAT;
 
-    fn meter() -> (Meter, LinkLimits) {
+    fn meter() -> (PeerMeter, LinkLimits) {
         let limits = LinkLimits::default();
-        (Meter::new(&limits, Instant::from_millis(0)), limits)
+        (PeerMeter::new(&limits, Instant::from_millis(0)), limits)
     }
 
-    fn admitted(meter: &mut Meter, what: Tag, count: u32, millis: u64) -> u32 {
+    fn admitted(meter: &mut PeerMeter, what: MessageTag, count: u32, millis: u64) -> u32 {
         let now = Instant::from_millis(millis);
         let limits = LinkLimits::default();
         (0..count)
-            .map(|_| u32::from(meter.count(what, 100, &limits, now) == Verdict::Within))
+            .map(|_| u32::from(meter.count(what, 100, &limits, now) == RateVerdict::Within))
             .sum()
     }
 
@@ -200,10 +206,10 @@ mod tests {
             let address = quorate_core::ident::Address::new("h", 1).unwrap();
             UniqueAddress::new(address, uid)
         };
-        let mut remembered = Remembered::default();
+        let mut remembered = RememberedMeters::default();
         for second in 0..10_000 {
             let now = Instant::from_millis(second * 1_000);
-            remembered.keep(peer(second), Meter::new(&limits, now), now);
+            remembered.keep(peer(second), PeerMeter::new(&limits, now), now);
             assert!(remembered.meters.len() <= 2 * REMEMBERED_MIN);
         }
         for second in 9_990..10_000 {
@@ -216,11 +222,11 @@ mod tests {
         let (mut meter, limits) = meter();
         let frame = 4 << 20;
         let passed = (0..200)
-            .filter(|_| meter.count(GOSSIP, frame, &limits, Instant::from_millis(0)) == Verdict::Within);
+            .filter(|_| meter.count(GOSSIP, frame, &limits, Instant::from_millis(0)) == RateVerdict::Within);
         assert_eq!(passed.count(), 16);
         assert_eq!(
             meter.count(ShardingMsg::ENTITY, frame, &limits, Instant::from_millis(0)),
-            Verdict::Within
+            RateVerdict::Within
         );
     }
 
@@ -228,7 +234,7 @@ mod tests {
     fn b_51_ten_seconds_beyond_a_rate_are_too_long_and_a_calm_second_begins_anew() {
         let (mut meter, limits) = meter();
         let mut flood = |from: u64, until: u64| {
-            let mut last = Verdict::Within;
+            let mut last = RateVerdict::Within;
             for tenth in (from..until).map(|second| second * 10).flat_map(|t| t..t + 10) {
                 for _ in 0..1_000 {
                     last = meter.count(GOSSIP, 100, &limits, Instant::from_millis(tenth * 100));
@@ -236,8 +242,8 @@ mod tests {
             }
             last
         };
-        assert_eq!(flood(0, 9), Verdict::Beyond);
-        assert_eq!(flood(11, 20), Verdict::Beyond);
-        assert_eq!(flood(20, 22), Verdict::TooLong);
+        assert_eq!(flood(0, 9), RateVerdict::Beyond);
+        assert_eq!(flood(11, 20), RateVerdict::Beyond);
+        assert_eq!(flood(20, 22), RateVerdict::TooLong);
     }
 }

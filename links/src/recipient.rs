@@ -12,7 +12,7 @@ use quorate_core::view::View;
 use rand_core::Rng;
 
 /// The node that links serve.
-pub trait Recipient {
+pub trait LinkRecipient {
     /// Tells it something. What it wants because of that is polled once this has returned.
     fn handle(&mut self, now: Now, input: Input<'_>);
 
@@ -36,7 +36,7 @@ pub trait Recipient {
     }
 }
 
-impl<R: Rng> Recipient for Node<R> {
+impl<R: Rng> LinkRecipient for Node<R> {
     fn handle(&mut self, now: Now, input: Input<'_>) {
         Self::handle(self, now, input);
     }

@@ -23,7 +23,7 @@ const SHOWN_BYTES_MAX: usize = 16;
 /// Why a link was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum LinkRefusal {
     /// Its first bytes are no handshake.
     #[error("no handshake: {error}; it began with \"{}\"{}", .begin.escape_ascii(), hint(.begin))]
     NoHandshake {
@@ -76,7 +76,7 @@ fn hint(begin: &[u8]) -> &'static str {
     ""
 }
 
-impl Refusal {
+impl LinkRefusal {
     pub(crate) fn no_handshake(error: WireError, bytes: &[u8]) -> Self {
         Self::NoHandshake {
             error,
@@ -137,7 +137,7 @@ impl Refusal {
 /// Whom a report is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Party {
+pub enum ReportParty {
     /// A node that has said who it is.
     Node(UniqueAddress),
     /// Whoever lives there.
@@ -148,7 +148,7 @@ pub enum Party {
     Unknown,
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for ReportParty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node(node) => node.fmt(f),
@@ -163,18 +163,18 @@ impl fmt::Display for Party {
 /// writes them down limits how many lines it writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Report {
+pub enum LinkReport {
     /// A link that somebody opened was refused.
     Refused {
         /// Who opened it.
-        from: Party,
+        from: ReportParty,
         /// Why.
-        refusal: Refusal,
+        refusal: LinkRefusal,
     },
     /// An open link was closed because of what the peer did.
     Closed {
         /// The peer.
-        peer: Party,
+        peer: ReportParty,
         /// What it did.
         why: String,
     },
@@ -260,10 +260,10 @@ pub enum Report {
 /// What waits to be taken. Past its bound the newest is left out and counted: a host that never looks holds
 /// little.
 #[derive(Debug, Default)]
-pub(crate) struct Reports(VecDeque<Report>);
+pub(crate) struct LinkReports(VecDeque<LinkReport>);
 
-impl Reports {
-    pub(crate) fn push(&mut self, report: Report, stats: &mut LinkStats) {
+impl LinkReports {
+    pub(crate) fn push(&mut self, report: LinkReport, stats: &mut LinkStats) {
         if self.0.len() < REPORTS_WAITING_MAX {
             self.0.push_back(report);
         } else {
@@ -271,7 +271,7 @@ impl Reports {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Report> {
+    pub(crate) fn pop(&mut self) -> Option<LinkReport> {
         self.0.pop_front()
     }
 }
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn b_64_a_strangers_bytes_are_escaped_and_cut() {
-        let refusal = Refusal::no_handshake(WireError::BadMagic, b"\x1b[2J\nroot logged in: all is well");
+        let refusal = LinkRefusal::no_handshake(WireError::BadMagic, b"\x1b[2J\nroot logged in: all is well");
         let line = refusal.to_string();
         assert!(line.contains("\\x1b[2J\\n"), "{line}");
         assert!(
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn b_04_the_usual_strangers_are_named() {
-        let shown = |bytes: &[u8]| Refusal::no_handshake(WireError::BadMagic, bytes).to_string();
+        let shown = |bytes: &[u8]| LinkRefusal::no_handshake(WireError::BadMagic, bytes).to_string();
         assert!(shown(b"GET / HTTP/1.1\r\n").contains("(an HTTP client)"));
         assert!(shown(&[0x16, 0x03, 0x01, 0x02]).contains("(a TLS client)"));
         assert!(shown(b"Qrn1").contains("(a node with a pre-shared key)"));

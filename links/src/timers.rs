@@ -10,7 +10,7 @@ use quorate_core::wire::handshake::LinkKind;
 
 /// What is due.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Due {
+pub(crate) enum LinkDue {
     /// An accepted link's handshake, or the rest of its frame, has not come.
     Inbound(LinkId),
     /// A dial or its handshake takes too long, or the pause before the next one is over.
@@ -27,14 +27,14 @@ pub(crate) enum Due {
 
 /// Deadlines. Who arms one removes it.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(OrderedSet<(Instant, Due)>);
+pub(crate) struct LinkTimers(OrderedSet<(Instant, LinkDue)>);
 
-impl Timers {
-    pub(crate) fn arm(&mut self, at: Instant, due: Due) {
+impl LinkTimers {
+    pub(crate) fn arm(&mut self, at: Instant, due: LinkDue) {
         self.0.insert((at, due));
     }
 
-    pub(crate) fn disarm(&mut self, at: Instant, due: Due) {
+    pub(crate) fn disarm(&mut self, at: Instant, due: LinkDue) {
         self.0.remove(&(at, due));
     }
 
@@ -43,7 +43,7 @@ impl Timers {
     }
 
     /// Takes out one that is due.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Due> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<LinkDue> {
         if self.next()? > now {
             return None;
         }

@@ -13,7 +13,7 @@ mod custom_loop;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use custom_loop::keeping::Keeper;
+use custom_loop::keeping::ProcessKeeper;
 use custom_loop::working::{COUNTER, daemons_of};
 use custom_loop::{Host, until};
 use quorate_core::effect::{Answer, HaltReason};
@@ -69,7 +69,7 @@ fn ask_all(hosts: &mut [Host]) -> BTreeSet<String> {
 
 #[test]
 fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
-    let keeper = Keeper::default();
+    let keeper = ProcessKeeper::default();
     let bind = |name| Host::bind(name, &keeper).expect("the example works");
     let mut hosts = ["first", "second", "third"].map(bind);
     let seed = hosts[0].linked.node.view().me().address().clone();
@@ -119,7 +119,7 @@ fn three_hand_written_hosts_form_a_cluster_ask_across_nodes_and_leave() {
 
 #[test]
 fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
-    let keeper = Keeper::default();
+    let keeper = ProcessKeeper::default();
     let bind = |name| Host::bind(name, &keeper).expect("the example works");
     let mut hosts = ["first", "second", "third"].map(bind);
     let seed = hosts[0].linked.node.view().me().address().clone();
@@ -158,7 +158,7 @@ fn homes_are_stored_and_who_has_the_lease_stays_when_a_host_dies() {
 
 #[test]
 fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
-    let keeper = Keeper::default();
+    let keeper = ProcessKeeper::default();
     let bind = |name| Host::bind(name, &keeper).expect("the example works");
     let mut hosts = ["first", "second", "third"].map(bind);
     let seed = hosts[0].linked.node.view().me().address().clone();
@@ -199,7 +199,7 @@ fn the_host_says_where_the_shards_of_a_kind_with_a_strategy_of_its_own_go() {
 
 /// Three hosts that work.
 fn working() -> [Host; 3] {
-    let keeper = Keeper::default();
+    let keeper = ProcessKeeper::default();
     let bind = |name| Host::bind(name, &keeper).expect("the example works");
     let mut hosts = ["first", "second", "third"].map(bind);
     let seed = hosts[0].linked.node.view().me().address().clone();

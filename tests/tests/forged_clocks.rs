@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::config::Config;
 use quorate_core::effect::{Effect, Output};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{Command, DownTarget, Input, MembershipCommand, Target};
+use quorate_core::input::{Command, DownTarget, Input, MembershipCommand, SendTarget};
 use quorate_core::membership::gossip::{Gossip, GossipParts};
 use quorate_core::membership::member::Status;
 use quorate_core::membership::member_set::MemberSet;
@@ -18,7 +18,7 @@ use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, MembershipMsg, Message, Welcome};
 use quorate_core::node::Node;
 use quorate_core::time::{Instant, Now};
-use quorate_core::wire::{self, COUNTER_MAX, Decoded};
+use quorate_core::wire::{self, COUNTER_MAX, DecodedFrame};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
@@ -37,7 +37,7 @@ const SMALL: u64 = 60_000;
 struct World {
     nodes: BTreeMap<Address, Node<ChaCha8Rng>>,
     refused: BTreeSet<(Address, UniqueAddress)>,
-    under_way: VecDeque<(UniqueAddress, Target, Message)>,
+    under_way: VecDeque<(UniqueAddress, SendTarget, Message)>,
     millis: u64,
     /// How often the liar has changed the state, as it says.
     lies: u64,
@@ -144,23 +144,23 @@ impl World {
     }
 
     /// A message arrives, as a frame.
-    fn deliver(&mut self, from: &UniqueAddress, to: &Target, message: &Message) {
+    fn deliver(&mut self, from: &UniqueAddress, to: &SendTarget, message: &Message) {
         let Some(node) = self.nodes.get(to.address()) else {
             return;
         };
-        let other = matches!(to, Target::Node(node) if !self.nodes[to.address()].view().me().eq(node));
+        let other = matches!(to, SendTarget::Node(node) if !self.nodes[to.address()].view().me().eq(node));
         if other || self.refused.contains(&(to.address().clone(), from.clone())) {
             return;
         }
         let limits = node.config().limits.clone();
         let mut bytes = Vec::new();
         wire::encode_message(message, 1, &limits, &mut bytes).expect("nobody's counter is at its end");
-        let Decoded::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
             panic!("the frame is whole and legal");
         };
         let input = Input::Frame {
             from,
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             lane: frame.lane,
             kind: frame.kind,
             body: frame.body,
@@ -227,7 +227,7 @@ impl World {
             gossip,
         };
         let message = Message::Membership(MembershipMsg::Gossip(envelope));
-        self.deliver(&liar, &Target::Node(unique(to)), &message);
+        self.deliver(&liar, &SendTarget::Node(unique(to)), &message);
     }
 
     /// The liar raises what a node holds of `about` in so many small steps, in no time.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cap::Cap;
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::config::Config;
 use quorate_core::effect::Output;
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
@@ -20,7 +20,7 @@ use quorate_core::message::{GossipEnvelope, Join, MembershipMsg, Message};
 use quorate_core::node::Node;
 use quorate_core::ordered::OrderedSet;
 use quorate_core::time::{Instant, Now};
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, DecodedFrame};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
@@ -101,12 +101,12 @@ impl Victim {
         let limits = self.node.config().limits.clone();
         let mut bytes = Vec::new();
         wire::encode_message(&Message::Membership(message), 1, &limits, &mut bytes).expect("it fits");
-        let Decoded::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
             panic!("the frame is whole and legal");
         };
         self.handle(Input::Frame {
             from,
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             lane: frame.lane,
             kind: frame.kind,
             body: frame.body,

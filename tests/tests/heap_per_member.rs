@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cap::Cap;
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::config::Config;
-use quorate_core::ddata::crdt::{Data, DataType, GCounterOp, Op};
+use quorate_core::ddata::crdt::{DataOp, DataType, DataValue, GCounterOp};
 use quorate_core::ddata::state::consistency::Consistency;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::effect::{Effect, Output};
@@ -30,7 +30,7 @@ use quorate_core::node::Node;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::sharding::protocol::ShardingBody;
 use quorate_core::time::{Instant, Now};
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, DecodedFrame};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
@@ -149,12 +149,12 @@ impl World {
         let limits = node.config().limits.clone();
         let mut bytes = Vec::new();
         wire::encode_message(message, 1, &limits, &mut bytes).expect("it fits");
-        let Decoded::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
             panic!("the frame is whole and legal");
         };
         let input = Input::Frame {
             from,
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             lane: frame.lane,
             kind: frame.kind,
             body: frame.body,
@@ -259,8 +259,8 @@ impl World {
         for key in 0..KEYS {
             let update = DdataCommand::Update {
                 key: Key::new(&format!("key-{key}")).expect("legal"),
-                initial: Data::empty(DataType::GCounter).expect("it has one"),
-                op: Op::GCounter(GCounterOp::Increment(1)),
+                initial: DataValue::empty(DataType::GCounter).expect("it has one"),
+                op: DataOp::GCounter(GCounterOp::Increment(1)),
                 consistency: Consistency::Majority,
                 timeout: Duration::from_secs(60),
             };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::agreement::Settings;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, Output};
@@ -23,7 +23,7 @@ use quorate_core::ordered::OrderedSet;
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::MembershipPhase;
-use quorate_core::wire::{self, Decoded, Reaction, WireError};
+use quorate_core::wire::{self, DecodedFrame, Reaction, WireError};
 use quorate_tests::sim::Purpose;
 use rand_chacha::ChaCha8Rng;
 
@@ -139,14 +139,14 @@ fn feed_encoded(
     let limits = node.config().limits.clone();
     let mut bytes = Vec::new();
     wire::encode_message(message, 1, theirs, &mut bytes).expect("fits into its lane's frame");
-    let Decoded::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
+    let DecodedFrame::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
         panic!("the frame is whole and legal");
     };
     assert_eq!(consumed, bytes.len());
     node.handle(
         at,
         Input::Frame {
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             from,
             lane: frame.lane,
             kind: frame.kind,

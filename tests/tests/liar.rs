@@ -13,7 +13,7 @@ use quorate_core::membership::member::Member;
 use quorate_core::message::Message;
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::EntityId;
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, DecodedFrame};
 use quorate_tests::liar::{Heard, Kind, Known, lie, table};
 use quorate_tests::sim::campaign;
 use quorate_tests::sim::plan::{Plan, Profile};
@@ -64,7 +64,7 @@ fn lies(kind: Kind, count: usize, chance: &mut Chance) -> Vec<(Message, u16, Vec
         let mut bytes = Vec::new();
         wire::encode_message(&message, 1, &limits, &mut bytes)
             .unwrap_or_else(|error| panic!("{message:?}: {error}"));
-        let Decoded::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
             panic!("{message:?} is no frame");
         };
         let read = wire::decode_message(frame.kind, frame.lane, frame.body, &limits);

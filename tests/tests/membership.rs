@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::config::DowningStrategy;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
@@ -337,7 +337,7 @@ fn m_142_bytes_that_are_no_gossip_change_nothing_and_the_node_goes_on() {
         alone.handle(
             now,
             Input::Frame {
-                proof: Proof::Nothing,
+                proof: PeerProof::Nothing,
                 from,
                 lane: Lane::Gossip,
                 kind: MembershipMsg::GOSSIP.kind,

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use quorate_core::journal::erasure::Erasure;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::coordinator_log;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::ShardId;
@@ -160,7 +160,7 @@ fn damage(map: &mut MemoryMap, log: &str) -> usize {
 
 /// Empties a log as a command does that is given the store of a node that does not run.
 fn erase(map: &mut MemoryMap, log: &str) {
-    let space = Owner::Journal.space();
+    let space = Requester::Journal.space();
     let mut erasure = Erasure::of([LogName::from(log)]);
     while let Some(question) = erasure.ask() {
         let answer = map.obey(space, &question);

@@ -16,12 +16,12 @@ use quorate_driver::spi::{Instant, Now};
 #[derive(Clone, Debug)]
 pub struct AsyncStdRuntime {
     clock: Clock,
-    own: Option<Arc<Own>>,
+    own: Option<Arc<AsyncStdExecutor>>,
 }
 
 /// An executor with a thread of its own, which ends when nobody holds this any more: nothing is ever sent.
 #[derive(Debug)]
-struct Own {
+struct AsyncStdExecutor {
     executor: Arc<Executor<'static>>,
     _hold: Sender<Infallible>,
 }
@@ -102,7 +102,7 @@ impl Runtime for AsyncStdRuntime {
         thread.spawn(move || async_std::task::block_on(drive(driven, held)))?;
         Ok(Self {
             clock: self.clock,
-            own: Some(Arc::new(Own {
+            own: Some(Arc::new(AsyncStdExecutor {
                 executor,
                 _hold: hold,
             })),

@@ -12,7 +12,7 @@ use super::support::{LOOK_AGAIN, eventually, sleep, within};
 
 /// What happened to instances, in its order, on all nodes of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum InstanceHappened {
     /// An instance began on this node, with this token.
     Started(UniqueAddress, Token),
     /// It was let handle what it had.
@@ -23,16 +23,16 @@ pub enum Happened {
 
 /// What happened to the instances of one test, written down by themselves.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Arc<Mutex<Vec<Happened>>>);
+pub struct InstanceJournal(Arc<Mutex<Vec<InstanceHappened>>>);
 
-impl Journal {
-    fn note(&self, happened: Happened) {
+impl InstanceJournal {
+    fn note(&self, happened: InstanceHappened) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.push(happened);
     }
 
     /// All of it, in its order.
-    pub fn entries(&self) -> Vec<Happened> {
+    pub fn entries(&self) -> Vec<InstanceHappened> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -42,7 +42,7 @@ impl Journal {
         let mut runs = None;
         for happened in self.entries() {
             match happened {
-                Happened::Started(node, token) => {
+                InstanceHappened::Started(node, token) => {
                     assert_eq!(runs, None, "two at a time: {:?}", self.entries());
                     assert!(
                         instances.last().is_none_or(|(_, last)| *last < token),
@@ -52,8 +52,8 @@ impl Journal {
                     runs = Some(token);
                     instances.push((node, token));
                 }
-                Happened::Stopped(_) => {}
-                Happened::Ended(token) => assert_eq!(runs.take(), Some(token)),
+                InstanceHappened::Stopped(_) => {}
+                InstanceHappened::Ended(token) => assert_eq!(runs.take(), Some(token)),
             }
         }
         instances
@@ -62,7 +62,7 @@ impl Journal {
 
 /// What it is told or asked.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub enum Order {
+pub enum BillingOrder {
     /// Count it.
     Count,
     /// Say nothing for ever.
@@ -79,35 +79,35 @@ pub enum Order {
 pub type Receipt = Result<(String, u64, u64), bool>;
 
 /// The singleton, as a node reaches it.
-pub type Billing = Singleton<Order, Receipt>;
+pub type Billing = Singleton<BillingOrder, Receipt>;
 
 /// The instance: it counts, and writes down when it began, was let go and ended.
 #[derive(Debug)]
-pub struct Counter {
+pub struct BillingCounter {
     token: Token,
-    journal: Journal,
+    journal: InstanceJournal,
     counted: u64,
 }
 
-impl Entity for Counter {
-    type Message = Order;
+impl Entity for BillingCounter {
+    type Message = BillingOrder;
     type Reply = Receipt;
 
     async fn on_start(&mut self, context: &EntityContext) {
         assert_eq!((context.kind(), context.token()), ("billing", self.token));
         let node = context.node().clone();
-        self.journal.note(Happened::Started(node, self.token));
+        self.journal.note(InstanceHappened::Started(node, self.token));
     }
 
-    async fn handle(&mut self, context: &EntityContext, order: Order) -> Receipt {
+    async fn handle(&mut self, context: &EntityContext, order: BillingOrder) -> Receipt {
         match order {
-            Order::Count | Order::Carry(_) => self.counted += 1,
-            Order::Wait => std::future::pending().await,
-            Order::Panic => panic!("as it was told to"),
-            Order::AskYourself => {
-                let billing = context.singleton_ref::<Order, Receipt>("billing");
+            BillingOrder::Count | BillingOrder::Carry(_) => self.counted += 1,
+            BillingOrder::Wait => std::future::pending().await,
+            BillingOrder::Panic => panic!("as it was told to"),
+            BillingOrder::AskYourself => {
+                let billing = context.singleton_ref::<BillingOrder, Receipt>("billing");
                 let billing = billing.expect("it is registered where it runs");
-                let answer = billing.ask(&Order::Count).await;
+                let answer = billing.ask(&BillingOrder::Count).await;
                 return Err(answer == Err(AskError::OwnEntity));
             }
         }
@@ -115,20 +115,20 @@ impl Entity for Counter {
     }
 
     async fn on_stop(&mut self, _: &EntityContext) {
-        self.journal.note(Happened::Stopped(self.token));
+        self.journal.note(InstanceHappened::Stopped(self.token));
     }
 }
 
-impl Drop for Counter {
+impl Drop for BillingCounter {
     fn drop(&mut self) {
-        self.journal.note(Happened::Ended(self.token));
+        self.journal.note(InstanceHappened::Ended(self.token));
     }
 }
 
 /// Makes instances that write into this journal.
-pub fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<> {
+pub fn make(journal: &InstanceJournal) -> impl Fn(Token) -> BillingCounter + Send + Sync + use<> {
     let journal = journal.clone();
-    move |token| Counter {
+    move |token| BillingCounter {
         token,
         journal: journal.clone(),
         counted: 0,
@@ -136,7 +136,7 @@ pub fn make(journal: &Journal) -> impl Fn(Token) -> Counter + Send + Sync + use<
 }
 
 /// Starts the singleton on a node.
-pub async fn billing(node: &Cluster, journal: &Journal) -> Billing {
+pub async fn billing(node: &Cluster, journal: &InstanceJournal) -> Billing {
     let started = node.singleton("billing").start(make(journal)).await;
     started.expect("it is started")
 }
@@ -145,7 +145,11 @@ pub async fn billing(node: &Cluster, journal: &Journal) -> Billing {
 pub async fn count<A: Adapter>(billing: &Billing) -> (String, u64, u64) {
     within::<A, _>("an answer", async {
         loop {
-            match billing.ask(&Order::Count).timeout(Duration::from_secs(2)).await {
+            match billing
+                .ask(&BillingOrder::Count)
+                .timeout(Duration::from_secs(2))
+                .await
+            {
                 Ok(receipt) => return receipt.expect("it counted"),
                 Err(AskError::Failed(_)) => sleep::<A>(LOOK_AGAIN).await,
                 Err(error) => panic!("{error}"),

@@ -26,9 +26,9 @@ const BLOCKERS: usize = 64;
 
 /// Until when threads are held: for so long from the first time on that somebody asks.
 #[derive(Clone)]
-struct Hold(Arc<OnceLock<Instant>>, Duration);
+struct BlockingHold(Arc<OnceLock<Instant>>, Duration);
 
-impl Hold {
+impl BlockingHold {
     fn of(time: Duration) -> Self {
         Self(Arc::default(), time)
     }
@@ -39,11 +39,11 @@ impl Hold {
 }
 
 /// Holds its thread until it was told to let go, whoever else has held it meanwhile.
-struct Blocker {
-    hold: Hold,
+struct BlockingEntity {
+    hold: BlockingHold,
 }
 
-impl Entity for Blocker {
+impl Entity for BlockingEntity {
     type Message = ();
     type Reply = ();
 
@@ -52,10 +52,10 @@ impl Entity for Blocker {
     }
 }
 
-async fn blockers(node: &Cluster, hold: &Hold) -> Region<(), ()> {
+async fn blockers(node: &Cluster, hold: &BlockingHold) -> Region<(), ()> {
     let kind = Kind::new("blocker").shards(16);
     let hold = hold.clone();
-    let make = move |_| Blocker { hold: hold.clone() };
+    let make = move |_| BlockingEntity { hold: hold.clone() };
     let region = node.entities(kind).start(make).await;
     region.expect("the kind is registered")
 }
@@ -70,7 +70,7 @@ fn patient(config: &mut Config) {
 pub async fn handlers_that_block_their_threads_harm_no_node<A: Adapter>(security: &Security) {
     let nodes = cluster_with::<A>(3, security, patient).await;
     let mut watching: Vec<_> = nodes.iter().map(Cluster::events).collect();
-    let hold = Hold::of(HELD);
+    let hold = BlockingHold::of(HELD);
     let mut regions = Vec::new();
     for node in &nodes {
         regions.push(blockers(node, &hold).await);
@@ -119,7 +119,7 @@ pub async fn a_node_whose_executor_stands_still_leaves<A: Adapter>(security: &Se
     let node = &nodes[0];
     assert!(node.is_ready());
     let mut events = node.events();
-    let hold = Hold::of(3 * HELD);
+    let hold = BlockingHold::of(3 * HELD);
     let region = blockers(node, &hold).await;
     for number in 0..BLOCKERS {
         let blocker = region.entity(number.to_string());

@@ -18,7 +18,7 @@ use super::support::{all_up, eventually, first, joined_as, node, suspected, unti
 const NAME: &str = "tests.cluster.internal";
 
 /// Who must not get in, and whether a good node that dials him has to notice too.
-struct Stranger {
+struct BadCertificate {
     what: &'static str,
     mtls: Mtls,
     /// Where he says he is, if that is the point.
@@ -26,7 +26,7 @@ struct Stranger {
     is_refused_as_acceptor: bool,
 }
 
-fn strangers(ours: &DevCa) -> Vec<Stranger> {
+fn strangers(ours: &DevCa) -> Vec<BadCertificate> {
     let theirs = DevCa::new(NAME).expect("another authority");
     let trusting = |mut credentials: Credentials| {
         credentials.trust(ours.root());
@@ -37,7 +37,7 @@ fn strangers(ours: &DevCa) -> Vec<Stranger> {
     let nameless = ours.mtls().expect("a certificate");
     nameless.dial_without_certificate(ours.root());
     let elsewhere = ours.issue_at(["127.0.0.1"]).expect("it is signed");
-    let stranger = |what, mtls| Stranger {
+    let stranger = |what, mtls| BadCertificate {
         what,
         mtls,
         at: "127.0.0.1:0",
@@ -63,18 +63,18 @@ fn strangers(ours: &DevCa) -> Vec<Stranger> {
             "the peer is in another cluster",
             trusting(ours.issue_for("billing.internal").expect("it is signed")),
         ),
-        Stranger {
+        BadCertificate {
             is_refused_as_acceptor: false,
             ..stranger("no certificate", nameless)
         },
-        Stranger {
+        BadCertificate {
             at: "localhost:0",
             ..stranger("the certificate of another address", trusting(elsewhere))
         },
     ]
 }
 
-fn at<A: Adapter>(stranger: &Stranger) -> ClusterBuilder<Security> {
+fn at<A: Adapter>(stranger: &BadCertificate) -> ClusterBuilder<Security> {
     node::<A>(&Security::mtls(stranger.mtls.clone())).bind(stranger.at)
 }
 

@@ -27,7 +27,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// What a process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldByProcess {
     /// Open file descriptors.
     pub descriptors: u64,
     /// Threads.
@@ -38,7 +38,7 @@ pub struct Held {
     pub resident_kib: u64,
 }
 
-impl Held {
+impl HeldByProcess {
     /// What this process holds now; zeros where the system has no `/proc`.
     fn now(tasks: u64) -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -65,7 +65,7 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for HeldByProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             descriptors,
@@ -98,19 +98,23 @@ pub fn again_with_one_arena() -> io::Result<Option<ExitStatus>> {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Churned {
+pub struct ChurnOutcome {
     /// Joins, leaves, ends and restarts.
     pub changes: u64,
     /// After the first tenth of the time: by then buffers have the size that a change needs.
-    pub base: Held,
+    pub base: HeldByProcess,
     /// After the last.
-    pub end: Held,
+    pub end: HeldByProcess,
     /// Whether the end is no more than a tenth above the base.
     pub is_back: bool,
 }
 
 /// Rounds of changes for so long, at least two. Panics if the cluster does not follow a change.
-pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: impl Fn() -> u64) -> Churned {
+pub async fn churn<A: Adapter>(
+    security: &Security,
+    length: Duration,
+    tasks: impl Fn() -> u64,
+) -> ChurnOutcome {
     let nodes = cluster::<A>(STABLE, security).await;
     let clock = runtime::<A>();
     let begun = clock.now().mono;
@@ -125,15 +129,15 @@ pub async fn churn<A: Adapter>(security: &Security, length: Duration, tasks: imp
     };
     let mut changes = rounds(length / 10).await;
     sleep::<A>(Duration::from_secs(2)).await;
-    let base = Held::now(tasks());
+    let base = HeldByProcess::now(tasks());
     changes += rounds(length).await;
     let patience = clock.now().mono + SETTLE_MAX;
     loop {
         sleep::<A>(Duration::from_secs(2)).await;
-        let end = Held::now(tasks());
+        let end = HeldByProcess::now(tasks());
         let is_back = end.is_back_at(&base);
         if is_back || clock.now().mono >= patience {
-            return Churned {
+            return ChurnOutcome {
                 changes,
                 base,
                 end,

@@ -15,9 +15,9 @@ use super::support::{all_up, first, joined_as, node, within};
 /// The lengths of the whole texts that the entity saw, in order, and zero for one that is not what it should
 /// be.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<u64>>>);
+struct SeenTexts(Arc<Mutex<Vec<u64>>>);
 
-impl Seen {
+impl SeenTexts {
     fn note(&self, length: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(length);
     }
@@ -28,8 +28,8 @@ impl Seen {
 }
 
 /// Notes of each text how long it is and whether every byte is what it should be.
-struct Reader {
-    seen: Seen,
+struct TextReader {
+    seen: SeenTexts,
 }
 
 /// A text in which every byte follows from where it is.
@@ -40,7 +40,7 @@ fn text(bytes: usize) -> String {
     text
 }
 
-impl Consumer for Reader {
+impl Consumer for TextReader {
     type Message = String;
 
     async fn handle(&mut self, _: &EntityContext, delivery: Delivery<String>) {
@@ -56,7 +56,7 @@ impl Consumer for Reader {
 /// it comes behind it.
 pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(security: &Security) {
     const LARGE: usize = (64 << 20) - 4_096;
-    let seen = Seen::default();
+    let seen = SeenTexts::default();
     let asking = first::<Breaking<A>>(node::<Breaking<A>>(security)).await;
     let seed = asking.address().address().clone();
     let hosting = joined_as::<Breaking<A>>(node::<Breaking<A>>(security).role("readers"), &seed).await;
@@ -73,7 +73,7 @@ pub async fn s_238_64_mib_arrive_in_parts_over_links_that_break<A: Adapter>(secu
         ..ConsumerSettings::default()
     };
     let noted = seen.clone();
-    let make = move |_: EntityContext| Reader { seen: noted.clone() };
+    let make = move |_: EntityContext| TextReader { seen: noted.clone() };
     let registered = hosting.entities(kind()).start_consumer_with(settings, make).await;
     registered.expect("it is registered");
     let region = asking.entities(kind()).proxy().await.expect("it is registered");

@@ -17,15 +17,15 @@ const SECTOR_BYTES: usize = 512;
 
 /// See the module. A clone is the same disk.
 #[derive(Clone)]
-pub struct FaultyDisk(Arc<Mutex<Disk>>);
+pub struct FaultyDisk(Arc<Mutex<DiskState>>);
 
-struct Disk {
+struct DiskState {
     /// What is there after a crash, at least.
     durable: Vec<u8>,
     /// What is read: the system's cache.
     cached: Vec<u8>,
     /// What was written since it was last synced.
-    pending: Vec<Pending>,
+    pending: Vec<PendingWrite>,
     chance: ChaCha8Rng,
     capacity: usize,
     /// Writes, changes of length and syncs until the power fails.
@@ -36,14 +36,14 @@ struct Disk {
     sync_delay: Duration,
 }
 
-enum Pending {
+enum PendingWrite {
     Write { offset: usize, bytes: Vec<u8> },
     Length(usize),
 }
 
 impl FaultyDisk {
     /// A panic elsewhere leaves it usable.
-    fn state(&self) -> MutexGuard<'_, Disk> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +54,7 @@ impl FaultyDisk {
     }
 
     fn holding(bytes: Vec<u8>, seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Disk {
+        Self(Arc::new(Mutex::new(DiskState {
             cached: bytes.clone(),
             durable: bytes,
             pending: Vec::new(),
@@ -104,7 +104,7 @@ impl FaultyDisk {
         state.grow(len)?;
         state.cached[offset..end].copy_from_slice(bytes);
         let bytes = bytes.to_vec();
-        state.pending.push(Pending::Write { offset, bytes });
+        state.pending.push(PendingWrite::Write { offset, bytes });
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl FaultyDisk {
     }
 }
 
-impl Disk {
+impl DiskState {
     fn is_powered(&self) -> io::Result<()> {
         if self.steps_left == 0 {
             return Err(io::Error::other("the power is off"));
@@ -228,7 +228,7 @@ impl Disk {
         }
         if len != self.cached.len() {
             self.cached.resize(len, 0);
-            self.pending.push(Pending::Length(len));
+            self.pending.push(PendingWrite::Length(len));
         }
         Ok(())
     }
@@ -239,8 +239,8 @@ impl Disk {
         let all = self.chance.next_u64().is_multiple_of(4);
         for pending in std::mem::take(&mut self.pending) {
             let sectors = match &pending {
-                Pending::Write { bytes, .. } => bytes.len().div_ceil(SECTOR_BYTES) as u64,
-                Pending::Length(_) => 0,
+                PendingWrite::Write { bytes, .. } => bytes.len().div_ceil(SECTOR_BYTES) as u64,
+                PendingWrite::Length(_) => 0,
             };
             match self.chance.next_u64() % 4 {
                 _ if all => pending.apply(&mut self.durable, usize::MAX),
@@ -256,7 +256,7 @@ impl Disk {
     }
 }
 
-impl Pending {
+impl PendingWrite {
     /// At most so many bytes of a write.
     fn apply(self, to: &mut Vec<u8>, most: usize) {
         match self {

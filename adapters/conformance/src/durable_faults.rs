@@ -26,13 +26,13 @@ const POWER_FAILURES: u64 = 60;
 const LOOK: Duration = Duration::from_millis(1);
 
 #[derive(Serialize, Deserialize)]
-struct Noted {
+struct NotedNumbers {
     number: u64,
     /// So that records have several sizes, and some are larger than a sector.
     padding: String,
 }
 
-impl Versioned for Noted {}
+impl Versioned for NotedNumbers {}
 
 #[derive(Default, Serialize, Deserialize)]
 struct Notes(Vec<u64>);
@@ -40,15 +40,15 @@ struct Notes(Vec<u64>);
 impl Versioned for Notes {}
 
 /// Notes numbers; 0 only reads.
-struct Book {
+struct NumberBook {
     padding: usize,
     retention: Retention,
 }
 
-impl EventSourced for Book {
+impl EventSourced for NumberBook {
     type Command = u64;
     type Reply = Vec<u64>;
-    type Event = Noted;
+    type Event = NotedNumbers;
     type State = Notes;
 
     async fn handle(&mut self, _: &EntityContext, notes: &Notes, number: u64) -> Decision<Self> {
@@ -56,10 +56,10 @@ impl EventSourced for Book {
             return Decision::reply(notes.0.clone());
         }
         let padding = "x".repeat(usize::try_from(number % 7).unwrap_or(0) * self.padding);
-        Decision::persist(Noted { number, padding }).reply(vec![number])
+        Decision::persist(NotedNumbers { number, padding }).reply(vec![number])
     }
 
-    fn apply(notes: &mut Notes, event: Noted) {
+    fn apply(notes: &mut Notes, event: NotedNumbers) {
         notes.0.push(event.number);
     }
 
@@ -75,7 +75,7 @@ fn host(make: OnDisk<'_>, disk: &FaultyDisk) -> DurableHost {
 }
 
 fn book(host: &DurableHost) -> Pages {
-    host.entity(("book", b"one"), |_| Book {
+    host.entity(("book", b"one"), |_| NumberBook {
         padding: 200,
         retention: Retention::snapshot_every(5).delete_covered_events(),
     })
@@ -83,7 +83,7 @@ fn book(host: &DurableHost) -> Pages {
 
 /// One that fills its disk.
 fn thick_book(host: &DurableHost) -> Pages {
-    host.entity(("book", b"one"), |_| Book {
+    host.entity(("book", b"one"), |_| NumberBook {
         padding: 20_000,
         retention: Retention::default(),
     })

@@ -11,7 +11,7 @@ use quorate_driver::{
     stats::LinkStats,
 };
 
-use super::strangers::{Stranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
+use super::strangers::{LinkStranger, goes_on, links, nodes_of_different_security_do_not_meet, rest};
 use super::support::both;
 use super::support::{eventually, first, node, transport, within};
 
@@ -119,7 +119,7 @@ pub async fn wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_co
         ),
         ("nothing behind a recorded greeting", &greeting, &[], cut),
     ];
-    let stranger = Stranger::new::<A>(&Security::insecure_plaintext()).await;
+    let stranger = LinkStranger::new::<A>(&Security::insecure_plaintext()).await;
     for (what, before_answer, after_answer, counter) in cases {
         let before = links(&member).await;
         within::<A, _>(what, async {

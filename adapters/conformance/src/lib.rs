@@ -52,7 +52,7 @@ pub mod support;
 pub use quorate_driver::Security;
 
 pub use bad_inputs::{
-    APPLICABILITY, Answered, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
+    APPLICABILITY, AnsweredBy, COLUMNS, a_flood_of_connections_of_one_source_is_cut_off,
     a_flood_of_gossip_is_dropped_and_then_cut_off, a_joiner_with_other_settings_is_told_and_stops,
     a_member_may_tell_a_node_that_it_is_down, a_removed_incarnation_is_refused,
     every_bad_input_has_its_reaction, half_a_frame_and_bytes_that_dribble_are_cut_off,
@@ -71,7 +71,7 @@ pub use certificates::{
     certificates_and_their_authority_are_replaced_at_run_time,
     nodes_with_wrong_certificates_are_refused_and_counted,
 };
-pub use churn::{Churned, Held, again_with_one_arena, churn};
+pub use churn::{ChurnOutcome, HeldByProcess, again_with_one_arena, churn};
 pub use cluster::{
     a_message_that_is_too_large_is_refused_and_the_next_one_passes, a_node_leaves_and_hands_over,
     a_restarted_node_is_a_new_member, adapters_form_one_cluster, messages_to_an_entity_keep_their_order,

@@ -6,7 +6,7 @@ use quorate_core::time::Instant;
 use quorate_driver::Security;
 use quorate_driver::spi::{Adapter, Runtime};
 
-use super::support::{Either, race, runtime, within};
+use super::support::{FirstReady, race, runtime, within};
 
 /// A panic ends its own task and nothing else.
 pub async fn a_task_that_panics_harms_no_other<A: Adapter>(_: &Security) {
@@ -51,5 +51,5 @@ pub async fn the_deadline_of_a_sleep_is_kept<A: Adapter>(_: &Security) {
     .await;
     let short = runtime.sleep_until(runtime.now().mono + Duration::from_millis(30));
     let never = runtime.sleep_until(Instant::from_micros(u64::MAX));
-    assert!(matches!(race(short, never).await, Either::Left(())));
+    assert!(matches!(race(short, never).await, FirstReady::Left(())));
 }

@@ -34,7 +34,7 @@ const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// What was acknowledged, and what was asked for and may be there too.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct AcknowledgedWrites {
     acknowledged: u64,
     asked: u64,
 }
@@ -58,8 +58,8 @@ fn group(number: u64) -> [StoreOrder; 2] {
 }
 
 /// One life: opens, and commits until all is done or the disk fails.
-fn live(store: &mut dyn Store) -> Told {
-    let mut told = Told::default();
+fn live(store: &mut dyn Store) -> AcknowledgedWrites {
+    let mut told = AcknowledgedWrites::default();
     if store.open().is_err() || !commit(store, &[open_log(1)]) {
         return told;
     }
@@ -107,7 +107,7 @@ fn number_of(store: &mut dyn Store, key: &str) -> u64 {
 }
 
 /// Everything acknowledged is there, nothing is there that was not asked for, and it can be written on.
-fn verify(store: &mut dyn Store, told: Told, what: &str) {
+fn verify(store: &mut dyn Store, told: AcknowledgedWrites, what: &str) {
     store
         .open()
         .unwrap_or_else(|fault| panic!("{what}: it does not open again: {fault}"));

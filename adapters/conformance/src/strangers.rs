@@ -16,12 +16,12 @@ use super::support::{eventually, first, joined, node, sleep, transport, within};
 pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// Somebody who can open links and nothing else.
-pub(super) struct Stranger<T: Transport> {
+pub(super) struct LinkStranger<T: Transport> {
     transport: T,
     _listener: T::Listener,
 }
 
-impl<T: Transport> Stranger<T> {
+impl<T: Transport> LinkStranger<T> {
     pub(super) async fn new<A: Adapter<Transport = T>>(security: &Security) -> Self {
         let transport = transport::<A>(security);
         let _listener = transport.bind("127.0.0.1:0").await.expect("it listens");
@@ -106,7 +106,7 @@ pub async fn nodes_of_different_security_do_not_meet<A: Adapter>(ours: &Security
 /// B-03, B-04: another protocol's bytes, noise, a length out of bounds.
 pub async fn strangers_who_speak_something_else_are_cut_off<A: Adapter>(security: &Security) {
     let node = impatient::<A>(security).await;
-    let stranger = Stranger::new::<A>(security).await;
+    let stranger = LinkStranger::new::<A>(security).await;
     let before = links(&node).await;
     let to = node.address().address();
     let mut said: u64 = 0;
@@ -128,7 +128,7 @@ pub async fn strangers_who_speak_something_else_are_cut_off<A: Adapter>(security
 /// B-39: a hello for another cluster gets an answer that says so.
 pub async fn a_dialer_for_another_cluster_is_told_so<A: Adapter>(security: &Security) {
     let node = impatient::<A>(security).await;
-    let stranger = Stranger::new::<A>(security).await;
+    let stranger = LinkStranger::new::<A>(security).await;
     let to = node.address().address();
     let hello = Hello {
         versions: (1, 1),
@@ -161,7 +161,7 @@ pub async fn a_dialer_for_another_cluster_is_told_so<A: Adapter>(security: &Secu
 /// B-11, B-12: half a hello and then silence is over within the limit on handshakes.
 pub async fn a_silent_dialer_is_cut_off<A: Adapter>(security: &Security) {
     let node = impatient::<A>(security).await;
-    let stranger = Stranger::new::<A>(security).await;
+    let stranger = LinkStranger::new::<A>(security).await;
     let before = links(&node).await.refused_timeout;
     let heard = stranger.until_cut_off::<A>(node.address().address(), b"Qrh1");
     assert_eq!(heard.await, b"");
@@ -175,7 +175,7 @@ pub async fn a_silent_dialer_is_cut_off<A: Adapter>(security: &Security) {
 /// A node ends within its limits although links are open on which nobody says anything.
 pub async fn strangers_do_not_delay_a_shutdown<A: Adapter>(security: &Security) {
     let node = first::<A>(node::<A>(security)).await;
-    let stranger = Stranger::new::<A>(security).await;
+    let stranger = LinkStranger::new::<A>(security).await;
     let (mut reader, mut writer) = stranger.dial(node.address().address()).await;
     writer.write_all(b"Qrh1").await.expect("it is sent");
     eventually::<A>("the link is there", async || links(&node).await.links_open == 1).await;

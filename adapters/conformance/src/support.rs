@@ -42,8 +42,8 @@ pub async fn sleep<A: Adapter>(duration: Duration) {
 /// The future's value, which has to come within the limit.
 pub async fn within<A: Adapter, T>(what: &str, future: impl Future<Output = T>) -> T {
     match race(future, sleep::<A>(LIMIT)).await {
-        Either::Left(value) => value,
-        Either::Right(()) => panic!("not within {LIMIT:?}: {what}"),
+        FirstReady::Left(value) => value,
+        FirstReady::Right(()) => panic!("not within {LIMIT:?}: {what}"),
     }
 }
 
@@ -178,14 +178,14 @@ pub async fn suspected<A: Adapter>(events: &mut Events) -> usize {
     let mut count = 0;
     loop {
         match race(events.next(), sleep::<A>(Duration::from_millis(100))).await {
-            Either::Left(Some(ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
+            FirstReady::Left(Some(ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
                 change,
                 ..
             })))) => {
                 count += usize::from(matches!(change, MembershipChange::Unreachable(_)));
             }
-            Either::Left(Some(_)) => {}
-            Either::Left(None) | Either::Right(()) => return count,
+            FirstReady::Left(Some(_)) => {}
+            FirstReady::Left(None) | FirstReady::Right(()) => return count,
         }
     }
 }
@@ -260,7 +260,7 @@ pub async fn living_on<A: Adapter>(region: &Notebooks, node: &UniqueAddress) -> 
 }
 
 /// Which of two futures was ready first.
-pub enum Either<A, B> {
+pub enum FirstReady<A, B> {
     /// The left one.
     Left(A),
     /// The right one.
@@ -268,9 +268,9 @@ pub enum Either<A, B> {
 }
 
 /// The first of two futures that is ready; the left one if both are.
-pub async fn race<A, B>(left: impl Future<Output = A>, right: impl Future<Output = B>) -> Either<A, B> {
-    let left = async { Either::Left(left.await) };
-    futures_lite::future::or(left, async { Either::Right(right.await) }).await
+pub async fn race<A, B>(left: impl Future<Output = A>, right: impl Future<Output = B>) -> FirstReady<A, B> {
+    let left = async { FirstReady::Left(left.await) };
+    futures_lite::future::or(left, async { FirstReady::Right(right.await) }).await
 }
 
 /// Both, whichever ends first.

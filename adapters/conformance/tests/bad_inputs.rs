@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quorate_conformance::{APPLICABILITY, Answered, COLUMNS, rows_of_the_table};
+use quorate_conformance::{APPLICABILITY, AnsweredBy, COLUMNS, rows_of_the_table};
 
 /// Which column holds for which adapter, and the test file that has to run it.
 const ADAPTERS: [(&str, &str, &str); 7] = [
@@ -47,13 +47,13 @@ fn every_row_up_to_58_is_answered_and_every_answer_exists() {
     for (row, answers) in APPLICABILITY {
         for (answer, column) in answers.iter().zip(COLUMNS) {
             match answer {
-                Answered::Table => {
+                AnsweredBy::Table => {
                     in_table.insert(*row);
                 }
-                Answered::Test(name) | Answered::Elsewhere(name) => {
+                AnsweredBy::Test(name) | AnsweredBy::Elsewhere(name) => {
                     assert!(exists(name), "{row} on {column}: no test {name}");
                 }
-                Answered::Never(why) => assert!(!why.is_empty(), "{row} on {column}"),
+                AnsweredBy::Never(why) => assert!(!why.is_empty(), "{row} on {column}"),
                 _ => panic!("{row} on {column}"),
             }
         }

@@ -1,33 +1,33 @@
 //! What this node's links ask of who proves what: the name, roots and validity of a certificate, or a key
 //! that is still listed. The rest of the decision is the links'. Spec: reliability 3a (rotation), ADR 9.
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
-use quorate_links::{End, Identity};
+use quorate_links::{LinkEnd, PeerIdentity};
 
 use crate::proved::Proved;
 use crate::security::Authentication;
 
 /// What a transport has seen of a peer, as links carry it.
-fn proved_by(identity: Option<&Identity>) -> &Proved {
+fn proved_by(identity: Option<&PeerIdentity>) -> &Proved {
     const NOTHING: &Proved = &Proved::Nothing;
-    identity.and_then(Identity::get).unwrap_or(NOTHING)
+    identity.and_then(PeerIdentity::get).unwrap_or(NOTHING)
 }
 
-impl quorate_links::Authentication for Authentication {
-    fn covers(&self, identity: Option<&Identity>, address: &Address) -> Result<(), RejectReason> {
+impl quorate_links::LinkAuthentication for Authentication {
+    fn covers(&self, identity: Option<&PeerIdentity>, address: &Address) -> Result<(), RejectReason> {
         self.covers_address(proved_by(identity), address)
     }
 
-    fn proof<'a>(&self, identity: Option<&'a Identity>) -> Proof<'a> {
+    fn proof<'a>(&self, identity: Option<&'a PeerIdentity>) -> PeerProof<'a> {
         proved_by(identity).as_proof()
     }
 
     fn believes(
         &self,
-        identity: Option<&Identity>,
-        peer: End,
+        identity: Option<&PeerIdentity>,
+        peer: LinkEnd,
         address: &Address,
         unix_ms: u64,
     ) -> Result<(), String> {

@@ -22,7 +22,7 @@ use crate::background::Background;
 use crate::cluster::{Cluster, parse_address};
 use crate::error::StartError;
 use crate::lease::{LeaseKeeper, Leases};
-use crate::mailbox::{Gate, Reports, SleepUntil};
+use crate::mailbox::{MailboxGate, Reports, SleepUntil};
 use crate::pump::policy::{Joiner, Manager, Policy};
 use crate::pump::{Parts, Pump};
 use crate::run::{self, Network, Runtimes};
@@ -326,7 +326,7 @@ impl ClusterBuilder<Security> {
             .max(detector.heartbeat_interval);
         // The users' runtime: it has the same clock, and the node's own must not live as long as an entity.
         let clock = users.clone();
-        let gate = Gate::new(detector.heartbeat_interval + late, move || clock.mono());
+        let gate = MailboxGate::new(detector.heartbeat_interval + late, move || clock.mono());
         let sleep = SleepUntil::new(users.clone());
         let reports = Arc::new(Reports::new(Arc::clone(&wake), gate, sleep));
         let stores = match self.store.take() {

@@ -21,7 +21,7 @@ use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
 use crate::stats::{KindState, LinkState, NodeStats};
-use crate::subscriptions::{Inbox, Place};
+use crate::subscriptions::{ChangeInbox, SubscriberPlace};
 use crate::sync;
 
 /// A message to an entity or to a singleton.
@@ -71,16 +71,16 @@ pub(crate) enum DataCommand {
     },
     Subscribe {
         pattern: Pattern,
-        inbox: Arc<Inbox>,
+        inbox: Arc<ChangeInbox>,
     },
-    Unsubscribe(Arc<Inbox>),
+    Unsubscribe(Arc<ChangeInbox>),
     Watch {
         watch: WatchId,
         target: WatchTarget,
         reply: sync::Sender<Answer>,
     },
     /// Its place is free when this has been heard.
-    Unwatch(WatchId, Place),
+    Unwatch(WatchId, SubscriberPlace),
 }
 
 /// Everything else a handle wants.

@@ -66,7 +66,7 @@ impl fmt::Display for ClusterEvent {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct EventQueue {
     items: VecDeque<ClusterEvent>,
     lagged: bool,
     ended: bool,
@@ -84,7 +84,7 @@ struct HubInside {
     view: Arc<View>,
     /// Whether work can be done here.
     is_able: bool,
-    subscribers: Vec<Arc<Mutex<Queue>>>,
+    subscribers: Vec<Arc<Mutex<EventQueue>>>,
     ended: Option<Termination>,
     /// What was last in the way of joining.
     join_failure: Option<JoinFailure>,
@@ -185,7 +185,7 @@ impl Hub {
 
     pub(crate) fn subscribe(self: &Arc<Self>) -> Events {
         let mut inside = lock(&self.inside);
-        let mut queue = Queue::default();
+        let mut queue = EventQueue::default();
         queue
             .items
             .push_back(ClusterEvent::Snapshot(Arc::clone(&inside.view)));
@@ -210,7 +210,7 @@ impl Hub {
 #[derive(Debug)]
 #[must_use = "events are only seen by who asks for them"]
 pub struct Events {
-    queue: Arc<Mutex<Queue>>,
+    queue: Arc<Mutex<EventQueue>>,
     hub: Arc<Hub>,
 }
 

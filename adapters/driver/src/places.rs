@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::ddata::crdt::{Data as CoreData, LwwMap, Written};
+use quorate_core::ddata::crdt::{DataValue as CoreData, LwwMap, LwwWrite};
 use quorate_core::ddata::protocol::ReadError;
 use quorate_core::effect::{CommandError, ShardingCommandError};
 use quorate_core::ident::Address;
@@ -190,9 +190,9 @@ fn legal(held: Vec<(u32, String)>) -> Vec<(ShardId, Address)> {
 }
 
 /// The wishes of one kind as the coordinator hears them: with who said each, and when.
-struct Said;
+struct WishesKind;
 
-impl DataKind for Said {
+impl DataKind for WishesKind {
     type Value = Vec<(ShardId, Wish)>;
 
     fn empty() -> CoreData {
@@ -215,7 +215,7 @@ impl DataKind for Said {
 }
 
 /// One wish; nothing if it is for no address.
-fn wish(written: &Written) -> Result<Option<Wish>, DataReadError> {
+fn wish(written: &LwwWrite) -> Result<Option<Wish>, DataReadError> {
     let node: String = codec::decode(&written.value).ok_or(DataReadError::Decode)?;
     let wish = |at| Wish {
         at,
@@ -227,7 +227,7 @@ fn wish(written: &Written) -> Result<Option<Wish>, DataReadError> {
 
 /// Tells this node's core of every change of the wishes for a kind, until the node ends.
 pub(crate) async fn follow(shared: Arc<Shared>, kind: Arc<str>) {
-    let wishes = Data::new(Arc::clone(&shared)).of::<Said>(key(&kind));
+    let wishes = Data::new(Arc::clone(&shared)).of::<WishesKind>(key(&kind));
     let mut changes = wishes.changes();
     let id = KindId::of(&kind);
     while let Some(change) = changes.next().await {

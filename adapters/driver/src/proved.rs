@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 #[cfg(feature = "tls")]
 use rustls::client::verify_server_name;
 #[cfg(feature = "tls")]
@@ -38,14 +38,14 @@ impl PeerKey {
 
 impl Proved {
     /// The same for the node's admission policy.
-    pub(crate) fn as_proof(&self) -> Proof<'_> {
+    pub(crate) fn as_proof(&self) -> PeerProof<'_> {
         match self {
-            Self::Nothing => Proof::Nothing,
-            Self::Certificate(certificate) => Proof::Certificate {
+            Self::Nothing => PeerProof::Nothing,
+            Self::Certificate(certificate) => PeerProof::Certificate {
                 der: certificate.der(),
                 intermediates: certificate.intermediates(),
             },
-            Self::Key(key) => Proof::Key { name: &key.0 },
+            Self::Key(key) => PeerProof::Key { name: &key.0 },
         }
     }
 

@@ -18,10 +18,10 @@ type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// means, the method says that made it. Costs two allocations.
 #[must_use = "nothing happens before it is awaited"]
 pub struct Request<T> {
-    state: State<T>,
+    state: RequestState<T>,
 }
 
-enum State<T> {
+enum RequestState<T> {
     New {
         timeout: Duration,
         begin: Box<dyn FnOnce(Duration) -> Running<T> + Send>,
@@ -38,14 +38,14 @@ impl<T> Request<T> {
     {
         let begin = Box::new(move |timeout| -> Running<T> { Box::pin(begin(timeout)) });
         Self {
-            state: State::New { timeout, begin },
+            state: RequestState::New { timeout, begin },
         }
     }
 
     /// Sets another time limit. The method that made the request gives the range; what is outside of it
     /// counts as the nearest value inside. Too late once it was polled: nothing changes then.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        if let State::New { timeout, .. } = &mut self.state {
+        if let RequestState::New { timeout, .. } = &mut self.state {
             *timeout = limit;
         }
         self
@@ -56,14 +56,14 @@ impl<T> Future for Request<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let mut running = match mem::replace(&mut self.state, State::Done) {
-            State::New { timeout, begin } => begin(timeout),
-            State::Running(running) => running,
-            State::Done => return Poll::Pending,
+        let mut running = match mem::replace(&mut self.state, RequestState::Done) {
+            RequestState::New { timeout, begin } => begin(timeout),
+            RequestState::Running(running) => running,
+            RequestState::Done => return Poll::Pending,
         };
         let polled = running.as_mut().poll(cx);
         if polled.is_pending() {
-            self.state = State::Running(running);
+            self.state = RequestState::Running(running);
         }
         polled
     }
@@ -73,9 +73,9 @@ impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Request");
         match &self.state {
-            State::New { timeout, .. } => shown.field("timeout", timeout),
-            State::Running(_) => shown.field("state", &"running"),
-            State::Done => shown.field("state", &"done"),
+            RequestState::New { timeout, .. } => shown.field("timeout", timeout),
+            RequestState::Running(_) => shown.field("state", &"running"),
+            RequestState::Done => shown.field("state", &"done"),
         };
         shown.finish_non_exhaustive()
     }

@@ -29,7 +29,7 @@ use crate::queue_bounds::QueueBounds;
 use crate::shutdown::Life;
 use crate::stats::NodeStats;
 use crate::store::StoreAccess;
-use crate::subscriptions::Places;
+use crate::subscriptions::SubscriberPlaces;
 use crate::sync::{self, Notify};
 use quorate_core::input::Recipient;
 
@@ -90,9 +90,9 @@ pub(crate) struct Shared {
     /// Commands about logs: of each owner what it waits for, and that it has ended.
     logs: Sender<LogCommand>,
     /// Streams of changes that there may be.
-    pub(crate) subscribers: Arc<Places>,
+    pub(crate) subscribers: Arc<SubscriberPlaces>,
     /// Watches that there may be.
-    pub(crate) watchers: Arc<Places>,
+    pub(crate) watchers: Arc<SubscriberPlaces>,
     /// The last watch's number.
     watches: AtomicU64,
     /// The way of entities to the node's store, if it has one.
@@ -169,8 +169,8 @@ impl Shared {
             data: data_in,
             data_later: later_in,
             logs: logs_in,
-            subscribers: Places::new(config.ddata.subscribers_max),
-            watchers: Places::new(config.sharding.watches_max),
+            subscribers: SubscriberPlaces::new(config.ddata.subscribers_max),
+            watchers: SubscriberPlaces::new(config.sharding.watches_max),
             watches: AtomicU64::new(0),
             store,
             background,

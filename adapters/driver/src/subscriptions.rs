@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use quorate_core::ddata::protocol::Change;
+use quorate_core::ddata::protocol::DataChange;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::input::Token;
 use quorate_core::ordered::OrderedMap;
@@ -16,54 +16,54 @@ use crate::sync::lock;
 
 /// Changes that one subscriber has not taken yet: the newest of each key.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    inside: Mutex<Inside>,
+pub(crate) struct ChangeInbox {
+    inside: Mutex<InboxContents>,
     /// Freed once neither the reader, nor the loop, nor a queue between them holds the inbox any more.
-    place: Option<Place>,
+    place: Option<SubscriberPlace>,
 }
 
 /// How many inboxes there may be on a node. As each has at most two commands in the queue to the loop (begin,
 /// end), this bounds the queue as well, which neither may wait.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct SubscriberPlaces {
     free: AtomicUsize,
 }
 
 /// The right to one inbox.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Places>);
+pub(crate) struct SubscriberPlace(Arc<SubscriberPlaces>);
 
-impl Places {
+impl SubscriberPlaces {
     pub(crate) fn new(count: usize) -> Arc<Self> {
         let free = AtomicUsize::new(count);
         Arc::new(Self { free })
     }
 
     /// A place, if one is free.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<SubscriberPlace> {
         let less = |free: usize| free.checked_sub(1);
         let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        taken.ok().map(|_| Place(Arc::clone(self)))
+        taken.ok().map(|_| SubscriberPlace(Arc::clone(self)))
     }
 }
 
-impl Drop for Place {
+impl Drop for SubscriberPlace {
     fn drop(&mut self) {
         self.0.free.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    changes: OrderedMap<Key, Change>,
+struct InboxContents {
+    changes: OrderedMap<Key, DataChange>,
     /// Why nothing comes at all; told once.
     refused: Option<DataReadError>,
     ended: bool,
     waker: Option<Waker>,
 }
 
-impl Inbox {
-    pub(crate) fn new(place: Place) -> Arc<Self> {
+impl ChangeInbox {
+    pub(crate) fn new(place: SubscriberPlace) -> Arc<Self> {
         Arc::new(Self {
             inside: Mutex::default(),
             place: Some(place),
@@ -91,7 +91,7 @@ impl Inbox {
         self.end();
     }
 
-    fn put(&self, key: &Key, change: &Change) {
+    fn put(&self, key: &Key, change: &DataChange) {
         let mut inside = lock(&self.inside);
         inside.changes.insert(key.clone(), change.clone());
         let waker = inside.waker.take();
@@ -112,7 +112,7 @@ impl Inbox {
         }
     }
 
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<(Key, Change), DataReadError>>> {
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<(Key, DataChange), DataReadError>>> {
         let mut inside = lock(&self.inside);
         if let Some(first) = inside.changes.pop_first() {
             return Poll::Ready(Some(Ok(first)));
@@ -131,11 +131,11 @@ impl Inbox {
 /// Everybody who hears of changes. Bounded by the core, which refuses subscriptions beyond its limit.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    inboxes: HashMap<Token, Arc<Inbox>>,
+    inboxes: HashMap<Token, Arc<ChangeInbox>>,
 }
 
 impl Subscriptions {
-    pub(crate) fn insert(&mut self, token: Token, inbox: Arc<Inbox>) {
+    pub(crate) fn insert(&mut self, token: Token, inbox: Arc<ChangeInbox>) {
         self.inboxes.insert(token, inbox);
     }
 
@@ -146,13 +146,13 @@ impl Subscriptions {
     }
 
     /// The token under which an inbox hears.
-    pub(crate) fn token_of(&self, inbox: &Arc<Inbox>) -> Option<Token> {
+    pub(crate) fn token_of(&self, inbox: &Arc<ChangeInbox>) -> Option<Token> {
         let mut all = self.inboxes.iter();
         all.find(|(_, held)| Arc::ptr_eq(held, inbox))
             .map(|(token, _)| *token)
     }
 
-    pub(crate) fn tell(&self, subscribers: &[Token], key: &Key, change: &Change) {
+    pub(crate) fn tell(&self, subscribers: &[Token], key: &Key, change: &DataChange) {
         for inbox in subscribers.iter().filter_map(|token| self.inboxes.get(token)) {
             inbox.put(key, change);
         }

@@ -13,7 +13,7 @@ use quorate_core::sharding::protocol::watch::{TerminationReason, WatchId, WatchT
 use crate::commands::DataCommand;
 use crate::error::ClusterError;
 use crate::shared::Shared;
-use crate::subscriptions::Place;
+use crate::subscriptions::SubscriberPlace;
 use crate::sync;
 
 /// What was watched has ended.
@@ -37,23 +37,23 @@ pub struct Terminated {
 /// # Cancel safety
 /// Dropping it ends the watch; nobody is told anything then.
 #[must_use = "dropping it ends the watch"]
-pub struct Watch(State);
+pub struct Watch(WatchState);
 
-enum State {
+enum WatchState {
     Refused(ClusterError),
-    Open(Open),
+    Open(OpenWatch),
     Done,
 }
 
-struct Open {
+struct OpenWatch {
     shared: Arc<Shared>,
     id: WatchId,
     answer: sync::Receiver<Answer>,
     /// `None` once it is answered.
-    place: Option<Place>,
+    place: Option<SubscriberPlace>,
 }
 
-impl Drop for Open {
+impl Drop for OpenWatch {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             self.shared.data_later(DataCommand::Unwatch(self.id, place));
@@ -65,12 +65,12 @@ impl Watch {
     pub(crate) fn new(shared: &Arc<Shared>, target: WatchTarget) -> Self {
         let Some(place) = shared.watchers.take() else {
             let error = CommandError::Sharding(ShardingCommandError::TooManyWatches);
-            return Self(State::Refused(ClusterError::Refused(error)));
+            return Self(WatchState::Refused(ClusterError::Refused(error)));
         };
         let (reply, answer) = sync::oneshot();
         let watch = shared.next_watch();
         shared.data_later(DataCommand::Watch { watch, target, reply });
-        Self(State::Open(Open {
+        Self(WatchState::Open(OpenWatch {
             shared: Arc::clone(shared),
             id: watch,
             answer,
@@ -84,21 +84,21 @@ impl Future for Watch {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = match &mut self.0 {
-            State::Refused(error) => {
+            WatchState::Refused(error) => {
                 let error = error.clone();
-                self.0 = State::Done;
+                self.0 = WatchState::Done;
                 return Poll::Ready(Err(error));
             }
-            State::Open(open) => match Pin::new(&mut open.answer).poll(cx) {
+            WatchState::Open(open) => match Pin::new(&mut open.answer).poll(cx) {
                 Poll::Ready(answer) => {
                     open.place = None;
                     answer
                 }
                 Poll::Pending => return Poll::Pending,
             },
-            State::Done => return Poll::Pending,
+            WatchState::Done => return Poll::Pending,
         };
-        self.0 = State::Done;
+        self.0 = WatchState::Done;
         Poll::Ready(match answer {
             Some(Answer::Sharding(ShardingAnswer::Terminated(why))) => Ok(Terminated { why }),
             Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),

@@ -10,7 +10,7 @@ use crate::error::EtcdError;
 
 /// A key as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct FoundKey {
     pub(crate) owner: String,
     /// The revision in which it was made: the token.
     pub(crate) created: u64,
@@ -22,15 +22,15 @@ pub(crate) struct Held {
 
 /// What became of a write on a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteOutcome {
     In {
         revision: u64,
     },
     /// The condition does not hold; this is there instead.
-    Changed(Option<Held>),
+    Changed(Option<FoundKey>),
 }
 
-impl Written {
+impl WriteOutcome {
     pub(crate) fn read(answer: &Value) -> Result<Self, EtcdError> {
         if answer.get("succeeded").and_then(Value::as_bool).unwrap_or(false) {
             let header = answer.get("header");
@@ -44,7 +44,7 @@ impl Written {
     }
 }
 
-impl Held {
+impl FoundKey {
     fn read(entry: &Value) -> Result<Self, EtcdError> {
         let owner = entry.get("value").and_then(Value::as_str).unwrap_or_default();
         let owner = BASE64_STANDARD.decode(owner);
@@ -65,9 +65,9 @@ pub(crate) fn encoded(text: &str) -> String {
 }
 
 /// The first of a list of keys, if there is one.
-pub(crate) fn first_of(answer: &Value, list: &str) -> Result<Option<Held>, EtcdError> {
+pub(crate) fn first_of(answer: &Value, list: &str) -> Result<Option<FoundKey>, EtcdError> {
     let first = answer.get(list).and_then(|list| list.get(0));
-    first.map(Held::read).transpose()
+    first.map(FoundKey::read).transpose()
 }
 
 /// What the only part of a transaction says.
@@ -104,7 +104,7 @@ mod tests {
     fn an_answer_of_etcd_3_4_is_understood() {
         let key = json!({"key": "a2V5MQ==", "create_revision": "2", "mod_revision": "3", "version": "2",
             "value": "b3duZXIx", "lease": "4390624827999418375"});
-        let held = Held {
+        let held = FoundKey {
             owner: "owner1".to_owned(),
             created: 2,
             modified: 3,
@@ -115,11 +115,14 @@ mod tests {
         assert_eq!(first_of(&range, "kvs"), Ok(Some(held.clone())));
         assert_eq!(first_of(&json!({"header": header}), "kvs"), Ok(None));
         let done = json!({"header": header, "succeeded": true, "responses": [{"response_put": {}}]});
-        assert_eq!(Written::read(&done), Ok(Written::In { revision: 3 }));
+        assert_eq!(WriteOutcome::read(&done), Ok(WriteOutcome::In { revision: 3 }));
         let refused = json!({"header": header, "responses": [{"response_range": range}]});
-        assert_eq!(Written::read(&refused), Ok(Written::Changed(Some(held))));
+        assert_eq!(
+            WriteOutcome::read(&refused),
+            Ok(WriteOutcome::Changed(Some(held)))
+        );
         let gone = json!({"header": header, "responses": [{"response_range": {}}]});
-        assert_eq!(Written::read(&gone), Ok(Written::Changed(None)));
+        assert_eq!(WriteOutcome::read(&gone), Ok(WriteOutcome::Changed(None)));
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
             json!({"succeeded": 1}),
             json!("x"),
         ] {
-            assert!(Written::read(&answer).is_err(), "{answer}");
+            assert!(WriteOutcome::read(&answer).is_err(), "{answer}");
         }
     }
 }

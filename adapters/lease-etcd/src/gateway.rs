@@ -32,10 +32,10 @@ pub(crate) struct Gateway {
     /// The one that answered last.
     last: AtomicUsize,
     timeout: Duration,
-    user: Option<User>,
+    user: Option<EtcdUser>,
 }
 
-struct User {
+struct EtcdUser {
     name: String,
     password: String,
     /// What etcd knows the user by, for some minutes.
@@ -43,7 +43,7 @@ struct User {
 }
 
 /// Several requests that have one time together.
-pub(crate) struct Question<'a> {
+pub(crate) struct TimedRequests<'a> {
     gateway: &'a Gateway,
     ends: Instant,
 }
@@ -79,7 +79,7 @@ impl Gateway {
     }
 
     pub(crate) fn set_user(&mut self, name: &str, password: &str) {
-        self.user = Some(User {
+        self.user = Some(EtcdUser {
             name: name.to_owned(),
             password: password.to_owned(),
             token: Mutex::default(),
@@ -91,15 +91,15 @@ impl Gateway {
     }
 
     /// Its time begins now.
-    pub(crate) fn question(&self) -> Question<'_> {
-        Question {
+    pub(crate) fn question(&self) -> TimedRequests<'_> {
+        TimedRequests {
             gateway: self,
             ends: Instant::now() + self.timeout,
         }
     }
 }
 
-impl Question<'_> {
+impl TimedRequests<'_> {
     /// The answer to one request.
     pub(crate) fn ask(&self, path: &str, body: &Value) -> Result<Value, EtcdError> {
         let Some(user) = &self.gateway.user else {
@@ -121,7 +121,7 @@ impl Question<'_> {
         }
     }
 
-    fn authenticate(&self, user: &User) -> Result<String, EtcdError> {
+    fn authenticate(&self, user: &EtcdUser) -> Result<String, EtcdError> {
         user.knows(None);
         let who = json!({ "name": user.name, "password": user.password });
         let answer = self.send("/v3/auth/authenticate", &who, None)?;
@@ -232,7 +232,7 @@ fn illegal(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-impl User {
+impl EtcdUser {
     fn known(&self) -> Option<String> {
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         token.clone()

@@ -40,9 +40,9 @@ use quorate_driver::UniqueAddress;
 use quorate_driver::lease::LeaseKeeper;
 use serde_json::json;
 
-use crate::answer::{Held, Written, encoded};
+use crate::answer::{FoundKey, WriteOutcome, encoded};
 pub use crate::error::EtcdError;
-use crate::gateway::{Gateway, Question};
+use crate::gateway::{Gateway, TimedRequests};
 pub use crate::tls::Tls;
 
 /// How long etcd may take for a question, all its parts and endpoints together, unless
@@ -113,8 +113,8 @@ impl EtcdLeases {
         self
     }
 
-    fn lease(&self, name: &str) -> Lease<'_> {
-        Lease {
+    fn lease(&self, name: &str) -> EtcdLease<'_> {
+        EtcdLease {
             question: self.gateway.question(),
             key: encoded(&format!("{}{name}", self.prefix)),
         }
@@ -149,7 +149,7 @@ impl LeaseKeeper for EtcdLeases {
 
     fn renew(&self, name: &str, owner: &UniqueAddress, token: u64) -> io::Result<bool> {
         let (lease, owner) = (self.lease(name), owner.to_string());
-        let is_ours = |held: &Held| held.owner == owner && held.created == token;
+        let is_ours = |held: &FoundKey| held.owner == owner && held.created == token;
         let Some(held) = lease.read()?.filter(is_ours) else {
             return Ok(false);
         };
@@ -172,15 +172,15 @@ impl LeaseKeeper for EtcdLeases {
 }
 
 /// One lease, for the length of one question.
-struct Lease<'a> {
-    question: Question<'a>,
+struct EtcdLease<'a> {
+    question: TimedRequests<'a>,
     /// As etcd's JSON has it.
     key: String,
 }
 
-impl Lease<'_> {
+impl EtcdLease<'_> {
     /// Who has it.
-    fn read(&self) -> Result<Option<Held>, EtcdError> {
+    fn read(&self) -> Result<Option<FoundKey>, EtcdError> {
         let answer = self.question.ask("/v3/kv/range", &json!({ "key": self.key }))?;
         answer::first_of(&answer, "kvs")
     }
@@ -200,12 +200,14 @@ impl Lease<'_> {
     }
 
     /// Writes the owner into the key if it is nobody's, or its own already. `None`: it is somebody else's.
-    fn take(&self, mut found: Option<Held>, owner: &str, lease: i64) -> Result<Option<u64>, EtcdError> {
+    fn take(&self, mut found: Option<FoundKey>, owner: &str, lease: i64) -> Result<Option<u64>, EtcdError> {
         for _ in 0..ATTEMPTS {
             let now = match self.write(found.as_ref(), owner, lease)? {
                 // A key that is there keeps the revision in which it was made.
-                Written::In { revision } => return Ok(Some(found.map_or(revision, |held| held.created))),
-                Written::Changed(now) => now,
+                WriteOutcome::In { revision } => {
+                    return Ok(Some(found.map_or(revision, |held| held.created)));
+                }
+                WriteOutcome::Changed(now) => now,
             };
             match &now {
                 Some(held) if held.owner != owner => return Ok(None),
@@ -218,14 +220,14 @@ impl Lease<'_> {
     }
 
     /// Writes the key if it is still as it was found.
-    fn write(&self, found: Option<&Held>, owner: &str, lease: i64) -> Result<Written, EtcdError> {
+    fn write(&self, found: Option<&FoundKey>, owner: &str, lease: i64) -> Result<WriteOutcome, EtcdError> {
         let revision = found.map_or(0, |held| held.modified).to_string();
         let question = json!({
             "compare": [{ "key": self.key, "target": "MOD", "result": "EQUAL", "mod_revision": revision }],
             "success": [{ "request_put": { "key": self.key, "value": encoded(owner), "lease": lease.to_string() } }],
             "failure": [{ "request_range": { "key": self.key } }],
         });
-        Written::read(&self.question.ask("/v3/kv/txn", &question)?)
+        WriteOutcome::read(&self.question.ask("/v3/kv/txn", &question)?)
     }
 
     /// Deletes the key if it is this owner's; etcd's own lease to which it was attached.

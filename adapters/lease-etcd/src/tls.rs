@@ -8,10 +8,10 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 
 /// Whether connections to etcd are encrypted, whom they trust, and who this side is.
 #[derive(Clone)]
-pub struct Tls(Option<Trust>);
+pub struct Tls(Option<TrustedRoots>);
 
 #[derive(Clone)]
-struct Trust {
+struct TrustedRoots {
     roots: RootCerts,
     client: Option<ClientCert>,
 }
@@ -24,7 +24,7 @@ impl Tls {
     /// There is no certificate in the text, or one cannot be read.
     pub fn trusting(authorities: &[u8]) -> io::Result<Self> {
         let roots = RootCerts::new_with_certs(&certificates(authorities)?);
-        Ok(Self(Some(Trust { roots, client: None })))
+        Ok(Self(Some(TrustedRoots { roots, client: None })))
     }
 
     /// Shows members this certificate, with those that vouch for it (PEM), and proves it by its key (PEM):
@@ -58,7 +58,7 @@ impl Tls {
             .provider(TlsProvider::Rustls)
             .unversioned_rustls_crypto_provider(provider);
         match self.0 {
-            Some(Trust { roots, client }) => settings.root_certs(roots).client_cert(client).build(),
+            Some(TrustedRoots { roots, client }) => settings.root_certs(roots).client_cert(client).build(),
             // Nobody is trusted where nobody should be asked.
             None => settings.root_certs(RootCerts::new_with_certs(&[])).build(),
         }

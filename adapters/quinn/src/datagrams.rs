@@ -25,12 +25,12 @@ fn number(stream: StreamId) -> u64 {
 
 /// The sending side of one link.
 #[derive(Debug)]
-pub(crate) struct Sending {
+pub(crate) struct DatagramSender {
     connection: Connection,
     stream: u64,
 }
 
-impl Sending {
+impl DatagramSender {
     pub(crate) fn new(connection: Connection, stream: &SendStream) -> Self {
         Self {
             connection,
@@ -39,7 +39,7 @@ impl Sending {
     }
 }
 
-impl Datagrams for Sending {
+impl Datagrams for DatagramSender {
     fn max_size(&self) -> usize {
         let whole = self.connection.max_datagram_size().unwrap_or(0);
         whole.min(BYTES_MAX).saturating_sub(NUMBER_BYTES)
@@ -53,13 +53,13 @@ impl Datagrams for Sending {
 
 /// The open links of one accepted connection.
 #[derive(Debug, Default)]
-struct Links {
+struct ConnectionLinks {
     senders: Mutex<BTreeMap<u64, mpsc::Sender<Vec<u8>>>>,
     /// The last one has gone.
     none_left: Notify,
 }
 
-impl Links {
+impl ConnectionLinks {
     fn senders(&self) -> MutexGuard<'_, BTreeMap<u64, mpsc::Sender<Vec<u8>>>> {
         self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,23 +67,23 @@ impl Links {
 
 /// Who gets the datagrams of one accepted connection.
 #[derive(Debug, Default)]
-pub(crate) struct Receivers(Arc<Links>);
+pub(crate) struct DatagramReceivers(Arc<ConnectionLinks>);
 
 /// The receiving side of one link; takes itself out of the list when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Receiving {
-    links: Arc<Links>,
+pub(crate) struct DatagramReceiver {
+    links: Arc<ConnectionLinks>,
     stream: u64,
     waiting: mpsc::Receiver<Vec<u8>>,
 }
 
-impl Receivers {
+impl DatagramReceivers {
     /// The receiving side of the link on this stream.
-    pub(crate) fn of(&self, stream: StreamId) -> Receiving {
+    pub(crate) fn of(&self, stream: StreamId) -> DatagramReceiver {
         let (sender, waiting) = mpsc::channel(WAITING_MAX);
         let stream = number(stream);
         self.0.senders().insert(stream, sender);
-        Receiving {
+        DatagramReceiver {
             links: Arc::clone(&self.0),
             stream,
             waiting,
@@ -115,7 +115,7 @@ impl Receivers {
     }
 }
 
-impl Receiving {
+impl DatagramReceiver {
     /// The next datagram. Never ends.
     pub(crate) async fn next(&mut self) -> Vec<u8> {
         match self.waiting.recv().await {
@@ -125,7 +125,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for DatagramReceiver {
     fn drop(&mut self) {
         let mut senders = self.links.senders();
         senders.remove(&self.stream);

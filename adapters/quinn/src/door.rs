@@ -27,7 +27,7 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// What is known of a source.
 #[derive(Debug)]
-struct Known {
+struct KnownSource {
     /// Proved connections from there.
     open: usize,
     /// When the newest of them began or the last one ended.
@@ -36,7 +36,7 @@ struct Known {
 
 /// See the module.
 #[derive(Debug)]
-struct Places {
+struct DoorPlaces {
     limits: HandshakeLimits,
     /// Handshakes.
     unfinished: Pending,
@@ -47,12 +47,12 @@ struct Places {
     next: u64,
     /// Connections of proved peers, the vacant ones included.
     proved: usize,
-    sources: BTreeMap<Source, Known>,
+    sources: BTreeMap<Source, KnownSource>,
     displaced: u64,
     timed_out: u64,
 }
 
-impl Places {
+impl DoorPlaces {
     fn new(limits: HandshakeLimits) -> Self {
         Self {
             limits,
@@ -110,7 +110,7 @@ impl Places {
     }
 
     fn is_known(&self, source: Source, now: Instant) -> bool {
-        let recent = |known: &Known| known.open > 0 || now.duration_since(known.last) < REMEMBERED_FOR;
+        let recent = |known: &KnownSource| known.open > 0 || now.duration_since(known.last) < REMEMBERED_FOR;
         self.sources.get(&source).is_some_and(recent)
     }
 
@@ -125,7 +125,10 @@ impl Places {
             }
         }
         self.proved += 1;
-        let known = self.sources.entry(source).or_insert(Known { open: 0, last: now });
+        let known = self
+            .sources
+            .entry(source)
+            .or_insert(KnownSource { open: 0, last: now });
         (known.open, known.last) = (known.open + 1, now);
     }
 
@@ -147,15 +150,15 @@ impl Places {
 
 /// The door of one port. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Door(Arc<Mutex<Places>>);
+pub(crate) struct Door(Arc<Mutex<DoorPlaces>>);
 
 impl Door {
     /// A door for a node with these settings.
     pub(crate) fn new(limits: HandshakeLimits) -> Self {
-        Self(Arc::new(Mutex::new(Places::new(limits))))
+        Self(Arc::new(Mutex::new(DoorPlaces::new(limits))))
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, DoorPlaces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,14 +180,18 @@ impl Door {
     }
 
     /// Somebody begins a handshake. Another one may have to go for it.
-    pub(crate) fn enter(&self, from: SocketAddr) -> Place {
+    pub(crate) fn enter(&self, from: SocketAddr) -> DoorPlace {
         let source = Source::of(from.ip());
         self.place(source, |places| places.enter(source, Instant::now(), random()))
     }
 
-    fn place(&self, source: Source, take: impl FnOnce(&mut Places) -> (u64, oneshot::Receiver<()>)) -> Place {
+    fn place(
+        &self,
+        source: Source,
+        take: impl FnOnce(&mut DoorPlaces) -> (u64, oneshot::Receiver<()>),
+    ) -> DoorPlace {
         let (id, displaced) = take(&mut self.places());
-        Place {
+        DoorPlace {
             door: self.clone(),
             id,
             source,
@@ -200,14 +207,14 @@ fn random() -> u64 {
 
 /// The place of somebody without a link, given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DoorPlace {
     door: Door,
     id: u64,
     source: Source,
     displaced: oneshot::Receiver<()>,
 }
 
-impl Place {
+impl DoorPlace {
     /// Returns when another one needs the place. Loses nothing when it is dropped.
     pub(crate) async fn displaced(&mut self) {
         // Nothing is ever sent.
@@ -220,14 +227,14 @@ impl Place {
     }
 
     /// The peer has proved who it is.
-    pub(crate) fn prove(self) -> Proved {
+    pub(crate) fn prove(self) -> ProvedConnection {
         let (door, source) = (self.door.clone(), self.source);
         door.places().prove(source, Instant::now());
-        Proved { door, source }
+        ProvedConnection { door, source }
     }
 }
 
-impl Drop for Place {
+impl Drop for DoorPlace {
     fn drop(&mut self) {
         self.door.places().leave(self.id);
     }
@@ -235,14 +242,14 @@ impl Drop for Place {
 
 /// A connection whose peer has proved who it is, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Proved {
+pub(crate) struct ProvedConnection {
     door: Door,
     source: Source,
 }
 
-impl Proved {
+impl ProvedConnection {
     /// No link is open on the connection: another one may need its place.
-    pub(crate) fn vacate(&self) -> Place {
+    pub(crate) fn vacate(&self) -> DoorPlace {
         let source = self.source;
         self.door.place(source, |places| places.vacate(source, random()))
     }
@@ -253,7 +260,7 @@ impl Proved {
     }
 }
 
-impl Drop for Proved {
+impl Drop for ProvedConnection {
     fn drop(&mut self) {
         self.door.places().end(self.source, Instant::now());
     }
@@ -270,8 +277,8 @@ mod tests {
     const HANDSHAKES_PER_SOURCE_MAX: usize = 16;
     const LINKS_MAX: usize = 4_096;
 
-    fn places() -> Places {
-        Places::new(HandshakeLimits::default())
+    fn places() -> DoorPlaces {
+        DoorPlaces::new(HandshakeLimits::default())
     }
 
     fn from(source: u8) -> Source {
@@ -287,7 +294,7 @@ mod tests {
         mixed ^ (mixed >> 27)
     }
 
-    fn crowd(places: &mut Places, source: Source, count: u64, now: Instant) -> Held {
+    fn crowd(places: &mut DoorPlaces, source: Source, count: u64, now: Instant) -> Held {
         (0..count)
             .map(|number| places.enter(source, now, random(number)))
             .collect()
@@ -398,9 +405,9 @@ mod tests {
     fn b_52_what_lingers_is_bounded_and_takes_no_place_from_the_proved() {
         let door = Door::new(HandshakeLimits::default());
         let unproved_max = LINGERING_TIMES * HANDSHAKES_MAX;
-        let proved: Vec<Proved> = (0..100_u16)
+        let proved: Vec<ProvedConnection> = (0..100_u16)
             .map(|port| door.enter(SocketAddr::from(([10, 0, 0, 1], port))))
-            .map(Place::prove)
+            .map(DoorPlace::prove)
             .collect();
         assert!(door.has_room(150 + unproved_max - 1, 50));
         assert!(!door.has_room(150 + unproved_max, 50));
@@ -415,7 +422,7 @@ mod tests {
         let mut limits = HandshakeLimits::default();
         (limits.pending_max, limits.pending_per_source_max) = (40, 4);
         (limits.links_max, limits.stranger_links_max) = (16, 20);
-        let (mut places, now) = (Places::new(limits), Instant::now());
+        let (mut places, now) = (DoorPlaces::new(limits), Instant::now());
         let _one = crowd(&mut places, from(1), 100, now);
         assert_eq!(places.unfinished.len(), 4);
         for source in 2..100 {

@@ -11,8 +11,8 @@ use quinn::{Connection, ConnectionError, ReadError, RecvStream, SendStream, VarI
 use quorate_driver::security::{PeerCertificate, Proved};
 use quorate_driver::spi::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
 
-use crate::datagrams::{Receiving, Sending};
-use crate::runtime::Timer;
+use crate::datagrams::{DatagramReceiver, DatagramSender};
+use crate::runtime::QuinnTimer;
 
 /// How long the good end of a link waits for the peer to have received everything. The kernel goes on
 /// delivering for a TCP connection that was closed; here nobody would.
@@ -27,22 +27,22 @@ pub(crate) const ACK_WAIT: Duration = Duration::from_millis(500);
 pub struct QuicReader {
     stream: RecvStream,
     /// Until the first answer on a link that this node dialed.
-    unanswered: Option<Unanswered>,
+    unanswered: Option<UnansweredLink>,
     certificate: Option<PeerCertificate>,
     /// Datagrams of a link that the peer dialed.
-    datagrams: Option<Receiving>,
+    datagrams: Option<DatagramReceiver>,
 }
 
 /// A link that was dialed and not answered.
 #[derive(Debug)]
-struct Unanswered {
+struct UnansweredLink {
     connection: Connection,
     since: Instant,
     /// Acknowledgements that its connection had seen by then.
     acks: u64,
 }
 
-impl Unanswered {
+impl UnansweredLink {
     fn new(connection: Connection) -> Self {
         let (acks, since) = (connection.stats().frame_rx.acks, Instant::now());
         Self {
@@ -74,8 +74,8 @@ fn certificate_of(connection: &Connection) -> Option<PeerCertificate> {
 #[derive(Debug)]
 pub struct QuicWriter {
     stream: SendStream,
-    datagrams: Option<Arc<Sending>>,
-    timer: Timer,
+    datagrams: Option<Arc<DatagramSender>>,
+    timer: QuinnTimer,
 }
 
 /// QUIC's error codes for what went wrong in the TLS handshake: 0x100 and the alert (RFC 9001, 4.8).
@@ -104,12 +104,12 @@ impl QuicReader {
         Self {
             stream,
             certificate: certificate_of(&connection),
-            unanswered: Some(Unanswered::new(connection)),
+            unanswered: Some(UnansweredLink::new(connection)),
             datagrams: None,
         }
     }
 
-    pub(crate) fn accepted(stream: RecvStream, connection: &Connection, datagrams: Receiving) -> Self {
+    pub(crate) fn accepted(stream: RecvStream, connection: &Connection, datagrams: DatagramReceiver) -> Self {
         Self {
             stream,
             certificate: certificate_of(connection),
@@ -176,8 +176,8 @@ impl LinkReader for QuicReader {
 
 impl QuicWriter {
     /// Of a link that this node dialed: only who dials sends frames.
-    pub(crate) fn dialed(stream: SendStream, connection: Connection, timer: Timer) -> Self {
-        let datagrams = Some(Arc::new(Sending::new(connection, &stream)));
+    pub(crate) fn dialed(stream: SendStream, connection: Connection, timer: QuinnTimer) -> Self {
+        let datagrams = Some(Arc::new(DatagramSender::new(connection, &stream)));
         Self {
             stream,
             datagrams,
@@ -186,7 +186,7 @@ impl QuicWriter {
     }
 
     /// Of a link that carries no heartbeats.
-    pub(crate) const fn only_stream(stream: SendStream, timer: Timer) -> Self {
+    pub(crate) const fn only_stream(stream: SendStream, timer: QuinnTimer) -> Self {
         Self {
             stream,
             datagrams: None,

@@ -18,7 +18,7 @@ use quorate_tokio::spi::TokioRuntime;
 use crate::door::Door;
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::port::QuicPort;
-use crate::runtime::{QuicRuntime, Timer};
+use crate::runtime::{QuicRuntime, QuinnTimer};
 
 /// A connection on which nothing arrives for so long is dead. Its links end with it, and the next dial opens
 /// a new one.
@@ -53,7 +53,7 @@ const DATAGRAM_BUFFER_BYTES: usize = 32 * 1024;
 /// QUIC with mutual TLS. Clones share the port and the connections.
 #[derive(Clone)]
 pub struct QuicLinks<R = TokioRuntime> {
-    inside: Arc<Inside<R>>,
+    inside: Arc<LinksInner<R>>,
 }
 
 /// A connection and when it was opened.
@@ -63,9 +63,9 @@ type Opened = (Connection, Instant);
 /// wait for it.
 type Slot = Arc<tokio::sync::Mutex<Option<Opened>>>;
 
-struct Inside<R> {
+struct LinksInner<R> {
     runtime: R,
-    timer: Timer,
+    timer: QuinnTimer,
     mtls: Mtls,
     /// Younger connections take new links; a link that is renewed gets one of its own age, or certificates
     /// would stay.
@@ -104,8 +104,8 @@ impl<R: QuicRuntime> QuicLinks<R> {
         datagrams: Option<usize>,
     ) -> Self {
         Self {
-            inside: Arc::new(Inside {
-                timer: Timer::of(runtime.clone()),
+            inside: Arc::new(LinksInner {
+                timer: QuinnTimer::of(runtime.clone()),
                 runtime,
                 mtls,
                 // The driver renews links after seven eighths of their time at the latest.
@@ -133,7 +133,7 @@ impl<R: QuicRuntime> QuicLinks<R> {
         self.inside.door.clone()
     }
 
-    pub(crate) fn timer(&self) -> Timer {
+    pub(crate) fn timer(&self) -> QuinnTimer {
         self.inside.timer.clone()
     }
 
@@ -277,7 +277,7 @@ impl<R: QuicRuntime> Transport for QuicLinks<R> {
     }
 }
 
-impl<R> Drop for Inside<R> {
+impl<R> Drop for LinksInner<R> {
     /// Says good-bye to all peers at once: they need not wait for the silence to be long enough.
     fn drop(&mut self) {
         if let Some(endpoint) = self.endpoint.get() {

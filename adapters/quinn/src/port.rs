@@ -9,11 +9,11 @@ use quinn::{Connection, Endpoint, Incoming, RecvStream, SendStream, VarInt};
 use quorate_driver::spi::{Accepted, Listener, Unproved};
 use tokio::sync::mpsc;
 
-use crate::datagrams::Receivers;
-use crate::door::{Place, Proved};
+use crate::datagrams::DatagramReceivers;
+use crate::door::{DoorPlace, ProvedConnection};
 use crate::link::{QuicReader, QuicWriter, lost};
 use crate::links::QuicLinks;
-use crate::runtime::{QuicRuntime, Timer};
+use crate::runtime::{QuicRuntime, QuinnTimer};
 
 /// Links that wait for the driver to take them; beyond it they wait in their connections.
 const ACCEPTED_WAITING_MAX: usize = 64;
@@ -83,7 +83,7 @@ async fn accept_all<R: QuicRuntime>(transport: QuicLinks<R>, endpoint: Endpoint,
 async fn serve<R: QuicRuntime>(
     transport: QuicLinks<R>,
     incoming: Incoming,
-    place: Place,
+    place: DoorPlace,
     links: mpsc::Sender<Knock>,
 ) {
     let remote = incoming.remote_address();
@@ -111,8 +111,8 @@ async fn serve<R: QuicRuntime>(
 async fn shake_hands<R: QuicRuntime>(
     transport: &QuicLinks<R>,
     incoming: Incoming,
-    mut place: Place,
-) -> io::Result<(Connection, Proved)> {
+    mut place: DoorPlace,
+) -> io::Result<(Connection, ProvedConnection)> {
     let connecting = incoming.accept_with(transport.server_config()?).map_err(lost)?;
     let (timer, limit) = (transport.timer(), transport.handshake_limits().timeout);
     let connected = tokio::select! {
@@ -132,12 +132,12 @@ async fn shake_hands<R: QuicRuntime>(
 /// last.
 async fn hand_out(
     connection: &Connection,
-    proved: &Proved,
+    proved: &ProvedConnection,
     links: &mpsc::Sender<Knock>,
-    timer: &Timer,
+    timer: &QuinnTimer,
     limit: Duration,
 ) {
-    let receivers = Receivers::default();
+    let receivers = DatagramReceivers::default();
     loop {
         let next = if receivers.is_empty() {
             first_stream(connection, proved, &receivers, timer, limit).await
@@ -168,9 +168,9 @@ async fn hand_out(
 /// the place.
 async fn first_stream(
     connection: &Connection,
-    proved: &Proved,
-    receivers: &Receivers,
-    timer: &Timer,
+    proved: &ProvedConnection,
+    receivers: &DatagramReceivers,
+    timer: &QuinnTimer,
     limit: Duration,
 ) -> Option<(SendStream, RecvStream)> {
     let mut place = proved.vacate();
@@ -184,7 +184,10 @@ async fn first_stream(
 }
 
 /// The next stream that the peer opens. `None`: the connection has ended.
-async fn next_stream(connection: &Connection, receivers: &Receivers) -> Option<(SendStream, RecvStream)> {
+async fn next_stream(
+    connection: &Connection,
+    receivers: &DatagramReceivers,
+) -> Option<(SendStream, RecvStream)> {
     loop {
         tokio::select! {
             stream = connection.accept_bi() => return stream.ok(),

@@ -27,12 +27,12 @@ pub trait QuicRuntime: Runtime {
 /// Quinn's own hooks, except that what it spawns runs where the node's other tasks do: quinn knows global
 /// executors only, and those are the users'.
 #[derive(Debug)]
-struct Hooks<R, Q> {
+struct QuinnHooks<R, Q> {
     runtime: R,
     rest: Q,
 }
 
-impl<R: Runtime + fmt::Debug, Q: quinn::Runtime> quinn::Runtime for Hooks<R, Q> {
+impl<R: Runtime + fmt::Debug, Q: quinn::Runtime> quinn::Runtime for QuinnHooks<R, Q> {
     fn new_timer(&self, at: Instant) -> Pin<Box<dyn quinn::AsyncTimer>> {
         self.rest.new_timer(at)
     }
@@ -52,7 +52,7 @@ impl<R: Runtime + fmt::Debug, Q: quinn::Runtime> quinn::Runtime for Hooks<R, Q> 
 
 impl QuicRuntime for TokioRuntime {
     fn quinn(&self) -> Arc<dyn quinn::Runtime> {
-        Arc::new(Hooks {
+        Arc::new(QuinnHooks {
             runtime: self.clone(),
             rest: quinn::TokioRuntime,
         })
@@ -66,7 +66,7 @@ impl QuicRuntime for TokioRuntime {
 #[cfg(feature = "smol")]
 impl QuicRuntime for quorate_smol::spi::SmolRuntime {
     fn quinn(&self) -> Arc<dyn quinn::Runtime> {
-        Arc::new(Hooks {
+        Arc::new(QuinnHooks {
             runtime: self.clone(),
             rest: quinn::SmolRuntime,
         })
@@ -81,9 +81,9 @@ type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Limits on time, without naming the runtime. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Timer(Arc<dyn Fn(Duration) -> Sleep + Send + Sync>);
+pub(crate) struct QuinnTimer(Arc<dyn Fn(Duration) -> Sleep + Send + Sync>);
 
-impl Timer {
+impl QuinnTimer {
     pub(crate) fn of(runtime: impl Runtime) -> Self {
         Self(Arc::new(move |limit| {
             Box::pin(runtime.sleep_until(runtime.now().mono + limit))
@@ -100,7 +100,7 @@ impl Timer {
     }
 }
 
-impl fmt::Debug for Timer {
+impl fmt::Debug for QuinnTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Timer").finish()
     }

@@ -16,12 +16,12 @@ use smol::{Executor, Timer};
 #[derive(Clone, Debug)]
 pub struct SmolRuntime {
     clock: Clock,
-    own: Option<Arc<Own>>,
+    own: Option<Arc<SmolExecutor>>,
 }
 
 /// An executor with a thread of its own, which ends when nobody holds this any more: nothing is ever sent.
 #[derive(Debug)]
-struct Own {
+struct SmolExecutor {
     executor: Arc<Executor<'static>>,
     _hold: Sender<Infallible>,
 }
@@ -98,7 +98,7 @@ impl Runtime for SmolRuntime {
             .spawn(move || smol::block_on(drive(driven, held)))?;
         Ok(Self {
             clock: self.clock,
-            own: Some(Arc::new(Own {
+            own: Some(Arc::new(SmolExecutor {
                 executor,
                 _hold: hold,
             })),

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use crate::session::{Fault, configure, connect, too_late};
+use crate::session::{SessionFault, configure, connect, too_late};
 use crate::{Postgres, Tls, schema};
 
 /// How to reach a server: the same as for a [`Postgres`] store, without a node's name.
@@ -65,7 +65,7 @@ impl Connection {
             let mut client = connect(settings).await?;
             configure(&client, settings.timeout).await?;
             schema::prepare_with(&mut client, &settings.schema, table).await?;
-            Ok::<_, Fault>(client)
+            Ok::<_, SessionFault>(client)
         };
         let opened = runtime.block_on(async { tokio::time::timeout(settings.timeout, work).await });
         let client = opened.map_err(|_| too_late())??;
@@ -87,7 +87,7 @@ impl Connection {
         let work = self.client.query_opt(statement, values);
         let done = runtime.block_on(async { tokio::time::timeout(self.timeout, work).await });
         let done = done.map_err(|_| too_late())?;
-        done.map_err(|error| Fault::from(error).into())
+        done.map_err(|error| SessionFault::from(error).into())
     }
 }
 

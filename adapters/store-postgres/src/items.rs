@@ -7,26 +7,26 @@ use quorate_driver::store::limits::ANSWER_BYTES_MAX;
 use quorate_driver::store::{Bytes, Change, Outcome, Space, StoreAnswer, StoreError};
 use tokio_postgres::Transaction;
 
-use crate::session::{Fault, Me};
+use crate::session::{NodeKeys, SessionFault};
 
 /// Rows that are looked at for one answer: an answer of the smallest items is as long.
 const ROWS_MAX: i64 = 4_096;
 
 /// Values to write that nothing after them has looked for yet, so that many orders are one statement.
 #[derive(Default)]
-pub(crate) struct Writes {
+pub(crate) struct PendingWrites {
     puts: BTreeMap<(Space, Bytes), Vec<u8>>,
 }
 
-impl Writes {
+impl PendingWrites {
     /// Does a batch, or keeps it for later.
     pub(crate) async fn add(
         &mut self,
         transaction: &Transaction<'_>,
-        me: Me<'_>,
+        me: NodeKeys<'_>,
         space: Space,
         batch: &[Change],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), SessionFault> {
         for change in batch {
             match change {
                 Change::Put { key, value } => {
@@ -57,7 +57,11 @@ impl Writes {
     }
 
     /// Does what was kept.
-    pub(crate) async fn flush(&mut self, transaction: &Transaction<'_>, me: Me<'_>) -> Result<(), Fault> {
+    pub(crate) async fn flush(
+        &mut self,
+        transaction: &Transaction<'_>,
+        me: NodeKeys<'_>,
+    ) -> Result<(), SessionFault> {
         if self.puts.is_empty() {
             return Ok(());
         }
@@ -83,10 +87,10 @@ impl Writes {
 
 pub(crate) async fn read(
     transaction: &Transaction<'_>,
-    me: Me<'_>,
+    me: NodeKeys<'_>,
     space: Space,
     key: &[u8],
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let row = transaction
         .query_opt(
             "SELECT sealed FROM items WHERE node = $1 AND space = $2 AND key = $3",
@@ -104,18 +108,18 @@ pub(crate) async fn read(
 }
 
 /// From the first key on, up to the second without it.
-pub(crate) struct Keys<'a> {
+pub(crate) struct KeyRange<'a> {
     pub(crate) from: &'a [u8],
     pub(crate) to: Option<&'a [u8]>,
 }
 
 pub(crate) async fn range(
     transaction: &Transaction<'_>,
-    me: Me<'_>,
+    me: NodeKeys<'_>,
     space: Space,
-    Keys { from, to }: Keys<'_>,
+    KeyRange { from, to }: KeyRange<'_>,
     bytes_max: usize,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     // The server counts, so that no more crosses the network than is answered.
     let rows = transaction
         .query(

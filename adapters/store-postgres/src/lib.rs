@@ -53,8 +53,8 @@ use std::time::Duration;
 use quorate_driver::store::{Outcome, Space, StoreIdentity, StoreOrder};
 use quorate_driver::store::{Store, StoreFault, StoreScope};
 
-use schema::User;
-use session::Session;
+use schema::KeyUser;
+use session::PostgresSession;
 pub use tls::Tls;
 
 /// How long the server may take for one group of orders, unless [`Postgres::timeout`] says otherwise.
@@ -69,12 +69,12 @@ pub const NODE_NAME_BYTES_MAX: usize = 255;
 /// A store in PostgreSQL. Give it to a node with `ClusterBuilder::store`. Connects when the node starts, and
 /// again whenever the connection was lost.
 pub struct Postgres {
-    settings: Settings,
-    session: Option<Session>,
+    settings: ServerSettings,
+    session: Option<PostgresSession>,
 }
 
 /// How to reach the server.
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) config: tokio_postgres::Config,
     pub(crate) tls: Tls,
     pub(crate) node: String,
@@ -104,7 +104,7 @@ impl Postgres {
             )));
         }
         Ok(Self {
-            settings: Settings {
+            settings: ServerSettings {
                 config,
                 tls,
                 node: node.to_owned(),
@@ -142,9 +142,9 @@ impl Postgres {
 }
 
 impl Postgres {
-    fn connect(&mut self, user: User) -> Result<StoreIdentity, StoreFault> {
+    fn connect(&mut self, user: KeyUser) -> Result<StoreIdentity, StoreFault> {
         self.session = None;
-        let session = Session::connect(&self.settings, user)?;
+        let session = PostgresSession::connect(&self.settings, user)?;
         let identity = session.identity();
         self.session = Some(session);
         Ok(identity)
@@ -163,11 +163,11 @@ impl fmt::Debug for Postgres {
 
 impl Store for Postgres {
     fn open(&mut self) -> Result<StoreIdentity, StoreFault> {
-        self.connect(User::Node)
+        self.connect(KeyUser::Node)
     }
 
     fn open_unused(&mut self) -> Result<StoreIdentity, StoreFault> {
-        self.connect(User::Tool)
+        self.connect(KeyUser::Tool)
     }
 
     fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {

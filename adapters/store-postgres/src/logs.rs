@@ -9,7 +9,7 @@ use quorate_driver::store::{
 use tokio_postgres::{Row, Transaction};
 
 use crate::items::budget;
-use crate::session::Fault;
+use crate::session::SessionFault;
 
 /// Records that are looked at for one answer.
 const ROWS_MAX: i64 = 4_096;
@@ -43,9 +43,9 @@ fn number(sequence: Sequence) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
-fn sequence(row: &Row, at: usize) -> Result<Sequence, Fault> {
+fn sequence(row: &Row, at: usize) -> Result<Sequence, SessionFault> {
     let number: i64 = row.try_get(at)?;
-    u64::try_from(number).map_err(|_| Fault::Damaged("a log's sequence"))
+    u64::try_from(number).map_err(|_| SessionFault::Damaged("a log's sequence"))
 }
 
 /// Why an order for a log was not done: another owner, or another end than expected.
@@ -54,7 +54,7 @@ async fn refusal(
     space: Space,
     log: &str,
     token: Token,
-) -> Result<StoreError, Fault> {
+) -> Result<StoreError, SessionFault> {
     let row = transaction
         .query_opt(
             "SELECT token, last FROM logs WHERE space = $1 AND log = $2",
@@ -64,7 +64,7 @@ async fn refusal(
     let Some(row) = row else {
         return Ok(StoreError::Fenced { held: Token::NONE });
     };
-    let (held, _) = take_token(row.try_get(0)?).ok_or(Fault::Damaged("a log's token"))?;
+    let (held, _) = take_token(row.try_get(0)?).ok_or(SessionFault::Damaged("a log's token"))?;
     Ok(if held == token {
         StoreError::SequenceConflict {
             last: sequence(&row, 1)?,
@@ -80,7 +80,7 @@ pub(crate) async fn open(
     log: &str,
     token: Token,
     opener: u64,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let row = if token == Token::NONE {
         None
     } else {
@@ -122,7 +122,7 @@ pub(crate) async fn append(
     OwnedLog { space, log, token }: OwnedLog<'_>,
     expected: Sequence,
     records: &[Bytes],
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let (first, owner) = (number(expected).saturating_add(1), token_bytes(token));
     let sealed: Vec<Vec<u8>> = (first..)
         .zip(records)
@@ -181,7 +181,7 @@ pub(crate) async fn keep(
     OwnedLog { space, log, token }: OwnedLog<'_>,
     through: Sequence,
     state: &Bytes,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let owner = token_bytes(token);
     let covers = number(through);
     let snapshot = seal(&place(log, covers), &[&owner, state]);
@@ -209,7 +209,7 @@ pub(crate) async fn read_snapshot(
     transaction: &Transaction<'_>,
     space: Space,
     log: &str,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let row = transaction
         .query_opt(
             "SELECT covers, snapshot FROM logs WHERE space = $1 AND log = $2 AND covers IS NOT NULL",
@@ -236,7 +236,7 @@ pub(crate) async fn forget(
     log: &str,
     token: Token,
     through: Sequence,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     let row = transaction
         .query_opt(
             "UPDATE logs SET first = greatest(first, least($4, last) + 1)
@@ -268,7 +268,7 @@ pub(crate) async fn read(
     log: &str,
     from: Sequence,
     bytes_max: usize,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     // One statement sees one moment, the log's end and its records.
     let rows = transaction
         .query(
@@ -329,7 +329,7 @@ async fn is_missing(
     space: Space,
     log: &str,
     from: Sequence,
-) -> Result<bool, Fault> {
+) -> Result<bool, SessionFault> {
     let row = transaction
         .query_opt(
             "SELECT 1 FROM logs WHERE space = $1 AND log = $2 AND greatest(first, $3) <= last",

@@ -15,36 +15,38 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, Transaction};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::schema::User;
-use crate::{Settings, items, logs, schema};
+use crate::schema::KeyUser;
+use crate::{ServerSettings, items, logs, schema};
 
 /// Two nodes whose groups want the same logs in another order stop each other: one of them begins again.
 const ATTEMPTS_MAX: u32 = 10;
 
 /// What can go wrong before a transaction is committed: nothing of it is there.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum SessionFault {
     Server(tokio_postgres::Error),
     Io(io::Error),
     Damaged(&'static str),
 }
 
-impl From<tokio_postgres::Error> for Fault {
+impl From<tokio_postgres::Error> for SessionFault {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Server(error)
     }
 }
 
-impl From<Fault> for io::Error {
-    fn from(fault: Fault) -> Self {
+impl From<SessionFault> for io::Error {
+    fn from(fault: SessionFault) -> Self {
         match fault {
             // Its own text is "db error", with what the server said behind it.
-            Fault::Server(error) => match error.as_db_error() {
+            SessionFault::Server(error) => match error.as_db_error() {
                 Some(said) => Self::other(format!("{said} ({})", said.code().code())),
                 None => Self::other(with_causes(&error)),
             },
-            Fault::Io(error) => error,
-            Fault::Damaged(what) => Self::new(io::ErrorKind::InvalidData, format!("{what} is damaged")),
+            SessionFault::Io(error) => error,
+            SessionFault::Damaged(what) => {
+                Self::new(io::ErrorKind::InvalidData, format!("{what} is damaged"))
+            }
         }
     }
 }
@@ -60,7 +62,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-impl Fault {
+impl SessionFault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Server(error) => error.code(),
@@ -79,27 +81,27 @@ impl Fault {
 }
 
 /// What became of a transaction.
-enum Failed {
+enum TransactionOutcome {
     /// It is not there.
-    Undone(Fault),
+    Undone(SessionFault),
     /// The server did not say.
-    Unknown(Fault),
+    Unknown(SessionFault),
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
+impl From<SessionFault> for TransactionOutcome {
+    fn from(fault: SessionFault) -> Self {
         Self::Undone(fault)
     }
 }
 
-impl From<tokio_postgres::Error> for Failed {
+impl From<tokio_postgres::Error> for TransactionOutcome {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Undone(Fault::Server(error))
+        Self::Undone(SessionFault::Server(error))
     }
 }
 
 /// See the module.
-pub(crate) struct Session {
+pub(crate) struct PostgresSession {
     /// `None` once it is being dropped.
     runtime: Option<Runtime>,
     client: Client,
@@ -108,9 +110,9 @@ pub(crate) struct Session {
     timeout: Duration,
 }
 
-impl Session {
+impl PostgresSession {
     /// Connects, prepares the tables, and counts one more life.
-    pub(crate) fn connect(settings: &Settings, user: User) -> Result<Self, StoreFault> {
+    pub(crate) fn connect(settings: &ServerSettings, user: KeyUser) -> Result<Self, StoreFault> {
         // The store has a thread of its own; the connection is driven while that thread waits.
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -122,10 +124,13 @@ impl Session {
             schema::prepare(&mut client, &settings.schema).await?;
             if !schema::hold(&client, &settings.schema, &settings.node, user).await? {
                 let what = format!("node {} uses it", settings.node);
-                return Err(Fault::Io(io::Error::new(io::ErrorKind::ResourceBusy, what)));
+                return Err(SessionFault::Io(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    what,
+                )));
             }
             let identity = schema::boot(&client, &settings.node).await?;
-            Ok::<_, Fault>((client, identity))
+            Ok::<_, SessionFault>((client, identity))
         };
         let connected = runtime.block_on(async { tokio::time::timeout(settings.timeout, work).await });
         let (client, identity) = match connected {
@@ -155,7 +160,7 @@ impl Session {
             identity,
             timeout,
         } = self;
-        let me = Me {
+        let me = NodeKeys {
             node,
             identity: *identity,
         };
@@ -164,7 +169,8 @@ impl Session {
         let work = async {
             for attempt in 1.. {
                 match run(client, me, orders, &mut committing).await {
-                    Err(Failed::Undone(fault)) if fault.begins_again() && attempt < ATTEMPTS_MAX => {}
+                    Err(TransactionOutcome::Undone(fault))
+                        if fault.begins_again() && attempt < ATTEMPTS_MAX => {}
                     done => return done,
                 }
             }
@@ -176,16 +182,18 @@ impl Session {
         };
         match done {
             Ok(Ok(outcomes)) => Ok(outcomes),
-            Ok(Err(Failed::Undone(fault))) if fault.is_full() => Err(StoreFault::Full(fault.into())),
-            Ok(Err(Failed::Undone(fault))) => Err(StoreFault::Unavailable(fault.into())),
-            Ok(Err(Failed::Unknown(fault))) => Err(StoreFault::Failed(fault.into())),
+            Ok(Err(TransactionOutcome::Undone(fault))) if fault.is_full() => {
+                Err(StoreFault::Full(fault.into()))
+            }
+            Ok(Err(TransactionOutcome::Undone(fault))) => Err(StoreFault::Unavailable(fault.into())),
+            Ok(Err(TransactionOutcome::Unknown(fault))) => Err(StoreFault::Failed(fault.into())),
             Err(_) if committing => Err(StoreFault::Failed(too_late())),
             Err(_) => Err(StoreFault::Unavailable(too_late())),
         }
     }
 }
 
-impl Drop for Session {
+impl Drop for PostgresSession {
     fn drop(&mut self) {
         // Ending a runtime waits, which is forbidden in asynchronous code, where whoever asks the store
         // itself may drop it.
@@ -197,12 +205,12 @@ impl Drop for Session {
 
 /// Whose keys these are, and in which life.
 #[derive(Clone, Copy)]
-pub(crate) struct Me<'a> {
+pub(crate) struct NodeKeys<'a> {
     pub(crate) node: &'a str,
     pub(crate) identity: StoreIdentity,
 }
 
-pub(crate) async fn connect(settings: &Settings) -> Result<Client, Fault> {
+pub(crate) async fn connect(settings: &ServerSettings) -> Result<Client, SessionFault> {
     let mut config = settings.config.clone();
     config.connect_timeout(settings.timeout);
     // For whoever looks at the server's sessions.
@@ -222,7 +230,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Client, Fault> {
 
 /// Sees to it that a commit is durable, and that nobody waits for ever for a node that went away in the
 /// middle of one.
-pub(crate) async fn configure(client: &Client, timeout: Duration) -> Result<(), Fault> {
+pub(crate) async fn configure(client: &Client, timeout: Duration) -> Result<(), SessionFault> {
     let limit = format!("{}ms", timeout.as_millis());
     for setting in [
         "statement_timeout",
@@ -255,10 +263,10 @@ pub(crate) async fn configure(client: &Client, timeout: Duration) -> Result<(), 
 
 async fn run(
     client: &mut Client,
-    me: Me<'_>,
+    me: NodeKeys<'_>,
     orders: &[(Space, &StoreOrder)],
     committing: &mut bool,
-) -> Result<Vec<Outcome>, Failed> {
+) -> Result<Vec<Outcome>, TransactionOutcome> {
     *committing = false;
     let transaction = client.transaction().await?;
     let outcomes = obey_all(&transaction, me, orders).await?;
@@ -271,17 +279,17 @@ async fn run(
                 .code()
                 .is_some_and(|code| !matches!(&code.code()[..2], "57" | "08")) =>
         {
-            Err(Failed::Undone(Fault::Server(error)))
+            Err(TransactionOutcome::Undone(SessionFault::Server(error)))
         }
-        Err(error) => Err(Failed::Unknown(Fault::Server(error))),
+        Err(error) => Err(TransactionOutcome::Unknown(SessionFault::Server(error))),
     }
 }
 
 async fn obey_all(
     transaction: &Transaction<'_>,
-    me: Me<'_>,
+    me: NodeKeys<'_>,
     orders: &[(Space, &StoreOrder)],
-) -> Result<Vec<Outcome>, Fault> {
+) -> Result<Vec<Outcome>, SessionFault> {
     let mut outcomes = Vec::with_capacity(orders.len());
     let mut refusal = None;
     if orders
@@ -290,7 +298,7 @@ async fn obey_all(
     {
         refusal = later_life(transaction, me).await?;
     }
-    let mut writes = items::Writes::default();
+    let mut writes = items::PendingWrites::default();
     for (space, order) in orders {
         if let Err(error) = rules::check(order) {
             outcomes.push(Err(error));
@@ -316,10 +324,10 @@ async fn obey_all(
 
 async fn obey(
     transaction: &Transaction<'_>,
-    me: Me<'_>,
+    me: NodeKeys<'_>,
     space: Space,
     order: &StoreOrder,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, SessionFault> {
     match order {
         StoreOrder::Identify => Ok(Ok(StoreAnswer::Identity(me.identity))),
         StoreOrder::Read { key } => items::read(transaction, me, space, key).await,
@@ -328,7 +336,7 @@ async fn obey(
                 transaction,
                 me,
                 space,
-                items::Keys {
+                items::KeyRange {
                     from,
                     to: to.as_deref(),
                 },
@@ -386,7 +394,10 @@ async fn obey(
 }
 
 /// The refusal that an earlier life of a node gets. Until this transaction ends no later one can begin.
-async fn later_life(transaction: &Transaction<'_>, me: Me<'_>) -> Result<Option<StoreError>, Fault> {
+async fn later_life(
+    transaction: &Transaction<'_>,
+    me: NodeKeys<'_>,
+) -> Result<Option<StoreError>, SessionFault> {
     let row = transaction
         .query_opt("SELECT boot FROM nodes WHERE node = $1 FOR SHARE", &[&me.node])
         .await?;

@@ -17,13 +17,13 @@ const MAGIC_BYTES: usize = 9;
 
 /// What has happened since a commit began.
 #[derive(Debug, Default)]
-pub(crate) struct Flags {
+pub(crate) struct CommitFlags {
     sync_begun: AtomicBool,
     sync_failed: AtomicBool,
     was_full: AtomicBool,
 }
 
-impl Flags {
+impl CommitFlags {
     pub(crate) fn begin(&self) {
         for flag in [&self.sync_begun, &self.sync_failed, &self.was_full] {
             flag.store(false, Ordering::SeqCst);
@@ -55,13 +55,13 @@ impl Flags {
 }
 
 /// See the module.
-pub(crate) struct Watched {
+pub(crate) struct WatchedBackend {
     inner: Box<dyn StorageBackend>,
-    flags: Arc<Flags>,
+    flags: Arc<CommitFlags>,
 }
 
-impl Watched {
-    pub(crate) fn new(inner: Box<dyn StorageBackend>, flags: &Arc<Flags>) -> Self {
+impl WatchedBackend {
+    pub(crate) fn new(inner: Box<dyn StorageBackend>, flags: &Arc<CommitFlags>) -> Self {
         Self {
             inner,
             flags: Arc::clone(flags),
@@ -113,7 +113,7 @@ pub(crate) fn clear_if_unfinished(backend: &dyn StorageBackend) -> io::Result<()
     Ok(())
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for WatchedBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched")
             .field("inner", &self.inner)
@@ -121,7 +121,7 @@ impl fmt::Debug for Watched {
     }
 }
 
-impl StorageBackend for Watched {
+impl StorageBackend for WatchedBackend {
     fn len(&self) -> Result<u64, io::Error> {
         self.inner.len()
     }

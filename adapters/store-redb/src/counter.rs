@@ -10,13 +10,13 @@ use quorate_driver::store::StoreIdentity;
 
 /// The file.
 #[derive(Debug)]
-pub(crate) struct Counter {
+pub(crate) struct CounterFile {
     path: PathBuf,
 }
 
 /// What the counter says about a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CounterVerdict {
     /// It is where it was left, or there is nothing to compare with.
     Good,
     /// It was further once, or it is not there, or it is another one.
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
     },
 }
 
-impl Counter {
+impl CounterFile {
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -42,10 +42,10 @@ impl Counter {
     ///
     /// # Errors
     /// The file cannot be read, or is no counter.
-    pub(crate) fn judge(&self, found: Option<StoreIdentity>) -> io::Result<Verdict> {
+    pub(crate) fn judge(&self, found: Option<StoreIdentity>) -> io::Result<CounterVerdict> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Verdict::Good),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CounterVerdict::Good),
             Err(error) => return Err(error),
         };
         let known = parse(&text).ok_or_else(|| {
@@ -54,9 +54,9 @@ impl Counter {
         })?;
         let is_good = found.is_some_and(|found| found.id == known.id && found.boot >= known.boot);
         Ok(if is_good {
-            Verdict::Good
+            CounterVerdict::Good
         } else {
-            Verdict::WentBack { boot: known.boot }
+            CounterVerdict::WentBack { boot: known.boot }
         })
     }
 

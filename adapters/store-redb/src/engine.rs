@@ -12,7 +12,7 @@ use redb::{
     StorageError, Table, TableDefinition, TableError,
 };
 
-use super::backend::{Flags, Watched};
+use super::backend::{CommitFlags, WatchedBackend};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("quorate");
 
@@ -21,19 +21,19 @@ const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("quorate")
 const CACHE_BYTES: usize = 16 << 20;
 
 /// An open file.
-pub(crate) struct Engine {
+pub(crate) struct RedbEngine {
     database: Database,
 }
 
-impl Engine {
+impl RedbEngine {
     /// Opens and verifies: redb reads every page and its checksum.
-    pub(crate) fn open(backend: Box<dyn StorageBackend>, flags: &Arc<Flags>) -> io::Result<Self> {
+    pub(crate) fn open(backend: Box<dyn StorageBackend>, flags: &Arc<CommitFlags>) -> io::Result<Self> {
         let mut builder = Builder::new();
         builder
             .set_cache_size(CACHE_BYTES)
             .set_check_integrity_on_open(true);
         let database = builder
-            .create_with_backend(Watched::new(backend, flags))
+            .create_with_backend(WatchedBackend::new(backend, flags))
             .map_err(open_error)?;
         Ok(Self { database })
     }
@@ -42,7 +42,7 @@ impl Engine {
     pub(crate) fn identity(&self) -> io::Result<Option<StoreIdentity>> {
         let transaction = self.database.begin_read().map_err(io::Error::other)?;
         match transaction.open_table(TABLE) {
-            Ok(table) => rules::identity(&Reading(table))?
+            Ok(table) => rules::identity(&RedbReading(table))?
                 .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the store's identity is damaged")),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
             Err(error) => Err(io::Error::other(error)),
@@ -59,7 +59,7 @@ impl Engine {
     /// Orders that change nothing.
     pub(crate) fn read(&self, orders: &[(Space, &StoreOrder)]) -> io::Result<Vec<Outcome>> {
         let transaction = self.database.begin_read().map_err(io::Error::other)?;
-        let table = Reading(transaction.open_table(TABLE).map_err(table_error)?);
+        let table = RedbReading(transaction.open_table(TABLE).map_err(table_error)?);
         let obey = |(space, order): &(Space, &StoreOrder)| rules::read(&table, *space, order);
         orders.iter().map(obey).collect()
     }
@@ -72,11 +72,11 @@ impl Engine {
         })
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Writing<'_>) -> io::Result<T>) -> io::Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut RedbWriting<'_>) -> io::Result<T>) -> io::Result<T> {
         // Durable when it returns: that is redb's default.
         let transaction = self.database.begin_write().map_err(io::Error::other)?;
         let table = transaction.open_table(TABLE).map_err(table_error)?;
-        let mut writing = Writing(table);
+        let mut writing = RedbWriting(table);
         let changed = change(&mut writing)?;
         drop(writing);
         transaction.commit().map_err(commit_error)?;
@@ -84,11 +84,11 @@ impl Engine {
     }
 }
 
-struct Reading(ReadOnlyTable<&'static [u8], &'static [u8]>);
+struct RedbReading(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
-struct Writing<'t>(Table<'t, &'static [u8], &'static [u8]>);
+struct RedbWriting<'t>(Table<'t, &'static [u8], &'static [u8]>);
 
-impl Reads for Reading {
+impl Reads for RedbReading {
     type Error = io::Error;
 
     fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
@@ -100,7 +100,7 @@ impl Reads for Reading {
     }
 }
 
-impl Reads for Writing<'_> {
+impl Reads for RedbWriting<'_> {
     type Error = io::Error;
 
     fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
@@ -112,7 +112,7 @@ impl Reads for Writing<'_> {
     }
 }
 
-impl Writes for Writing<'_> {
+impl Writes for RedbWriting<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.0.insert(key, value).map_err(io_error)?;
         Ok(())

@@ -50,9 +50,9 @@ use quorate_driver::store::{Store, StoreFault};
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use backend::Flags;
-use counter::{Counter, Verdict};
-use engine::Engine;
+use backend::CommitFlags;
+use counter::{CounterFile, CounterVerdict};
+use engine::RedbEngine;
 
 /// Where the bytes are.
 type Place = Arc<dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync>;
@@ -60,9 +60,9 @@ type Place = Arc<dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync>;
 /// A store in a redb file. Give it to a node with `ClusterBuilder::store`.
 pub struct Redb {
     place: Place,
-    file: Option<(PathBuf, Counter)>,
-    flags: Arc<Flags>,
-    engine: Option<Engine>,
+    file: Option<(PathBuf, CounterFile)>,
+    flags: Arc<CommitFlags>,
+    engine: Option<RedbEngine>,
     /// Opened already, and the node has not asked yet.
     fresh: Option<StoreIdentity>,
     /// What was written last may be in a cache and nowhere else.
@@ -112,7 +112,7 @@ impl Redb {
         });
         let mut store = Self {
             place,
-            file: Some((file, Counter::new(counter.as_ref()))),
+            file: Some((file, CounterFile::new(counter.as_ref()))),
             flags: Arc::default(),
             engine: None,
             fresh: None,
@@ -148,8 +148,8 @@ impl Redb {
         if let Some((path, counter)) = &self.file {
             let known = engine.identity().map_err(StoreFault::Unavailable)?;
             match counter.judge(known).map_err(StoreFault::Unavailable)? {
-                Verdict::Good => {}
-                Verdict::WentBack { boot } => {
+                CounterVerdict::Good => {}
+                CounterVerdict::WentBack { boot } => {
                     tracing::error!(
                         target: "cluster::store", event = "store_rolled_back", path = %path.display(), found = ?known,
                         last_boot = boot, "the file is older than its last life, or gone: begins with an empty store"
@@ -172,7 +172,7 @@ impl Redb {
 
     /// The engine over what is on the disk. After a failure all of it is written again first: what could not
     /// be made durable then may be read from a cache now, and would be taken for durable.
-    fn reach(&mut self) -> io::Result<Engine> {
+    fn reach(&mut self) -> io::Result<RedbEngine> {
         let backend = (self.place)()?;
         if self.is_suspect {
             backend::rewrite(&*backend)?;
@@ -182,7 +182,7 @@ impl Redb {
         if !was_used {
             backend::clear_if_unfinished(&*backend)?;
         }
-        Engine::open(backend, &self.flags)
+        RedbEngine::open(backend, &self.flags)
     }
 
     /// What an error of a commit means.

@@ -102,7 +102,7 @@ impl Adapter for Tokio {
 /// The chapter about entities compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/entities.md")]
-struct Entities;
+struct EntitiesChapter;
 
 /// The chapter about durable entities compiles.
 #[cfg(doctest)]
@@ -122,17 +122,17 @@ struct ReliableDelivery;
 /// The chapter about replicated data compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/ddata.md")]
-struct ReplicatedData;
+struct DdataChapter;
 
 /// The chapter about singletons compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/singletons.md")]
-struct Singletons;
+struct SingletonsChapter;
 
 /// The chapter about shutdown compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/shutdown.md")]
-struct Shutdown;
+struct ShutdownChapter;
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

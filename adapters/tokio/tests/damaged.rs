@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{node, within};
-use quorate_core::ddata::protocol::Body;
+use quorate_core::ddata::protocol::DdataBody;
 use quorate_core::ident::{Address, ClusterName, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::message::{DdataMsg, Join, MembershipMsg, Message};
@@ -61,7 +61,7 @@ fn golden(of: LinkKind) -> Vec<(String, Vec<u8>)> {
         }
     }
     // Replicated data is unstable and has no golden frame.
-    let body = Body::WriteAck { operation: 7 };
+    let body = DdataBody::WriteAck { operation: 7 };
     let ack = DdataMsg {
         to_uid: 5,
         body,

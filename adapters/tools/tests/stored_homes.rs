@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use quorate_core::event::{Event, ShardingEvent};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::{Change, StoreAnswer, StoreOrder};
 use quorate_store_postgres::{Postgres, Tls};
 use quorate_store_redb::Redb;
@@ -121,7 +121,7 @@ const RECORD: usize = 1 + 1 + 16 + 8 + 16 + 8 + 2 + 4;
 
 /// Has the logs of the shards of kind `alarm` hold something else than ids; how many records that were.
 fn damage(store: &mut impl Store) -> usize {
-    let space = Owner::Journal.space();
+    let space = Requester::Journal.space();
     store.open_unused().unwrap();
     let order = StoreOrder::Range {
         from: [2].as_slice().into(),

@@ -7,14 +7,16 @@ pub mod state;
 use crate::ddata::protocol::Msg as DdataMsg;
 use crate::detector::protocol::Msg as DetectorMsg;
 use crate::journal::protocol::Msg as JournalMsg;
-use crate::lane::Tag;
+use crate::lane::MessageTag;
 use crate::membership::protocol::Msg as MembershipMsg;
 use crate::sharding::protocol::Msg as ShardingMsg;
 use crate::singleton::protocol::Msg as SingletonMsg;
 
-pub use state::{Admission, AdmissionPolicy, Ask, Denied, Everybody, Proof, Request, Standing};
+pub use state::{
+    Admission, AdmissionPolicy, AdmitEverybody, Denied, PeerAsk, PeerProof, PeerRequest, SenderStanding,
+};
 
-impl<'a> Ask<'a> {
+impl<'a> PeerAsk<'a> {
     /// What a message asks, if it asks anything of the kind.
     #[must_use]
     pub const fn of(message: &'a MembershipMsg) -> Option<Self> {
@@ -39,10 +41,10 @@ impl<'a> Ask<'a> {
 }
 
 /// What a joiner asks: its link is not closed for keeping silent.
-const OF_JOINERS: [Tag; 2] = [MembershipMsg::INIT_JOIN, MembershipMsg::JOIN];
+const OF_JOINERS: [MessageTag; 2] = [MembershipMsg::INIT_JOIN, MembershipMsg::JOIN];
 
 /// What a join needs besides: answers to it.
-const ANSWERS: [Tag; 3] = [
+const ANSWERS: [MessageTag; 3] = [
     MembershipMsg::INIT_JOIN_ACK,
     MembershipMsg::INIT_JOIN_NACK,
     MembershipMsg::JOIN_REFUSED,
@@ -51,9 +53,9 @@ const ANSWERS: [Tag; 3] = [
 /// The one large thing that is heard of a stranger, if it was asked: the state that a joiner is answered
 /// with. A host gives room to no other large frame before its sender is a member;
 /// [`crate::node::Node::hears`] says whether this one is heard.
-pub const WELCOME: Tag = MembershipMsg::WELCOME;
+pub const WELCOME: MessageTag = MembershipMsg::WELCOME;
 
-fn is_one_of(tags: &[Tag], kind: u16) -> bool {
+fn is_one_of(tags: &[MessageTag], kind: u16) -> bool {
     tags.iter().any(|tag| tag.kind == kind)
 }
 
@@ -73,14 +75,14 @@ pub const fn is_welcome(kind: u16) -> bool {
 /// needs. Decided by the kind alone, before a body is decoded or inflated, so that a stranger costs no more
 /// than its header.
 #[must_use]
-pub fn is_heard(kind: u16, of: Standing) -> bool {
+pub fn is_heard(kind: u16, of: SenderStanding) -> bool {
     let is_former = match of {
-        Standing::Member => return true,
-        Standing::Former => true,
-        Standing::Stranger { .. } => false,
+        SenderStanding::Member => return true,
+        SenderStanding::Former => true,
+        SenderStanding::Stranger { .. } => false,
     };
     if kind == WELCOME.kind {
-        return of == Standing::Stranger { was_asked: true };
+        return of == SenderStanding::Stranger { was_asked: true };
     }
     if is_one_of(MembershipMsg::TAGS, kind) {
         // Changes of the membership and gossip are said by members.

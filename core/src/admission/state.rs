@@ -12,7 +12,7 @@ use crate::membership::state::app_version::AppVersion;
 
 /// What a sender is to this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SenderStanding {
     /// A member.
     Member,
     /// It was one, and was removed.
@@ -27,7 +27,7 @@ pub enum Standing {
 /// What the peer of a link has proved to the host, which has checked it. Nothing where the host checks
 /// nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Proof<'a> {
+pub enum PeerProof<'a> {
     /// Nothing: whoever reaches the port gets so far.
     #[default]
     Nothing,
@@ -45,7 +45,7 @@ pub enum Proof<'a> {
     },
 }
 
-impl Debug for Proof<'_> {
+impl Debug for PeerProof<'_> {
     /// A weak key could be found out by trying what gives its name.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -60,7 +60,7 @@ impl Debug for Proof<'_> {
 /// node's own program's to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ask<'a> {
+pub enum PeerAsk<'a> {
     /// To be taken in.
     Join {
         /// The roles it says it has.
@@ -74,7 +74,7 @@ pub enum Ask<'a> {
     Down(&'a UniqueAddress),
 }
 
-impl Ask<'_> {
+impl PeerAsk<'_> {
     /// In one word, for the audit line.
     #[must_use]
     pub const fn what(&self) -> &'static str {
@@ -89,19 +89,19 @@ impl Ask<'_> {
 /// A peer that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Request<'a> {
+pub struct PeerRequest<'a> {
     /// The incarnation. How much is proved of it is the host's.
     pub by: &'a UniqueAddress,
     /// What its link has proved.
-    pub proof: Proof<'a>,
+    pub proof: PeerProof<'a>,
     /// What it asks.
-    pub ask: Ask<'a>,
+    pub ask: PeerAsk<'a>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PeerRequest<'a> {
     /// A request, for a host that asks its policy itself, and for tests of a policy.
     #[must_use]
-    pub const fn new(by: &'a UniqueAddress, proof: Proof<'a>, ask: Ask<'a>) -> Self {
+    pub const fn new(by: &'a UniqueAddress, proof: PeerProof<'a>, ask: PeerAsk<'a>) -> Self {
         Self { by, proof, ask }
     }
 
@@ -109,8 +109,8 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn whom(&self) -> &'a UniqueAddress {
         match self.ask {
-            Ask::Join { .. } => self.by,
-            Ask::Leave(node) | Ask::Down(node) => node,
+            PeerAsk::Join { .. } => self.by,
+            PeerAsk::Leave(node) | PeerAsk::Down(node) => node,
         }
     }
 }
@@ -127,15 +127,15 @@ pub trait AdmissionPolicy: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Denied`] says why not.
-    fn allows(&self, request: &Request<'_>) -> Result<(), Denied>;
+    fn allows(&self, request: &PeerRequest<'_>) -> Result<(), Denied>;
 }
 
 /// Lets everybody who gets a link: the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Everybody;
+pub struct AdmitEverybody;
 
-impl AdmissionPolicy for Everybody {
-    fn allows(&self, _: &Request<'_>) -> Result<(), Denied> {
+impl AdmissionPolicy for AdmitEverybody {
+    fn allows(&self, _: &PeerRequest<'_>) -> Result<(), Denied> {
         Ok(())
     }
 }
@@ -146,6 +146,6 @@ pub struct Admission(pub Arc<dyn AdmissionPolicy>);
 
 impl Default for Admission {
     fn default() -> Self {
-        Self(Arc::new(Everybody))
+        Self(Arc::new(AdmitEverybody))
     }
 }

@@ -15,7 +15,7 @@ use crate::effect::{Effect, Output};
 use crate::event::{Event, MembershipEvent};
 use crate::fixture::node as peer;
 use crate::ident::{ClusterName, Roles, UniqueAddress};
-use crate::input::{Command, Input, MembershipCommand, Target};
+use crate::input::{Command, Input, MembershipCommand, SendTarget};
 use crate::membership::state::app_version::AppVersion;
 use crate::message::{Join, Message};
 use crate::node::Node;
@@ -23,24 +23,24 @@ use crate::reject::JoinRefusal;
 use crate::time::{Instant, Now};
 use crate::wire::encode_message;
 
-const UNASKED: Standing = Standing::Stranger { was_asked: false };
-const ASKED: Standing = Standing::Stranger { was_asked: true };
+const UNASKED: SenderStanding = SenderStanding::Stranger { was_asked: false };
+const ASKED: SenderStanding = SenderStanding::Stranger { was_asked: true };
 
-fn heard(of: Standing) -> Vec<u16> {
+fn heard(of: SenderStanding) -> Vec<u16> {
     let all = Message::TAGS.into_iter().flatten();
     all.map(|tag| tag.kind)
         .filter(|kind| is_heard(*kind, of))
         .collect()
 }
 
-fn kinds(tags: &[Tag]) -> Vec<u16> {
+fn kinds(tags: &[MessageTag]) -> Vec<u16> {
     tags.iter().map(|tag| tag.kind).collect()
 }
 
 #[test]
 fn a_member_is_heard_whatever_it_says() {
-    let all: Vec<Tag> = Message::TAGS.into_iter().flatten().copied().collect();
-    assert_eq!(heard(Standing::Member), kinds(&all));
+    let all: Vec<MessageTag> = Message::TAGS.into_iter().flatten().copied().collect();
+    assert_eq!(heard(SenderStanding::Member), kinds(&all));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn of_a_stranger_what_a_join_needs_is_heard_and_heartbeats_and_what_waits_for_it
     assert_eq!(heard(UNASKED), wanted);
     for kind in kinds(DdataMsg::TAGS) {
         assert!(
-            !is_heard(kind, UNASKED) && !is_heard(kind, Standing::Former),
+            !is_heard(kind, UNASKED) && !is_heard(kind, SenderStanding::Former),
             "replicas are members"
         );
     }
@@ -76,7 +76,7 @@ fn a_welcome_is_heard_of_the_one_that_was_asked_and_nothing_else_is_added_for_it
 
 #[test]
 fn of_a_former_member_the_last_words_about_entities_are_heard() {
-    let more: Vec<u16> = heard(Standing::Former)
+    let more: Vec<u16> = heard(SenderStanding::Former)
         .into_iter()
         .filter(|kind| !is_heard(*kind, UNASKED))
         .collect();
@@ -89,7 +89,7 @@ fn of_a_former_member_the_last_words_about_entities_are_heard() {
 
 #[test]
 fn a_kind_that_nobody_knows_is_left_to_be_counted_as_that() {
-    for of in [Standing::Member, Standing::Former, UNASKED, ASKED] {
+    for of in [SenderStanding::Member, SenderStanding::Former, UNASKED, ASKED] {
         assert!(is_heard(0x00FE, of));
     }
 }
@@ -106,9 +106,9 @@ fn a_proof_never_reaches_a_log() {
     let shown = format!(
         "{:?}",
         [
-            Proof::Nothing,
-            Proof::Key { name: b"weak" },
-            Proof::Certificate {
+            PeerProof::Nothing,
+            PeerProof::Key { name: b"weak" },
+            PeerProof::Certificate {
                 der: b"der",
                 intermediates: &[]
             },
@@ -122,15 +122,15 @@ fn a_proof_never_reaches_a_log() {
 struct WithKey(&'static str);
 
 impl AdmissionPolicy for WithKey {
-    fn allows(&self, request: &Request<'_>) -> Result<(), Denied> {
+    fn allows(&self, request: &PeerRequest<'_>) -> Result<(), Denied> {
         match request.proof {
-            Proof::Key { name: b"listed" } => Ok(()),
-            Proof::Nothing | Proof::Key { .. } | Proof::Certificate { .. }
+            PeerProof::Key { name: b"listed" } => Ok(()),
+            PeerProof::Nothing | PeerProof::Key { .. } | PeerProof::Certificate { .. }
                 if request.ask.what() == self.0 =>
             {
                 Err(Denied("no key".into()))
             }
-            Proof::Nothing | Proof::Key { .. } | Proof::Certificate { .. } => Ok(()),
+            PeerProof::Nothing | PeerProof::Key { .. } | PeerProof::Certificate { .. } => Ok(()),
         }
     }
 }
@@ -169,13 +169,13 @@ fn polled(node: &mut Node<ChaCha8Rng>) -> Vec<Effect> {
 fn comes(
     node: &mut Node<ChaCha8Rng>,
     from: &UniqueAddress,
-    proof: Proof<'_>,
+    proof: PeerProof<'_>,
     msg: MembershipMsg,
 ) -> Vec<String> {
     let (message, limits) = (Message::Membership(msg), crate::config::Limits::default());
     let mut bytes = Vec::new();
     encode_message(&message, 0, &limits, &mut bytes).unwrap();
-    let Tag { lane, kind } = message.tag();
+    let MessageTag { lane, kind } = message.tag();
     let body = &bytes[20..];
     node.handle(
         NOW,
@@ -194,7 +194,7 @@ fn comes(
             Some(why) => format!("{} refused: {why}", audit.what),
         }),
         Effect::Send {
-            to: Target::Node(to),
+            to: SendTarget::Node(to),
             message: Message::Membership(MembershipMsg::JoinRefused(refused)),
         } if to == from => Some(format!("told {:?}", refused.reason)),
         Effect::Send {
@@ -214,14 +214,14 @@ fn join() -> MembershipMsg {
     })
 }
 
-const LISTED: Proof<'static> = Proof::Key { name: b"listed" };
+const LISTED: PeerProof<'static> = PeerProof::Key { name: b"listed" };
 
 #[test]
 fn a_joiner_that_the_policy_refuses_is_told_and_changes_nothing() {
     let (mut node, joiner) = (alone("join"), peer("joiner", 2));
     let told = format!("told {:?}", JoinRefusal::NotAdmitted);
     assert_eq!(
-        comes(&mut node, &joiner, Proof::Nothing, join()),
+        comes(&mut node, &joiner, PeerProof::Nothing, join()),
         ["join refused: no key".to_string(), told]
     );
     assert_eq!(node.view().members().len(), 1);
@@ -240,14 +240,24 @@ fn b_57_what_the_policy_refuses_a_member_is_dropped_and_another_request_passes()
     comes(&mut node, &member, LISTED, join());
     let whom = || member.clone();
     assert_eq!(
-        comes(&mut node, &member, Proof::Nothing, MembershipMsg::Down(whom())),
+        comes(
+            &mut node,
+            &member,
+            PeerProof::Nothing,
+            MembershipMsg::Down(whom())
+        ),
         ["down refused: no key"]
     );
     assert_eq!(node.view().members().len(), 2);
     let status = |node: &Node<ChaCha8Rng>| node.view().member(&member).unwrap().status;
     let before = status(&node);
     assert_eq!(
-        comes(&mut node, &member, Proof::Nothing, MembershipMsg::Leave(whom())),
+        comes(
+            &mut node,
+            &member,
+            PeerProof::Nothing,
+            MembershipMsg::Leave(whom())
+        ),
         ["leave allowed"]
     );
     assert_ne!(status(&node), before);
@@ -275,7 +285,7 @@ fn a_stranger_is_not_heard_when_it_manages_and_the_policy_is_not_asked() {
 #[test]
 fn replicated_data_of_a_stranger_is_not_decoded() {
     let (mut node, stranger) = (alone("join"), peer("stranger", 2));
-    let Tag { lane, kind } = DdataMsg::TAGS[0];
+    let MessageTag { lane, kind } = DdataMsg::TAGS[0];
     let (from, proof, body) = (&stranger, LISTED, b"no message".as_slice());
     node.handle(
         NOW,

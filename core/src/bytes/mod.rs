@@ -19,11 +19,11 @@ use crate::ident::{Address, UniqueAddress};
 
 /// What is left of a body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct BodyReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BodyReader<'a> {
     pub(crate) const fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }

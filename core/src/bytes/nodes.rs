@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::WireError;
-use super::{Column, Reader, count_u16, text};
+use super::{BodyReader, Column, count_u16, text};
 use crate::ident::{Address, HOST_BYTES_MAX, UniqueAddress, is_name_byte};
 
 /// A list of byte strings: one length byte each, then all bytes.
@@ -24,7 +24,11 @@ pub(crate) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn read(reader: &mut Reader<'a>, count: usize, what: &'static str) -> Result<Self, WireError> {
+    pub(crate) fn read(
+        reader: &mut BodyReader<'a>,
+        count: usize,
+        what: &'static str,
+    ) -> Result<Self, WireError> {
         let lengths = reader.take(count)?;
         let total = lengths.iter().map(|len| usize::from(*len)).sum();
         Ok(Self {
@@ -36,7 +40,7 @@ impl<'a> Texts<'a> {
 
     /// The texts; each must be greater than the one before.
     pub(crate) fn rising(self) -> impl Iterator<Item = Result<&'a str, WireError>> {
-        let mut rest = Reader::new(self.bytes);
+        let mut rest = BodyReader::new(self.bytes);
         let mut last: Option<&[u8]> = None;
         self.lengths.iter().map(move |len| {
             let bytes = rest.take(usize::from(*len))?;
@@ -203,7 +207,7 @@ pub(crate) struct NodeColumns<'a> {
 }
 
 impl<'a> NodeColumns<'a> {
-    pub(crate) fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, WireError> {
+    pub(crate) fn read(reader: &mut BodyReader<'a>, count: usize) -> Result<Self, WireError> {
         Ok(Self {
             hosts: reader.column(count)?,
             ports: reader.column(count)?,

@@ -6,36 +6,36 @@ use core::marker::PhantomData;
 
 use rand_core::Rng;
 
-use super::{Cx, Words};
+use super::{Cx, MachineWords};
 use crate::config::ValidConfig;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::oldest::state::Succession;
-use crate::outbox::Outbox;
+use crate::outbox::NodeOutbox;
 use crate::reject::Rejection;
 use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::Now;
-use crate::timers::Timers;
+use crate::timers::NodeTimers;
 use crate::view::View;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(crate) struct Base<R> {
+pub(crate) struct NodeBase<R> {
     pub(crate) now: Now,
     pub(crate) me: UniqueAddress,
     pub(crate) config: ValidConfig,
     pub(crate) rng: R,
     pub(crate) stats: Stats,
     pub(crate) signals: Signals,
-    pub(crate) timers: Timers,
-    pub(crate) outbox: Outbox,
+    pub(crate) timers: NodeTimers,
+    pub(crate) outbox: NodeOutbox,
     pub(crate) view: Arc<View>,
     pub(crate) succession: Arc<Succession>,
 }
 
-impl<R: Rng> Base<R> {
+impl<R: Rng> NodeBase<R> {
     /// Nothing was said, nothing is waited for, and the picture is empty.
     pub(crate) fn idle(config: ValidConfig, me: UniqueAddress, rng: R, now: Now) -> Self {
         Self {
@@ -46,14 +46,14 @@ impl<R: Rng> Base<R> {
             rng,
             stats: Stats::default(),
             signals: Signals::default(),
-            timers: Timers::default(),
-            outbox: Outbox::default(),
+            timers: NodeTimers::default(),
+            outbox: NodeOutbox::default(),
             succession: Arc::default(),
         }
     }
 
     /// The surroundings of the machine that has these words.
-    pub(crate) fn cx<W: Words>(&mut self) -> Cx<'_, W> {
+    pub(crate) fn cx<W: MachineWords>(&mut self) -> Cx<'_, W> {
         Cx {
             now: self.now,
             me: &self.me,
@@ -77,7 +77,7 @@ impl<R: Rng> Base<R> {
 
 pub(super) fn record_rejection(
     stats: &mut Stats,
-    outbox: &mut Outbox,
+    outbox: &mut NodeOutbox,
     peer: &UniqueAddress,
     rejection: Rejection,
 ) {

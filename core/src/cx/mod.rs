@@ -11,21 +11,21 @@ use core::marker::PhantomData;
 
 use rand_core::Rng;
 
-pub(crate) use self::base::Base;
+pub(crate) use self::base::NodeBase;
 pub(crate) use self::words::{
-    OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton, Words,
+    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton,
 };
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};
 use crate::ident::{Address, UniqueAddress};
-use crate::input::{Caller, Target};
+use crate::input::{Caller, SendTarget};
 use crate::oldest::state::Succession;
-use crate::outbox::Outbox;
+use crate::outbox::NodeOutbox;
 use crate::reject::Rejection;
 use crate::signal::Signals;
 use crate::stats::Stats;
 use crate::time::{Instant, Now};
-use crate::timers::Timers;
+use crate::timers::NodeTimers;
 use crate::view::View;
 
 /// The surroundings of the machine with these words, for the length of one call. What only that machine may
@@ -37,14 +37,14 @@ pub(crate) struct Cx<'a, W> {
     rng: &'a mut dyn Rng,
     stats: &'a mut Stats,
     signals: &'a mut Signals,
-    timers: &'a mut Timers,
-    outbox: &'a mut Outbox,
+    timers: &'a mut NodeTimers,
+    outbox: &'a mut NodeOutbox,
     view: &'a mut Arc<View>,
     succession: &'a mut Arc<Succession>,
     words: PhantomData<fn(W)>,
 }
 
-impl<'a, W: Words> Cx<'a, W> {
+impl<'a, W: MachineWords> Cx<'a, W> {
     /// Sends a message to an incarnation. One to myself comes back through the router after this handler,
     /// like any other.
     pub(crate) fn send(&mut self, to: &UniqueAddress, message: W::Msg) {
@@ -55,7 +55,7 @@ impl<'a, W: Words> Cx<'a, W> {
         }
         self.stats.node.messages_sent += 1;
         self.push(Effect::Send {
-            to: Target::Node(to.clone()),
+            to: SendTarget::Node(to.clone()),
             message,
         });
     }
@@ -66,7 +66,7 @@ impl<'a, W: Words> Cx<'a, W> {
         debug_assert!(to != self.me, "nothing of this node waits for a link to itself");
         self.stats.node.messages_sent += 1;
         self.push(Effect::Offer {
-            to: Target::Node(to.clone()),
+            to: SendTarget::Node(to.clone()),
             message: message.into(),
         });
     }
@@ -76,7 +76,7 @@ impl<'a, W: Words> Cx<'a, W> {
         debug_assert!(to != self.me.address(), "a node knows its own incarnation");
         self.stats.node.messages_sent += 1;
         self.push(Effect::Send {
-            to: Target::Address(to.clone()),
+            to: SendTarget::Address(to.clone()),
             message: message.into(),
         });
     }

@@ -13,7 +13,7 @@ use crate::input::{Command, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
 use crate::oldest::state::Succession;
 use crate::ordered::OrderedSet;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::KindId;
@@ -80,7 +80,7 @@ impl Cx<'_, OfDowning> {
 
     /// Asks the keeper of a lease for something; its report comes home to the resolver.
     pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
-        self.push(Effect::Lease(Owner::Resolver, order));
+        self.push(Effect::Lease(Requester::Resolver, order));
     }
 }
 
@@ -140,12 +140,12 @@ impl Cx<'_, OfSharding> {
 
     /// Asks the keeper of a lease for something; its report comes home to sharding.
     pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
-        self.push(Effect::Lease(Owner::Sharding, order));
+        self.push(Effect::Lease(Requester::Sharding, order));
     }
 
     /// Has the host do something with an entity.
     pub(crate) fn order(&mut self, order: HostOrder) {
-        self.push(Effect::Host(Owner::Sharding, order));
+        self.push(Effect::Host(Requester::Sharding, order));
     }
 
     /// Asks the application where shards should be; its answer is a command.
@@ -162,14 +162,14 @@ impl Cx<'_, OfDdata> {
 
     /// Asks the node's store for something; its answer comes home to the replicator.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
-        self.push(Effect::Store(Owner::Ddata, request));
+        self.push(Effect::Store(Requester::Ddata, request));
     }
 }
 
 impl Cx<'_, OfJournal> {
     /// Asks the node's store for something; its answer comes home to the quorum logs.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
-        self.push(Effect::Store(Owner::Journal, request));
+        self.push(Effect::Store(Requester::Journal, request));
     }
 }
 
@@ -187,16 +187,16 @@ impl Cx<'_, OfSingleton> {
 
     /// Has the host do something with an instance.
     pub(crate) fn order(&mut self, order: HostOrder) {
-        self.push(Effect::Host(Owner::Singleton, order));
+        self.push(Effect::Host(Requester::Singleton, order));
     }
 
     /// Asks the keeper of a lease for something; its report comes home to the singletons.
     pub(crate) fn order_lease(&mut self, order: LeaseOrder) {
-        self.push(Effect::Lease(Owner::Singleton, order));
+        self.push(Effect::Lease(Requester::Singleton, order));
     }
 
     /// Asks the node's store for something; its answer comes home to the singletons.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
-        self.push(Effect::Store(Owner::Singleton, request));
+        self.push(Effect::Store(Requester::Singleton, request));
     }
 }

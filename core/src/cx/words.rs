@@ -19,7 +19,7 @@ use crate::timer::{
 };
 
 /// The words of one machine, as its `protocol` states them.
-pub(crate) trait Words {
+pub(crate) trait MachineWords {
     /// What it says to its like on other nodes.
     type Msg: Into<Message>;
     /// What it waits for.
@@ -39,7 +39,7 @@ macro_rules! words {
         $(#[$doc])*
         pub(crate) enum $name {}
 
-        impl Words for $name {
+        impl MachineWords for $name {
             type Msg = $msg;
             type Timer = $timer;
             type Event = $event;

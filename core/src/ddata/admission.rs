@@ -5,12 +5,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::durable::Waiter;
+use super::durable::DurableWaiter;
 use super::measure::envelope_len;
-use super::protocol::{Body, Event, Msg, Nack, Rejection};
+use super::protocol::{DdataBody, Event, Msg, Nack, Rejection};
 use super::pruning::is_abandoned;
 use super::state::key::Key;
-use super::state::{Envelope, Pruning};
+use super::state::{DataEnvelope, Pruning};
 use super::{Replicator, send, wall_ms};
 use crate::ddata::Cx;
 use crate::ddata::crdt::{DataType, MergeError};
@@ -56,7 +56,7 @@ impl Replicator {
         cx: &mut Cx<'_>,
         from: Option<&UniqueAddress>,
         key: &Key,
-        mut envelope: Envelope,
+        mut envelope: DataEnvelope,
         used: Instant,
     ) -> Result<bool, Rejection> {
         check_envelope(cx, key, &envelope)?;
@@ -98,7 +98,7 @@ impl Replicator {
             return Ok(false);
         }
         self.mint_above(cx, key, &envelope)?;
-        let mut held = self.entries.take(key).unwrap_or_else(Envelope::deleted);
+        let mut held = self.entries.take(key).unwrap_or_else(DataEnvelope::deleted);
         // A value that may pass a limit is merged beside the one that is held, so that it can be left.
         let may_pass = bytes + incoming > merged_bytes_max(cx)
             || self.entries.bytes() + incoming > cx.config().ddata.bytes_max;
@@ -149,7 +149,7 @@ impl Replicator {
         &mut self,
         cx: &mut Cx<'_>,
         key: &Key,
-        envelope: Envelope,
+        envelope: DataEnvelope,
         bytes: usize,
         used: Instant,
     ) {
@@ -176,13 +176,13 @@ impl Replicator {
     pub(super) fn confirm(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, operation: u64, key: &Key) {
         let waits = cx.config().ddata.is_durable(key) && cx.config().ddata.write_behind_interval.is_none();
         if waits {
-            let waiter = Waiter::Remote {
+            let waiter = DurableWaiter::Remote {
                 node: from.clone(),
                 operation,
             };
             self.durable.note(key, Some(waiter));
         } else {
-            send(cx, from, Body::WriteAck { operation });
+            send(cx, from, DdataBody::WriteAck { operation });
         }
     }
 
@@ -200,13 +200,13 @@ impl Replicator {
             && is_member
         {
             let reason = Nack::NotServing;
-            send(cx, from, Body::WriteNack { operation, reason });
+            send(cx, from, DdataBody::WriteNack { operation, reason });
         }
     }
 
     /// A value may name dots of this node that it never minted, as an earlier life of it or a liar made them.
     /// What it mints from here on is above them: others that hold them would take it for removed.
-    fn mint_above(&mut self, cx: &mut Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+    fn mint_above(&mut self, cx: &mut Cx<'_>, key: &Key, envelope: &DataEnvelope) -> Result<(), Rejection> {
         let data = envelope.data.as_ref();
         let claimed = data.map_or(0, |data| data.highest_version_of(self.minting.me()));
         self.skip_to(cx, key, claimed)
@@ -250,7 +250,7 @@ pub(super) fn merged_bytes_max(cx: &Cx<'_>) -> usize {
         .max(cx.config().ddata.value_bytes_max)
 }
 
-fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &DataEnvelope) -> Result<(), Rejection> {
     let Some(data) = &envelope.data else {
         return Ok(());
     };
@@ -279,7 +279,7 @@ fn check_envelope(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rej
 
 /// Ends of markers far ahead, in a value that a peer holds, would end those of all nodes that are removed
 /// later.
-fn check_ends(cx: &Cx<'_>, key: &Key, envelope: &Envelope) -> Result<(), Rejection> {
+fn check_ends(cx: &Cx<'_>, key: &Key, envelope: &DataEnvelope) -> Result<(), Rejection> {
     let settings = &cx.config().ddata;
     let life = settings
         .pruning_marker_time_to_live

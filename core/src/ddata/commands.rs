@@ -6,18 +6,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::crdt::{Applied, CustomError, Data, Delta, Op, OpError};
+use super::crdt::{Applied, CustomError, DataDelta, DataOp, DataValue, OpError};
 use super::delta_log;
-use super::durable::Waiter;
+use super::durable::DurableWaiter;
 use super::measure::{around_len, data_len, delta_len, op_len, version_len};
-use super::operations::{Kept, Operation, Plan, Work};
-use super::protocol::{Answer, Body, Command, DeltaEntry, ReadError, SubscribeError, Timer, WriteError};
+use super::operations::{KeepState, OpenTargets, Operation, OperationWork};
+use super::protocol::{Answer, Command, DdataBody, DeltaEntry, ReadError, SubscribeError, Timer, WriteError};
 use super::replicas::Replicas;
 use super::spread;
-use super::state::Envelope;
-use super::state::consistency::{Consistency, Preference, Targets};
+use super::state::DataEnvelope;
+use super::state::consistency::{Consistency, ReplicaPreference, ReplicaTargets};
 use super::state::key::Key;
-use super::{Replicator, SMALL_MESSAGE_BYTES, Stage, send, send_weighed, wall_ms};
+use super::{Replicator, ReplicatorStage, SMALL_MESSAGE_BYTES, send, send_weighed, wall_ms};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::input::Caller;
@@ -31,7 +31,7 @@ const SECONDARY_AFTER: u32 = 5;
 
 /// How many have to agree, and for how long they are waited for.
 #[derive(Clone, Copy)]
-struct Level {
+struct QuorumLevel {
     consistency: Consistency,
     timeout: Duration,
 }
@@ -40,7 +40,7 @@ struct Level {
 struct NewWrite<'a> {
     caller: Caller,
     key: &'a Key,
-    plan: Plan,
+    plan: OpenTargets,
     delta: Option<DeltaEntry>,
     waits_for_store: bool,
 }
@@ -73,7 +73,7 @@ impl Replicator {
                 key,
                 consistency,
                 timeout,
-            } => self.get_command(cx, caller, key, Level { consistency, timeout }),
+            } => self.get_command(cx, caller, key, QuorumLevel { consistency, timeout }),
             Command::Update {
                 key,
                 initial,
@@ -83,7 +83,7 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.apply(cx, &key, initial, &op);
-                self.write_command(cx, caller, &key, Level { consistency, timeout }, change);
+                self.write_command(cx, caller, &key, QuorumLevel { consistency, timeout }, change);
             }
             Command::Delete {
                 key,
@@ -92,7 +92,7 @@ impl Replicator {
             } => {
                 let change =
                     |replicator: &mut Self, cx: &mut Cx<'_>| replicator.delete(cx, &key).map(|()| None);
-                self.write_command(cx, caller, &key, Level { consistency, timeout }, change);
+                self.write_command(cx, caller, &key, QuorumLevel { consistency, timeout }, change);
             }
             Command::Subscribe { pattern } => {
                 let has_room = self.subscriptions.len() < cx.config().ddata.subscribers_max;
@@ -131,9 +131,9 @@ impl Replicator {
         self.after_input(cx);
     }
 
-    fn get_command(&mut self, cx: &mut Cx<'_>, caller: Caller, key: Key, level: Level) {
+    fn get_command(&mut self, cx: &mut Cx<'_>, caller: Caller, key: Key, level: QuorumLevel) {
         let refuse = |cx: &mut Cx<'_>, error| reply(cx, caller, Answer::Value(Err(error)));
-        if self.stage != Stage::Serving {
+        if self.stage != ReplicatorStage::Serving {
             return refuse(cx, ReadError::NotServing);
         }
         self.touch(&key, cx.mono());
@@ -151,15 +151,15 @@ impl Replicator {
             return refuse(cx, ReadError::TooManyOperations);
         }
         let to = plan.targets.primary.clone();
-        let work = Work::Read {
+        let work = OperationWork::Read {
             merged: None,
             held: Vec::new(),
-            kept: Kept::NotAsked,
+            kept: KeepState::NotAsked,
         };
         let operation = self.operations.open(caller, key.clone(), work, plan);
         for node in to {
             let key = key.clone();
-            send(cx, &node, Body::Read { operation, key });
+            send(cx, &node, DdataBody::Read { operation, key });
         }
         self.wake_operations(cx);
     }
@@ -169,11 +169,11 @@ impl Replicator {
         cx: &mut Cx<'_>,
         caller: Caller,
         key: &Key,
-        level: Level,
+        level: QuorumLevel,
         change: impl FnOnce(&mut Self, &mut Cx<'_>) -> Result<Option<DeltaEntry>, WriteError>,
     ) {
         let refuse = |cx: &mut Cx<'_>, error| reply(cx, caller, Answer::Written(Err(error)));
-        if self.stage != Stage::Serving {
+        if self.stage != ReplicatorStage::Serving {
             return refuse(cx, WriteError::NotServing);
         }
         let settings = &cx.config().ddata;
@@ -214,7 +214,7 @@ impl Replicator {
             waits_for_store,
         } = write;
         let to = plan.targets.primary.clone();
-        let work = Work::Write {
+        let work = OperationWork::Write {
             stored: !waits_for_store,
             as_delta: delta.is_some(),
             store_nacks: 0,
@@ -223,14 +223,14 @@ impl Replicator {
         };
         let operation = self.operations.open(caller, key.clone(), work, plan);
         if waits_for_store {
-            self.durable.note(key, Some(Waiter::Local { operation }));
+            self.durable.note(key, Some(DurableWaiter::Local { operation }));
         }
         for node in &to {
             match delta.as_ref().and_then(|entry| self.changes_for(cx, node, entry)) {
                 Some(entry) => {
                     let weight = spread::weight(&entry);
                     let (operation, entries) = (Some(operation), alloc::vec![entry]);
-                    send_weighed(cx, node, Body::Deltas { operation, entries }, weight);
+                    send_weighed(cx, node, DdataBody::Deltas { operation, entries }, weight);
                 }
                 None => self.send_value(cx, operation, key, core::slice::from_ref(node)),
             }
@@ -256,7 +256,7 @@ impl Replicator {
             return;
         };
         for node in to {
-            let body = Body::Write {
+            let body = DdataBody::Write {
                 operation,
                 key: key.clone(),
                 envelope: entry.envelope.clone(),
@@ -281,8 +281,8 @@ impl Replicator {
         &mut self,
         cx: &mut Cx<'_>,
         key: &Key,
-        initial: Data,
-        op: &Op,
+        initial: DataValue,
+        op: &DataOp,
     ) -> Result<Option<DeltaEntry>, WriteError> {
         check_type(cx, &initial)?;
         let settings = &cx.config().ddata;
@@ -297,7 +297,10 @@ impl Replicator {
         }
         self.minting.set_now(wall_ms(cx));
         let is_new = self.entries.get(key).is_none();
-        let mut envelope = self.entries.take(key).unwrap_or_else(|| Envelope::new(initial));
+        let mut envelope = self
+            .entries
+            .take(key)
+            .unwrap_or_else(|| DataEnvelope::new(initial));
         let before = (is_new || self.bytes_of(key) + op_bytes > value_max).then(|| envelope.clone());
         let refuse = |replicator: &mut Self, held, error| {
             if !is_new {
@@ -349,8 +352,8 @@ impl Replicator {
         &mut self,
         cx: &Cx<'_>,
         key: &Key,
-        envelope: &mut Envelope,
-        delta: Option<Delta>,
+        envelope: &mut DataEnvelope,
+        delta: Option<DataDelta>,
     ) -> Option<DeltaEntry> {
         if !cx.config().ddata.deltas {
             return None;
@@ -384,7 +387,7 @@ impl Replicator {
                 }
             }
         }
-        self.changed(cx, key, Envelope::deleted(), 0, cx.mono());
+        self.changed(cx, key, DataEnvelope::deleted(), 0, cx.mono());
         Ok(())
     }
 
@@ -401,12 +404,12 @@ impl Replicator {
             ..
         } = operation;
         let answer = match operation.work {
-            Work::Read { .. } if answered >= required => Answer::Value(Err(ReadError::StoreFailed)),
-            Work::Read { .. } => Answer::Value(Err(ReadError::Timeout { answered, required })),
-            Work::Write { stored: false, .. } if answered >= required => {
+            OperationWork::Read { .. } if answered >= required => Answer::Value(Err(ReadError::StoreFailed)),
+            OperationWork::Read { .. } => Answer::Value(Err(ReadError::Timeout { answered, required })),
+            OperationWork::Write { stored: false, .. } if answered >= required => {
                 Answer::Written(Err(WriteError::StoreFailed))
             }
-            Work::Write { .. } => Answer::Written(Err(WriteError::Unconfirmed {
+            OperationWork::Write { .. } => Answer::Written(Err(WriteError::Unconfirmed {
                 confirmed: answered,
                 required,
             })),
@@ -422,7 +425,7 @@ pub(super) fn reply(cx: &mut Cx<'_>, caller: Caller, answer: Answer) {
 }
 
 /// What a read says about what it found.
-pub(super) fn value_of(held: Option<&Envelope>) -> Result<Arc<Data>, ReadError> {
+pub(super) fn value_of(held: Option<&DataEnvelope>) -> Result<Arc<DataValue>, ReadError> {
     match held {
         None => Err(ReadError::NotFound),
         Some(envelope) => envelope.data.clone().ok_or(ReadError::Deleted),
@@ -430,7 +433,7 @@ pub(super) fn value_of(held: Option<&Envelope>) -> Result<Arc<Data>, ReadError> 
 }
 
 /// Whom to ask, and how many have to answer.
-fn plan(cx: &mut Cx<'_>, Level { consistency, timeout }: Level) -> Result<Plan, NoQuorum> {
+fn plan(cx: &mut Cx<'_>, QuorumLevel { consistency, timeout }: QuorumLevel) -> Result<OpenTargets, NoQuorum> {
     let view = Arc::clone(cx.view());
     let replicas = Replicas::new(&view, &cx.config().ddata);
     let electorate = replicas.electorate();
@@ -444,11 +447,11 @@ fn plan(cx: &mut Cx<'_>, Level { consistency, timeout }: Level) -> Result<Plan, 
     }
     let others = replicas.full(consistency.leaves_out_exiting());
     let preference = if cx.config().ddata.prefer_oldest {
-        Preference::AsGiven
+        ReplicaPreference::AsGiven
     } else {
-        Preference::Shuffled
+        ReplicaPreference::Shuffled
     };
-    let targets = Targets::choose(
+    let targets = ReplicaTargets::choose(
         others,
         required - 1,
         preference,
@@ -457,7 +460,7 @@ fn plan(cx: &mut Cx<'_>, Level { consistency, timeout }: Level) -> Result<Plan, 
     );
     let timeout = timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
     let now = cx.mono();
-    Ok(Plan {
+    Ok(OpenTargets {
         required,
         targets,
         deadline: now + timeout,
@@ -466,11 +469,11 @@ fn plan(cx: &mut Cx<'_>, Level { consistency, timeout }: Level) -> Result<Plan, 
 }
 
 /// The plan of a write that waits for this node's store only.
-fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
+fn alone(cx: &Cx<'_>, timeout: Duration) -> OpenTargets {
     let timeout = timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
-    Plan {
+    OpenTargets {
         required: 1,
-        targets: Targets::default(),
+        targets: ReplicaTargets::default(),
         deadline: cx.mono() + timeout,
         retry_at: cx.mono() + timeout,
     }
@@ -478,8 +481,8 @@ fn alone(cx: &Cx<'_>, timeout: Duration) -> Plan {
 
 /// A type that this node was not told of is not written: what it is called on the wire would mean nothing to
 /// the others.
-fn check_type(cx: &Cx<'_>, initial: &Data) -> Result<(), WriteError> {
-    if let Data::Custom(own) = initial
+fn check_type(cx: &Cx<'_>, initial: &DataValue) -> Result<(), WriteError> {
+    if let DataValue::Custom(own) = initial
         && cx.config().ddata.custom_types.get(own.name()).is_none()
     {
         let what = alloc::format!("the type `{}` is not registered on this node", own.name());

@@ -8,9 +8,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::protocol::{Body, Event, Msg, Timer};
+use super::protocol::{DdataBody, Event, Msg, Timer};
 use super::replicas::Replicas;
-use super::{Replicator, Stage, arm, send};
+use super::{Replicator, ReplicatorStage, arm, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
@@ -23,11 +23,11 @@ pub(super) struct Doubt {
     /// By both clocks: a process that is stopped sees both go on, a machine that is suspended often only the
     /// wall clock.
     ran: Option<(Instant, u64)>,
-    question: Option<Question>,
+    question: Option<DoubtQuestion>,
 }
 
 #[derive(Clone, Debug)]
-struct Question {
+struct DoubtQuestion {
     /// The number that answers name: one from before this node was away means nothing.
     number: u64,
     /// Members from before it was away that have not answered.
@@ -56,15 +56,15 @@ impl Doubt {
 impl Replicator {
     /// Whether it tells and answers.
     pub(super) const fn takes_part(&self) -> bool {
-        matches!(self.stage, Stage::Serving) && !self.doubt.is_open()
+        matches!(self.stage, ReplicatorStage::Serving) && !self.doubt.is_open()
     }
 
     /// Whether what applications ask for waits.
     pub(super) const fn keeps_waiting(&self) -> bool {
         match self.stage {
-            Stage::Loading => true,
-            Stage::Serving => self.doubt.is_open(),
-            Stage::Idle | Stage::Stopped => false,
+            ReplicatorStage::Loading => true,
+            ReplicatorStage::Serving => self.doubt.is_open(),
+            ReplicatorStage::Idle | ReplicatorStage::Stopped => false,
         }
     }
 
@@ -77,9 +77,9 @@ impl Replicator {
             return;
         }
         let is_affected = match self.stage {
-            Stage::Loading => true,
-            Stage::Serving => self.entries.len() > 0,
-            Stage::Idle | Stage::Stopped => false,
+            ReplicatorStage::Loading => true,
+            ReplicatorStage::Serving => self.entries.len() > 0,
+            ReplicatorStage::Idle | ReplicatorStage::Stopped => false,
         };
         let unheard: OrderedSet<UniqueAddress> =
             Replicas::new(before, &cx.config().ddata).anybody().collect();
@@ -88,7 +88,7 @@ impl Replicator {
         }
         self.departed.skip(cx.mono());
         let number = self.operations.number();
-        self.doubt.question = Some(Question { number, unheard });
+        self.doubt.question = Some(DoubtQuestion { number, unheard });
         cx.counters().absences += 1;
         cx.notify(Event::AwayForLong { away });
         self.ask_whether_still_member(cx);
@@ -97,12 +97,12 @@ impl Replicator {
     /// A write of nothing: who counts this node in confirms it, whatever it holds. Asked again with every
     /// gossip tick.
     pub(super) fn ask_whether_still_member(&self, cx: &mut Cx<'_>) {
-        let Some(Question { number, unheard }) = &self.doubt.question else {
+        let Some(DoubtQuestion { number, unheard }) = &self.doubt.question else {
             return;
         };
         for node in unheard {
             let (operation, entries) = (Some(*number), Vec::new());
-            send(cx, node, Body::Deltas { operation, entries });
+            send(cx, node, DdataBody::Deltas { operation, entries });
         }
         let interval = cx.config().ddata.gossip_interval;
         arm(cx, true, Timer::Gossip, interval);
@@ -112,17 +112,17 @@ impl Replicator {
     /// of these.
     pub(super) fn on_doubt(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: &Msg) -> bool {
         match &message.body {
-            Body::Deltas {
+            DdataBody::Deltas {
                 operation: Some(operation),
                 entries,
             } if entries.is_empty() => {
                 let operation = *operation;
                 if Replicas::new(cx.view(), &cx.config().ddata).includes_me() {
-                    send(cx, from, Body::WriteAck { operation });
+                    send(cx, from, DdataBody::WriteAck { operation });
                 }
                 true
             }
-            Body::WriteAck { operation } => {
+            DdataBody::WriteAck { operation } => {
                 let Some(question) = &mut self.doubt.question else {
                     return false;
                 };
@@ -133,15 +133,15 @@ impl Replicator {
                 }
                 is_answer
             }
-            Body::Read { .. }
-            | Body::ReadResult { .. }
-            | Body::Write { .. }
-            | Body::WriteNack { .. }
-            | Body::Repair { .. }
-            | Body::Status { .. }
-            | Body::Request { .. }
-            | Body::Gossip { .. }
-            | Body::Deltas { .. } => false,
+            DdataBody::Read { .. }
+            | DdataBody::ReadResult { .. }
+            | DdataBody::Write { .. }
+            | DdataBody::WriteNack { .. }
+            | DdataBody::Repair { .. }
+            | DdataBody::Status { .. }
+            | DdataBody::Request { .. }
+            | DdataBody::Gossip { .. }
+            | DdataBody::Deltas { .. } => false,
         }
     }
 
@@ -154,13 +154,13 @@ impl Replicator {
     }
 
     fn end_doubt_if_heard(&mut self, cx: &mut Cx<'_>) {
-        let is_heard = |question: &mut Question| question.unheard.is_empty();
+        let is_heard = |question: &mut DoubtQuestion| question.unheard.is_empty();
         if self.doubt.question.take_if(is_heard).is_none() {
             return;
         }
         cx.notify(Event::StillReplica);
         self.departed.skip(cx.mono());
-        if self.stage == Stage::Serving {
+        if self.stage == ReplicatorStage::Serving {
             self.begin_early(cx);
         }
         self.after_input(cx);

@@ -5,10 +5,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::entries::Entries;
-use super::protocol::{Body, Event, Nack, Timer};
+use super::entries::KeyEntries;
+use super::protocol::{DdataBody, Event, Nack, Timer};
 use super::state::key::{Key, VALUE};
-use super::{Replicator, Stage, send};
+use super::{Replicator, ReplicatorStage, send};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
@@ -27,7 +27,7 @@ const ALIVE: &[u8] = b"a";
 
 /// Who waits until a key is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Waiter {
+pub(super) enum DurableWaiter {
     /// An operation of this node.
     Local { operation: u64 },
     /// One of another.
@@ -35,35 +35,35 @@ pub(super) enum Waiter {
 }
 
 #[derive(Clone, Debug)]
-enum Request {
+enum DurableRequest {
     /// A part of what is stored.
     Load,
     /// When this replica was last alive.
     Age,
     /// A batch, and who waits for it.
-    Write(OrderedMap<Key, Vec<Waiter>>),
+    Write(OrderedMap<Key, Vec<DurableWaiter>>),
 }
 
 /// What is to be stored, and what is on its way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Durable {
+pub(super) struct DurableKeys {
     last: u64,
     /// At most one: the next batch gathers until it is done.
-    open: Option<(u64, Request)>,
-    dirty: OrderedMap<Key, Vec<Waiter>>,
+    open: Option<(u64, DurableRequest)>,
+    dirty: OrderedMap<Key, Vec<DurableWaiter>>,
     alive_due: bool,
     /// The write-behind interval runs.
     gathering: bool,
     /// The store refused; the next gossip tick tries again.
     held_back: bool,
     /// What was asked last while the store is read, to be asked again, and the time until then.
-    loading: Option<(Request, StoreOrder)>,
+    loading: Option<(DurableRequest, StoreOrder)>,
     load_again: Duration,
 }
 
-impl Durable {
+impl DurableKeys {
     /// A key changed, or somebody waits for it.
-    pub(super) fn note(&mut self, key: &Key, waiter: Option<Waiter>) {
+    pub(super) fn note(&mut self, key: &Key, waiter: Option<DurableWaiter>) {
         self.dirty.entry(key.clone()).or_default().extend(waiter);
     }
 
@@ -79,8 +79,8 @@ impl Durable {
     /// Whether the store lacks a change of a key.
     pub(super) fn lacks(&self, key: &Key) -> bool {
         let is_under_way = match &self.open {
-            Some((_, Request::Write(batch))) => batch.contains_key(key),
-            Some((_, Request::Load | Request::Age)) | None => false,
+            Some((_, DurableRequest::Write(batch))) => batch.contains_key(key),
+            Some((_, DurableRequest::Load | DurableRequest::Age)) | None => false,
         };
         is_under_way || self.dirty.contains_key(key)
     }
@@ -97,7 +97,7 @@ impl Durable {
     pub(super) fn load(&mut self, cx: &mut Cx<'_>) {
         self.ask(
             cx,
-            Request::Age,
+            DurableRequest::Age,
             StoreOrder::Read {
                 key: Bytes::from(ALIVE),
             },
@@ -110,7 +110,7 @@ impl Durable {
             to: Some(Bytes::from(&[VALUE + 1][..])),
             bytes_max: ANSWER_BYTES_MAX,
         };
-        self.ask(cx, Request::Load, order);
+        self.ask(cx, DurableRequest::Load, order);
     }
 
     /// The part of the store that could not be read is asked for again.
@@ -121,7 +121,7 @@ impl Durable {
     }
 
     /// The store cannot be read for the time being; whether that is news.
-    fn wait_for_store(&mut self, cx: &mut Cx<'_>, request: Request) -> bool {
+    fn wait_for_store(&mut self, cx: &mut Cx<'_>, request: DurableRequest) -> bool {
         let is_news = self.load_again.is_zero();
         self.load_again = (self.load_again * 2).clamp(LOAD_AGAIN_MIN, LOAD_AGAIN_MAX);
         if let Some((asked, _)) = &mut self.loading {
@@ -131,10 +131,12 @@ impl Durable {
         is_news
     }
 
-    fn ask(&mut self, cx: &mut Cx<'_>, request: Request, order: StoreOrder) {
+    fn ask(&mut self, cx: &mut Cx<'_>, request: DurableRequest, order: StoreOrder) {
         match request {
-            Request::Load | Request::Age => self.loading = Some((request.clone(), order.clone())),
-            Request::Write(_) => {}
+            DurableRequest::Load | DurableRequest::Age => {
+                self.loading = Some((request.clone(), order.clone()))
+            }
+            DurableRequest::Write(_) => {}
         }
         self.last += 1;
         self.open = Some((self.last, request));
@@ -150,12 +152,12 @@ impl Replicator {
         let Some((_, request)) = self.durable.open.take_if(|_| is_mine) else {
             return;
         };
-        if self.stage == Stage::Stopped {
+        if self.stage == ReplicatorStage::Stopped {
             return;
         }
         self.notice_absence_now(cx);
         match (request, report.outcome) {
-            (Request::Age, Ok(StoreAnswer::Value(value))) => {
+            (DurableRequest::Age, Ok(StoreAnswer::Value(value))) => {
                 let away = away(cx, value.as_deref());
                 let is_outdated = away > cx.config().ddata.durable_pruning_marker_time_to_live;
                 if is_outdated && !cx.config().ddata.load_outdated {
@@ -164,10 +166,12 @@ impl Replicator {
                 }
                 self.durable.load_from(cx, Bytes::from(&[VALUE][..]));
             }
-            (Request::Load, Ok(StoreAnswer::Items { items, more })) => self.on_loaded(cx, &items, more),
-            (Request::Write(waiters), outcome) => self.on_batch_done(cx, waiters, outcome.is_ok()),
+            (DurableRequest::Load, Ok(StoreAnswer::Items { items, more })) => {
+                self.on_loaded(cx, &items, more)
+            }
+            (DurableRequest::Write(waiters), outcome) => self.on_batch_done(cx, waiters, outcome.is_ok()),
             (
-                request @ (Request::Age | Request::Load),
+                request @ (DurableRequest::Age | DurableRequest::Load),
                 Err(error @ (StoreError::Busy | StoreError::Full | StoreError::Unavailable)),
             ) => {
                 if self.durable.wait_for_store(cx, request) {
@@ -175,7 +179,7 @@ impl Replicator {
                 }
             }
             // Nothing can be served without what is stored.
-            (Request::Age | Request::Load, _) => self.on_store_lost(cx),
+            (DurableRequest::Age | DurableRequest::Load, _) => self.on_store_lost(cx),
         }
         self.after_input(cx);
     }
@@ -208,7 +212,12 @@ impl Replicator {
         }
     }
 
-    fn on_batch_done(&mut self, cx: &mut Cx<'_>, batch: OrderedMap<Key, Vec<Waiter>>, is_stored: bool) {
+    fn on_batch_done(
+        &mut self,
+        cx: &mut Cx<'_>,
+        batch: OrderedMap<Key, Vec<DurableWaiter>>,
+        is_stored: bool,
+    ) {
         if !is_stored {
             cx.counters().store_failures += 1;
             self.durable.held_back = true;
@@ -219,13 +228,13 @@ impl Replicator {
             }
             for waiter in waiters {
                 match waiter {
-                    Waiter::Local { operation } => self.on_stored_here(cx, operation, is_stored),
-                    Waiter::Remote { node, operation } => {
+                    DurableWaiter::Local { operation } => self.on_stored_here(cx, operation, is_stored),
+                    DurableWaiter::Remote { node, operation } => {
                         let body = if is_stored {
-                            Body::WriteAck { operation }
+                            DdataBody::WriteAck { operation }
                         } else {
                             let reason = Nack::Store;
-                            Body::WriteNack { operation, reason }
+                            DdataBody::WriteNack { operation, reason }
                         };
                         send(cx, &node, body);
                     }
@@ -278,7 +287,7 @@ impl Replicator {
             batch.push(change);
             waiters.insert(key, waiting);
         }
-        durable.ask(cx, Request::Write(waiters), StoreOrder::Write { batch });
+        durable.ask(cx, DurableRequest::Write(waiters), StoreOrder::Write { batch });
     }
 
     /// The store refused a moment ago: who came since is told at once, and the values are stored later.
@@ -294,7 +303,7 @@ impl Replicator {
 }
 
 /// How the store is to hold a key now.
-fn stored(entries: &Entries, key: &Key) -> Option<Change> {
+fn stored(entries: &KeyEntries, key: &Key) -> Option<Change> {
     let place = key.stored();
     Some(match entries.get(key) {
         None => Change::Delete { key: place },

@@ -14,7 +14,7 @@ use crate::input::Caller;
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct EarlyCommand {
     caller: Caller,
     command: Command,
     until: Instant,
@@ -22,18 +22,18 @@ struct Waiting {
 
 /// Commands that wait, oldest first. Bounded by `ddata.open_operations_max`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Early {
-    waiting: VecDeque<Waiting>,
+pub(super) struct EarlyCommands {
+    waiting: VecDeque<EarlyCommand>,
 }
 
 /// Why a command is not kept any longer.
 #[derive(Clone, Copy)]
-enum Reason {
+enum EarlyEnd {
     NotServing,
     TooMany,
 }
 
-impl Early {
+impl EarlyCommands {
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -43,7 +43,7 @@ impl Early {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 
-    fn take_due(&mut self, now: Instant) -> Vec<Waiting> {
+    fn take_due(&mut self, now: Instant) -> Vec<EarlyCommand> {
         let all = core::mem::take(&mut self.waiting);
         let (due, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|waiting| waiting.until <= now);
         self.waiting = rest.into();
@@ -64,11 +64,11 @@ impl Replicator {
             return Some(command);
         };
         if self.early.len() >= cx.config().ddata.open_operations_max {
-            refuse(cx, caller, &command, Reason::TooMany);
+            refuse(cx, caller, &command, EarlyEnd::TooMany);
             return None;
         }
         let until = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
-        self.early.waiting.push_back(Waiting {
+        self.early.waiting.push_back(EarlyCommand {
             caller,
             command,
             until,
@@ -89,14 +89,14 @@ impl Replicator {
     /// Tells those that waited too long.
     pub(super) fn end_early_due(&mut self, cx: &mut Cx<'_>) {
         for waiting in self.early.take_due(cx.mono()) {
-            refuse(cx, waiting.caller, &waiting.command, Reason::NotServing);
+            refuse(cx, waiting.caller, &waiting.command, EarlyEnd::NotServing);
         }
     }
 
     /// This replica will not serve: tells all that waited for it.
     pub(super) fn end_early(&mut self, cx: &mut Cx<'_>) {
         for waiting in core::mem::take(&mut self.early.waiting) {
-            refuse(cx, waiting.caller, &waiting.command, Reason::NotServing);
+            refuse(cx, waiting.caller, &waiting.command, EarlyEnd::NotServing);
         }
     }
 }
@@ -126,15 +126,15 @@ fn with_time(mut command: Command, left: Duration) -> Command {
     command
 }
 
-fn refuse(cx: &mut Cx<'_>, caller: Caller, command: &Command, reason: Reason) {
+fn refuse(cx: &mut Cx<'_>, caller: Caller, command: &Command, reason: EarlyEnd) {
     let answer = match command {
         Command::Get { .. } => Answer::Value(Err(match reason {
-            Reason::NotServing => ReadError::NotServing,
-            Reason::TooMany => ReadError::TooManyOperations,
+            EarlyEnd::NotServing => ReadError::NotServing,
+            EarlyEnd::TooMany => ReadError::TooManyOperations,
         })),
         Command::Update { .. } | Command::Delete { .. } => Answer::Written(Err(match reason {
-            Reason::NotServing => WriteError::NotServing,
-            Reason::TooMany => WriteError::TooManyOperations,
+            EarlyEnd::NotServing => WriteError::NotServing,
+            EarlyEnd::TooMany => WriteError::TooManyOperations,
         })),
         Command::Keys => Answer::Keys(Vec::new()),
         Command::Replicas => Answer::Replicas(0),

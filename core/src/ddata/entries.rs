@@ -7,9 +7,9 @@ use core::ops::Bound;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::in_flux::Flux;
+use super::in_flux::KeyFlux;
 use super::state::key::Key;
-use super::state::{Digest, Envelope, Pruning};
+use super::state::{DataEnvelope, Digest, Pruning};
 use crate::bytes;
 use crate::ordered::{Entry as Place, OrderedMap};
 use crate::time::Instant;
@@ -20,8 +20,8 @@ const ENTRY_BYTES: usize = 200;
 
 /// One key.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) envelope: Envelope,
+pub(super) struct KeyEntry {
+    pub(super) envelope: DataEnvelope,
     /// When it was used anywhere, by this node's clock.
     pub(super) used: Instant,
     /// At least the length of the encoded value. Exact when it was last looked at; what was added since was
@@ -29,20 +29,20 @@ pub(super) struct Entry {
     pub(super) bytes: usize,
     hash: u64,
     digest: Option<Digest>,
-    pub(super) flux: Flux,
+    pub(super) flux: KeyFlux,
     /// From this size on it is reported as large.
     pub(super) report_from: usize,
 }
 
-impl Entry {
-    pub(super) fn new(key: &Key, envelope: Envelope, bytes: usize, used: Instant) -> Self {
+impl KeyEntry {
+    pub(super) fn new(key: &Key, envelope: DataEnvelope, bytes: usize, used: Instant) -> Self {
         Self {
             envelope,
             used,
             bytes,
             hash: key.hash(),
             digest: None,
-            flux: Flux::default(),
+            flux: KeyFlux::default(),
             report_from: 0,
         }
     }
@@ -60,7 +60,7 @@ impl Entry {
 
 /// The digest of an envelope, without its delta versions: equal for equal values, whatever way they came
 /// about.
-pub(super) fn digest_of(envelope: &Envelope) -> Digest {
+pub(super) fn digest_of(envelope: &DataEnvelope) -> Digest {
     let Some(data) = &envelope.data else {
         return Digest::DELETED;
     };
@@ -75,7 +75,7 @@ pub(super) fn digest_of(envelope: &Envelope) -> Digest {
     Digest(digest.max(Digest::IN_FLUX.0 + 1))
 }
 
-fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {
+fn put_markers(envelope: &DataEnvelope, out: &mut Vec<u8>) {
     out.extend_from_slice(&envelope.settled_ms.to_le_bytes());
     for (node, marker) in &envelope.pruning {
         // A node in a marker was decoded or is a member: it can be written.
@@ -98,12 +98,12 @@ fn put_markers(envelope: &Envelope, out: &mut Vec<u8>) {
 
 /// All keys.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entries {
-    map: OrderedMap<Key, Entry>,
+pub(super) struct KeyEntries {
+    map: OrderedMap<Key, KeyEntry>,
     bytes: usize,
 }
 
-impl Entries {
+impl KeyEntries {
     pub(super) fn len(&self) -> usize {
         self.map.len()
     }
@@ -113,25 +113,25 @@ impl Entries {
         self.bytes
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&Entry> {
+    pub(super) fn get(&self, key: &Key) -> Option<&KeyEntry> {
         self.map.get(key)
     }
 
     /// An entry to look at or to compute its digest; changes go through [`Self::replace`].
-    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut KeyEntry> {
         self.map.get_mut(key)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &KeyEntry)> {
         self.map.iter()
     }
 
     /// The first one from a key on.
-    pub(super) fn next_mut(&mut self, from: Bound<&Key>) -> Option<(&Key, &mut Entry)> {
+    pub(super) fn next_mut(&mut self, from: Bound<&Key>) -> Option<(&Key, &mut KeyEntry)> {
         self.map.next_mut(from)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Entry)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut KeyEntry)> {
         self.map.iter_mut()
     }
 
@@ -145,20 +145,20 @@ impl Entries {
 
     /// Takes a value out to change it without a copy; it must be put back with [`Self::put_back`] or
     /// [`Self::replace`].
-    pub(super) fn take(&mut self, key: &Key) -> Option<Envelope> {
+    pub(super) fn take(&mut self, key: &Key) -> Option<DataEnvelope> {
         let entry = self.map.get_mut(key)?;
-        Some(core::mem::replace(&mut entry.envelope, Envelope::deleted()))
+        Some(core::mem::replace(&mut entry.envelope, DataEnvelope::deleted()))
     }
 
     /// Puts a value back that did not change.
-    pub(super) fn put_back(&mut self, key: &Key, envelope: Envelope) {
+    pub(super) fn put_back(&mut self, key: &Key, envelope: DataEnvelope) {
         if let Some(entry) = self.map.get_mut(key) {
             entry.envelope = envelope;
         }
     }
 
     /// Puts a value that changed in place.
-    pub(super) fn replace(&mut self, key: &Key, envelope: Envelope, bytes: usize, used: Instant) {
+    pub(super) fn replace(&mut self, key: &Key, envelope: DataEnvelope, bytes: usize, used: Instant) {
         match self.map.entry(key.clone()) {
             Place::Occupied(mut held) => {
                 let entry = held.get_mut();
@@ -170,7 +170,7 @@ impl Entries {
             }
             Place::Vacant(place) => {
                 self.bytes += bytes + cost(key);
-                place.insert(Entry::new(key, envelope, bytes, used));
+                place.insert(KeyEntry::new(key, envelope, bytes, used));
             }
         }
     }

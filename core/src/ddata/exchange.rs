@@ -4,11 +4,11 @@
 use alloc::vec::Vec;
 
 use super::commands::{reply, value_of};
-use super::durable::Waiter;
+use super::durable::DurableWaiter;
 use super::entries::digest_of;
-use super::operations::{Kept, Operation, Work};
-use super::protocol::{Answer, Body, Nack, ReadError, WriteError};
-use super::state::Envelope;
+use super::operations::{KeepState, Operation, OperationWork};
+use super::protocol::{Answer, DdataBody, Nack, ReadError, WriteError};
+use super::state::DataEnvelope;
 use super::state::key::Key;
 use super::{Replicator, SMALL_MESSAGE_BYTES, send, send_weighed};
 use crate::ddata::Cx;
@@ -20,7 +20,7 @@ impl Replicator {
         let held = self.entries.get(key);
         let weight = held.map_or(0, |entry| entry.bytes) + SMALL_MESSAGE_BYTES;
         let envelope = held.map(|entry| entry.envelope.clone());
-        send_weighed(cx, from, Body::ReadResult { operation, envelope }, weight);
+        send_weighed(cx, from, DdataBody::ReadResult { operation, envelope }, weight);
     }
 
     pub(super) fn on_read_result(
@@ -28,13 +28,13 @@ impl Replicator {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         id: u64,
-        envelope: Option<Envelope>,
+        envelope: Option<DataEnvelope>,
     ) {
         let Some(operation) = self.operations.get_mut(id) else {
             cx.counters().answers_late += 1;
             return;
         };
-        let Work::Read { merged, held, .. } = &mut operation.work else {
+        let OperationWork::Read { merged, held, .. } = &mut operation.work else {
             return;
         };
         if !operation.waiting.remove(from) {
@@ -65,19 +65,25 @@ impl Replicator {
         from: &UniqueAddress,
         operation: u64,
         key: &Key,
-        envelope: Envelope,
+        envelope: DataEnvelope,
     ) {
         match self.merge_in(cx, Some(from), key, envelope, cx.mono()) {
             Ok(_) => self.confirm(cx, from, operation, key),
             Err(rejection) => {
                 let reason = rejection.as_nack();
                 Self::reject(cx, from, rejection);
-                send(cx, from, Body::WriteNack { operation, reason });
+                send(cx, from, DdataBody::WriteNack { operation, reason });
             }
         }
     }
 
-    pub(super) fn on_repair(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, key: &Key, envelope: Envelope) {
+    pub(super) fn on_repair(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        key: &Key,
+        envelope: DataEnvelope,
+    ) {
         cx.counters().repairs_received += 1;
         if let Err(rejection) = self.merge_in(cx, Some(from), key, envelope, cx.mono()) {
             Self::reject(cx, from, rejection);
@@ -89,7 +95,7 @@ impl Replicator {
             cx.counters().answers_late += 1;
             return;
         };
-        if matches!(operation.work, Work::Write { .. }) && operation.waiting.remove(from) {
+        if matches!(operation.work, OperationWork::Write { .. }) && operation.waiting.remove(from) {
             operation.answered += 1;
             self.finish_if_done(cx, id);
         }
@@ -100,7 +106,7 @@ impl Replicator {
             cx.counters().answers_late += 1;
             return;
         };
-        let Work::Write { as_delta, .. } = &operation.work else {
+        let OperationWork::Write { as_delta, .. } = &operation.work else {
             return;
         };
         let resend = *as_delta && reason == Nack::Gap && operation.waiting.contains(from);
@@ -121,16 +127,16 @@ impl Replicator {
             if let Some(operation) = self.operations.close(id) {
                 cx.counters().operations_failed += 1;
                 let answer = match operation.work {
-                    Work::Read { .. } => Answer::Value(Err(ReadError::StoreFailed)),
-                    Work::Write { .. } => Answer::Written(Err(WriteError::StoreFailed)),
+                    OperationWork::Read { .. } => Answer::Value(Err(ReadError::StoreFailed)),
+                    OperationWork::Write { .. } => Answer::Written(Err(WriteError::StoreFailed)),
                 };
                 reply(cx, operation.caller, answer);
             }
             return;
         }
         match &mut operation.work {
-            Work::Read { kept, .. } => *kept = Kept::Done,
-            Work::Write { stored, .. } => *stored = true,
+            OperationWork::Read { kept, .. } => *kept = KeepState::Done,
+            OperationWork::Write { stored, .. } => *stored = true,
         }
         self.finish_if_done(cx, id);
     }
@@ -168,13 +174,13 @@ impl Replicator {
         operation.waiting.extend(secondary.iter().cloned());
         let key = operation.key.clone();
         match &operation.work {
-            Work::Read { .. } => {
+            OperationWork::Read { .. } => {
                 for node in &secondary {
                     let (operation, key) = (id, key.clone());
-                    send(cx, node, Body::Read { operation, key });
+                    send(cx, node, DdataBody::Read { operation, key });
                 }
             }
-            Work::Write { .. } => {
+            OperationWork::Write { .. } => {
                 let to: Vec<UniqueAddress> = operation.waiting.iter().cloned().collect();
                 self.send_value(cx, id, &key, &to);
             }
@@ -190,21 +196,21 @@ impl Replicator {
         let is_stored = match &mut operation.work {
             // What a read found is durable here before anybody is told, so that a later read does not find
             // less.
-            Work::Read { kept, .. } => {
+            OperationWork::Read { kept, .. } => {
                 let settings = &cx.config().ddata;
                 let waits = settings.is_durable(&operation.key) && settings.write_behind_interval.is_none();
-                if has_quorum && *kept == Kept::NotAsked {
+                if has_quorum && *kept == KeepState::NotAsked {
                     *kept = if waits && self.durable.lacks(&operation.key) {
-                        let waiter = Waiter::Local { operation: id };
+                        let waiter = DurableWaiter::Local { operation: id };
                         self.durable.note(&operation.key, Some(waiter));
-                        Kept::Waits
+                        KeepState::Waits
                     } else {
-                        Kept::Done
+                        KeepState::Done
                     };
                 }
-                *kept == Kept::Done
+                *kept == KeepState::Done
             }
-            Work::Write { stored, .. } => *stored,
+            OperationWork::Write { stored, .. } => *stored,
         };
         let is_done = operation.has_quorum() && is_stored;
         if !is_done && !operation.is_lost() {
@@ -220,14 +226,14 @@ impl Replicator {
         }
         cx.counters().operations_done += 1;
         match operation.work {
-            Work::Write { .. } => reply(cx, operation.caller, Answer::Written(Ok(()))),
-            Work::Read { .. } => self.finish_read(cx, operation),
+            OperationWork::Write { .. } => reply(cx, operation.caller, Answer::Written(Ok(()))),
+            OperationWork::Read { .. } => self.finish_read(cx, operation),
         }
     }
 
     /// Why a write cannot reach its quorum.
     fn why_lost(&self, operation: &Operation) -> WriteError {
-        let Work::Write {
+        let OperationWork::Write {
             other_type: Some(held),
             ..
         } = operation.work
@@ -248,7 +254,7 @@ impl Replicator {
         let Operation {
             caller, key, work, ..
         } = operation;
-        let Work::Read { merged, held, .. } = work else {
+        let OperationWork::Read { merged, held, .. } = work else {
             return;
         };
         let mine = self.entries.get(&key).map(|entry| entry.envelope.clone());
@@ -263,7 +269,7 @@ impl Replicator {
             if theirs != Some(digest) {
                 cx.counters().repairs_sent += 1;
                 let (key, envelope) = (key.clone(), current.clone());
-                send_weighed(cx, &node, Body::Repair { key, envelope }, weight);
+                send_weighed(cx, &node, DdataBody::Repair { key, envelope }, weight);
             }
         }
         reply(cx, caller, Answer::Value(value_of(Some(&current))));

@@ -6,8 +6,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::entries::Entry;
-use super::protocol::{Body, Carried, Digested, MESSAGE_BYTES, Rejection};
+use super::entries::KeyEntry;
+use super::protocol::{CarriedValue, DdataBody, KeyDigest, MESSAGE_BYTES, Rejection};
 use super::replicas::Replicas;
 use super::slices::{CHUNKS_PER_TICK_MAX, Chunks, chunk_of};
 use super::state::Digest;
@@ -51,12 +51,12 @@ impl Replicator {
     fn send_statuses(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
         let per_chunk = cx.config().ddata.max_delta_elements;
         let Chunks { first, count, total } = self.rounds.advance(self.entries.len(), per_chunk);
-        let mut chunks: Vec<Vec<Digested>> = alloc::vec![Vec::new(); count];
+        let mut chunks: Vec<Vec<KeyDigest>> = alloc::vec![Vec::new(); count];
         let now = cx.mono();
         for (key, entry) in self.entries.iter_mut() {
             let place = (chunk_of(entry.hash(), total) + total - first) % total;
             if let Some(chunk) = chunks.get_mut(place) {
-                chunk.push(Digested {
+                chunk.push(KeyDigest {
                     key: key.clone(),
                     digest: if entry.flux.passes_over(now) {
                         Digest::IN_FLUX
@@ -73,7 +73,7 @@ impl Replicator {
                 .iter()
                 .map(|digested| digested.key.as_str().len() + DIGESTED_BYTES);
             let weight = keys.sum::<usize>() + DIGESTED_BYTES;
-            let body = Body::Status {
+            let body = DdataBody::Status {
                 chunk: u32::try_from((first + place) % total).unwrap_or(u32::MAX),
                 total: u32::try_from(total).unwrap_or(u32::MAX),
                 digests,
@@ -89,7 +89,7 @@ impl Replicator {
         from: &UniqueAddress,
         chunk: u32,
         total: u32,
-        digests: Vec<Digested>,
+        digests: Vec<KeyDigest>,
     ) {
         if let Err(rejection) = self.check_status(cx, from, chunk, total, &digests) {
             return Self::reject(cx, from, rejection);
@@ -118,7 +118,7 @@ impl Replicator {
             }
         }
         let known: OrderedSet<&Key> = digests.iter().map(|digested| &digested.key).collect();
-        let in_chunk = |entry: &Entry| chunk_of(entry.hash(), total) == chunk;
+        let in_chunk = |entry: &KeyEntry| chunk_of(entry.hash(), total) == chunk;
         let unknown_there = self
             .entries
             .iter()
@@ -129,7 +129,7 @@ impl Replicator {
         self.send_values(cx, from, true, differing);
         self.send_values(cx, from, false, news);
         for keys in split(lacking, |key| key.as_str().len() + 1) {
-            send_weighed(cx, from, Body::Request { keys }, MESSAGE_BYTES);
+            send_weighed(cx, from, DdataBody::Request { keys }, MESSAGE_BYTES);
         }
     }
 
@@ -139,7 +139,7 @@ impl Replicator {
         from: &UniqueAddress,
         chunk: u32,
         total: u32,
-        digests: &[Digested],
+        digests: &[KeyDigest],
     ) -> Result<(), Rejection> {
         let heard = self.statuses.entry(from.clone()).or_default();
         *heard = heard.saturating_add(1);
@@ -170,14 +170,14 @@ impl Replicator {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         send_back: bool,
-        entries: Vec<Carried>,
+        entries: Vec<CarriedValue>,
     ) {
         if entries.len() > 2 * keys_per_chunk(cx) {
             return Self::reject(cx, from, Rejection::OutOfRange { what: "values" });
         }
         cx.counters().gossips_received += 1;
         let mut answer = Vec::new();
-        for Carried {
+        for CarriedValue {
             key,
             envelope,
             idle_ms,
@@ -194,7 +194,7 @@ impl Replicator {
                 Ok(_) => {}
                 Err(rejection) => Self::reject(cx, from, rejection),
             }
-            let mine = self.entries.get_mut(&key).map(Entry::digest);
+            let mine = self.entries.get_mut(&key).map(KeyEntry::digest);
             if send_back && was_held && mine != theirs {
                 answer.push(key);
             }
@@ -214,13 +214,13 @@ impl Replicator {
             if bytes + weight > MESSAGE_BYTES && !entries.is_empty() {
                 cx.counters().gossips_sent += 1;
                 let entries = core::mem::take(&mut entries);
-                send_weighed(cx, to, Body::Gossip { send_back, entries }, bytes);
+                send_weighed(cx, to, DdataBody::Gossip { send_back, entries }, bytes);
                 bytes = 0;
             }
             bytes += weight;
             let idle_ms = idle_ms(cx, &key, entry, cx.mono());
             let envelope = entry.envelope.clone();
-            entries.push(Carried {
+            entries.push(CarriedValue {
                 key,
                 envelope,
                 idle_ms,
@@ -228,7 +228,7 @@ impl Replicator {
         }
         if !entries.is_empty() {
             cx.counters().gossips_sent += 1;
-            send_weighed(cx, to, Body::Gossip { send_back, entries }, bytes);
+            send_weighed(cx, to, DdataBody::Gossip { send_back, entries }, bytes);
         }
     }
 }
@@ -258,7 +258,7 @@ fn keys_per_chunk(cx: &Cx<'_>) -> usize {
 }
 
 /// How long an expiring key has not been used.
-fn idle_ms(cx: &Cx<'_>, key: &Key, entry: &Entry, now: Instant) -> Option<u64> {
+fn idle_ms(cx: &Cx<'_>, key: &Key, entry: &KeyEntry, now: Instant) -> Option<u64> {
     cx.config().ddata.expires_after(key)?;
     let idle = now.since(entry.used);
     Some(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX))

@@ -18,7 +18,7 @@ const PASSED_OVER_MAX: u8 = 30;
 
 /// What is known about a key's changes that travel as deltas.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flux {
+pub(super) struct KeyFlux {
     /// By then everybody was sent the last of them.
     until: Option<Instant>,
     passed_over: u8,
@@ -26,7 +26,7 @@ pub(super) struct Flux {
     has_gap: bool,
 }
 
-impl Flux {
+impl KeyFlux {
     /// A change of the key travels as a delta.
     const fn extend(&mut self, until: Instant) {
         self.until = Some(until);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_key_that_changes_all_the_time_is_compared_now_and_then() {
         let at = Instant::from_micros;
-        let mut flux = Flux::default();
+        let mut flux = KeyFlux::default();
         assert!(!flux.passes_over(at(1)));
         flux.extend(at(100));
         let passed = (0..62).map(|_| flux.passes_over(at(99)));

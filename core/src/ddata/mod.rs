@@ -30,23 +30,23 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 use crate::cx::OfDdata;
 use crate::ddata::claims::SaidVersions;
-use crate::ddata::crdt::{Data, Minting};
+use crate::ddata::crdt::{DataValue, Minting};
 use crate::ddata::delta_log::DeltaLog;
 use crate::ddata::doubt::Doubt;
-use crate::ddata::durable::Durable;
-use crate::ddata::early::Early;
-use crate::ddata::entries::Entries;
+use crate::ddata::durable::DurableKeys;
+use crate::ddata::early::EarlyCommands;
+use crate::ddata::entries::KeyEntries;
 use crate::ddata::operations::Operations;
-use crate::ddata::protocol::{Body, Event, Msg, Timer};
+use crate::ddata::protocol::{DdataBody, Event, Msg, Timer};
 use crate::ddata::pruning::Departed;
 use crate::ddata::replicas::Replicas;
 use crate::ddata::slices::{RoundRobin, Rounds};
 use crate::ddata::state::Digest;
 use crate::ddata::state::key::Key;
-use crate::ddata::subscriptions::Subscriptions;
+use crate::ddata::subscriptions::KeySubscriptions;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
 use crate::view::{MembershipPhase, View};
@@ -61,10 +61,10 @@ const SMALL_MESSAGE_BYTES: usize = 320;
 /// beside it.
 #[derive(Clone, Debug)]
 pub struct Replicator {
-    entries: Entries,
+    entries: KeyEntries,
     operations: Operations,
-    early: Early,
-    subscriptions: Subscriptions,
+    early: EarlyCommands,
+    subscriptions: KeySubscriptions,
     log: DeltaLog,
     minting: Minting,
     said_versions: SaidVersions,
@@ -74,14 +74,14 @@ pub struct Replicator {
     /// Statuses heard of each peer since the last gossip tick.
     statuses: OrderedMap<UniqueAddress, u32>,
     departed: Departed,
-    durable: Durable,
+    durable: DurableKeys,
     doubt: Doubt,
-    stage: Stage,
+    stage: ReplicatorStage,
 }
 
 /// Where the replicator is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ReplicatorStage {
     /// This node is no member yet.
     Idle,
     /// What the store holds is being read.
@@ -95,10 +95,10 @@ enum Stage {
 impl Replicator {
     pub(crate) fn new(me: &UniqueAddress) -> Self {
         Self {
-            entries: Entries::default(),
+            entries: KeyEntries::default(),
             operations: Operations::default(),
-            early: Early::default(),
-            subscriptions: Subscriptions::default(),
+            early: EarlyCommands::default(),
+            subscriptions: KeySubscriptions::default(),
             log: DeltaLog::default(),
             minting: Minting::new(me.clone()),
             said_versions: SaidVersions::default(),
@@ -107,15 +107,15 @@ impl Replicator {
             rounds: Rounds::default(),
             statuses: OrderedMap::new(),
             departed: Departed::default(),
-            durable: Durable::default(),
+            durable: DurableKeys::default(),
             doubt: Doubt::default(),
-            stage: Stage::Idle,
+            stage: ReplicatorStage::Idle,
         }
     }
 
     /// The value that this node holds; `None` if it holds none, or the key was deleted.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&Arc<Data>> {
+    pub fn get(&self, key: &Key) -> Option<&Arc<DataValue>> {
         self.entries
             .get(key)
             .and_then(|entry| entry.envelope.data.as_ref())
@@ -151,7 +151,7 @@ impl Replicator {
 
     /// What is known about a key's pruning and its deltas.
     #[must_use]
-    pub fn envelope(&self, key: &Key) -> Option<&state::Envelope> {
+    pub fn envelope(&self, key: &Key) -> Option<&state::DataEnvelope> {
         self.entries.get(key).map(|entry| &entry.envelope)
     }
 
@@ -170,31 +170,33 @@ impl Replicator {
             return self.refuse(cx, from, &message);
         }
         match message.body {
-            Body::Read { operation, key } => self.on_read(cx, from, operation, &key),
-            Body::ReadResult { operation, envelope } => self.on_read_result(cx, from, operation, envelope),
-            Body::Write {
+            DdataBody::Read { operation, key } => self.on_read(cx, from, operation, &key),
+            DdataBody::ReadResult { operation, envelope } => {
+                self.on_read_result(cx, from, operation, envelope)
+            }
+            DdataBody::Write {
                 operation,
                 key,
                 envelope,
             } => self.on_write(cx, from, operation, &key, envelope),
-            Body::WriteAck { operation } => self.on_write_ack(cx, from, operation),
-            Body::WriteNack { operation, reason } => self.on_write_nack(cx, from, operation, reason),
-            Body::Repair { key, envelope } => self.on_repair(cx, from, &key, envelope),
-            Body::Status {
+            DdataBody::WriteAck { operation } => self.on_write_ack(cx, from, operation),
+            DdataBody::WriteNack { operation, reason } => self.on_write_nack(cx, from, operation, reason),
+            DdataBody::Repair { key, envelope } => self.on_repair(cx, from, &key, envelope),
+            DdataBody::Status {
                 chunk,
                 total,
                 digests,
             } => self.on_status(cx, from, chunk, total, digests),
-            Body::Request { keys } => self.on_request(cx, from, keys),
-            Body::Gossip { send_back, entries } => self.on_gossip(cx, from, send_back, entries),
-            Body::Deltas { operation, entries } => self.on_deltas(cx, from, operation, entries),
+            DdataBody::Request { keys } => self.on_request(cx, from, keys),
+            DdataBody::Gossip { send_back, entries } => self.on_gossip(cx, from, send_back, entries),
+            DdataBody::Deltas { operation, entries } => self.on_deltas(cx, from, operation, entries),
         }
         self.after_input(cx);
     }
 
     /// A timer is due.
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
-        if self.stage == Stage::Stopped {
+        if self.stage == ReplicatorStage::Stopped {
             return;
         }
         self.notice_absence_now(cx);
@@ -207,7 +209,7 @@ impl Replicator {
             Timer::Notify => self.tell_subscribers(cx),
             Timer::Operations => self.on_operations_due(cx),
             Timer::WriteBehind => self.durable.on_write_behind(),
-            Timer::Load if self.stage == Stage::Loading => self.durable.load_again(cx),
+            Timer::Load if self.stage == ReplicatorStage::Loading => self.durable.load_again(cx),
             Timer::Load => {}
         }
         self.after_input(cx);
@@ -218,11 +220,16 @@ impl Replicator {
         self.notice_absence(cx, before);
         let is_member = Replicas::new(after, &cx.config().ddata).includes_me();
         match self.stage {
-            Stage::Idle if is_member => self.start(cx),
-            Stage::Loading | Stage::Serving if after.phase() == MembershipPhase::Halted || !is_member => {
+            ReplicatorStage::Idle if is_member => self.start(cx),
+            ReplicatorStage::Loading | ReplicatorStage::Serving
+                if after.phase() == MembershipPhase::Halted || !is_member =>
+            {
                 self.stop(cx)
             }
-            Stage::Idle | Stage::Loading | Stage::Serving | Stage::Stopped => {}
+            ReplicatorStage::Idle
+            | ReplicatorStage::Loading
+            | ReplicatorStage::Serving
+            | ReplicatorStage::Stopped => {}
         }
         let all_reachable = Replicas::new(after, &cx.config().ddata).all_reachable();
         self.departed
@@ -236,13 +243,13 @@ impl Replicator {
         if cx.config().ddata.durable_keys.is_empty() {
             self.serve(cx);
         } else {
-            self.stage = Stage::Loading;
+            self.stage = ReplicatorStage::Loading;
             self.durable.load(cx);
         }
     }
 
     fn serve(&mut self, cx: &mut Cx<'_>) {
-        self.stage = Stage::Serving;
+        self.stage = ReplicatorStage::Serving;
         if self.takes_part() {
             self.begin_early(cx);
         }
@@ -276,7 +283,7 @@ impl Replicator {
 
     /// It takes no part any more; whoever waits is told.
     fn stop(&mut self, cx: &mut Cx<'_>) {
-        self.stage = Stage::Stopped;
+        self.stage = ReplicatorStage::Stopped;
         self.doubt.end();
         self.end_early(cx);
         for operation in self.operations.take_all() {
@@ -305,11 +312,11 @@ impl Replicator {
     }
 }
 
-impl Buffers for Replicator {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for Replicator {
+    fn buffered(&self) -> BufferedLoad {
         // What it holds came over bulk links or from callers, and has bounds of its own
         // (`ddata.open_operations_max`, `ddata.bytes_max`).
-        Buffered::NOTHING
+        BufferedLoad::NOTHING
     }
 }
 
@@ -326,12 +333,12 @@ fn wall_ms(cx: &Cx<'_>) -> i64 {
 }
 
 /// Sends to another replicator what is small.
-fn send(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body) {
+fn send(cx: &mut Cx<'_>, to: &UniqueAddress, body: DdataBody) {
     send_weighed(cx, to, body, SMALL_MESSAGE_BYTES);
 }
 
 /// Sends to another replicator about so many bytes.
-fn send_weighed(cx: &mut Cx<'_>, to: &UniqueAddress, body: Body, weight: usize) {
+fn send_weighed(cx: &mut Cx<'_>, to: &UniqueAddress, body: DdataBody, weight: usize) {
     let to_uid = to.uid();
     let msg = Msg { to_uid, body, weight };
     cx.send(to, msg);

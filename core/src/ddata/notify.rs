@@ -4,9 +4,9 @@
 use core::ops::Bound;
 
 use super::Replicator;
-use super::protocol::{Change, Event};
+use super::protocol::{DataChange, Event};
 use super::state::key::{Key, Pattern};
-use super::subscriptions::Told;
+use super::subscriptions::ToldValue;
 use crate::ddata::Cx;
 
 /// Keys of which one round tells new subscribers what there is: as many as one exchange of gossip carries.
@@ -33,14 +33,14 @@ impl Replicator {
         for key in self.subscriptions.take_changed() {
             let (told, change) = match self.entries.get_mut(&key) {
                 Some(entry) => {
-                    let told = Told::Value(entry.digest());
+                    let told = ToldValue::Value(entry.digest());
                     let change = match &entry.envelope.data {
-                        Some(data) => Change::Value(data.clone()),
-                        None => Change::Deleted,
+                        Some(data) => DataChange::Value(data.clone()),
+                        None => DataChange::Deleted,
                     };
                     (told, change)
                 }
-                None => (Told::Nothing, Change::Expired),
+                None => (ToldValue::Nothing, DataChange::Expired),
             };
             let subscribers = self.subscriptions.tell(&key, told);
             if !subscribers.is_empty() {
@@ -63,10 +63,10 @@ impl Replicator {
         (pattern, behind): (&Pattern, Option<Key>),
         room: &mut usize,
     ) -> Option<Key> {
-        let mut tell = |key: &Key, entry: &mut super::entries::Entry| {
+        let mut tell = |key: &Key, entry: &mut super::entries::KeyEntry| {
             let change = match &entry.envelope.data {
-                Some(data) => Change::Value(data.clone()),
-                None => Change::Deleted,
+                Some(data) => DataChange::Value(data.clone()),
+                None => DataChange::Deleted,
             };
             self.subscriptions.told_first(key, entry.digest());
             let changed = Event::Changed {

@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 
 use super::protocol::Nack;
-use super::state::consistency::Targets;
+use super::state::consistency::ReplicaTargets;
 use super::state::key::Key;
-use super::state::{Digest, Envelope};
+use super::state::{DataEnvelope, Digest};
 use crate::ddata::crdt::DataType;
 use crate::ident::UniqueAddress;
 use crate::input::Caller;
@@ -15,7 +15,7 @@ use crate::time::Instant;
 
 /// Whether a store has been asked to keep something, and does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeepState {
     NotAsked,
     Waits,
     Done,
@@ -23,15 +23,15 @@ pub(super) enum Kept {
 
 /// What an operation does when its quorum answered.
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum OperationWork {
     /// Merges what replicas hold.
     Read {
         /// Merged so far.
-        merged: Option<Envelope>,
+        merged: Option<DataEnvelope>,
         /// What each replica holds, to repair those that lack something.
         held: Vec<(UniqueAddress, Option<Digest>)>,
         /// Whether the store of this node keeps what was found.
-        kept: Kept,
+        kept: KeepState,
     },
     /// Has replicas merge.
     Write {
@@ -53,7 +53,7 @@ pub(super) enum Work {
 pub(super) struct Operation {
     pub(super) caller: Caller,
     pub(super) key: Key,
-    pub(super) work: Work,
+    pub(super) work: OperationWork,
     /// Replicas that have to answer, this node included.
     pub(super) required: usize,
     /// Replicas that did, this node included.
@@ -80,8 +80,8 @@ impl Operation {
     /// reached any more.
     pub(super) fn is_lost(&self) -> bool {
         match self.work {
-            Work::Read { .. } => false,
-            Work::Write {
+            OperationWork::Read { .. } => false,
+            OperationWork::Write {
                 durable,
                 store_nacks,
                 other_type,
@@ -100,14 +100,14 @@ impl Operation {
             // The whole value follows.
             Nack::Gap => {}
             Nack::Store => {
-                if let Work::Write { store_nacks, .. } = &mut self.work
+                if let OperationWork::Write { store_nacks, .. } = &mut self.work
                     && self.waiting.remove(from)
                 {
                     *store_nacks += 1;
                 }
             }
             Nack::WrongType { held } => {
-                if let Work::Write { other_type, .. } = &mut self.work
+                if let OperationWork::Write { other_type, .. } = &mut self.work
                     && self.waiting.remove(from)
                 {
                     *other_type = Some(held);
@@ -127,9 +127,9 @@ pub(super) struct Operations {
 }
 
 /// What is open about `targets`.
-pub(super) struct Plan {
+pub(super) struct OpenTargets {
     pub(super) required: usize,
-    pub(super) targets: Targets,
+    pub(super) targets: ReplicaTargets,
     pub(super) deadline: Instant,
     pub(super) retry_at: Instant,
 }
@@ -146,7 +146,7 @@ impl Operations {
     }
 
     /// Opens an operation that this node has answered already.
-    pub(super) fn open(&mut self, caller: Caller, key: Key, work: Work, plan: Plan) -> u64 {
+    pub(super) fn open(&mut self, caller: Caller, key: Key, work: OperationWork, plan: OpenTargets) -> u64 {
         self.last += 1;
         let operation = Operation {
             caller,

@@ -12,7 +12,7 @@ use super::measure::envelope_len;
 use super::protocol::Event;
 use super::replicas::Replicas;
 use super::state::key::Key;
-use super::state::{Envelope, Pruning};
+use super::state::{DataEnvelope, Pruning};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -99,7 +99,7 @@ impl Departed {
 }
 
 /// What one look finds to do for a key.
-enum Step {
+enum PruningStep {
     Start(UniqueAddress),
     Perform(UniqueAddress),
     Abandon(UniqueAddress),
@@ -124,7 +124,7 @@ impl Replicator {
         let ripe = self.departed.ripe(cx.config().ddata.max_pruning_dissemination);
         let dissemination = cx.config().ddata.max_pruning_dissemination;
         let now_ms = cx.now().unix_ms;
-        let mut steps: Vec<(Key, Step)> = Vec::new();
+        let mut steps: Vec<(Key, PruningStep)> = Vec::new();
         for (key, entry) in self.entries.iter() {
             let durable = cx.config().ddata.is_durable(key);
             let may_start = leads && (!durable || has_quorate_stores(cx, &view));
@@ -141,7 +141,7 @@ impl Replicator {
             steps.extend(found.into_iter().map(|step| (key.clone(), step)));
             let ended = ended(&entry.envelope, now_ms);
             if let Some(until_ms) = self.departed.settles(key, ended, dissemination) {
-                steps.push((key.clone(), Step::Settle(until_ms)));
+                steps.push((key.clone(), PruningStep::Settle(until_ms)));
             }
         }
         for (key, step) in steps {
@@ -177,7 +177,7 @@ impl Replicator {
         named
     }
 
-    fn take_step(&mut self, cx: &mut Cx<'_>, key: &Key, step: Step) {
+    fn take_step(&mut self, cx: &mut Cx<'_>, key: &Key, step: PruningStep) {
         let Some(entry) = self.entries.get(key) else {
             return;
         };
@@ -186,13 +186,13 @@ impl Replicator {
             return;
         };
         match step {
-            Step::Start(node) => envelope.start_pruning(&node, cx.me()),
-            Step::Abandon(node) => envelope.abandon_pruning(|of, _| *of == node),
-            Step::Perform(node) => {
+            PruningStep::Start(node) => envelope.start_pruning(&node, cx.me()),
+            PruningStep::Abandon(node) => envelope.abandon_pruning(|of, _| *of == node),
+            PruningStep::Perform(node) => {
                 let until_ms = cx.now().unix_ms.saturating_add(marker_life_ms(cx, key));
                 envelope.perform_pruning(&node, until_ms);
             }
-            Step::Settle(until_ms) => {
+            PruningStep::Settle(until_ms) => {
                 let nodes = envelope.settle(until_ms);
                 self.on_settled(cx, key, &mut envelope, nodes);
             }
@@ -207,7 +207,7 @@ impl Replicator {
         &mut self,
         cx: &mut Cx<'_>,
         key: &Key,
-        envelope: &mut Envelope,
+        envelope: &mut DataEnvelope,
         nodes: Vec<UniqueAddress>,
     ) {
         let _ = self.log_change(cx, key, envelope, None);
@@ -236,19 +236,23 @@ struct Removals<'a> {
 fn steps_for(
     me: &UniqueAddress,
     view: &View,
-    envelope: &Envelope,
+    envelope: &DataEnvelope,
     Removals { told, ripe }: Removals<'_>,
     may_start: bool,
-) -> Vec<Step> {
+) -> Vec<PruningStep> {
     let mut steps = Vec::new();
     for (node, marker) in &envelope.pruning {
         match marker {
             Pruning::Initialized { owner, seen } => {
                 if owner == me && told.iter().all(|node| seen.contains(node)) {
-                    steps.push(Step::Perform(node.clone()));
+                    steps.push(PruningStep::Perform(node.clone()));
                 } else if is_abandoned(view, owner) {
                     let again = may_start && ripe.contains(node);
-                    let step = if again { Step::Start } else { Step::Abandon };
+                    let step = if again {
+                        PruningStep::Start
+                    } else {
+                        PruningStep::Abandon
+                    };
                     steps.push(step(node.clone()));
                 }
             }
@@ -258,13 +262,13 @@ fn steps_for(
     if may_start {
         let unmarked = ripe.iter().filter(|node| !envelope.pruning.contains_key(*node));
         let named = unmarked.filter(|node| view.member(node).is_none() && envelope.mentions(node));
-        steps.extend(named.map(|node| Step::Start(node.clone())));
+        steps.extend(named.map(|node| PruningStep::Start(node.clone())));
     }
     steps
 }
 
 /// The markers of a value that have ended by a wall clock, with their ends.
-fn ended(envelope: &Envelope, now_ms: u64) -> Vec<(UniqueAddress, u64)> {
+fn ended(envelope: &DataEnvelope, now_ms: u64) -> Vec<(UniqueAddress, u64)> {
     let ended = envelope.pruning.iter().filter_map(|(node, marker)| match marker {
         Pruning::Performed { obsolete_at_ms } if *obsolete_at_ms <= now_ms => {
             Some((node.clone(), *obsolete_at_ms))

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::state::consistency::Electorate;
+use super::state::consistency::OperationElectorate;
 use crate::config::DdataConfig;
 use crate::ident::UniqueAddress;
 use crate::membership::state::leader::oldest_first;
@@ -12,7 +12,7 @@ use crate::view::{MembershipPhase, View};
 
 /// What a member's status means here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum ReplicaRole {
     /// Counts for consistency.
     Full,
     /// Hears, and may speak, but does not count: it may never become a full member.
@@ -21,16 +21,16 @@ enum Part {
     Newcomer,
 }
 
-const fn part(status: Status) -> Option<Part> {
+const fn part(status: Status) -> Option<ReplicaRole> {
     match status {
         Status::Up
         | Status::PreparingForShutdown
         | Status::ReadyForShutdown
         | Status::Leaving
         | Status::Exiting
-        | Status::Down => Some(Part::Full),
-        Status::WeaklyUp => Some(Part::Guest),
-        Status::Joining => Some(Part::Newcomer),
+        | Status::Down => Some(ReplicaRole::Full),
+        Status::WeaklyUp => Some(ReplicaRole::Guest),
+        Status::Joining => Some(ReplicaRole::Newcomer),
         Status::Removed => None,
     }
 }
@@ -54,7 +54,7 @@ impl<'a> Replicas<'a> {
             .is_none_or(|role| member.roles.contains(role))
     }
 
-    fn others(self, wanted: impl Fn(Part) -> bool) -> impl Iterator<Item = &'a Member> {
+    fn others(self, wanted: impl Fn(ReplicaRole) -> bool) -> impl Iterator<Item = &'a Member> {
         let me = self.view.me();
         self.view.members().iter().filter(move |member| {
             member.node != *me && self.takes_part(member) && part(member.status).is_some_and(&wanted)
@@ -79,7 +79,7 @@ impl<'a> Replicas<'a> {
     /// The other replicas that count for consistency, oldest first if those are preferred.
     pub(super) fn full(self, without_exiting: bool) -> Vec<UniqueAddress> {
         let mut members: Vec<&Member> = self
-            .others(|part| part == Part::Full)
+            .others(|part| part == ReplicaRole::Full)
             .filter(|member| !(without_exiting && member.status == Status::Exiting))
             .collect();
         if self.config.prefer_oldest {
@@ -89,19 +89,19 @@ impl<'a> Replicas<'a> {
     }
 
     /// How many count for consistency, this node included.
-    pub(super) fn electorate(self) -> Electorate {
-        let full = self.others(|part| part == Part::Full);
+    pub(super) fn electorate(self) -> OperationElectorate {
+        let full = self.others(|part| part == ReplicaRole::Full);
         let (mut members, mut exiting) = (1, 0);
         for member in full {
             members += 1;
             exiting += usize::from(member.status == Status::Exiting);
         }
-        Electorate { members, exiting }
+        OperationElectorate { members, exiting }
     }
 
     /// The others that hold values, sorted: those that gossip and deltas go to.
     pub(super) fn told(self) -> impl Iterator<Item = &'a UniqueAddress> {
-        let members = self.others(|part| part != Part::Newcomer);
+        let members = self.others(|part| part != ReplicaRole::Newcomer);
         members.map(|member| &member.node)
     }
 

@@ -5,12 +5,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::admission::{merged_bytes_max, skew_ms};
-use super::crdt::{Custom, Data, Delta, MergeError};
+use super::crdt::{Custom, DataDelta, DataValue, MergeError};
 use super::gossip::split;
 use super::measure::{delta_len, envelope_len, version_len};
-use super::protocol::{Body, DELTAS_PER_ENTRY_MAX, DeltaEntry, Nack, Rejection};
+use super::protocol::{DELTAS_PER_ENTRY_MAX, DdataBody, DeltaEntry, Nack, Rejection};
 use super::replicas::Replicas;
-use super::state::{Envelope, Pruning};
+use super::state::{DataEnvelope, Pruning};
 use super::{Replicator, send, send_weighed, wall_ms};
 use crate::ddata::Cx;
 use crate::ident::UniqueAddress;
@@ -20,7 +20,7 @@ use crate::ordered::OrderedSet;
 const CLEAN_UP_EVERY: u64 = 5;
 
 /// What became of a change from another node.
-enum Outcome {
+enum ChangeOutcome {
     Applied,
     Known,
     Gap,
@@ -60,7 +60,7 @@ impl Replicator {
             cx.counters().deltas_sent += 1;
             let operation = None;
             let weight = entries.iter().map(weight).sum();
-            send_weighed(cx, node, Body::Deltas { operation, entries }, weight);
+            send_weighed(cx, node, DdataBody::Deltas { operation, entries }, weight);
         }
     }
 
@@ -74,8 +74,8 @@ impl Replicator {
         for entry in entries {
             let outcome = self.apply_deltas(cx, from, &entry);
             let reason = match outcome {
-                Ok(Outcome::Applied | Outcome::Known) => None,
-                Ok(Outcome::Gap) => {
+                Ok(ChangeOutcome::Applied | ChangeOutcome::Known) => None,
+                Ok(ChangeOutcome::Gap) => {
                     cx.counters().delta_gaps += 1;
                     Some(Nack::Gap)
                 }
@@ -87,7 +87,7 @@ impl Replicator {
             };
             match (operation, reason) {
                 (Some(operation), None) => self.confirm(cx, from, operation, &entry.key),
-                (Some(operation), Some(reason)) => send(cx, from, Body::WriteNack { operation, reason }),
+                (Some(operation), Some(reason)) => send(cx, from, DdataBody::WriteNack { operation, reason }),
                 (None, _) => {}
             }
         }
@@ -98,7 +98,7 @@ impl Replicator {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         entry: &DeltaEntry,
-    ) -> Result<Outcome, Rejection> {
+    ) -> Result<ChangeOutcome, Rejection> {
         let key = &entry.key;
         if entry.after >= entry.upto || entry.deltas.is_empty() || entry.deltas.len() > DELTAS_PER_ENTRY_MAX {
             return Err(Rejection::OutOfRange { what: "delta" });
@@ -124,14 +124,14 @@ impl Replicator {
             // What seems to be known is joined all the same, which changes nothing if it is: that it is,
             // others may have said falsely.
             if held.envelope.is_deleted() || is_pruned {
-                return Ok(Outcome::Known);
+                return Ok(ChangeOutcome::Known);
             }
         }
         // A change of a value that is settled further, or less far, than the one here would bring what stands
         // here already, or no more, under another name (I-64).
         if entry.after > current || entry.settled_ms != settled_ms {
             self.note_gap(key);
-            return Ok(Outcome::Gap);
+            return Ok(ChangeOutcome::Gap);
         }
         let is_named = held.is_some_and(|held| held.envelope.deltas.contains_key(from));
         let version = if is_named { 0 } else { version_len(from) };
@@ -153,13 +153,13 @@ impl Replicator {
         from: &UniqueAddress,
         entry: &DeltaEntry,
         bytes: usize,
-    ) -> Result<Outcome, Rejection> {
+    ) -> Result<ChangeOutcome, Rejection> {
         let key = &entry.key;
         let held = self.entries.take(key);
         let is_new = held.is_none();
         let first = entry.deltas.first();
-        let Some(mut envelope) = held.or_else(|| first.and_then(empty_for).map(Envelope::new)) else {
-            return Ok(Outcome::Known);
+        let Some(mut envelope) = held.or_else(|| first.and_then(empty_for).map(DataEnvelope::new)) else {
+            return Ok(ChangeOutcome::Known);
         };
         let keep = (entry.deltas.len() > 1 || bytes > merged_bytes_max(cx)).then(|| envelope.clone());
         let mut changed = is_new;
@@ -190,7 +190,7 @@ impl Replicator {
                 // The whole value closes the gaps.
                 Some(MergeError::CloudFull) => {
                     self.note_gap(key);
-                    Ok(Outcome::Gap)
+                    Ok(ChangeOutcome::Gap)
                 }
                 Some(error) => Err(Rejection::merge(key, error)),
                 None => Err(Rejection::TooLarge { key: key.clone() }),
@@ -205,16 +205,16 @@ impl Replicator {
             self.entries.put_back(key, envelope);
             self.touch(key, cx.mono());
         }
-        Ok(Outcome::Applied)
+        Ok(ChangeOutcome::Applied)
     }
 }
 
 /// What a key holds before the first change that is heard of.
-fn empty_for(delta: &Delta) -> Option<Data> {
-    if let Delta::Custom(delta) = delta {
-        return Some(Data::Custom(Custom::new(Arc::clone(&delta.kind))));
+fn empty_for(delta: &DataDelta) -> Option<DataValue> {
+    if let DataDelta::Custom(delta) = delta {
+        return Some(DataValue::Custom(Custom::new(Arc::clone(&delta.kind))));
     }
-    Data::empty(delta.data_type())
+    DataValue::empty(delta.data_type())
 }
 
 /// About how many bytes an entry takes in a message.

@@ -10,7 +10,7 @@ use crate::ordered::{OrderedMap, OrderedSet};
 
 /// What subscribers know of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ToldValue {
     /// Its value.
     Value(Digest),
     /// That it is gone, or nothing at all.
@@ -19,7 +19,7 @@ pub(super) enum Told {
 
 /// Subscriptions and the keys that may be news to them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Subscriptions {
+pub(super) struct KeySubscriptions {
     patterns: OrderedMap<u64, Pattern>,
     /// By key, so that a change finds its subscribers without a search.
     by_key: OrderedMap<Key, OrderedSet<u64>>,
@@ -29,10 +29,10 @@ pub(super) struct Subscriptions {
     /// Subscribers that have not been told all that there is, with the last key of which they have been.
     new: OrderedMap<u64, Option<Key>>,
     changed: OrderedSet<Key>,
-    told: OrderedMap<Key, Told>,
+    told: OrderedMap<Key, ToldValue>,
 }
 
-impl Subscriptions {
+impl KeySubscriptions {
     pub(super) fn len(&self) -> usize {
         self.patterns.len()
     }
@@ -109,17 +109,17 @@ impl Subscriptions {
     }
 
     /// Who is to be told that the key is `now`; nobody if they know.
-    pub(super) fn tell(&mut self, key: &Key, now: Told) -> Vec<u64> {
-        let known = self.told.get(key).copied().unwrap_or(Told::Nothing);
+    pub(super) fn tell(&mut self, key: &Key, now: ToldValue) -> Vec<u64> {
+        let known = self.told.get(key).copied().unwrap_or(ToldValue::Nothing);
         if known == now {
             return Vec::new();
         }
         let subscribers = self.of(key);
         match now {
-            Told::Value(_) => {
+            ToldValue::Value(_) => {
                 self.told.insert(key.clone(), now);
             }
-            Told::Nothing => {
+            ToldValue::Nothing => {
                 self.told.remove(key);
             }
         }
@@ -128,7 +128,7 @@ impl Subscriptions {
 
     /// A new subscriber was told a value, which the others may not have heard yet.
     pub(super) fn told_first(&mut self, key: &Key, digest: Digest) {
-        self.told.entry(key.clone()).or_insert(Told::Value(digest));
+        self.told.entry(key.clone()).or_insert(ToldValue::Value(digest));
     }
 
     fn is_heard(&self, key: &Key) -> bool {
@@ -167,22 +167,25 @@ mod tests {
 
     #[test]
     fn s_224_a_prefix_hears_of_new_keys_until_it_is_unsubscribed() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = KeySubscriptions::default();
         subscriptions.add(1, Pattern::parse("a-*").unwrap());
         subscriptions.add(2, Pattern::parse("a-1").unwrap());
         subscriptions.note(&key("a-1"));
         subscriptions.note(&key("b-1"));
         assert_eq!(subscriptions.take_changed(), OrderedSet::from([key("a-1")]));
-        assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [1, 2]);
+        assert_eq!(
+            subscriptions.tell(&key("a-1"), ToldValue::Value(Digest(7))),
+            [1, 2]
+        );
         subscriptions.remove(1);
-        assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(8))), [2]);
+        assert_eq!(subscriptions.tell(&key("a-1"), ToldValue::Value(Digest(8))), [2]);
         subscriptions.note(&key("a-2"));
         assert!(subscriptions.take_changed().is_empty());
     }
 
     #[test]
     fn s_224_of_many_prefixes_those_that_the_key_has_are_told_each_once() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = KeySubscriptions::default();
         for (subscriber, prefix) in [
             (1, "*"),
             (2, "\u{e4}*"),
@@ -193,10 +196,13 @@ mod tests {
             subscriptions.add(subscriber, Pattern::parse(prefix).unwrap());
         }
         let umlaut = key("\u{e4}-1");
-        assert_eq!(subscriptions.tell(&umlaut, Told::Value(Digest(7))), [1, 2, 3, 4]);
+        assert_eq!(
+            subscriptions.tell(&umlaut, ToldValue::Value(Digest(7))),
+            [1, 2, 3, 4]
+        );
         subscriptions.remove(1);
         subscriptions.remove(3);
-        assert_eq!(subscriptions.tell(&umlaut, Told::Value(Digest(8))), [2, 4]);
+        assert_eq!(subscriptions.tell(&umlaut, ToldValue::Value(Digest(8))), [2, 4]);
         for subscriber in [2, 4, 5] {
             subscriptions.remove(subscriber);
         }
@@ -205,25 +211,32 @@ mod tests {
 
     #[test]
     fn s_254_the_same_digest_is_told_once() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = KeySubscriptions::default();
         subscriptions.add(1, Pattern::Key(key("a")));
-        assert_eq!(subscriptions.tell(&key("a"), Told::Value(Digest(7))), [1]);
-        assert!(subscriptions.tell(&key("a"), Told::Value(Digest(7))).is_empty());
-        assert_eq!(subscriptions.tell(&key("a"), Told::Nothing), [1]);
-        assert!(subscriptions.tell(&key("a"), Told::Nothing).is_empty());
-        assert_eq!(subscriptions.tell(&key("a"), Told::Value(Digest(7))), [1]);
+        assert_eq!(subscriptions.tell(&key("a"), ToldValue::Value(Digest(7))), [1]);
+        assert!(
+            subscriptions
+                .tell(&key("a"), ToldValue::Value(Digest(7)))
+                .is_empty()
+        );
+        assert_eq!(subscriptions.tell(&key("a"), ToldValue::Nothing), [1]);
+        assert!(subscriptions.tell(&key("a"), ToldValue::Nothing).is_empty());
+        assert_eq!(subscriptions.tell(&key("a"), ToldValue::Value(Digest(7))), [1]);
     }
 
     #[test]
     fn who_subscribes_to_something_else_hears_of_that_alone() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = KeySubscriptions::default();
         for first in ["a-*", "a-1"] {
             subscriptions.add(1, Pattern::parse(first).unwrap());
             subscriptions.add(1, Pattern::parse("b").unwrap());
             subscriptions.note(&key("a-1"));
             subscriptions.note(&key("b"));
             assert_eq!(subscriptions.take_changed(), OrderedSet::from([key("b")]));
-            assert_eq!(subscriptions.tell(&key("a-1"), Told::Value(Digest(7))), [0; 0]);
+            assert_eq!(
+                subscriptions.tell(&key("a-1"), ToldValue::Value(Digest(7))),
+                [0; 0]
+            );
             assert_eq!(subscriptions.len(), 1);
         }
     }

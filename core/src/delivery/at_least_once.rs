@@ -82,7 +82,7 @@ pub struct TooManyUnconfirmed;
 
 /// A message nobody has confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unconfirmed<M> {
+pub struct UnconfirmedDelivery<M> {
     /// The message, with where it goes.
     pub message: M,
     /// How often it was sent.
@@ -93,7 +93,7 @@ pub struct Unconfirmed<M> {
     wait: Duration,
 }
 
-impl<M> Unconfirmed<M> {
+impl<M> UnconfirmedDelivery<M> {
     /// How long is waited for a confirmation before it is sent again.
     #[must_use]
     pub const fn wait(&self) -> Duration {
@@ -115,7 +115,7 @@ pub struct Redelivery {
 pub struct AtLeastOnce<M> {
     settings: AtLeastOnceSettings,
     counter: u64,
-    unconfirmed: OrderedMap<u64, Unconfirmed<M>>,
+    unconfirmed: OrderedMap<u64, UnconfirmedDelivery<M>>,
     is_recovering: bool,
 }
 
@@ -216,7 +216,7 @@ impl<M> AtLeastOnce<M> {
 
     /// An unconfirmed message.
     #[must_use]
-    pub fn get(&self, id: u64) -> Option<&Unconfirmed<M>> {
+    pub fn get(&self, id: u64) -> Option<&UnconfirmedDelivery<M>> {
         self.unconfirmed.get(&id)
     }
 
@@ -256,7 +256,7 @@ impl<M> AtLeastOnce<M> {
     /// at all of them.
     #[must_use]
     pub fn longest_wait(&self) -> Option<Duration> {
-        self.unconfirmed.values().map(Unconfirmed::wait).max()
+        self.unconfirmed.values().map(UnconfirmedDelivery::wait).max()
     }
 
     /// How often [`Self::redeliver`] should be called.
@@ -265,8 +265,8 @@ impl<M> AtLeastOnce<M> {
         self.settings.redeliver_interval / 2
     }
 
-    const fn unsent(&self, message: M) -> Unconfirmed<M> {
-        Unconfirmed {
+    const fn unsent(&self, message: M) -> UnconfirmedDelivery<M> {
+        UnconfirmedDelivery {
             message,
             attempts: 0,
             sent_at: None,

@@ -4,11 +4,12 @@
 //!
 //! * [`AtLeastOnce`]: what a persistent sender has sent and nobody has confirmed, sent again at intervals
 //!   that grow.
-//! * [`Producer`]: numbers messages, sends as many as were asked for, and again what is not confirmed.
+//! * [`ProducerController`]: numbers messages, sends as many as were asked for, and again what is not
+//!   confirmed.
 //! * [`ToEntities`]: a producer for each of many entities, with one bound for all.
-//! * [`Work`]: jobs of one producer for workers that ask for them.
-//! * [`Consumer`]: one message at a time, in order and without a gap, and no more on the way than there is
-//!   room for.
+//! * [`WorkPulling`]: jobs of one producer for workers that ask for them.
+//! * [`ConsumerController`]: one message at a time, in order and without a gap, and no more on the way than
+//!   there is room for.
 
 mod at_least_once;
 mod consumer;
@@ -18,11 +19,15 @@ mod work;
 
 use core::time::Duration;
 
-pub use at_least_once::{AtLeastOnce, AtLeastOnceSettings, Redelivery, TooManyUnconfirmed, Unconfirmed};
-pub use consumer::{Consumer, ConsumerOutput, ConsumerSettings, Part, Sequenced};
-pub use producer::{NotRequested, Producer, ProducerOutput, ProducerSettings, Request, Stored};
+pub use at_least_once::{
+    AtLeastOnce, AtLeastOnceSettings, Redelivery, TooManyUnconfirmed, UnconfirmedDelivery,
+};
+pub use consumer::{ConsumerController, ConsumerOutput, ConsumerSettings, MessagePart, SequencedMessage};
+pub use producer::{
+    ConsumerRequest, NotRequested, ProducerController, ProducerOutput, ProducerSettings, StoredMessage,
+};
 pub use to_entities::{ToEntities, ToEntitiesOutput, ToEntitiesSettings, TooManyWaiting};
-pub use work::{Pull, TooManyJobs, Work};
+pub use work::{TooManyJobs, WorkPulling, WorkerPull};
 
 /// Why a setting of delivery is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,13 +14,13 @@ use crate::sharding::state::ids::Payload;
 pub struct TooManyJobs;
 
 #[derive(Clone, Debug)]
-struct Job<W> {
+struct QueuedJob<W> {
     payload: Payload,
     worker: Option<W>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Worker {
+struct WorkerJobs {
     jobs: OrderedSet<u64>,
     /// The number of its last question.
     turn: u64,
@@ -28,7 +28,7 @@ struct Worker {
 
 /// What a worker says when it asks for jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pull {
+pub struct WorkerPull {
     /// The number of the question, which grows: an older one is passed over.
     pub turn: u64,
     /// Jobs that it has done.
@@ -40,15 +40,15 @@ pub struct Pull {
 
 /// See the module. `W` names a worker.
 #[derive(Clone, Debug)]
-pub struct Work<W> {
+pub struct WorkPulling<W> {
     waiting_max: usize,
     current: u64,
-    jobs: OrderedMap<u64, Job<W>>,
+    jobs: OrderedMap<u64, QueuedJob<W>>,
     waiting: VecDeque<u64>,
-    workers: OrderedMap<W, Worker>,
+    workers: OrderedMap<W, WorkerJobs>,
 }
 
-impl<W: Copy + Ord> Work<W> {
+impl<W: Copy + Ord> WorkPulling<W> {
     /// Nothing to do. `waiting_max`: jobs that may wait for a worker, at least 1; of Akka's `buffer-size` the
     /// default is 1,000. `first`: the number of the first job, above all that were given before.
     #[must_use]
@@ -68,7 +68,7 @@ impl<W: Copy + Ord> Work<W> {
         let worker = None;
         for (id, payload) in stored {
             self.current = self.current.max(id.saturating_add(1));
-            self.jobs.insert(id, Job { payload, worker });
+            self.jobs.insert(id, QueuedJob { payload, worker });
         }
         self.waiting = self.jobs.keys().copied().collect();
     }
@@ -84,7 +84,7 @@ impl<W: Copy + Ord> Work<W> {
         let id = self.current;
         self.current += 1;
         let worker = None;
-        self.jobs.insert(id, Job { payload, worker });
+        self.jobs.insert(id, QueuedJob { payload, worker });
         self.waiting.push_back(id);
         Ok(id)
     }
@@ -97,7 +97,7 @@ impl<W: Copy + Ord> Work<W> {
 
     /// A worker asks: what it has done is confirmed, what it should have and does not name waits again.
     /// Whether it may be given jobs now (an older question may not); and the jobs that are confirmed by this.
-    pub fn on_pull(&mut self, worker: W, pull: &Pull) -> (bool, Vec<u64>) {
+    pub fn on_pull(&mut self, worker: W, pull: &WorkerPull) -> (bool, Vec<u64>) {
         let known = self.workers.entry(worker).or_default();
         if pull.turn <= known.turn {
             return (false, Vec::new());
@@ -203,23 +203,23 @@ mod tests {
 
     use super::*;
 
-    fn pull(turn: u64, done: &[u64], holds: &[u64]) -> Pull {
-        Pull {
+    fn pull(turn: u64, done: &[u64], holds: &[u64]) -> WorkerPull {
+        WorkerPull {
             turn,
             done: done.to_vec(),
             holds: holds.to_vec(),
         }
     }
 
-    fn with_jobs(count: u64) -> Work<char> {
-        let mut work = Work::new(10, 1);
+    fn with_jobs(count: u64) -> WorkPulling<char> {
+        let mut work = WorkPulling::new(10, 1);
         for id in 1..=count {
             assert_eq!(work.on_job(Payload::from([0])), Ok(id));
         }
         work
     }
 
-    fn given(work: &mut Work<char>, worker: char, room: usize) -> Vec<u64> {
+    fn given(work: &mut WorkPulling<char>, worker: char, room: usize) -> Vec<u64> {
         (0..room)
             .map_while(|_| work.give(worker).map(|(id, _)| id))
             .collect()
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn after_a_restart_a_job_in_a_workers_hands_is_not_given_to_another() {
-        let mut work = Work::new(1, 1);
+        let mut work = WorkPulling::new(1, 1);
         work.recover([(7, Payload::from([7])), (5, Payload::from([5]))]);
         assert_eq!(work.waiting(), 2);
         assert_eq!(work.on_pull('a', &pull(9, &[], &[7])), (true, vec![]));

@@ -7,12 +7,12 @@ use crate::time::Instant;
 
 /// One peer's detector.
 #[derive(Clone, Debug)]
-pub(crate) struct Deadline {
+pub(crate) struct DeadlineDetector {
     patience: Duration,
     last: Option<Instant>,
 }
 
-impl Deadline {
+impl DeadlineDetector {
     /// Silent once a heartbeat interval and the acceptable pause have passed since the last heartbeat.
     pub(crate) fn new(heartbeat_interval: Duration, acceptable_pause: Duration) -> Self {
         Self {
@@ -47,8 +47,8 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    fn deadline() -> Deadline {
-        Deadline::new(Duration::from_secs(1), Duration::from_secs(4))
+    fn deadline() -> DeadlineDetector {
+        DeadlineDetector::new(Duration::from_secs(1), Duration::from_secs(4))
     }
 
     #[test]

@@ -11,14 +11,14 @@ pub const SAMPLES_MAX: usize = 65_536;
 
 /// A window over the newest intervals, in whole milliseconds.
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct HeartbeatHistory {
     capacity: usize,
     intervals_ms: VecDeque<u32>,
     sum: u128,
     sum_of_squares: u128,
 }
 
-impl History {
+impl HeartbeatHistory {
     /// An empty window of at most `capacity` intervals, taken into 1..=[`SAMPLES_MAX`].
     #[must_use]
     pub const fn new(capacity: usize) -> Self {
@@ -106,8 +106,8 @@ const fn square(interval: u32) -> u128 {
 mod tests {
     use super::*;
 
-    fn history(capacity: usize, intervals: &[u64]) -> History {
-        let mut history = History::new(capacity);
+    fn history(capacity: usize, intervals: &[u64]) -> HeartbeatHistory {
+        let mut history = HeartbeatHistory::new(capacity);
         intervals.iter().for_each(|interval| history.push(*interval));
         history
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn sums_do_not_drift_over_a_million_intervals() {
-        let mut long = History::new(7);
+        let mut long = HeartbeatHistory::new(7);
         for step in 0..1_000_000_u64 {
             long.push(step * 7919 % 100_003);
         }

@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use crate::config::DetectorImplementation;
-use crate::detector::deadline::Deadline;
+use crate::detector::deadline::DeadlineDetector;
 use crate::detector::phi::{PhiAccrual, PhiSettings};
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
@@ -12,20 +12,20 @@ use crate::time::Instant;
 
 /// The detectors of all monitored peers.
 #[derive(Clone, Debug)]
-pub(crate) struct Registry {
+pub(crate) struct DetectorRegistry {
     settings: PhiSettings,
     implementation: DetectorImplementation,
-    peers: OrderedMap<UniqueAddress, Peer>,
+    peers: OrderedMap<UniqueAddress, PeerDetector>,
 }
 
 /// One peer's detector.
 #[derive(Clone, Debug)]
-enum Peer {
+enum PeerDetector {
     Phi(PhiAccrual),
-    Deadline(Deadline),
+    Deadline(DeadlineDetector),
 }
 
-impl Peer {
+impl PeerDetector {
     fn heartbeat(&mut self, now: Instant) -> Option<Duration> {
         match self {
             Self::Phi(detector) => detector.heartbeat(now),
@@ -58,7 +58,7 @@ impl Peer {
     }
 }
 
-impl Registry {
+impl DetectorRegistry {
     pub(crate) const fn new(settings: PhiSettings, implementation: DetectorImplementation) -> Self {
         Self {
             settings,
@@ -74,8 +74,8 @@ impl Registry {
         }
         let settings = self.settings;
         let mut detector = match self.implementation {
-            DetectorImplementation::PhiAccrual => Peer::Phi(PhiAccrual::new(settings)),
-            DetectorImplementation::Deadline => Peer::Deadline(Deadline::new(
+            DetectorImplementation::PhiAccrual => PeerDetector::Phi(PhiAccrual::new(settings)),
+            DetectorImplementation::Deadline => PeerDetector::Deadline(DeadlineDetector::new(
                 settings.first_heartbeat_estimate,
                 settings.acceptable_heartbeat_pause,
             )),
@@ -139,14 +139,14 @@ mod tests {
         Instant::from_millis(1_000_000 + ms)
     }
 
-    fn impatient() -> Registry {
+    fn impatient() -> DetectorRegistry {
         let settings = PhiSettings {
             threshold: 3.0,
             min_std_deviation: Duration::from_millis(10),
             acceptable_heartbeat_pause: Duration::ZERO,
             ..PhiSettings::default()
         };
-        Registry::new(settings, DetectorImplementation::PhiAccrual)
+        DetectorRegistry::new(settings, DetectorImplementation::PhiAccrual)
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         registry.remove(&a);
         assert!(registry.is_available(&a, at(8200)) && !registry.is_monitoring(&a));
         registry.heartbeat(&a, at(8200));
-        let Some(Peer::Phi(detector)) = registry.peers.get(&a) else {
+        let Some(PeerDetector::Phi(detector)) = registry.peers.get(&a) else {
             unreachable!("phi was asked for");
         };
         assert!(detector.history().intervals_ms().eq([750, 1250]));
@@ -188,7 +188,7 @@ mod tests {
     fn the_deadline_detector_can_be_chosen() {
         let settings = PhiSettings::default();
         let (mut registry, a) = (
-            Registry::new(settings, DetectorImplementation::Deadline),
+            DetectorRegistry::new(settings, DetectorImplementation::Deadline),
             node("a", 1),
         );
         registry.heartbeat(&a, at(0));

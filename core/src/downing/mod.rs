@@ -14,16 +14,16 @@ mod strategies;
 #[cfg(test)]
 pub(crate) mod table;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 
 pub use state::{decision, strategy, view};
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, crate::cx::OfDowning>;
 
-impl Buffers for resolver::Resolver {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for resolver::Resolver {
+    fn buffered(&self) -> BufferedLoad {
         // It hears no messages.
-        Buffered::NOTHING
+        BufferedLoad::NOTHING
     }
 }

@@ -4,7 +4,7 @@ use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
 /// To whom a message goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Recipient {
+pub struct LetterRecipient {
     /// Its kind.
     pub kind: KindId,
     /// Its id.
@@ -15,7 +15,7 @@ pub struct Recipient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
     /// To whom it goes.
-    pub to: Recipient,
+    pub to: LetterRecipient,
     /// Its bytes.
     pub payload: Payload,
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-use super::letter::{Letter, Recipient};
+use super::letter::{Letter, LetterRecipient};
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 use crate::store::Bytes;
 
@@ -23,7 +23,7 @@ const LENGTH_END: usize = 5;
 
 /// One record of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum DurableNote {
     /// A message has its number, and is to be delivered.
     Sent {
         /// Given once, ever.
@@ -66,7 +66,7 @@ pub enum Note {
     },
 }
 
-impl Note {
+impl DurableNote {
     /// Its bytes in a log.
     #[must_use]
     pub fn record(&self) -> Bytes {
@@ -79,13 +79,13 @@ impl Note {
     ///
     /// # Errors
     /// It is a note that this version does not know.
-    pub fn read(record: &[u8]) -> Result<Option<Self>, Unknown> {
+    pub fn read(record: &[u8]) -> Result<Option<Self>, UnknownNote> {
         let Some(note) = record.strip_prefix(&[NOTE_FORM]) else {
             return Ok(None);
         };
         let mut rest = note;
-        let note = Self::take(&mut rest).ok_or(Unknown)?;
-        rest.is_empty().then_some(Some(note)).ok_or(Unknown)
+        let note = Self::take(&mut rest).ok_or(UnknownNote)?;
+        rest.is_empty().then_some(Some(note)).ok_or(UnknownNote)
     }
 
     /// When it has its entity woken, if it asks for that. One that comes again does so later than before.
@@ -149,7 +149,7 @@ impl Note {
                 let kind = KindId::from_raw(take_number(from)?);
                 let id = EntityId::new(take_bytes(from)?);
                 let payload = Payload::from(take_bytes(from)?);
-                let to = Recipient { kind, id };
+                let to = LetterRecipient { kind, id };
                 let letter = Letter { to, payload };
                 Self::Sent { number, letter }
             }
@@ -179,11 +179,11 @@ impl Note {
 
 /// It is a note, of a later version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unknown;
+pub struct UnknownNote;
 
 /// A state with notes in front; `None` if they are larger than anything that can be kept.
 #[must_use]
-pub fn in_front(notes: &[Note], state: &[u8]) -> Option<Bytes> {
+pub fn in_front(notes: &[DurableNote], state: &[u8]) -> Option<Bytes> {
     let mut out = Vec::from([NOTED_FORM, 0, 0, 0, 0]);
     put_number(&mut out, notes.len() as u64);
     for note in notes {
@@ -199,23 +199,23 @@ pub fn in_front(notes: &[Note], state: &[u8]) -> Option<Bytes> {
 ///
 /// # Errors
 /// They cannot be read by this version.
-pub fn split(snapshot: &[u8]) -> Result<(Vec<Note>, &[u8]), Unknown> {
+pub fn split(snapshot: &[u8]) -> Result<(Vec<DurableNote>, &[u8]), UnknownNote> {
     let Some(noted) = snapshot.strip_prefix(&[NOTED_FORM]) else {
         return Ok((Vec::new(), snapshot));
     };
-    let (length, rest) = noted.split_first_chunk::<4>().ok_or(Unknown)?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| Unknown)?;
-    let (mut written, state) = rest.split_at_checked(length).ok_or(Unknown)?;
-    let count = take_number(&mut written).ok_or(Unknown)?;
+    let (length, rest) = noted.split_first_chunk::<4>().ok_or(UnknownNote)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| UnknownNote)?;
+    let (mut written, state) = rest.split_at_checked(length).ok_or(UnknownNote)?;
+    let count = take_number(&mut written).ok_or(UnknownNote)?;
     let mut notes = Vec::new();
     for _ in 0..count {
         // Each takes a byte at least, so this ends with what is there.
-        notes.push(Note::take(&mut written).ok_or(Unknown)?);
+        notes.push(DurableNote::take(&mut written).ok_or(UnknownNote)?);
     }
     if written.is_empty() {
         Ok((notes, state))
     } else {
-        Err(Unknown)
+        Err(UnknownNote)
     }
 }
 
@@ -269,66 +269,69 @@ mod tests {
 
     use super::*;
 
-    fn sent() -> Note {
-        let to = Recipient {
+    fn sent() -> DurableNote {
+        let to = LetterRecipient {
             kind: KindId::from_raw(0x0102),
             id: EntityId::new(b"bob"),
         };
         let payload = Payload::from([9, 8]);
         let letter = Letter { to, payload };
-        Note::Sent { number: 7, letter }
+        DurableNote::Sent { number: 7, letter }
     }
 
     #[test]
     fn the_bytes_of_notes_never_change() {
-        let bytes = |note: Note| note.record().to_vec();
+        let bytes = |note: DurableNote| note.record().to_vec();
         let sent_bytes = [2, 0, 7, 0x82, 2, 3, b'b', b'o', b'b', 2, 9, 8];
         assert_eq!(bytes(sent()), sent_bytes);
-        assert_eq!(bytes(Note::Confirmed { number: 300 }), [2, 1, 0xac, 2]);
-        assert_eq!(bytes(Note::Given { number: 1 }), [2, 2, 1]);
+        assert_eq!(bytes(DurableNote::Confirmed { number: 300 }), [2, 1, 0xac, 2]);
+        assert_eq!(bytes(DurableNote::Given { number: 1 }), [2, 2, 1]);
         let name = || "a".to_owned();
-        let reminded = Note::Reminded {
+        let reminded = DurableNote::Reminded {
             name: name(),
             at_ms: 300,
             every_ms: 5,
             message: Payload::from([7]),
         };
         assert_eq!(bytes(reminded), [2, 3, 1, b'a', 0xac, 2, 5, 1, 7]);
-        let again = Note::Again {
+        let again = DurableNote::Again {
             name: name(),
             at_ms: 1,
         };
         assert_eq!(bytes(again), [2, 4, 1, b'a', 1]);
-        assert_eq!(bytes(Note::Forgotten { name: name() }), [2, 5, 1, b'a']);
+        assert_eq!(bytes(DurableNote::Forgotten { name: name() }), [2, 5, 1, b'a']);
         let notes = [
             sent(),
-            Note::Confirmed { number: 300 },
-            Note::Given { number: 1 },
-            Note::Again {
+            DurableNote::Confirmed { number: 300 },
+            DurableNote::Given { number: 1 },
+            DurableNote::Again {
                 name: name(),
                 at_ms: 1,
             },
-            Note::Forgotten { name: name() },
+            DurableNote::Forgotten { name: name() },
         ];
         for note in notes {
-            let read = Note::read(&note.record());
+            let read = DurableNote::read(&note.record());
             assert_eq!(read, Ok(Some(note)));
         }
         assert!(matches!(
-            Note::read(&sent_bytes),
-            Ok(Some(Note::Sent { number: 7, .. }))
+            DurableNote::read(&sent_bytes),
+            Ok(Some(DurableNote::Sent { number: 7, .. }))
         ));
-        assert!(matches!(Note::read(&[1, 1, 0, 0, 0, 5]), Ok(None)), "an event");
-        assert!(Note::read(&[2, 200]).is_err(), "of a later version");
+        assert!(
+            matches!(DurableNote::read(&[1, 1, 0, 0, 0, 5]), Ok(None)),
+            "an event"
+        );
+        assert!(DurableNote::read(&[2, 200]).is_err(), "of a later version");
     }
 
     #[test]
     fn a_snapshot_has_its_notes_in_front_or_none() {
         let state = [1, 1, 0, 0, 0, 5];
-        let noted = in_front(&[Note::Given { number: 3 }], &state).unwrap();
+        let noted = in_front(&[DurableNote::Given { number: 3 }], &state).unwrap();
         assert_eq!(noted[..], [3, 3, 0, 0, 0, 1, 2, 3, 1, 1, 0, 0, 0, 5]);
         let (notes, rest) = split(&noted).unwrap();
-        assert!(matches!(notes[..], [Note::Given { number: 3 }]));
+        assert!(matches!(notes[..], [DurableNote::Given { number: 3 }]));
         assert_eq!(rest, state);
         assert!(split(&state).is_ok_and(|(notes, rest)| notes.is_empty() && rest == state));
         for cut in 1..8 {

@@ -2,13 +2,13 @@
 //! reminded of. Spec: sharding 1.15.
 
 use super::letter::Letter;
-use super::note::Note;
+use super::note::DurableNote;
 use super::reminders::Reminders;
 use crate::ordered::OrderedMap;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Noted {
+pub struct EntityNotes {
     /// The last number that was given to a message.
     pub(super) given: u64,
     pub(super) unconfirmed: OrderedMap<u64, Letter>,
@@ -16,49 +16,49 @@ pub struct Noted {
     pub reminders: Reminders,
 }
 
-impl Noted {
+impl EntityNotes {
     /// One more, in the order of the log.
-    pub fn learn(&mut self, note: Note) {
+    pub fn learn(&mut self, note: DurableNote) {
         if self.reminders.learn(&note) {
             return;
         }
         match note {
-            Note::Sent { number, letter } => {
+            DurableNote::Sent { number, letter } => {
                 self.given = self.given.max(number);
                 self.unconfirmed.insert(number, letter);
             }
-            Note::Confirmed { number } => {
+            DurableNote::Confirmed { number } => {
                 self.unconfirmed.remove(&number);
             }
-            Note::Given { number } => self.given = self.given.max(number),
-            Note::Reminded { .. } | Note::Again { .. } | Note::Forgotten { .. } => {}
+            DurableNote::Given { number } => self.given = self.given.max(number),
+            DurableNote::Reminded { .. } | DurableNote::Again { .. } | DurableNote::Forgotten { .. } => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::letter::Recipient;
+    use super::super::letter::LetterRecipient;
     use super::*;
     use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
-    fn sent() -> Note {
-        let to = Recipient {
+    fn sent() -> DurableNote {
+        let to = LetterRecipient {
             kind: KindId::of("account"),
             id: EntityId::new(b"bob"),
         };
         let payload = Payload::from([9, 8]);
         let letter = Letter { to, payload };
-        Note::Sent { number: 7, letter }
+        DurableNote::Sent { number: 7, letter }
     }
 
     #[test]
     fn what_was_confirmed_is_forgotten_and_its_number_is_not() {
-        let mut noted = Noted::default();
+        let mut noted = EntityNotes::default();
         noted.learn(sent());
-        noted.learn(Note::Given { number: 3 });
+        noted.learn(DurableNote::Given { number: 3 });
         assert_eq!((noted.given, noted.unconfirmed.len()), (7, 1));
-        noted.learn(Note::Confirmed { number: 7 });
+        noted.learn(DurableNote::Confirmed { number: 7 });
         assert_eq!((noted.given, noted.unconfirmed.len()), (7, 0));
     }
 }

@@ -7,9 +7,9 @@ use core::iter;
 use core::time::Duration;
 
 use super::failure::DurableFailure;
-use super::letter::{Letter, Recipient};
-use super::note::Note;
-use super::noted::Noted;
+use super::letter::{Letter, LetterRecipient};
+use super::note::DurableNote;
+use super::noted::EntityNotes;
 use crate::delivery::{AtLeastOnce, AtLeastOnceSettings, BadSetting, Redelivery};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
@@ -19,7 +19,7 @@ const AWAKE_MIN: Duration = Duration::from_millis(100);
 
 /// The number of a message, before it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbered {
+pub struct LetterNumber {
     /// Given once, ever.
     pub number: u64,
     /// Everything of this sender to this recipient below it is confirmed.
@@ -28,19 +28,19 @@ pub struct Numbered {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct LetterOutbox {
     rules: AtLeastOnce<Letter>,
     /// The numbers of what is unconfirmed.
-    open: OrderedMap<Recipient, OrderedSet<u64>>,
+    open: OrderedMap<LetterRecipient, OrderedSet<u64>>,
 }
 
-impl Outbox {
+impl LetterOutbox {
     /// What an entity has to deliver when it has recovered.
     ///
     /// # Errors
     /// A setting is out of its range.
-    pub fn recovered(settings: AtLeastOnceSettings, noted: Noted) -> Result<Self, BadSetting> {
-        let mut open = OrderedMap::<Recipient, OrderedSet<u64>>::new();
+    pub fn recovered(settings: AtLeastOnceSettings, noted: EntityNotes) -> Result<Self, BadSetting> {
+        let mut open = OrderedMap::<LetterRecipient, OrderedSet<u64>>::new();
         for (number, letter) in &noted.unconfirmed {
             open.entry(letter.to.clone()).or_default().insert(*number);
         }
@@ -59,18 +59,18 @@ impl Outbox {
     /// Why the command that sends them fails; no number is used up.
     pub fn number<'a>(
         &self,
-        to: impl ExactSizeIterator<Item = &'a Recipient>,
-    ) -> Result<Vec<Numbered>, DurableFailure> {
+        to: impl ExactSizeIterator<Item = &'a LetterRecipient>,
+    ) -> Result<Vec<LetterNumber>, DurableFailure> {
         if !self.rules.has_room_for(to.len()) {
             return Err(DurableFailure::TooManyUnconfirmed);
         }
-        let mut firsts = OrderedMap::<&Recipient, u64>::new();
+        let mut firsts = OrderedMap::<&LetterRecipient, u64>::new();
         let numbered = |(number, to)| {
             let open = self.open.get(to).and_then(OrderedSet::first);
             let oldest = open
                 .copied()
                 .unwrap_or_else(|| *firsts.entry(to).or_insert(number));
-            Numbered { number, oldest }
+            LetterNumber { number, oldest }
         };
         Ok((self.rules.counter() + 1..).zip(to).map(numbered).collect())
     }
@@ -131,29 +131,32 @@ impl Outbox {
 
     /// What a snapshot has to say of it; nothing if no message was ever sent.
     #[must_use]
-    pub fn notes(&self) -> Vec<Note> {
+    pub fn notes(&self) -> Vec<DurableNote> {
         self.notes_with(&[], &[])
     }
 
     /// The same once these messages are taken, and these notes learned.
     #[must_use]
-    pub fn notes_with(&self, letters: &[(u64, Letter)], notes: &[Note]) -> Vec<Note> {
+    pub fn notes_with(&self, letters: &[(u64, Letter)], notes: &[DurableNote]) -> Vec<DurableNote> {
         let number = letters.last().map_or(self.rules.counter(), |(number, _)| *number);
         if number == 0 {
             return Vec::new();
         }
         let is_open = |number: u64| {
-            let confirms = |note: &Note| matches!(note, Note::Confirmed { number: of } if *of == number);
+            let confirms =
+                |note: &DurableNote| matches!(note, DurableNote::Confirmed { number: of } if *of == number);
             !notes.iter().any(confirms)
         };
         let new = letters.iter().map(|(number, letter)| (*number, letter));
         let unconfirmed = self.rules.unconfirmed().chain(new);
         let unconfirmed = unconfirmed.filter(|(number, _)| is_open(*number));
-        let unconfirmed = unconfirmed.map(|(number, letter)| Note::Sent {
+        let unconfirmed = unconfirmed.map(|(number, letter)| DurableNote::Sent {
             number,
             letter: letter.clone(),
         });
-        iter::once(Note::Given { number }).chain(unconfirmed).collect()
+        iter::once(DurableNote::Given { number })
+            .chain(unconfirmed)
+            .collect()
     }
 }
 
@@ -169,23 +172,23 @@ mod tests {
     use super::*;
     use crate::sharding::state::ids::{EntityId, KindId, Payload};
 
-    fn outbox(noted: Noted) -> Outbox {
+    fn outbox(noted: EntityNotes) -> LetterOutbox {
         let settings = AtLeastOnceSettings {
             unconfirmed_max: 3,
             ..AtLeastOnceSettings::default()
         };
-        Outbox::recovered(settings, noted).unwrap()
+        LetterOutbox::recovered(settings, noted).unwrap()
     }
 
-    fn to(name: &str) -> Recipient {
-        Recipient {
+    fn to(name: &str) -> LetterRecipient {
+        LetterRecipient {
             kind: KindId::of("account"),
             id: EntityId::new(name.as_bytes()),
         }
     }
 
-    fn send(outbox: &mut Outbox, names: &[&str]) -> Vec<(u64, u64)> {
-        let to: Vec<Recipient> = names.iter().map(|name| to(name)).collect();
+    fn send(outbox: &mut LetterOutbox, names: &[&str]) -> Vec<(u64, u64)> {
+        let to: Vec<LetterRecipient> = names.iter().map(|name| to(name)).collect();
         let numbered = outbox.number(to.iter()).unwrap();
         let letters = numbered.iter().zip(to).map(|(numbered, to)| {
             let payload = Payload::from([7]);
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn s_248_numbers_go_on_where_they_were_and_what_is_unconfirmed_is_sent_again() {
-        let mut sender = outbox(Noted::default());
+        let mut sender = outbox(EntityNotes::default());
         assert_eq!(sender.begin(Instant::default()).send, []);
         assert!(sender.notes().is_empty() && sender.awake_ms(0).is_none());
         assert_eq!(
@@ -215,11 +218,11 @@ mod tests {
             sender.number([to("bob")].iter()),
             Err(DurableFailure::TooManyUnconfirmed)
         );
-        let after = sender.notes_with(&[], &[Note::Confirmed { number: 1 }]);
+        let after = sender.notes_with(&[], &[DurableNote::Confirmed { number: 1 }]);
         sender.confirm(1);
         sender.confirm(1);
         assert_eq!(format!("{after:?}"), format!("{:?}", sender.notes()));
-        let mut noted = Noted::default();
+        let mut noted = EntityNotes::default();
         sender.notes().into_iter().for_each(|note| noted.learn(note));
         let mut sender = outbox(noted);
         assert_eq!(sender.begin(Instant::default()).send, [2, 3]);
@@ -229,6 +232,6 @@ mod tests {
         }
         assert!(sender.open.is_empty());
         let notes = sender.notes();
-        assert!(matches!(notes[..], [Note::Given { number: 4 }]));
+        assert!(matches!(notes[..], [DurableNote::Given { number: 4 }]));
     }
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::failure::DurableFailure;
-use super::note::Note;
+use super::note::DurableNote;
 use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::Payload;
 
@@ -29,7 +29,7 @@ const EVERY_MIN: Duration = Duration::from_millis(10);
 
 /// What a decision says about a reminder, before its time is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum ReminderWish {
     /// To be reminded.
     Remind {
         /// Of this name, instead of another one of it.
@@ -70,11 +70,15 @@ impl Reminders {
     ///
     /// # Errors
     /// Why its command fails; nothing has changed.
-    pub fn notes_of(&self, now_ms: u64, wishes: Vec<Wish>) -> Result<Vec<Note>, DurableFailure> {
+    pub fn notes_of(
+        &self,
+        now_ms: u64,
+        wishes: Vec<ReminderWish>,
+    ) -> Result<Vec<DurableNote>, DurableFailure> {
         let mut added = 0_usize;
         let note = |wish| match wish {
-            Wish::Forget { name } => Ok(Note::Forgotten { name }),
-            Wish::Remind {
+            ReminderWish::Forget { name } => Ok(DurableNote::Forgotten { name }),
+            ReminderWish::Remind {
                 name,
                 after,
                 every,
@@ -84,7 +88,7 @@ impl Reminders {
                     return Err(DurableFailure::TooLarge);
                 }
                 added += usize::from(!self.all.contains_key(&name));
-                Ok(Note::Reminded {
+                Ok(DurableNote::Reminded {
                     name,
                     at_ms: now_ms.saturating_add(millis(after)),
                     every_ms: every.map_or(0, |every| millis(every.max(EVERY_MIN))),
@@ -100,9 +104,9 @@ impl Reminders {
     }
 
     /// A note is durable, or was read; `false` if it is about something else.
-    pub fn learn(&mut self, note: &Note) -> bool {
+    pub fn learn(&mut self, note: &DurableNote) -> bool {
         match note {
-            Note::Reminded {
+            DurableNote::Reminded {
                 name,
                 at_ms,
                 every_ms,
@@ -115,13 +119,15 @@ impl Reminders {
                 };
                 self.all.insert(name.clone(), reminder);
             }
-            Note::Again { name, at_ms } => {
+            DurableNote::Again { name, at_ms } => {
                 if let Some(reminder) = self.all.get_mut(name) {
                     reminder.at_ms = *at_ms;
                 }
             }
-            Note::Forgotten { name } => drop(self.all.remove(name)),
-            Note::Sent { .. } | Note::Confirmed { .. } | Note::Given { .. } => return false,
+            DurableNote::Forgotten { name } => drop(self.all.remove(name)),
+            DurableNote::Sent { .. } | DurableNote::Confirmed { .. } | DurableNote::Given { .. } => {
+                return false;
+            }
         }
         true
     }
@@ -135,21 +141,21 @@ impl Reminders {
     /// The first that is due, and what is to be kept with what its handler decides: that it is over, or when
     /// it comes again. What was missed is not made up for.
     #[must_use]
-    pub fn due(&self, now_ms: u64) -> Option<(&Reminder, Note)> {
+    pub fn due(&self, now_ms: u64) -> Option<(&Reminder, DurableNote)> {
         let due = self.all.iter().filter(|(_, reminder)| reminder.at_ms <= now_ms);
         let (name, reminder) = due.min_by_key(|(_, reminder)| reminder.at_ms)?;
         let name = name.clone();
         let Reminder { at_ms, every_ms, .. } = *reminder;
         let Some(missed) = (now_ms - at_ms).checked_div(every_ms) else {
-            return Some((reminder, Note::Forgotten { name }));
+            return Some((reminder, DurableNote::Forgotten { name }));
         };
         let at_ms = at_ms.saturating_add(every_ms.saturating_mul(missed + 1));
-        Some((reminder, Note::Again { name, at_ms }))
+        Some((reminder, DurableNote::Again { name, at_ms }))
     }
 
     /// What this note is about could not be handled now: not before so long. That is not kept.
-    fn postpone(&mut self, over: &Note, now_ms: u64, by: Duration) {
-        if let Note::Again { name, .. } | Note::Forgotten { name } = over
+    fn postpone(&mut self, over: &DurableNote, now_ms: u64, by: Duration) {
+        if let DurableNote::Again { name, .. } | DurableNote::Forgotten { name } = over
             && let Some(reminder) = self.all.get_mut(name)
         {
             reminder.at_ms = now_ms.saturating_add(millis(by));
@@ -163,8 +169,8 @@ impl Reminders {
     }
 
     /// What a snapshot has to say of them.
-    pub fn notes(&self) -> impl Iterator<Item = Note> {
-        self.all.iter().map(|(name, reminder)| Note::Reminded {
+    pub fn notes(&self) -> impl Iterator<Item = DurableNote> {
+        self.all.iter().map(|(name, reminder)| DurableNote::Reminded {
             name: name.clone(),
             at_ms: reminder.at_ms,
             every_ms: reminder.every_ms,
@@ -185,12 +191,12 @@ impl Reminders {
     }
 
     /// What was decided on the reminder that this note is about could not be kept: it is due again soon.
-    pub fn on_not_kept(&mut self, over: &Note, now_ms: u64) {
+    pub fn on_not_kept(&mut self, over: &DurableNote, now_ms: u64) {
         self.postpone(over, now_ms, REMIND_AGAIN);
     }
 
     /// Its command cannot be read: it rests for longer.
-    pub fn on_unreadable(&mut self, over: &Note, now_ms: u64) {
+    pub fn on_unreadable(&mut self, over: &DurableNote, now_ms: u64) {
         self.postpone(over, now_ms, NAP_MAX);
     }
 }
@@ -209,8 +215,8 @@ mod tests {
 
     use super::*;
 
-    fn remind(name: &str, after: u64, every: Option<u64>) -> Wish {
-        Wish::Remind {
+    fn remind(name: &str, after: u64, every: Option<u64>) -> ReminderWish {
+        ReminderWish::Remind {
             name: name.to_owned(),
             after: Duration::from_millis(after),
             every: every.map(Duration::from_millis),
@@ -218,7 +224,7 @@ mod tests {
         }
     }
 
-    fn with(now: u64, wishes: Vec<Wish>) -> Reminders {
+    fn with(now: u64, wishes: Vec<ReminderWish>) -> Reminders {
         let mut reminders = Reminders::default();
         let notes = reminders.notes_of(now, wishes).unwrap();
         assert!(notes.iter().all(|note| reminders.learn(note)));
@@ -273,7 +279,7 @@ mod tests {
             .map(|(name, reminder)| (name, reminder.at_ms))
             .collect();
         assert_eq!(upcoming, [("a", 150), ("b", 105)]);
-        let forget = Wish::Forget { name: "b".to_owned() };
+        let forget = ReminderWish::Forget { name: "b".to_owned() };
         for note in reminders.notes_of(0, vec![forget]).unwrap() {
             reminders.learn(&note);
         }
@@ -291,7 +297,7 @@ mod tests {
         );
         assert_eq!(refused(remind("0", 1, None)), None, "instead of another");
         let mut more = reminders.clone();
-        assert!(more.learn(&Note::Reminded {
+        assert!(more.learn(&DurableNote::Reminded {
             name: "more".to_owned(),
             at_ms: 1,
             every_ms: 0,
@@ -306,7 +312,7 @@ mod tests {
         );
         let forever = with(
             0,
-            vec![Wish::Remind {
+            vec![ReminderWish::Remind {
                 name: "a".to_owned(),
                 after: Duration::MAX,
                 every: Some(Duration::MAX),
@@ -314,7 +320,7 @@ mod tests {
             }],
         );
         assert!(forever.next_ms().is_some_and(|at| at > 1 << 46) && forever.iter().count() == 1);
-        let unencodable = Wish::Remind {
+        let unencodable = ReminderWish::Remind {
             name: "a".to_owned(),
             after: Duration::ZERO,
             every: None,
@@ -333,7 +339,7 @@ mod tests {
         assert_eq!(reminders.wait(100), Some(Duration::from_millis(15)));
         let (_, over) = reminders
             .due(1_020)
-            .filter(|(_, over)| matches!(over, Note::Again { .. }))
+            .filter(|(_, over)| matches!(over, DurableNote::Again { .. }))
             .expect("b");
         reminders.on_unreadable(&over, 1_020);
         assert_eq!(taken(&mut reminders, 1_020), ["a"]);

@@ -11,18 +11,18 @@ const STATES_KEPT_MAX: u64 = 16;
 
 /// What an entity keeps beside its events. Mirrors `RetentionCriteria` of Akka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
+pub struct LogRetention {
     /// Records after which a snapshot is due, at least 1.
     pub events: u64,
     /// Bytes of records after which it is due as well, at least 1: what a recovery reads at once.
     pub bytes: usize,
     /// What becomes of what it covers.
-    pub keeps: Keeps,
+    pub keeps: RetentionKeeps,
 }
 
 /// What stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub enum RetentionKeeps {
     /// All events.
     Everything,
     /// The newest snapshot and the events behind it.
@@ -31,25 +31,25 @@ pub enum Keeps {
     Last,
 }
 
-impl Default for Retention {
+impl Default for LogRetention {
     /// A snapshot every 100 events or 256 KiB of them, whichever comes first; all events stay.
     fn default() -> Self {
         Self {
             events: EVENTS_DEFAULT,
             bytes: RECOVERY_PAGE_BYTES,
-            keeps: Keeps::Everything,
+            keeps: RetentionKeeps::Everything,
         }
     }
 }
 
-impl Retention {
+impl LogRetention {
     /// Of an entity each of whose records is its whole state.
     #[must_use]
     pub const fn newest_state() -> Self {
         Self {
             events: STATES_KEPT_MAX,
             bytes: RECOVERY_PAGE_BYTES,
-            keeps: Keeps::Last,
+            keeps: RetentionKeeps::Last,
         }
     }
 }

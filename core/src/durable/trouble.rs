@@ -15,12 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long an entity has been kept waiting.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
+pub(super) struct StoreTrouble {
     pause: Duration,
     waited: Duration,
 }
 
-impl Default for Trouble {
+impl Default for StoreTrouble {
     fn default() -> Self {
         Self {
             pause: PAUSE_MIN,
@@ -29,7 +29,7 @@ impl Default for Trouble {
     }
 }
 
-impl Trouble {
+impl StoreTrouble {
     /// Whether commands have waited long enough.
     pub(super) fn is_long(&self) -> bool {
         self.waited >= PATIENCE

@@ -4,10 +4,10 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::logs::Log;
-use super::protocol::{Command, CommandError, LOG_NAME_BYTES_MAX};
-use super::state::{Claim, WriterError};
-use super::writer::{Writer, WriterOutput};
+use super::logs::LocalLog;
+use super::protocol::{Command, JournalCommandError, LOG_NAME_BYTES_MAX};
+use super::state::{TokenClaim, WriterError};
+use super::writer::{LogWriter, WriterOutput};
 use super::{Cx, Journals};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Caller;
@@ -26,13 +26,13 @@ impl Journals {
                 records,
                 upkeep,
             } => {
-                let call = |writer: &mut Writer, out: &mut Vec<WriterOutput>| {
+                let call = |writer: &mut LogWriter, out: &mut Vec<WriterOutput>| {
                     writer.append(expected, records, upkeep, out)
                 };
                 let appended = self.with_writer(cx, &log, opener, call, |log| log.appending = Some(caller));
                 if let Err(error) = appended {
                     cx.counters().appends_refused +=
-                        u64::from(error == CommandError::Refused(WriterError::Full));
+                        u64::from(error == JournalCommandError::Refused(WriterError::Full));
                     refuse(cx, caller, error);
                 }
             }
@@ -43,41 +43,47 @@ impl Journals {
                 state,
             } => {
                 let call =
-                    |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.keep(covers, &state, out);
+                    |writer: &mut LogWriter, out: &mut Vec<WriterOutput>| writer.keep(covers, &state, out);
                 self.with_writer(cx, &log, opener, call, |log| log.keeping = Some(caller))
                     .unwrap_or_else(|error| refuse(cx, caller, error));
             }
             Command::Forget { log, opener, through } => {
-                let call = |writer: &mut Writer, out: &mut Vec<WriterOutput>| writer.forget(through, out);
+                let call = |writer: &mut LogWriter, out: &mut Vec<WriterOutput>| writer.forget(through, out);
                 self.with_writer(cx, &log, opener, call, |log| log.keeping = Some(caller))
                     .unwrap_or_else(|error| refuse(cx, caller, error));
             }
             Command::Close { log, opener } => {
                 if self.logs.get(&log).is_some_and(|log| log.opener == opener) {
-                    self.forget(cx, &log, AnyError::Journal(CommandError::Closed));
+                    self.forget(cx, &log, AnyError::Journal(JournalCommandError::Closed));
                 }
                 cx.reply(caller, AnyAnswer::Done);
             }
         }
     }
 
-    fn on_open(&mut self, cx: &mut Cx<'_>, caller: Caller, name: LogName, (opener, claim): (u64, Claim)) {
+    fn on_open(
+        &mut self,
+        cx: &mut Cx<'_>,
+        caller: Caller,
+        name: LogName,
+        (opener, claim): (u64, TokenClaim),
+    ) {
         let journal = &cx.config().journal;
         if journal.voters == 0 {
-            return refuse(cx, caller, CommandError::NotConfigured);
+            return refuse(cx, caller, JournalCommandError::NotConfigured);
         }
         if !(1..=LOG_NAME_BYTES_MAX).contains(&name.len()) {
-            return refuse(cx, caller, CommandError::BadName);
+            return refuse(cx, caller, JournalCommandError::BadName);
         }
         if self.logs.contains_key(&name) {
-            self.forget(cx, &name, AnyError::Journal(CommandError::Closed));
+            self.forget(cx, &name, AnyError::Journal(JournalCommandError::Closed));
         }
         if self.logs.len() >= journal.open_logs_max {
             cx.counters().logs_refused += 1;
-            return refuse(cx, caller, CommandError::TooMany);
+            return refuse(cx, caller, JournalCommandError::TooMany);
         }
         self.logs
-            .insert(Arc::clone(&name), Log::new(opener, claim, caller));
+            .insert(Arc::clone(&name), LocalLog::new(opener, claim, caller));
         self.open(cx, &name);
     }
 
@@ -87,20 +93,20 @@ impl Journals {
         cx: &mut Cx<'_>,
         name: &LogName,
         opener: u64,
-        call: impl FnOnce(&mut Writer, &mut Vec<WriterOutput>) -> Result<(), WriterError>,
-        note: impl FnOnce(&mut Log),
-    ) -> Result<(), CommandError> {
+        call: impl FnOnce(&mut LogWriter, &mut Vec<WriterOutput>) -> Result<(), WriterError>,
+        note: impl FnOnce(&mut LocalLog),
+    ) -> Result<(), JournalCommandError> {
         let log = self.logs.get_mut(name).filter(|log| log.opener == opener);
-        let log = log.ok_or(CommandError::NotOpen)?;
-        let writer = log.writer.as_mut().ok_or(CommandError::NotOpen)?;
+        let log = log.ok_or(JournalCommandError::NotOpen)?;
+        let writer = log.writer.as_mut().ok_or(JournalCommandError::NotOpen)?;
         let mut out = Vec::new();
-        call(writer, &mut out).map_err(CommandError::Refused)?;
+        call(writer, &mut out).map_err(JournalCommandError::Refused)?;
         note(log);
         self.perform(cx, name, out);
         Ok(())
     }
 }
 
-fn refuse(cx: &mut Cx<'_>, caller: Caller, error: CommandError) {
+fn refuse(cx: &mut Cx<'_>, caller: Caller, error: JournalCommandError) {
     cx.reply(caller, AnyAnswer::Refused(AnyError::Journal(error)));
 }

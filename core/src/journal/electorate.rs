@@ -31,7 +31,7 @@ const ASKED_PER_STEP_MAX: usize = 64;
 
 /// What this node's store says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum IdentityStage {
     /// It was not asked, or could not answer.
     #[default]
     Unknown,
@@ -49,24 +49,24 @@ enum Stage {
 
 /// What another member has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Peer {
+struct PeerStore {
     store: Option<StoreId>,
     voters: Option<Voters>,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Electorate {
-    stage: Stage,
+pub(super) struct StoreElectorate {
+    stage: IdentityStage,
     /// What this node has agreed to, or knows to be settled.
     voters: Option<Voters>,
-    peers: OrderedMap<UniqueAddress, Peer>,
+    peers: OrderedMap<UniqueAddress, PeerStore>,
     last_request: u64,
     /// The member with other voters that was reported last.
     reported: Option<UniqueAddress>,
 }
 
-impl Electorate {
+impl StoreElectorate {
     /// The stores that vote, once that is settled.
     pub(super) fn settled(&self) -> Option<&Arc<[StoreId]>> {
         self.voters
@@ -78,9 +78,12 @@ impl Electorate {
     /// This node's store.
     pub(super) const fn store(&self) -> Option<StoreId> {
         match &self.stage {
-            Stage::Agreeing(store, _) => Some(*store),
-            Stage::Ready(store) => *store,
-            Stage::Unknown | Stage::Identifying | Stage::Loading(_) | Stage::Damaged => None,
+            IdentityStage::Agreeing(store, _) => Some(*store),
+            IdentityStage::Ready(store) => *store,
+            IdentityStage::Unknown
+            | IdentityStage::Identifying
+            | IdentityStage::Loading(_)
+            | IdentityStage::Damaged => None,
         }
     }
 
@@ -97,7 +100,7 @@ impl Electorate {
     pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>, view: &View) {
         self.peers.retain(|node, _| view.member(node).is_some());
         let is_new = |member: &Member| !self.peers.contains_key(&member.node) && member.node != *cx.me();
-        if self.stage == Stage::Unknown || others(view).any(is_new) {
+        if self.stage == IdentityStage::Unknown || others(view).any(is_new) {
             self.go_on(cx);
         }
     }
@@ -109,12 +112,15 @@ impl Electorate {
 
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         match &self.stage {
-            Stage::Unknown => {
-                self.stage = Stage::Identifying;
+            IdentityStage::Unknown => {
+                self.stage = IdentityStage::Identifying;
                 self.ask_store(cx, StoreOrder::Identify);
             }
-            Stage::Identifying | Stage::Loading(_) | Stage::Agreeing(..) | Stage::Damaged => {}
-            Stage::Ready(_) => {
+            IdentityStage::Identifying
+            | IdentityStage::Loading(_)
+            | IdentityStage::Agreeing(..)
+            | IdentityStage::Damaged => {}
+            IdentityStage::Ready(_) => {
                 self.introduce_to_strangers(cx);
                 self.elect(cx);
             }
@@ -127,8 +133,8 @@ impl Electorate {
         let view = Arc::clone(cx.view());
         let knows_all =
             others(&view).all(|member| member.node == *cx.me() || self.peers.contains_key(&member.node));
-        let is_ready = matches!(self.stage, Stage::Ready(_));
-        if self.stage == Stage::Damaged || (is_ready && self.settled().is_some() && knows_all) {
+        let is_ready = matches!(self.stage, IdentityStage::Ready(_));
+        if self.stage == IdentityStage::Damaged || (is_ready && self.settled().is_some() && knows_all) {
             cx.cancel(Timer::Introduce);
         } else if !cx.is_set(Timer::Introduce) {
             let at = cx.mono() + cx.config().journal.retry_interval;
@@ -178,7 +184,7 @@ impl Electorate {
         {
             return cx.reject(from, AnyRejection::Journal(Rejection::BadVoters));
         }
-        let peer = Peer {
+        let peer = PeerStore {
             store,
             voters: voters.clone(),
         };
@@ -186,7 +192,7 @@ impl Electorate {
         if from != cx.me() {
             self.peers.insert(from.clone(), peer);
         }
-        let Stage::Ready(mine) = self.stage else {
+        let IdentityStage::Ready(mine) = self.stage else {
             // Who asks, asks again.
             return;
         };
@@ -234,7 +240,7 @@ impl Electorate {
 
     /// The oldest member has chosen.
     pub(super) fn on_elect(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, stores: Arc<[StoreId]>) {
-        let Stage::Ready(mine) = self.stage else {
+        let IdentityStage::Ready(mine) = self.stage else {
             return;
         };
         let store = mine.filter(|store| stores.contains(store));
@@ -255,13 +261,13 @@ impl Electorate {
             key: layout::voters_key(),
             value: layout::value(&voters),
         };
-        self.stage = Stage::Agreeing(store, voters);
+        self.stage = IdentityStage::Agreeing(store, voters);
         self.ask_store(cx, StoreOrder::Write { batch: vec![change] });
     }
 
     /// The oldest member chooses, and sees whether all have agreed.
     fn elect(&mut self, cx: &mut Cx<'_>) {
-        let Stage::Ready(mine) = self.stage else {
+        let IdentityStage::Ready(mine) = self.stage else {
             return;
         };
         let view = Arc::clone(cx.view());
@@ -318,24 +324,26 @@ impl Electorate {
             return;
         }
         match core::mem::take(&mut self.stage) {
-            stage @ (Stage::Unknown | Stage::Ready(_) | Stage::Damaged) => self.stage = stage,
-            Stage::Identifying => match report.outcome {
+            stage @ (IdentityStage::Unknown | IdentityStage::Ready(_) | IdentityStage::Damaged) => {
+                self.stage = stage
+            }
+            IdentityStage::Identifying => match report.outcome {
                 Ok(StoreAnswer::Identity(identity)) => {
-                    self.stage = Stage::Loading(StoreId(identity.id));
+                    self.stage = IdentityStage::Loading(StoreId(identity.id));
                     let key = layout::voters_key();
                     self.ask_store(cx, StoreOrder::Read { key });
                 }
                 Err(StoreError::NoStore) => {
-                    self.stage = Stage::Ready(None);
+                    self.stage = IdentityStage::Ready(None);
                     self.go_on(cx);
                 }
                 Ok(_) | Err(_) => cx.counters().requests_failed += 1,
             },
-            Stage::Loading(store) => match report.outcome {
+            IdentityStage::Loading(store) => match report.outcome {
                 Ok(StoreAnswer::Value(value)) => match value.map(|value| layout::parse(&value)).transpose() {
                     Ok(voters) => {
                         self.voters = voters;
-                        self.stage = Stage::Ready(Some(store));
+                        self.stage = IdentityStage::Ready(Some(store));
                         self.say_number(cx);
                         self.go_on(cx);
                     }
@@ -344,10 +352,10 @@ impl Electorate {
                 Err(StoreError::Corrupt) => self.end_damaged(cx),
                 Ok(_) | Err(_) => cx.counters().requests_failed += 1,
             },
-            Stage::Agreeing(store, voters) => {
+            IdentityStage::Agreeing(store, voters) => {
                 match report.outcome {
                     Ok(_) => {
-                        self.stage = Stage::Ready(Some(store));
+                        self.stage = IdentityStage::Ready(Some(store));
                         self.voters = Some(voters);
                         self.tell_all(cx);
                         self.elect(cx);
@@ -361,7 +369,7 @@ impl Electorate {
     }
 
     fn end_damaged(&mut self, cx: &mut Cx<'_>) {
-        self.stage = Stage::Damaged;
+        self.stage = IdentityStage::Damaged;
         cx.notify(Event::Damaged);
     }
 

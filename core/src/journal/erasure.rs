@@ -16,13 +16,13 @@ use core::ops::Range;
 
 use super::layout::{end_key, head_key, item_key, parse, value};
 use super::protocol::NUMBER_MAX;
-use super::state::{Head, Place};
+use super::state::{LogPlace, ReplicaHead};
 use crate::store::limits::ANSWER_BYTES_MAX;
 use crate::store::{Bytes, Change, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
 use crate::token::Token;
 
 /// Empties these logs: has the store asked first which of them it holds anything of, and then to remove that,
-/// damaged or not. All orders are in the space of [`crate::owner::Owner::Journal`].
+/// damaged or not. All orders are in the space of [`crate::owner::Requester::Journal`].
 #[derive(Clone, Debug)]
 pub struct Erasure {
     /// In the order of their keys.
@@ -138,7 +138,7 @@ impl Erasure {
     }
 }
 
-/// What asks a store what it has promised for a log, in the space of [`crate::owner::Owner::Journal`].
+/// What asks a store what it has promised for a log, in the space of [`crate::owner::Requester::Journal`].
 #[must_use]
 pub fn ask_head(log: &str) -> StoreOrder {
     let key = head_key(log);
@@ -153,7 +153,9 @@ pub fn ask_head(log: &str) -> StoreOrder {
 pub fn lower_head(log: &str, answer: &Outcome, term: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match answer {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
-        Ok(StoreAnswer::Value(Some(value))) => parse::<Head>(value).map_err(|_| StoreError::Corrupt)?,
+        Ok(StoreAnswer::Value(Some(value))) => {
+            parse::<ReplicaHead>(value).map_err(|_| StoreError::Corrupt)?
+        }
         Ok(_) => return Err(StoreError::Corrupt),
         Err(error) => return Err(*error),
     };
@@ -166,8 +168,8 @@ pub fn lower_head(log: &str, answer: &Outcome, term: u64) -> Result<Option<Store
 }
 
 /// A head that has promised no term above this one.
-fn lowered(head: Head, term: u64) -> Head {
-    Head {
+fn lowered(head: ReplicaHead, term: u64) -> ReplicaHead {
+    ReplicaHead {
         promise: head.promise.min(Token::new(term, NUMBER_MAX)),
         ..head
     }
@@ -185,7 +187,7 @@ fn behind(key: &[u8]) -> Bytes {
 fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder>, StoreError> {
     let head = match head {
         Ok(StoreAnswer::Value(None)) => return Ok(None),
-        Ok(StoreAnswer::Value(Some(value))) => parse::<Head>(value).ok(),
+        Ok(StoreAnswer::Value(Some(value))) => parse::<ReplicaHead>(value).ok(),
         Err(StoreError::Corrupt) => None,
         Ok(_) => return Err(StoreError::Corrupt),
         Err(error) => return Err(*error),
@@ -194,7 +196,7 @@ fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder
     let change = match head {
         Some(head) => Change::Put {
             key,
-            value: value(&Head {
+            value: value(&ReplicaHead {
                 snapshot: None,
                 ..lowered(head, term_max)
             }),
@@ -202,7 +204,7 @@ fn removal(log: &str, head: &Outcome, term_max: u64) -> Result<Option<StoreOrder
         None => Change::Delete { key },
     };
     let entries = Change::DeleteRange {
-        from: item_key(log, Place::START),
+        from: item_key(log, LogPlace::START),
         to: Some(end_key(log)),
     };
     Ok(Some(StoreOrder::Write {
@@ -217,18 +219,18 @@ mod tests {
 
     use super::*;
     use crate::journal::state::SnapshotHead;
-    use crate::owner::Owner;
+    use crate::owner::Requester;
     use crate::sharding::remembered_logs;
     use crate::store::memory::MemoryMap;
 
     fn put(map: &mut MemoryMap, key: Bytes, value: Bytes) {
         let batch = vec![Change::Put { key, value }];
-        map.obey(Owner::Journal.space(), &StoreOrder::Write { batch })
+        map.obey(Requester::Journal.space(), &StoreOrder::Write { batch })
             .unwrap();
     }
 
     fn read(map: &mut MemoryMap, key: Bytes) -> Option<Bytes> {
-        match map.obey(Owner::Journal.space(), &StoreOrder::Read { key }) {
+        match map.obey(Requester::Journal.space(), &StoreOrder::Read { key }) {
             Ok(StoreAnswer::Value(value)) => value,
             other => panic!("{other:?}"),
         }
@@ -240,13 +242,13 @@ mod tests {
         let mut questions = 0;
         while let Some(question) = erasure.ask() {
             erasure
-                .on_answer(&map.obey(Owner::Journal.space(), &question))
+                .on_answer(&map.obey(Requester::Journal.space(), &question))
                 .unwrap();
             questions += 1;
             assert!(questions < 200_000, "it comes to an end");
         }
         for order in erasure.removals() {
-            map.obey(Owner::Journal.space(), order).unwrap();
+            map.obey(Requester::Journal.space(), order).unwrap();
         }
         (erasure.removals().len(), questions)
     }
@@ -262,12 +264,12 @@ mod tests {
         for log in ["a", "ab"] {
             put(
                 &mut map,
-                item_key(log, Place::Part(0)),
+                item_key(log, LogPlace::Part(0)),
                 Bytes::from([1].as_slice()),
             );
             put(
                 &mut map,
-                item_key(log, Place::Entry(7)),
+                item_key(log, LogPlace::Entry(7)),
                 Bytes::from([2].as_slice()),
             );
         }
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn an_emptied_log_holds_its_promise_and_other_logs_hold_everything() {
-        let head = Head {
+        let head = ReplicaHead {
             promise: Token::new(9, 1),
             opener: 5,
             snapshot: None,
@@ -284,7 +286,7 @@ mod tests {
         let mut map = two_logs(value(&head));
         assert_eq!(erase(&mut map, one("a")), (1, 1));
         assert_eq!(read(&mut map, head_key("a")), Some(value(&head)));
-        for place in [Place::Part(0), Place::Entry(7)] {
+        for place in [LogPlace::Part(0), LogPlace::Entry(7)] {
             assert_eq!(read(&mut map, item_key("a", place)), None);
             assert!(read(&mut map, item_key("ab", place)).is_some());
         }
@@ -296,7 +298,7 @@ mod tests {
         let mut map = two_logs(Bytes::from([1, 2, 3].as_slice()));
         assert_eq!(erase(&mut map, one("a")), (1, 1));
         assert_eq!(read(&mut map, head_key("a")), None);
-        assert_eq!(read(&mut map, item_key("a", Place::Entry(7))), None);
+        assert_eq!(read(&mut map, item_key("a", LogPlace::Entry(7))), None);
         for failed in [Err(StoreError::Unavailable), Ok(StoreAnswer::Written)] {
             for logs in [&["a"] as &[&str], &["a", "b"]] {
                 let mut erasure = Erasure::of(logs.iter().copied().map(LogName::from));
@@ -322,7 +324,7 @@ mod tests {
 
     /// Every log of three kinds with logs of some shards, and one that lies between those of a kind.
     fn three_kinds(up_to: u32) -> (MemoryMap, Vec<LogName>) {
-        let head = Head {
+        let head = ReplicaHead {
             promise: Token::new(9, 1),
             opener: 5,
             snapshot: Some(SnapshotHead {
@@ -351,7 +353,7 @@ mod tests {
         let mut map = MemoryMap::new();
         for log in &logs {
             put(&mut map, head_key(log), value(&head));
-            for place in [Place::Part(0), Place::Entry(7)] {
+            for place in [LogPlace::Part(0), LogPlace::Entry(7)] {
                 put(&mut map, item_key(log, place), Bytes::from([1].as_slice()));
             }
         }
@@ -367,11 +369,11 @@ mod tests {
         assert!(questions < 20, "{questions}: not one for each of 65,537 logs");
         for log in &logs {
             let is_kept = !log.starts_with("/sharding/alarm/") || log.ends_with("3x1");
-            for place in [Place::Part(0), Place::Entry(7)] {
+            for place in [LogPlace::Part(0), LogPlace::Entry(7)] {
                 let item = read(&mut map, item_key(log, place));
                 assert_eq!(item.is_some(), is_kept, "{log}");
             }
-            let head = read(&mut map, head_key(log)).and_then(|head| parse::<Head>(&head).ok());
+            let head = read(&mut map, head_key(log)).and_then(|head| parse::<ReplicaHead>(&head).ok());
             let head = head.expect("what was promised stays");
             assert_eq!((head.promise, head.opener), (Token::new(9, 1), 5), "{log}");
             assert_eq!(head.snapshot.is_some(), is_kept, "{log}");
@@ -398,7 +400,8 @@ mod tests {
         assert!(questions < 300, "{questions}: about twice 16 for each of seven");
         for log in logs.iter().filter(|log| log.starts_with("/sharding/alarm/")) {
             let is_kept = log.ends_with("3x1");
-            let items = [Place::Part(0), Place::Entry(7)].map(|place| read(&mut map, item_key(log, place)));
+            let items =
+                [LogPlace::Part(0), LogPlace::Entry(7)].map(|place| read(&mut map, item_key(log, place)));
             assert_eq!(items.map(|item| item.is_some()), [is_kept; 2], "{log}");
             let has_head = read(&mut map, head_key(log)).is_some();
             assert_eq!(has_head, !damaged.contains(&&**log), "{log}");
@@ -438,7 +441,7 @@ mod tests {
 
     #[test]
     fn i_100_a_log_that_is_emptied_down_to_a_term_has_promised_no_higher_one() {
-        let absurd = Head {
+        let absurd = ReplicaHead {
             promise: Token::new(u64::MAX >> 16, 1),
             opener: 9,
             snapshot: None,
@@ -447,35 +450,35 @@ mod tests {
             let mut map = two_logs(value(&absurd));
             let mut erasure = Erasure::of(one("a")).down_to(term_max);
             while let Some(question) = erasure.ask() {
-                let answer = map.obey(Owner::Journal.space(), &question);
+                let answer = map.obey(Requester::Journal.space(), &question);
                 erasure.on_answer(&answer).unwrap();
             }
             for order in erasure.removals() {
-                map.obey(Owner::Journal.space(), order).unwrap();
+                map.obey(Requester::Journal.space(), order).unwrap();
             }
             let head = read(&mut map, head_key("a")).unwrap();
-            assert_eq!(parse::<Head>(&head).unwrap().promise, promise);
+            assert_eq!(parse::<ReplicaHead>(&head).unwrap().promise, promise);
         }
     }
 
     #[test]
     fn i_100_the_promise_of_a_log_is_lowered_and_its_entries_stay() {
-        let head = |term| Head {
+        let head = |term| ReplicaHead {
             promise: Token::new(term, 1),
             opener: 9,
             snapshot: None,
         };
         let mut map = two_logs(value(&head(u64::MAX >> 16)));
         for (log, term, lowers) in [("a", 7, true), ("a", 7, false), ("none", 7, false)] {
-            let answer = map.obey(Owner::Journal.space(), &ask_head(log));
+            let answer = map.obey(Requester::Journal.space(), &ask_head(log));
             let order = lower_head(log, &answer, term).unwrap();
             assert_eq!(order.is_some(), lowers, "{log}");
             if let Some(order) = order {
-                map.obey(Owner::Journal.space(), &order).unwrap();
+                map.obey(Requester::Journal.space(), &order).unwrap();
             }
         }
-        let lowered = parse::<Head>(&read(&mut map, head_key("a")).unwrap()).unwrap();
+        let lowered = parse::<ReplicaHead>(&read(&mut map, head_key("a")).unwrap()).unwrap();
         assert_eq!(lowered.promise, Token::new(7, NUMBER_MAX));
-        assert!(read(&mut map, item_key("a", Place::Entry(7))).is_some());
+        assert!(read(&mut map, item_key("a", LogPlace::Entry(7))).is_some());
     }
 }

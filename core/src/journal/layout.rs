@@ -15,10 +15,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::protocol::POSITION_END;
-use super::state::{Item, Place, Position};
+use super::state::{LogItem, LogPlace, Position};
 use crate::store::Bytes;
-use crate::store::layout::Damaged;
-use crate::wire::Stored;
+use crate::store::layout::DamagedBytes;
+use crate::wire::StoredForm;
 
 const VOTERS: u8 = 0;
 const HEAD: u8 = 1;
@@ -39,14 +39,14 @@ pub(super) fn head_key(log: &str) -> Bytes {
     Arc::from(key(HEAD, log, 0))
 }
 
-pub(super) fn item_key(log: &str, place: Place) -> Bytes {
+pub(super) fn item_key(log: &str, place: LogPlace) -> Bytes {
     let mut out = key(ITEM, log, 9);
     match place {
-        Place::Part(index) => {
+        LogPlace::Part(index) => {
             out.push(PART);
             out.extend_from_slice(&index.to_be_bytes());
         }
-        Place::Entry(position) => {
+        LogPlace::Entry(position) => {
             out.push(ENTRY);
             out.extend_from_slice(&position.to_be_bytes());
         }
@@ -56,45 +56,45 @@ pub(super) fn item_key(log: &str, place: Place) -> Bytes {
 
 /// Before this key lies everything of the log.
 pub(super) fn end_key(log: &str) -> Bytes {
-    item_key(log, Place::Entry(POSITION_END))
+    item_key(log, LogPlace::Entry(POSITION_END))
 }
 
 /// What lies at the end of an item's key.
-fn parse_place(log: &str, key: &[u8]) -> Result<Place, Damaged> {
-    let rest = key.get(3 + log.len()..).ok_or(Damaged)?;
-    let (kind, rest) = rest.split_first().ok_or(Damaged)?;
+fn parse_place(log: &str, key: &[u8]) -> Result<LogPlace, DamagedBytes> {
+    let rest = key.get(3 + log.len()..).ok_or(DamagedBytes)?;
+    let (kind, rest) = rest.split_first().ok_or(DamagedBytes)?;
     match *kind {
         PART => <[u8; 4]>::try_from(rest)
-            .map(|index| Place::Part(u32::from_be_bytes(index)))
-            .map_err(|_| Damaged),
+            .map(|index| LogPlace::Part(u32::from_be_bytes(index)))
+            .map_err(|_| DamagedBytes),
         ENTRY => <[u8; 8]>::try_from(rest)
-            .map(|position| Place::Entry(Position::from_be_bytes(position)))
-            .map_err(|_| Damaged),
-        _ => Err(Damaged),
+            .map(|position| LogPlace::Entry(Position::from_be_bytes(position)))
+            .map_err(|_| DamagedBytes),
+        _ => Err(DamagedBytes),
     }
 }
 
-pub(super) fn parse_item(log: &str, key: &[u8], value: &Bytes) -> Result<Item, Damaged> {
+pub(super) fn parse_item(log: &str, key: &[u8], value: &Bytes) -> Result<LogItem, DamagedBytes> {
     let place = parse_place(log, key)?;
     match place {
-        Place::Part(index) => Ok(Item::Part {
+        LogPlace::Part(index) => Ok(LogItem::Part {
             index,
             bytes: Bytes::clone(value),
         }),
-        Place::Entry(_) => parse(value).and_then(|item: Item| match item.place() == place {
+        LogPlace::Entry(_) => parse(value).and_then(|item: LogItem| match item.place() == place {
             true => Ok(item),
-            false => Err(Damaged),
+            false => Err(DamagedBytes),
         }),
     }
 }
 
 /// A value that was checked when it came or was made.
-pub(super) fn value(of: &impl Stored) -> Bytes {
+pub(super) fn value(of: &impl StoredForm) -> Bytes {
     of.to_bytes().expect("invariant: within its bounds")
 }
 
-pub(super) fn parse<T: Stored>(value: &[u8]) -> Result<T, Damaged> {
-    T::from_bytes(value).map_err(|_| Damaged)
+pub(super) fn parse<T: StoredForm>(value: &[u8]) -> Result<T, DamagedBytes> {
+    T::from_bytes(value).map_err(|_| DamagedBytes)
 }
 
 /// Where the store keeps which voters it has agreed to.

@@ -6,9 +6,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::protocol::{Answer, CommandError, Event, Msg, Rejection, Reply, Timer};
-use super::state::{Claim, WriterEnd};
-use super::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use super::protocol::{Answer, Event, JournalCommandError, Msg, Rejection, ReplicaReply, Timer};
+use super::state::{TokenClaim, WriterEnd};
+use super::writer::{LogWriter, WriterBounds, WriterOutput, WriterSettings};
 use super::{Cx, Journals};
 use crate::config::ValidConfig;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
@@ -31,18 +31,18 @@ const REST_MAX: Duration = Duration::from_secs(2);
 
 /// A log that this node owns, or tries to own.
 #[derive(Clone, Debug)]
-pub(super) struct Log {
+pub(super) struct LocalLog {
     pub(super) opener: u64,
-    claim: Claim,
+    claim: TokenClaim,
     /// `None` until the voters are settled.
-    pub(super) writer: Option<Writer>,
+    pub(super) writer: Option<LogWriter>,
     pub(super) opening: Option<Caller>,
     pub(super) appending: Option<Caller>,
     pub(super) keeping: Option<Caller>,
 }
 
-impl Log {
-    pub(super) const fn new(opener: u64, claim: Claim, caller: Caller) -> Self {
+impl LocalLog {
+    pub(super) const fn new(opener: u64, claim: TokenClaim, caller: Caller) -> Self {
         Self {
             opener,
             claim,
@@ -62,7 +62,7 @@ impl Log {
     }
 
     pub(super) fn check_invariants(&self, name: &str) -> Result<(), String> {
-        let is_open = self.writer.as_ref().is_some_and(Writer::is_open);
+        let is_open = self.writer.as_ref().is_some_and(LogWriter::is_open);
         if is_open == self.opening.is_some() {
             return Err(alloc::format!("log {name}: open and awaited do not fit"));
         }
@@ -100,12 +100,12 @@ impl Journals {
             claim: log.claim,
             bounds: bounds(cx.config()),
         };
-        log.writer = Some(Writer::open(settings, &mut out));
+        log.writer = Some(LogWriter::open(settings, &mut out));
         self.perform(cx, name, out);
     }
 
     /// A replica has answered.
-    pub(super) fn on_answer(&mut self, cx: &mut Cx<'_>, reply: Reply) {
+    pub(super) fn on_answer(&mut self, cx: &mut Cx<'_>, reply: ReplicaReply) {
         let name = Arc::clone(&reply.log);
         let mut out = Vec::new();
         if let Some(writer) = self.logs.get_mut(&name).and_then(|log| log.writer.as_mut()) {
@@ -184,7 +184,7 @@ impl Journals {
         match end {
             WriterEnd::Fenced { held } => {
                 let log = Arc::clone(name);
-                if let Some(Claim::Placed(placement)) = self.logs.get(name).map(|log| log.claim)
+                if let Some(TokenClaim::Placed(placement)) = self.logs.get(name).map(|log| log.claim)
                     && placement.reopened(held).is_none()
                 {
                     cx.say_placement_outdone(Arc::clone(name), placement, held);
@@ -193,7 +193,7 @@ impl Journals {
             }
             WriterEnd::Damaged => cx.notify(Event::Damaged),
         }
-        self.forget(cx, name, AnyError::Journal(CommandError::Ended(end)));
+        self.forget(cx, name, AnyError::Journal(JournalCommandError::Ended(end)));
     }
 
     /// This node has nothing to do with the log any more.
@@ -209,7 +209,7 @@ impl Journals {
     fn wake(&self, cx: &mut Cx<'_>, name: &LogName) {
         let writer = self.logs.get(name).and_then(|log| log.writer.as_ref());
         let timer = Timer::Repeat(Arc::clone(name));
-        if !writer.is_some_and(Writer::is_waiting) {
+        if !writer.is_some_and(LogWriter::is_waiting) {
             cx.cancel(timer);
         } else if !cx.is_set(timer.clone()) {
             let at = cx.mono() + cx.config().journal.retry_interval;

@@ -32,10 +32,12 @@ mod tests;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use self::electorate::{Electorate, FIRST_REQUEST};
-use self::logs::Log;
-use self::protocol::{Event, Msg, Rejection, Reply, Request, Said, Timer, VoterBody, VoterMsg};
-use self::replica::{Replica, ReplicaOutput};
+use self::electorate::{FIRST_REQUEST, StoreElectorate};
+use self::logs::LocalLog;
+use self::protocol::{
+    Event, Msg, Rejection, ReplicaAnswer, ReplicaReply, ReplicaRequest, Timer, VoterBody, VoterMsg,
+};
+use self::replica::{LogReplica, ReplicaOutput};
 use self::state::StoreId;
 use crate::cx::OfJournal;
 use crate::ident::UniqueAddress;
@@ -50,10 +52,10 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfJournal>;
 /// Everything a node knows about quorum logs.
 #[derive(Clone, Debug, Default)]
 pub struct Journals {
-    electorate: Electorate,
+    electorate: StoreElectorate,
     /// This node's vote; `None` while its store is none of the voters, or that is not settled.
-    replica: Option<Replica<UniqueAddress>>,
-    logs: OrderedMap<LogName, Log>,
+    replica: Option<LogReplica<UniqueAddress>>,
+    logs: OrderedMap<LogName, LocalLog>,
     halted: bool,
 }
 
@@ -88,7 +90,7 @@ impl Journals {
 
     /// Calls the electorate. Once the voters are settled this node votes if it is one, and logs that wait are
     /// opened.
-    fn with_electorate(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut Electorate, &mut Cx<'_>)) {
+    fn with_electorate(&mut self, cx: &mut Cx<'_>, call: impl FnOnce(&mut StoreElectorate, &mut Cx<'_>)) {
         let was_settled = self.electorate.settled().is_some();
         call(&mut self.electorate, cx);
         let Some(stores) = self.electorate.settled().filter(|_| !was_settled) else {
@@ -100,7 +102,7 @@ impl Journals {
             votes: mine.is_some(),
         });
         let page_bytes = cx.config().journal.page_bytes;
-        self.replica = mine.map(|store| Replica::new(store, page_bytes));
+        self.replica = mine.map(|store| LogReplica::new(store, page_bytes));
         self.open_waiting(cx);
     }
 
@@ -135,7 +137,7 @@ impl Journals {
         });
     }
 
-    fn on_request(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, request: Request) {
+    fn on_request(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, request: ReplicaRequest) {
         let Some(replica) = &mut self.replica else {
             // Perhaps not yet: it is asked again.
             cx.counters().requests_shed += 1;
@@ -147,7 +149,7 @@ impl Journals {
         perform_replica(cx, out);
     }
 
-    fn on_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: Reply) {
+    fn on_reply(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, reply: ReplicaReply) {
         if self.electorate.node_of(cx, reply.store).as_ref() != Some(from) {
             return cx.reject(from, AnyRejection::Journal(Rejection::OtherStore));
         }
@@ -173,7 +175,7 @@ impl Journals {
     /// A timer is due.
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
-            Timer::Introduce => self.with_electorate(cx, Electorate::on_timer),
+            Timer::Introduce => self.with_electorate(cx, StoreElectorate::on_timer),
             Timer::Repeat(log) => self.repeat(cx, &log),
             Timer::TakeAgain(log) => self.take_again(cx, &log),
         }
@@ -201,8 +203,10 @@ fn perform_replica(cx: &mut Cx<'_>, out: Vec<ReplicaOutput<UniqueAddress>>) {
             ReplicaOutput::Store(request) => cx.order_store(request),
             ReplicaOutput::Reply(to, reply) => {
                 match reply.said {
-                    Said::Refused { .. } => cx.counters().requests_refused += 1,
-                    Said::Page(_) | Said::Accepted | Said::Kept => cx.counters().requests_answered += 1,
+                    ReplicaAnswer::Refused { .. } => cx.counters().requests_refused += 1,
+                    ReplicaAnswer::Page(_) | ReplicaAnswer::Accepted | ReplicaAnswer::Kept => {
+                        cx.counters().requests_answered += 1
+                    }
                 }
                 cx.send(&to, Msg::Reply(reply));
             }

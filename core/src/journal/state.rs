@@ -29,7 +29,7 @@ pub type Position = u64;
 /// One append is one entry, never several: of a batch that only a few replicas took, an opener would else
 /// find the end without the beginning, behind the `Opened` of somebody who saw neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Its place.
     pub position: Position,
     /// The token of who appended it first. Who writes it back does not change this.
@@ -46,7 +46,7 @@ pub const ENTRY_BYTES: usize = 96;
 /// What a record costs beside its bytes.
 pub const RECORD_BYTES: usize = 8;
 
-impl Entry {
+impl LogEntry {
     /// The bytes that it counts in every budget. Linear in its records.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -79,7 +79,7 @@ pub struct SnapshotHead {
 
 /// What a replica has promised of a log, and which snapshot of it it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ReplicaHead {
     pub(crate) promise: Token,
     pub(crate) opener: u64,
     pub(crate) snapshot: Option<SnapshotHead>,
@@ -87,14 +87,14 @@ pub(crate) struct Head {
 
 /// A place in what a replica holds of a log: first come the parts of the snapshot, then the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum LogPlace {
     /// This part of the snapshot.
     Part(u32),
     /// This entry, or the first behind it.
     Entry(Position),
 }
 
-impl Place {
+impl LogPlace {
     /// Where everything begins.
     pub const START: Self = Self::Part(0);
 
@@ -110,7 +110,7 @@ impl Place {
 
 /// What lies at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum LogItem {
     /// A part of the snapshot.
     Part {
         /// Which, from 0.
@@ -123,17 +123,17 @@ pub enum Item {
         /// The highest token with which the replica accepted it.
         accepted: Token,
         /// The entry.
-        entry: Entry,
+        entry: LogEntry,
     },
 }
 
-impl Item {
+impl LogItem {
     /// Where it lies.
     #[must_use]
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> LogPlace {
         match self {
-            Self::Part { index, .. } => Place::Part(*index),
-            Self::Entry { entry, .. } => Place::Entry(entry.position),
+            Self::Part { index, .. } => LogPlace::Part(*index),
+            Self::Entry { entry, .. } => LogPlace::Entry(entry.position),
         }
     }
 }
@@ -173,7 +173,7 @@ pub enum WriterEnd {
 
 /// Which token whoever opens a log wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum TokenClaim {
     /// One of a term of its own, above every term that was ever taken: for whoever gives tokens away himself.
     Term,
     /// The same, and above this term too, which somebody has promised elsewhere.
@@ -184,7 +184,7 @@ pub enum Claim {
     Placed(Token),
 }
 
-impl Claim {
+impl TokenClaim {
     /// The token to try first.
     #[must_use]
     pub(super) const fn first(self) -> Token {
@@ -212,7 +212,7 @@ impl Claim {
 
 /// What was found when a log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedLog {
     /// The owner's token.
     pub token: Token,
     /// The newest snapshot.

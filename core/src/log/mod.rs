@@ -1,7 +1,7 @@
 //! The one owner of a log: claims it, replays what it holds, appends one thing at a time, puts a snapshot in
 //! the place of records, and begins anew when it was outdone. A value without a clock and without I/O: its
-//! host does what it asks ([`Request`]), hands the answer in and learns what that means ([`Progress`]). Knows
-//! neither what records mean nor who keeps the log. Spec: sharding 1.1, 1.5, 10.7, 10.16.
+//! host does what it asks ([`LogRequest`]), hands the answer in and learns what that means ([`LogProgress`]).
+//! Knows neither what records mean nor who keeps the log. Spec: sharding 1.1, 1.5, 10.7, 10.16.
 //!
 //! | stage | asked | it ends with |
 //! |---|---|---|
@@ -35,13 +35,13 @@ use alloc::vec::Vec;
 use core::mem;
 
 pub use self::quorum::QuorumLog;
-pub use self::words::{Fault, Found, Progress, Replay, Request, Unreadable};
-use crate::journal::state::{NUMBER_MAX, Opened};
+pub use self::words::{LogFault, LogProgress, LogRequest, Replay, ReplayedPart, UnreadableLog};
+use crate::journal::state::{NUMBER_MAX, OpenedLog};
 use crate::store::{Bytes, LogState, Record, Sequence, Snapshot};
 
 /// What of a log there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct LogExtent {
     /// The first record that is there; one more than `last` if none is.
     pub first: Sequence,
     /// The last record that was ever appended; 0 if none was.
@@ -52,7 +52,7 @@ pub struct Extent {
     pub bytes_behind: usize,
 }
 
-impl Extent {
+impl LogExtent {
     /// Records that are there, and that no snapshot covers.
     #[must_use]
     pub fn behind(&self) -> u64 {
@@ -62,7 +62,7 @@ impl Extent {
 }
 
 #[derive(Clone, Debug)]
-enum Stage<W> {
+enum OwnerStage<W> {
     Closed,
     Claiming,
     /// What lies before `from` is not needed.
@@ -92,8 +92,8 @@ enum Stage<W> {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct LogOwner<W> {
-    stage: Stage<W>,
-    extent: Extent,
+    stage: OwnerStage<W>,
+    extent: LogExtent,
     /// An append was refused because there is no room, and no snapshot was kept since.
     is_full: bool,
     /// A record was missing when the log was replayed, for which it was claimed once more.
@@ -103,8 +103,8 @@ pub struct LogOwner<W> {
 impl<W> Default for LogOwner<W> {
     fn default() -> Self {
         Self {
-            stage: Stage::Closed,
-            extent: Extent::default(),
+            stage: OwnerStage::Closed,
+            extent: LogExtent::default(),
             is_full: false,
             has_missed: false,
         }
@@ -113,26 +113,26 @@ impl<W> Default for LogOwner<W> {
 
 impl<W> LogOwner<W> {
     /// Claims the log, whatever it was doing: what is on its way is not waited for.
-    pub fn claim(&mut self) -> Request {
+    pub fn claim(&mut self) -> LogRequest {
         *self = Self {
-            stage: Stage::Claiming,
+            stage: OwnerStage::Claiming,
             ..Self::default()
         };
-        Request::Claim
+        LogRequest::Claim
     }
 
     /// Owns the log no more; `None` if that was said before.
-    pub fn close(&mut self) -> Option<Request> {
-        match mem::replace(&mut self.stage, Stage::Closed) {
-            Stage::Closed => None,
-            Stage::Claiming
-            | Stage::ReadingSnapshot { .. }
-            | Stage::Replaying { .. }
-            | Stage::Idle
-            | Stage::Appending { .. }
-            | Stage::Keeping
-            | Stage::Forgetting { .. }
-            | Stage::Ended => Some(Request::Close),
+    pub fn close(&mut self) -> Option<LogRequest> {
+        match mem::replace(&mut self.stage, OwnerStage::Closed) {
+            OwnerStage::Closed => None,
+            OwnerStage::Claiming
+            | OwnerStage::ReadingSnapshot { .. }
+            | OwnerStage::Replaying { .. }
+            | OwnerStage::Idle
+            | OwnerStage::Appending { .. }
+            | OwnerStage::Keeping
+            | OwnerStage::Forgetting { .. }
+            | OwnerStage::Ended => Some(LogRequest::Close),
         }
     }
 
@@ -140,10 +140,10 @@ impl<W> LogOwner<W> {
     ///
     /// # Panics
     /// The log is not [idle](Self::is_idle): its owner has lost track of what it asked.
-    pub fn append(&mut self, what: W, records: Vec<Bytes>, upkeep: bool) -> Request {
+    pub fn append(&mut self, what: W, records: Vec<Bytes>, upkeep: bool) -> LogRequest {
         assert!(self.is_idle(), "an append waits for what was asked before");
         let request = self.request_append(&records, upkeep);
-        self.stage = Stage::Appending {
+        self.stage = OwnerStage::Appending {
             what,
             records,
             upkeep,
@@ -156,47 +156,53 @@ impl<W> LogOwner<W> {
     ///
     /// # Panics
     /// As [`Self::append`].
-    pub fn keep(&mut self, state: Bytes) -> Request {
+    pub fn keep(&mut self, state: Bytes) -> LogRequest {
         assert!(self.is_idle(), "a snapshot waits for what was asked before");
-        self.stage = Stage::Keeping;
+        self.stage = OwnerStage::Keeping;
         let covers = self.extent.last;
-        Request::Keep { covers, state }
+        LogRequest::Keep { covers, state }
     }
 
     /// Forgets the records up to and with `through`, which something later says as well.
     ///
     /// # Panics
     /// As [`Self::append`].
-    pub fn forget(&mut self, through: Sequence) -> Request {
+    pub fn forget(&mut self, through: Sequence) -> LogRequest {
         assert!(self.is_idle(), "records stay until what was asked before is done");
-        self.stage = Stage::Forgetting { through };
-        Request::Forget { through }
+        self.stage = OwnerStage::Forgetting { through };
+        LogRequest::Forget { through }
     }
 
-    /// The same once more, after [`Progress::Again`]: the same append, or the log is claimed anew if it was
-    /// being opened.
-    pub fn again(&mut self) -> Option<Request> {
+    /// The same once more, after [`LogProgress::Again`]: the same append, or the log is claimed anew if it
+    /// was being opened.
+    pub fn again(&mut self) -> Option<LogRequest> {
         match &self.stage {
-            Stage::Appending { records, upkeep, .. } => Some(self.request_append(records, *upkeep)),
-            Stage::Claiming | Stage::ReadingSnapshot { .. } | Stage::Replaying { .. } => Some(self.claim()),
-            Stage::Closed | Stage::Idle | Stage::Keeping | Stage::Forgetting { .. } | Stage::Ended => None,
+            OwnerStage::Appending { records, upkeep, .. } => Some(self.request_append(records, *upkeep)),
+            OwnerStage::Claiming | OwnerStage::ReadingSnapshot { .. } | OwnerStage::Replaying { .. } => {
+                Some(self.claim())
+            }
+            OwnerStage::Closed
+            | OwnerStage::Idle
+            | OwnerStage::Keeping
+            | OwnerStage::Forgetting { .. }
+            | OwnerStage::Ended => None,
         }
     }
 
     /// What was to be written, if it surely is not: it is not asked again.
     pub fn take_back(&mut self) -> Option<W> {
-        if let Stage::Appending { is_unknown: true, .. } = self.stage {
+        if let OwnerStage::Appending { is_unknown: true, .. } = self.stage {
             return None;
         }
         self.take_appending().map(|(what, _)| what)
     }
 
     /// The log is this owner's, and holds so much. What lies before `from` is not needed.
-    pub fn on_claimed(&mut self, found: LogState, from: Sequence, replay: &mut Replay<'_>) -> Progress<W> {
-        let Stage::Claiming = self.stage else {
-            return Progress::Passed;
+    pub fn on_claimed(&mut self, found: LogState, from: Sequence, replay: &mut Replay<'_>) -> LogProgress<W> {
+        let OwnerStage::Claiming = self.stage else {
+            return LogProgress::Passed;
         };
-        self.extent = Extent {
+        self.extent = LogExtent {
             first: found.first,
             last: found.last,
             covered: found.snapshot.unwrap_or(0),
@@ -204,39 +210,39 @@ impl<W> LogOwner<W> {
         };
         // No log has so many records: whoever says so, a number behind the last one could not be counted.
         let is_countable = found.last <= NUMBER_MAX && self.extent.covered <= NUMBER_MAX;
-        if !is_countable || replay(Found::Beginning).is_err() {
+        if !is_countable || replay(ReplayedPart::Beginning).is_err() {
             return self.damaged();
         }
         if found.snapshot.is_none() {
             return self.read_from(from);
         }
-        self.stage = Stage::ReadingSnapshot { from };
-        Progress::Ask(Request::ReadSnapshot)
+        self.stage = OwnerStage::ReadingSnapshot { from };
+        LogProgress::Ask(LogRequest::ReadSnapshot)
     }
 
     /// The newest snapshot.
-    pub fn on_snapshot(&mut self, snapshot: Option<&Snapshot>, replay: &mut Replay<'_>) -> Progress<W> {
-        let Stage::ReadingSnapshot { from } = self.stage else {
-            return Progress::Passed;
+    pub fn on_snapshot(&mut self, snapshot: Option<&Snapshot>, replay: &mut Replay<'_>) -> LogProgress<W> {
+        let OwnerStage::ReadingSnapshot { from } = self.stage else {
+            return LogProgress::Passed;
         };
         match snapshot {
             None => self.missing(),
             // A later owner's.
-            Some(snapshot) if snapshot.through > self.extent.last => Progress::Again { is_unknown: false },
+            Some(snapshot) if snapshot.through > self.extent.last => LogProgress::Again { is_unknown: false },
             Some(snapshot) => {
                 self.extent.covered = snapshot.through;
-                match replay(Found::Snapshot(snapshot)) {
+                match replay(ReplayedPart::Snapshot(snapshot)) {
                     Ok(()) => self.read_from(from),
-                    Err(Unreadable) => self.damaged(),
+                    Err(UnreadableLog) => self.damaged(),
                 }
             }
         }
     }
 
     /// Records, the first of which was asked for.
-    pub fn on_records(&mut self, records: &[Record], replay: &mut Replay<'_>) -> Progress<W> {
-        let Stage::Replaying { mut next } = self.stage else {
-            return Progress::Passed;
+    pub fn on_records(&mut self, records: &[Record], replay: &mut Replay<'_>) -> LogProgress<W> {
+        let OwnerStage::Replaying { mut next } = self.stage else {
+            return LogProgress::Passed;
         };
         if records
             .first()
@@ -250,7 +256,7 @@ impl<W> LogOwner<W> {
             if record.sequence != next {
                 return self.missing();
             }
-            if replay(Found::Record(record)).is_err() {
+            if replay(ReplayedPart::Record(record)).is_err() {
                 return self.damaged();
             }
             self.extent.bytes_behind = self.extent.bytes_behind.saturating_add(record.bytes.len());
@@ -260,7 +266,7 @@ impl<W> LogOwner<W> {
     }
 
     /// The log is this owner's, and this is all that it holds.
-    pub fn on_opened(&mut self, opened: &Opened, replay: &mut Replay<'_>) -> Progress<W> {
+    pub fn on_opened(&mut self, opened: &OpenedLog, replay: &mut Replay<'_>) -> LogProgress<W> {
         let behind = opened.last.saturating_add(1);
         let first = opened.records.first().map_or(behind, |record| record.sequence);
         let snapshot = opened.snapshot.as_ref();
@@ -273,96 +279,102 @@ impl<W> LogOwner<W> {
         self.has_missed = true;
         let from = if snapshot.is_some() { 0 } else { first };
         let mut progress = self.on_claimed(found, from, replay);
-        if let Progress::Ask(Request::ReadSnapshot) = progress {
+        if let LogProgress::Ask(LogRequest::ReadSnapshot) = progress {
             progress = self.on_snapshot(snapshot, replay);
         }
-        if let Progress::Ask(Request::Read { .. }) = progress {
+        if let LogProgress::Ask(LogRequest::Read { .. }) = progress {
             progress = self.on_records(&opened.records, replay);
         }
         // It ends before its last record, or its snapshot is of what it has not.
-        if matches!(progress, Progress::Ask(_) | Progress::Again { .. }) {
+        if matches!(progress, LogProgress::Ask(_) | LogProgress::Again { .. }) {
             return self.damaged();
         }
         progress
     }
 
     /// What was appended is durable.
-    pub fn on_appended(&mut self) -> Progress<W> {
+    pub fn on_appended(&mut self) -> LogProgress<W> {
         let Some((what, records)) = self.take_appending() else {
-            return Progress::Passed;
+            return LogProgress::Passed;
         };
         self.extent.last += records.len() as u64;
         let bytes: usize = records.iter().map(|record| record.len()).sum();
         self.extent.bytes_behind = self.extent.bytes_behind.saturating_add(bytes);
-        Progress::Appended(what)
+        LogProgress::Appended(what)
     }
 
     /// The snapshot is kept, or the records are forgotten.
-    pub fn on_kept(&mut self) -> Progress<W> {
+    pub fn on_kept(&mut self) -> LogProgress<W> {
         match self.stage {
-            Stage::Keeping => self.extent.covered = self.extent.last,
-            Stage::Forgetting { through } => {
+            OwnerStage::Keeping => self.extent.covered = self.extent.last,
+            OwnerStage::Forgetting { through } => {
                 self.extent.first = self.extent.first.max(through.saturating_add(1));
             }
-            Stage::Closed
-            | Stage::Claiming
-            | Stage::ReadingSnapshot { .. }
-            | Stage::Replaying { .. }
-            | Stage::Idle
-            | Stage::Appending { .. }
-            | Stage::Ended => return Progress::Passed,
+            OwnerStage::Closed
+            | OwnerStage::Claiming
+            | OwnerStage::ReadingSnapshot { .. }
+            | OwnerStage::Replaying { .. }
+            | OwnerStage::Idle
+            | OwnerStage::Appending { .. }
+            | OwnerStage::Ended => return LogProgress::Passed,
         }
         self.extent.bytes_behind = 0;
         self.is_full = false;
-        self.stage = Stage::Idle;
-        Progress::Trimmed
+        self.stage = OwnerStage::Idle;
+        LogProgress::Trimmed
     }
 
     /// What was asked is not done, or not known to be.
-    pub fn on_failed(&mut self, fault: Fault) -> Progress<W> {
+    pub fn on_failed(&mut self, fault: LogFault) -> LogProgress<W> {
         match &mut self.stage {
-            Stage::Closed | Stage::Idle | Stage::Ended => Progress::Passed,
-            Stage::Appending { is_unknown, .. } => {
+            OwnerStage::Closed | OwnerStage::Idle | OwnerStage::Ended => LogProgress::Passed,
+            OwnerStage::Appending { is_unknown, .. } => {
                 *is_unknown |= fault.may_be_done();
                 let is_unknown = *is_unknown;
                 self.append_failed(fault, is_unknown)
             }
-            Stage::Keeping | Stage::Forgetting { .. } => match fault {
-                Fault::Outdone { .. } => self.lost(false),
-                Fault::Damaged => self.damaged(),
-                Fault::Full | Fault::Corrupt | Fault::Unknown | Fault::Later | Fault::Never => {
-                    self.stage = Stage::Idle;
-                    Progress::NotDone(None, fault)
+            OwnerStage::Keeping | OwnerStage::Forgetting { .. } => match fault {
+                LogFault::Outdone { .. } => self.lost(false),
+                LogFault::Damaged => self.damaged(),
+                LogFault::Full
+                | LogFault::Corrupt
+                | LogFault::Unknown
+                | LogFault::Later
+                | LogFault::Never => {
+                    self.stage = OwnerStage::Idle;
+                    LogProgress::NotDone(None, fault)
                 }
             },
-            Stage::Claiming | Stage::ReadingSnapshot { .. } | Stage::Replaying { .. } => match fault {
-                Fault::Outdone { .. } => self.lost(false),
-                Fault::Damaged | Fault::Corrupt => self.damaged(),
-                Fault::Unknown | Fault::Later => Progress::Again { is_unknown: false },
-                Fault::Full | Fault::Never => {
-                    self.stage = Stage::Ended;
-                    Progress::NotDone(None, fault)
+            OwnerStage::Claiming | OwnerStage::ReadingSnapshot { .. } | OwnerStage::Replaying { .. } => {
+                match fault {
+                    LogFault::Outdone { .. } => self.lost(false),
+                    LogFault::Damaged | LogFault::Corrupt => self.damaged(),
+                    LogFault::Unknown | LogFault::Later => LogProgress::Again { is_unknown: false },
+                    LogFault::Full | LogFault::Never => {
+                        self.stage = OwnerStage::Ended;
+                        LogProgress::NotDone(None, fault)
+                    }
                 }
-            },
+            }
         }
     }
 
     /// What of the log there is.
     #[must_use]
-    pub const fn extent(&self) -> Extent {
+    pub const fn extent(&self) -> LogExtent {
         self.extent
     }
 
     /// Whether the log is this owner's, and nothing is on its way.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
-        matches!(self.stage, Stage::Idle)
+        matches!(self.stage, OwnerStage::Idle)
     }
 
     /// Whether nothing is asked, because the log is not this owner's.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
-        matches!(self.stage, Stage::Closed | Stage::Ended)
+        matches!(self.stage, OwnerStage::Closed | OwnerStage::Ended)
     }
 
     /// Whether it is being claimed or read.
@@ -370,7 +382,7 @@ impl<W> LogOwner<W> {
     pub const fn is_opening(&self) -> bool {
         matches!(
             self.stage,
-            Stage::Claiming | Stage::ReadingSnapshot { .. } | Stage::Replaying { .. }
+            OwnerStage::Claiming | OwnerStage::ReadingSnapshot { .. } | OwnerStage::Replaying { .. }
         )
     }
 
@@ -379,7 +391,7 @@ impl<W> LogOwner<W> {
     pub const fn is_writing(&self) -> bool {
         matches!(
             self.stage,
-            Stage::Appending { .. } | Stage::Keeping | Stage::Forgetting { .. }
+            OwnerStage::Appending { .. } | OwnerStage::Keeping | OwnerStage::Forgetting { .. }
         )
     }
 
@@ -390,8 +402,8 @@ impl<W> LogOwner<W> {
         self.is_full || self.extent.behind() >= records.max(1) as u64
     }
 
-    fn request_append(&self, records: &[Bytes], upkeep: bool) -> Request {
-        Request::Append {
+    fn request_append(&self, records: &[Bytes], upkeep: bool) -> LogRequest {
+        LogRequest::Append {
             expected: self.extent.last,
             records: records.to_vec(),
             upkeep,
@@ -400,71 +412,71 @@ impl<W> LogOwner<W> {
 
     /// What is being appended, and the log is idle.
     fn take_appending(&mut self) -> Option<(W, Vec<Bytes>)> {
-        let is_appending = matches!(self.stage, Stage::Appending { .. });
-        let stage = is_appending.then(|| mem::replace(&mut self.stage, Stage::Idle))?;
-        let Stage::Appending { what, records, .. } = stage else {
+        let is_appending = matches!(self.stage, OwnerStage::Appending { .. });
+        let stage = is_appending.then(|| mem::replace(&mut self.stage, OwnerStage::Idle))?;
+        let OwnerStage::Appending { what, records, .. } = stage else {
             return None;
         };
         Some((what, records))
     }
 
-    fn append_failed(&mut self, fault: Fault, is_unknown: bool) -> Progress<W> {
+    fn append_failed(&mut self, fault: LogFault, is_unknown: bool) -> LogProgress<W> {
         match fault {
-            Fault::Outdone { .. } => self.lost(is_unknown),
-            Fault::Damaged => self.damaged(),
-            Fault::Full | Fault::Corrupt | Fault::Never if !is_unknown => {
-                let makes_room = fault == Fault::Full && !self.is_full && self.extent.behind() > 0;
+            LogFault::Outdone { .. } => self.lost(is_unknown),
+            LogFault::Damaged => self.damaged(),
+            LogFault::Full | LogFault::Corrupt | LogFault::Never if !is_unknown => {
+                let makes_room = fault == LogFault::Full && !self.is_full && self.extent.behind() > 0;
                 match self.take_appending() {
                     Some((what, _)) if makes_room => {
                         self.is_full = true;
-                        Progress::Full(what)
+                        LogProgress::Full(what)
                     }
-                    what => Progress::NotDone(what.map(|(what, _)| what), fault),
+                    what => LogProgress::NotDone(what.map(|(what, _)| what), fault),
                 }
             }
-            Fault::Full | Fault::Corrupt | Fault::Never | Fault::Unknown | Fault::Later => {
-                Progress::Again { is_unknown }
+            LogFault::Full | LogFault::Corrupt | LogFault::Never | LogFault::Unknown | LogFault::Later => {
+                LogProgress::Again { is_unknown }
             }
         }
     }
 
     /// Reads what the snapshot does not cover, from here on.
-    fn read_from(&mut self, from: Sequence) -> Progress<W> {
+    fn read_from(&mut self, from: Sequence) -> LogProgress<W> {
         self.read_on(from.max(self.extent.covered.saturating_add(1)))
     }
 
-    fn read_on(&mut self, next: Sequence) -> Progress<W> {
+    fn read_on(&mut self, next: Sequence) -> LogProgress<W> {
         if next > self.extent.last {
-            self.stage = Stage::Idle;
-            return Progress::Opened;
+            self.stage = OwnerStage::Idle;
+            return LogProgress::Opened;
         }
-        self.stage = Stage::Replaying { next };
-        Progress::Ask(Request::Read { from: next })
+        self.stage = OwnerStage::Replaying { next };
+        LogProgress::Ask(LogRequest::Read { from: next })
     }
 
     /// Something that should be there is not.
-    fn missing(&mut self) -> Progress<W> {
+    fn missing(&mut self) -> LogProgress<W> {
         if self.has_missed {
             return self.damaged();
         }
         let request = self.claim();
         self.has_missed = true;
-        Progress::Ask(request)
+        LogProgress::Ask(request)
     }
 
-    fn damaged(&mut self) -> Progress<W> {
-        self.stage = Stage::Ended;
-        Progress::Damaged
+    fn damaged(&mut self) -> LogProgress<W> {
+        self.stage = OwnerStage::Ended;
+        LogProgress::Damaged
     }
 
-    fn lost(&mut self, is_unknown: bool) -> Progress<W> {
+    fn lost(&mut self, is_unknown: bool) -> LogProgress<W> {
         let what = self.take_appending().map(|(what, _)| what);
-        self.stage = Stage::Ended;
-        Progress::Lost { what, is_unknown }
+        self.stage = OwnerStage::Ended;
+        LogProgress::Lost { what, is_unknown }
     }
 }
 
-impl Fault {
+impl LogFault {
     /// Whether what was asked may be done although nobody said so.
     const fn may_be_done(self) -> bool {
         match self {

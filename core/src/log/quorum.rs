@@ -4,9 +4,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{LogOwner, Progress, Replay, Request};
-use crate::journal::protocol::{Answer, Command, CommandError};
-use crate::journal::state::Claim;
+use super::{LogOwner, LogProgress, LogRequest, Replay};
+use crate::journal::protocol::{Answer, Command, JournalCommandError};
+use crate::journal::state::TokenClaim;
 use crate::store::{Bytes, LogName};
 
 /// See the module.
@@ -16,7 +16,7 @@ pub struct QuorumLog<W> {
     /// Who has opened it; no other opening has the number.
     opener: u64,
     /// With which token it is opened.
-    claim: Claim,
+    claim: TokenClaim,
     owner: LogOwner<W>,
 }
 
@@ -27,13 +27,13 @@ impl<W> QuorumLog<W> {
         Self {
             name,
             opener: 0,
-            claim: Claim::Count,
+            claim: TokenClaim::Count,
             owner: LogOwner::default(),
         }
     }
 
     /// Claims it. `opener` is drawn for this opening.
-    pub fn open(&mut self, opener: u64, claim: Claim) -> Command {
+    pub fn open(&mut self, opener: u64, claim: TokenClaim) -> Command {
         (self.opener, self.claim) = (opener, claim);
         let request = self.owner.claim();
         self.command(request)
@@ -60,9 +60,9 @@ impl<W> QuorumLog<W> {
     /// The journal answers this opening.
     pub fn on_answer(
         &mut self,
-        answer: &Result<Answer, CommandError>,
+        answer: &Result<Answer, JournalCommandError>,
         replay: &mut Replay<'_>,
-    ) -> Progress<W> {
+    ) -> LogProgress<W> {
         match answer {
             Ok(Answer::Opened(opened)) => self.owner.on_opened(opened, replay),
             Ok(Answer::Appended { .. }) => self.owner.on_appended(),
@@ -83,16 +83,16 @@ impl<W> QuorumLog<W> {
         self.opener
     }
 
-    fn command(&self, request: Request) -> Command {
+    fn command(&self, request: LogRequest) -> Command {
         let (log, opener) = (Arc::clone(&self.name), self.opener);
         match request {
             // What is found is told at once: nothing is read behind it.
-            Request::Claim | Request::ReadSnapshot | Request::Read { .. } => Command::Open {
+            LogRequest::Claim | LogRequest::ReadSnapshot | LogRequest::Read { .. } => Command::Open {
                 log,
                 opener,
                 claim: self.claim,
             },
-            Request::Append {
+            LogRequest::Append {
                 expected,
                 records,
                 upkeep,
@@ -103,14 +103,14 @@ impl<W> QuorumLog<W> {
                 records,
                 upkeep,
             },
-            Request::Keep { covers, state } => Command::Keep {
+            LogRequest::Keep { covers, state } => Command::Keep {
                 log,
                 opener,
                 covers,
                 state,
             },
-            Request::Forget { through } => Command::Forget { log, opener, through },
-            Request::Close => Command::Close { log, opener },
+            LogRequest::Forget { through } => Command::Forget { log, opener, through },
+            LogRequest::Close => Command::Close { log, opener },
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use crate::journal::protocol::CommandError;
+use crate::journal::protocol::JournalCommandError;
 use crate::journal::state::{WriterEnd, WriterError};
 use crate::store::{Bytes, Record, Sequence, Snapshot, StoreError};
 
 /// What an owner asks of whoever keeps its log; answered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum LogRequest {
     /// Own it. Answered with [`LogOwner::on_claimed`](super::LogOwner::on_claimed), or with all there is at
     /// once: [`LogOwner::on_opened`](super::LogOwner::on_opened).
     Claim,
@@ -48,7 +48,7 @@ pub enum Request {
 
 /// A part of what a log holds, in the order in which it is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum ReplayedPart<'a> {
     /// The log, from its beginning: what was replayed before is void.
     Beginning,
     /// The newest snapshot.
@@ -57,7 +57,7 @@ pub enum Found<'a> {
     Record(&'a Record),
 }
 
-impl<'a> Found<'a> {
+impl<'a> ReplayedPart<'a> {
     /// What lies there; `None` at the beginning.
     #[must_use]
     pub const fn bytes(&self) -> Option<&'a Bytes> {
@@ -71,14 +71,14 @@ impl<'a> Found<'a> {
 
 /// What a log holds is none of what its owner writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreadable;
+pub struct UnreadableLog;
 
 /// Takes what a log holds, one part after the other.
-pub type Replay<'a> = dyn FnMut(Found<'_>) -> Result<(), Unreadable> + 'a;
+pub type Replay<'a> = dyn FnMut(ReplayedPart<'_>) -> Result<(), UnreadableLog> + 'a;
 
 /// Why a request was not done: an owner has nothing else to decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum LogFault {
     /// Another owner has the log.
     Outdone {
         /// What was asked may have been done before.
@@ -98,7 +98,7 @@ pub enum Fault {
     Never,
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for LogFault {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Fenced { .. } | StoreError::SequenceConflict { .. } => {
@@ -113,34 +113,34 @@ impl From<StoreError> for Fault {
     }
 }
 
-impl From<CommandError> for Fault {
-    fn from(error: CommandError) -> Self {
+impl From<JournalCommandError> for LogFault {
+    fn from(error: JournalCommandError) -> Self {
         match error {
-            CommandError::Closed | CommandError::Ended(WriterEnd::Fenced { .. }) => {
+            JournalCommandError::Closed | JournalCommandError::Ended(WriterEnd::Fenced { .. }) => {
                 Self::Outdone { may_be_done: true }
             }
-            CommandError::NotOpen | CommandError::Refused(WriterError::SequenceConflict { .. }) => {
+            JournalCommandError::NotOpen
+            | JournalCommandError::Refused(WriterError::SequenceConflict { .. }) => {
                 Self::Outdone { may_be_done: false }
             }
-            CommandError::Ended(WriterEnd::Damaged) => Self::Damaged,
-            CommandError::Refused(WriterError::Full) => Self::Full,
-            CommandError::TooMany | CommandError::Refused(WriterError::NotOpen | WriterError::InFlight) => {
-                Self::Later
-            }
-            CommandError::NotConfigured
-            | CommandError::BadName
-            | CommandError::Refused(WriterError::TooLarge) => Self::Never,
+            JournalCommandError::Ended(WriterEnd::Damaged) => Self::Damaged,
+            JournalCommandError::Refused(WriterError::Full) => Self::Full,
+            JournalCommandError::TooMany
+            | JournalCommandError::Refused(WriterError::NotOpen | WriterError::InFlight) => Self::Later,
+            JournalCommandError::NotConfigured
+            | JournalCommandError::BadName
+            | JournalCommandError::Refused(WriterError::TooLarge) => Self::Never,
         }
     }
 }
 
 /// What an answer means to who owns a log, with what was being written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress<W> {
+pub enum LogProgress<W> {
     /// Nothing: that was not waited for.
     Passed,
     /// The replay goes on with this.
-    Ask(Request),
+    Ask(LogRequest),
     /// The log is this owner's, and all that it holds was replayed.
     Opened,
     /// This is durable.
@@ -151,7 +151,7 @@ pub enum Progress<W> {
     Full(W),
     /// Surely not done, and the log is this owner's as before: what was to be written, unless it was a
     /// snapshot. A claim has ended.
-    NotDone(Option<W>, Fault),
+    NotDone(Option<W>, LogFault),
     /// The same has to be asked once more, after a pause: [`LogOwner::again`](super::LogOwner::again).
     Again {
         /// It may be done already. If not, it can be taken back:

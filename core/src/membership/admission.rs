@@ -2,11 +2,11 @@
 //! a request that the user's policy refuses. Which senders are accepted and who may ask is decided in
 //! `admission`, purely. Spec: membership 2.1, reliability 3a, 3b.
 
-use crate::admission::{Ask, Proof, Request, Standing, is_welcome};
+use crate::admission::{PeerAsk, PeerProof, PeerRequest, SenderStanding, is_welcome};
 use crate::event::{Audit, MembershipEvent};
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
-use crate::membership::joining::Joining;
+use crate::membership::joining::JoinStage;
 use crate::membership::machine::Membership;
 use crate::membership::protocol::Msg;
 use crate::message::JoinRefused;
@@ -14,24 +14,24 @@ use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 
 impl Membership {
     /// What a sender is to this node.
-    pub(crate) fn standing(&self, of: &UniqueAddress) -> Standing {
+    pub(crate) fn standing(&self, of: &UniqueAddress) -> SenderStanding {
         if self.gossip.contains(of) {
-            Standing::Member
+            SenderStanding::Member
         } else if self.gossip.tombstones().contains(of) {
-            Standing::Former
+            SenderStanding::Former
         } else {
-            let was_asked = matches!(&self.joining, Joining::Waiting { target, .. } if target == of);
-            Standing::Stranger { was_asked }
+            let was_asked = matches!(&self.joining, JoinStage::Waiting { target, .. } if target == of);
+            SenderStanding::Stranger { was_asked }
         }
     }
 
     /// Asks the policy about what a peer wants, if it is anything of its kind; `false` if the message goes no
     /// further. A joiner that is refused hears so.
-    pub(crate) fn permits(cx: &mut Cx<'_>, from: &UniqueAddress, proof: Proof<'_>, msg: &Msg) -> bool {
-        let Some(ask) = Ask::of(msg) else {
+    pub(crate) fn permits(cx: &mut Cx<'_>, from: &UniqueAddress, proof: PeerProof<'_>, msg: &Msg) -> bool {
+        let Some(ask) = PeerAsk::of(msg) else {
             return true;
         };
-        let request = Request::new(from, proof, ask);
+        let request = PeerRequest::new(from, proof, ask);
         let refused = cx.config().membership.admission.0.allows(&request).err();
         let is_allowed = refused.is_none();
         cx.notify(MembershipEvent::Asked(Audit {
@@ -44,7 +44,7 @@ impl Membership {
             return true;
         }
         cx.counters().requests_refused_by_policy += 1;
-        if matches!(ask, Ask::Join { .. }) {
+        if matches!(ask, PeerAsk::Join { .. }) {
             let (to, reason) = (from.clone(), JoinRefusal::NotAdmitted);
             let refused = JoinRefused { to, reason };
             cx.send(from, Msg::JoinRefused(refused));
@@ -64,7 +64,7 @@ impl Membership {
         }
         cx.reject(from, Rejection::Membership(MembershipRejection::NotMember));
         let is_gossip = kind == Msg::GOSSIP.kind || kind == Msg::GOSSIP_STATUS.kind;
-        if is_gossip && self.standing(from) == Standing::Former {
+        if is_gossip && self.standing(from) == SenderStanding::Former {
             self.tell_removed(cx, from);
         }
     }

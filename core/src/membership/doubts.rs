@@ -20,7 +20,7 @@ const UNSETTLED_MAX: usize = 16;
 
 /// What is remembered of claims.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct EntryClaims {
     /// By how much my entry may still be raised, and until when that has grown.
     allowance: (u64, Instant),
     /// Those about whose entry it is open who is right, and those who say too much of mine: a word with them
@@ -28,7 +28,7 @@ pub(super) struct Claims {
     pub(super) unsettled: OrderedSet<UniqueAddress>,
 }
 
-impl Claims {
+impl EntryClaims {
     /// Whether my entry may be raised by so much, which is then used up.
     pub(super) fn may_jump(&mut self, now: Instant, by: u64) -> bool {
         let (left, counted) = self.allowance;

@@ -5,19 +5,19 @@
 use alloc::vec::Vec;
 
 use crate::config::DowningStrategy;
-use crate::drain::{DrainPart, Step};
+use crate::drain::{DrainPart, DrainStep};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{MembershipEvent, ShutdownProgress};
 use crate::ident::UniqueAddress;
 use crate::input::{DownTarget, Token};
 use crate::membership::Cx;
-use crate::membership::machine::{Exit, Membership};
+use crate::membership::machine::{ExitStage, Membership};
 use crate::membership::spread::FAREWELL_TARGETS;
 use crate::membership::state::convergence;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::message::MembershipMsg;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::timer::MembershipTimer;
@@ -128,7 +128,7 @@ impl Membership {
         let informed = |m: &Member| {
             self.gossip.has_seen(&m.node)
                 || m.node == *cx.me()
-                || reach.aggregate(&m.node) != Reach::Reachable
+                || reach.aggregate(&m.node) != ReachabilityStatus::Reachable
         };
         let in_dc = |m: &&Member| m.data_center() == dc && m.status == Status::Down;
         let all_informed = self.gossip.members().iter().filter(in_dc).all(informed);
@@ -224,17 +224,17 @@ impl Membership {
 
     /// From now on this node does not count as having seen the state: it is still busy.
     pub(super) fn enter_exit(&mut self) {
-        if self.exit == Exit::Staying {
-            self.exit = Exit::Draining;
+        if self.exit == ExitStage::Staying {
+            self.exit = ExitStage::Draining;
         }
     }
 
     /// This node sees itself Exiting: the other machines hand over, within a time limit.
     pub(super) fn begin_exit(&mut self, cx: &mut Cx<'_>) {
-        if matches!(self.exit, Exit::Drained | Exit::TimedOut) {
+        if matches!(self.exit, ExitStage::Drained | ExitStage::TimedOut) {
             return self.complete_exit(cx);
         }
-        self.exit = Exit::Draining;
+        self.exit = ExitStage::Draining;
         self.begin_leaving(cx);
     }
 
@@ -291,22 +291,22 @@ impl Membership {
         self.go_on_draining(cx, step);
     }
 
-    fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<Step>) {
+    fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<DrainStep>) {
         match step {
-            Some(Step::Ask(part)) => {
+            Some(DrainStep::Ask(part)) => {
                 let limit = cx.mono() + part.limit(&cx.config().shutdown);
                 cx.wake(MembershipTimer::ExitDrain, limit);
                 cx.request_drain(part);
             }
-            Some(Step::Over { clean: true }) => self.stop_waiting(cx, Exit::Drained),
-            Some(Step::Over { clean: false }) => self.stop_waiting(cx, Exit::TimedOut),
+            Some(DrainStep::Over { clean: true }) => self.stop_waiting(cx, ExitStage::Drained),
+            Some(DrainStep::Over { clean: false }) => self.stop_waiting(cx, ExitStage::TimedOut),
             None => {}
         }
     }
 
     /// Goes on with the exit. A node that is only Leaving waits for the leader, but
     /// not for ever: a leader that cannot act must not keep a process from ending.
-    fn stop_waiting(&mut self, cx: &mut Cx<'_>, exit: Exit) {
+    fn stop_waiting(&mut self, cx: &mut Cx<'_>, exit: ExitStage) {
         self.exit = exit;
         cx.cancel(MembershipTimer::ExitDrain);
         let own = self.gossip.member(cx.me()).map(|m| m.status);
@@ -341,7 +341,7 @@ impl Membership {
     fn complete_exit(&mut self, cx: &mut Cx<'_>) {
         cx.cancel(MembershipTimer::ExitLeaving);
         let mut last = Gossip::clone(&self.gossip);
-        if self.exit == Exit::Drained && last.mark_gone(cx.me()) {
+        if self.exit == ExitStage::Drained && last.mark_gone(cx.me()) {
             self.update(cx, last);
         } else if last.add_seen(cx.me()) {
             self.install(cx, last);

@@ -9,7 +9,7 @@ use crate::effect::HaltReason;
 use crate::event::{JoinFailure, MembershipEvent};
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::Cx;
-use crate::membership::joining::Joining;
+use crate::membership::joining::JoinStage;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
@@ -29,8 +29,8 @@ impl Membership {
     /// The whole process took too long.
     pub(super) fn on_join_abort(&mut self, cx: &mut Cx<'_>) {
         match self.joining {
-            Joining::Idle | Joining::Done | Joining::Over => {}
-            Joining::Seeding(_) | Joining::Waiting { .. } => {
+            JoinStage::Idle | JoinStage::Done | JoinStage::Over => {}
+            JoinStage::Seeding(_) | JoinStage::Waiting { .. } => {
                 Self::cancel_join_timers(cx);
                 cx.notify(MembershipEvent::JoinFailed {
                     reason: JoinFailure::Aborted,
@@ -47,7 +47,7 @@ impl Membership {
         if self.is_member() {
             return self.ask_again_while_joining(cx);
         }
-        let Joining::Waiting {
+        let JoinStage::Waiting {
             target,
             contacts,
             attempt,
@@ -98,7 +98,7 @@ impl Membership {
     ) {
         Self::cancel_process_timers(cx);
         let until = cx.mono() + cx.config().membership.retry_unsuccessful_join_after;
-        self.joining = Joining::Waiting {
+        self.joining = JoinStage::Waiting {
             target: target.clone(),
             contacts,
             attempt,
@@ -181,7 +181,7 @@ impl Membership {
     /// The member that was asked said no. Some reasons pass, and this node goes on asking; to others only a
     /// new incarnation is the answer.
     pub(crate) fn on_join_refused(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, refused: &JoinRefused) {
-        let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        let expected = matches!(&self.joining, JoinStage::Waiting { target, .. } if target == from);
         if !expected && !self.is_member() {
             return Self::unexpected(cx, from, "JoinRefused");
         }
@@ -254,7 +254,7 @@ impl Membership {
 
     /// The state of the cluster that took this node in.
     pub(crate) fn on_welcome(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, welcome: &Welcome) {
-        let expected = matches!(&self.joining, Joining::Waiting { target, .. } if target == from);
+        let expected = matches!(&self.joining, JoinStage::Waiting { target, .. } if target == from);
         if self.is_member() && self.gossip.contains(from) {
             // The answer to a Join that was sent again: nothing new.
             return;
@@ -275,7 +275,7 @@ impl Membership {
             next.set_version(version);
         }
         Self::cancel_join_timers(cx);
-        self.joining = Joining::Done;
+        self.joining = JoinStage::Done;
         Self::start_periodic_tasks(cx);
         Self::wake_join_retry(cx);
         if about_me.counter > 0 {

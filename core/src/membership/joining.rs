@@ -16,11 +16,11 @@ const TOLD_MAX: usize = 64;
 
 /// Where this node is on its way into a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Joining {
+pub(super) enum JoinStage {
     /// Nobody has asked for it.
     Idle,
     /// Asking seeds.
-    Seeding(Seeding),
+    Seeding(SeedProcess),
     /// A member was asked; its Welcome has not come.
     Waiting {
         /// Who was asked.
@@ -41,7 +41,7 @@ pub(super) enum Joining {
 
 /// The seed process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seeding {
+pub(super) struct SeedProcess {
     /// The contacts as given; the first one may form a cluster.
     pub(super) contacts: Vec<Address>,
     /// What those contacts said that answered, other than that they take me in.
@@ -73,7 +73,7 @@ impl ToldDiffering {
     }
 }
 
-impl Seeding {
+impl SeedProcess {
     /// The contacts besides this node, each once.
     pub(super) fn others(&self, me: &Address) -> OrderedSet<Address> {
         let other = |contact: &&Address| *contact != me;

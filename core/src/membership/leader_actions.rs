@@ -14,7 +14,7 @@ use crate::membership::state::convergence;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
 use crate::membership::state::member::{Member, Status, UpNumber};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::timer::MembershipTimer;
 
@@ -75,7 +75,7 @@ pub(super) fn plan(
                 plan.removed.push(node.clone())
             }
             Status::Exiting | Status::Down => {
-                if reach.aggregate(node) != Reach::Reachable {
+                if reach.aggregate(node) != ReachabilityStatus::Reachable {
                     plan.removed.push(node.clone());
                 }
             }
@@ -95,7 +95,7 @@ pub(super) fn plan_weakly_up(gossip: &Gossip, dc: &str, config: &MembershipConfi
     let rises = |m: &&Member| {
         m.status == Status::Joining
             && m.data_center() == dc
-            && reach.aggregate(&m.node) == Reach::Reachable
+            && reach.aggregate(&m.node) == ReachabilityStatus::Reachable
             && !has_rival(gossip, m)
     };
     gossip

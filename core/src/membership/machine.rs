@@ -5,15 +5,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 use crate::drain::Drain;
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::MembershipEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{DownTarget, MembershipCommand, Token};
 use crate::membership::Cx;
-use crate::membership::doubts::Claims;
-use crate::membership::joining::{Joining, ToldDiffering};
+use crate::membership::doubts::EntryClaims;
+use crate::membership::joining::{JoinStage, ToldDiffering};
 use crate::membership::state::convergence;
 use crate::membership::state::events::{self, MembershipChange};
 use crate::membership::state::gossip::{Gossip, GossipError};
@@ -30,15 +30,15 @@ use crate::view::{MembershipPhase, View};
 /// This node's membership.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
-    pub(super) joining: Joining,
+    pub(super) joining: JoinStage,
     pub(super) gossip: Arc<Gossip>,
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
-    pub(super) claims: Claims,
+    pub(super) claims: EntryClaims,
     pub(crate) exiting_confirmed: OrderedSet<UniqueAddress>,
     /// Those of them that had said so when the leader looked last.
     pub(super) confirmed_before: OrderedSet<UniqueAddress>,
-    pub(super) exit: Exit,
+    pub(super) exit: ExitStage,
     pub(super) drain: Drain,
     pub(super) ticks_without_convergence: u64,
     pub(super) self_down_ticks: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Membership {
 
 /// How far this node's own way out has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum ExitStage {
     /// Not asked for.
     Staying,
     /// The other machines hand their work over.
@@ -67,13 +67,13 @@ pub(super) enum Exit {
 impl Membership {
     pub(crate) fn new() -> Self {
         Self {
-            joining: Joining::Idle,
+            joining: JoinStage::Idle,
             gossip: Arc::new(Gossip::new()),
             own_clock: 0,
-            claims: Claims::default(),
+            claims: EntryClaims::default(),
             exiting_confirmed: OrderedSet::new(),
             confirmed_before: OrderedSet::new(),
-            exit: Exit::Staying,
+            exit: ExitStage::Staying,
             drain: Drain::default(),
             ticks_without_convergence: 0,
             self_down_ticks: 0,
@@ -245,7 +245,7 @@ impl Membership {
 
     /// Whether this node is in the member table and not finished.
     pub(crate) fn is_member(&self) -> bool {
-        matches!(self.joining, Joining::Done)
+        matches!(self.joining, JoinStage::Done)
     }
 
     /// What must hold after every input.
@@ -264,7 +264,7 @@ impl Membership {
 
     /// One local change: counts my clock entry up, resets who has seen the state, installs it (2.0).
     pub(super) fn update(&mut self, cx: &mut Cx<'_>, mut next: Gossip) {
-        next.stamp(cx.me(), self.exit != Exit::Draining, self.own_clock);
+        next.stamp(cx.me(), self.exit != ExitStage::Draining, self.own_clock);
         self.own_clock = next.version().get(cx.me());
         self.install(cx, next);
     }
@@ -371,19 +371,19 @@ impl Membership {
 
     const fn phase(&self) -> MembershipPhase {
         match self.joining {
-            Joining::Idle => MembershipPhase::Idle,
-            Joining::Seeding(_) | Joining::Waiting { .. } => MembershipPhase::Joining,
-            Joining::Done => MembershipPhase::Member,
-            Joining::Over => MembershipPhase::Halted,
+            JoinStage::Idle => MembershipPhase::Idle,
+            JoinStage::Seeding(_) | JoinStage::Waiting { .. } => MembershipPhase::Joining,
+            JoinStage::Done => MembershipPhase::Member,
+            JoinStage::Over => MembershipPhase::Halted,
         }
     }
 
     /// Ends this node. The effect follows when all machines have heard of it.
     pub(super) fn halt(&mut self, cx: &mut Cx<'_>, reason: HaltReason) {
-        if matches!(self.joining, Joining::Over) {
+        if matches!(self.joining, JoinStage::Over) {
             return;
         }
-        self.joining = Joining::Over;
+        self.joining = JoinStage::Over;
         self.halt = Some(reason);
         self.publish(cx);
     }
@@ -419,9 +419,9 @@ impl Membership {
     }
 }
 
-impl Buffers for Membership {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for Membership {
+    fn buffered(&self) -> BufferedLoad {
         // What it hears is merged or answered at once.
-        Buffered::NOTHING
+        BufferedLoad::NOTHING
     }
 }

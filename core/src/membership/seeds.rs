@@ -11,7 +11,7 @@ use crate::event::{JoinFailure, MembershipEvent, SeedCause};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::Token;
 use crate::membership::Cx;
-use crate::membership::joining::{Joining, Seeding};
+use crate::membership::joining::{JoinStage, SeedProcess};
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
@@ -32,9 +32,9 @@ impl Membership {
     /// Somebody wants this node to join through these contacts.
     pub(crate) fn on_join_command(&mut self, cx: &mut Cx<'_>, token: Token, contacts: Vec<Address>) {
         let refusal = match &self.joining {
-            Joining::Done => Some(CommandError::Membership(MembershipCommandError::AlreadyJoined)),
-            Joining::Over => Some(CommandError::Stopped),
-            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => contacts
+            JoinStage::Done => Some(CommandError::Membership(MembershipCommandError::AlreadyJoined)),
+            JoinStage::Over => Some(CommandError::Stopped),
+            JoinStage::Idle | JoinStage::Seeding(_) | JoinStage::Waiting { .. } => contacts
                 .is_empty()
                 .then_some(CommandError::Membership(MembershipCommandError::NoSeeds)),
         };
@@ -52,7 +52,7 @@ impl Membership {
     pub(super) fn ask_contacts(&mut self, cx: &mut Cx<'_>, contacts: Vec<Address>, attempt: u32) {
         Self::cancel_process_timers(cx);
         let me = cx.me().address();
-        let seeding = Seeding {
+        let seeding = SeedProcess {
             first: contacts.first() == Some(me),
             contacts,
             answers: OrderedMap::new(),
@@ -69,7 +69,7 @@ impl Membership {
         self.publish(cx);
     }
 
-    fn ask_others(&mut self, cx: &mut Cx<'_>, seeding: Seeding) {
+    fn ask_others(&mut self, cx: &mut Cx<'_>, seeding: SeedProcess) {
         let ask = InitJoin {
             settings: cx.config().shared_settings().clone(),
         };
@@ -79,12 +79,12 @@ impl Membership {
         }
         let pause = SEED_RETRY_MAX.min(cx.config().membership.seed_node_timeout / 5);
         cx.wake(MembershipTimer::SeedRetry, cx.mono() + pause);
-        self.joining = Joining::Seeding(seeding);
+        self.joining = JoinStage::Seeding(seeding);
     }
 
     /// Nobody has taken this node in: ask again. Or a seed refused, and the others have had their time.
     pub(super) fn on_seed_retry(&mut self, cx: &mut Cx<'_>) {
-        let Joining::Seeding(seeding) = &self.joining else {
+        let JoinStage::Seeding(seeding) = &self.joining else {
             return;
         };
         if seeding.is_refused() {
@@ -106,7 +106,7 @@ impl Membership {
 
     /// The first seed has waited long enough for the others.
     pub(super) fn on_seed_timeout(&mut self, cx: &mut Cx<'_>) {
-        if matches!(&self.joining, Joining::Seeding(seeding) if seeding.first) {
+        if matches!(&self.joining, JoinStage::Seeding(seeding) if seeding.first) {
             self.form_cluster(cx);
         }
     }
@@ -145,12 +145,12 @@ impl Membership {
     /// A contact is in a cluster.
     pub(crate) fn on_init_join_ack(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, ack: &InitJoinAck) {
         let seeding = match &mut self.joining {
-            Joining::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
+            JoinStage::Seeding(seeding) if seeding.contacts.contains(from.address()) => seeding,
             // All contacts were asked and the first answer was taken: the others' answers are late, not
             // wrong.
-            Joining::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
-            Joining::Done | Joining::Over => return,
-            Joining::Idle | Joining::Seeding(_) | Joining::Waiting { .. } => {
+            JoinStage::Waiting { contacts, .. } if contacts.contains(from.address()) => return,
+            JoinStage::Done | JoinStage::Over => return,
+            JoinStage::Idle | JoinStage::Seeding(_) | JoinStage::Waiting { .. } => {
                 return Self::unexpected(cx, from, "InitJoinAck");
             }
         };
@@ -181,7 +181,7 @@ impl Membership {
 
     /// A contact has said something else than that it takes this node in.
     fn note_answer(&mut self, cx: &mut Cx<'_>, seed: &Address, answer: SeedCause) {
-        let Joining::Seeding(seeding) = &mut self.joining else {
+        let JoinStage::Seeding(seeding) = &mut self.joining else {
             return;
         };
         if !seeding.contacts.contains(seed) {
@@ -204,7 +204,7 @@ impl Membership {
 
     /// Ends this node, whose settings a seed refused, with what every seed had against it.
     fn end_refused(&mut self, cx: &mut Cx<'_>) {
-        if let Joining::Seeding(seeding) = &self.joining {
+        if let JoinStage::Seeding(seeding) = &self.joining {
             let seeds = seeding.failures(cx.me().address());
             let attempt = seeding.attempt;
             if seeds.len() > 1 {
@@ -218,7 +218,7 @@ impl Membership {
 
     fn form_cluster(&mut self, cx: &mut Cx<'_>) {
         Self::cancel_join_timers(cx);
-        self.joining = Joining::Done;
+        self.joining = JoinStage::Done;
         let mut next = Gossip::new();
         let (roles, version) = (cx.config().node_roles().clone(), cx.config().app_version.clone());
         next.upsert_member(Member::joining(cx.me().clone(), roles, version));

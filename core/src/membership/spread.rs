@@ -6,10 +6,10 @@ use alloc::sync::Arc;
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
 use crate::membership::doubts::CLOCK_JUMP_MAX;
-use crate::membership::machine::{Exit, Membership};
+use crate::membership::machine::{ExitStage, Membership};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader;
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::membership::state::vector_clock::ClockOrder;
 use crate::membership::state::{merge, relation};
 use crate::membership::targets;
@@ -160,7 +160,7 @@ impl Membership {
             Some(order) => {
                 // Most states that arrive: nothing is opened, nothing is merged.
                 let winner = Gossip::clone(&self.gossip);
-                let unseen = !about_me.seen && self.exit != Exit::Draining;
+                let unseen = !about_me.seen && self.exit != ExitStage::Draining;
                 self.adopt_and_answer(cx, from, winner, order == ClockOrder::Before || unseen);
             }
             None => self.take_in(cx, from, &envelope.gossip.open(&self.gossip)),
@@ -172,7 +172,7 @@ impl Membership {
         if remote.version().get(cx.me()) > self.gossip.version().get(cx.me()) {
             return self.merge_and_outdate(cx, from, remote);
         }
-        let unseen = !remote.has_seen(cx.me()) && self.exit != Exit::Draining;
+        let unseen = !remote.has_seen(cx.me()) && self.exit != ExitStage::Draining;
         let (winner, talk_back) = match remote.version().compare(self.gossip.version()) {
             ClockOrder::Same => (merge::with_merged_seen(&self.gossip, remote), unseen),
             ClockOrder::Before if !relation::adds_member(remote, &self.gossip) => {
@@ -243,7 +243,7 @@ impl Membership {
 
     /// Whether it was another state than the one held.
     fn adopt(&mut self, cx: &mut Cx<'_>, mut winner: Gossip) -> bool {
-        if self.exit != Exit::Draining {
+        if self.exit != ExitStage::Draining {
             winner.add_seen(cx.me());
         }
         let is_news = winner != *self.gossip;
@@ -266,7 +266,7 @@ impl Membership {
             }
             return false;
         }
-        if self.gossip.reachability().status(cx.me(), from) != Reach::Reachable {
+        if self.gossip.reachability().status(cx.me(), from) != ReachabilityStatus::Reachable {
             cx.reject(
                 from,
                 Rejection::Membership(MembershipRejection::SenderUnreachable),

@@ -7,7 +7,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::convergence::data_center_of;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 
 /// How likely a round prefers members that have not seen the state: `config_p` up to `limit` members, a tenth
 /// of it from three times `limit` on, and in between on the straight line. A `limit` of 0 counts as every
@@ -48,7 +48,7 @@ pub fn gossip_targets(gossip: &Gossip, me: &UniqueAddress, prefer_unseen: bool) 
 /// say about it does not count, or healed nodes would stay cut off.
 #[must_use]
 pub fn is_valid_target(gossip: &Gossip, me: &UniqueAddress, node: &UniqueAddress) -> bool {
-    node != me && gossip.reachability().status(me, node) == Reach::Reachable
+    node != me && gossip.reachability().status(me, node) == ReachabilityStatus::Reachable
 }
 
 /// Whether `me` should gossip more often than the interval says: somebody of its data center is Leaving,

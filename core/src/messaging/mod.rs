@@ -13,16 +13,16 @@ use core::time::Duration;
 pub(crate) use self::asks::{Asks, TIMEOUT_MAX, TIMEOUT_MIN};
 use self::protocol::{AskReply, AskTicket};
 use crate::config::ValidConfig;
-use crate::cx::{Cx, Words};
+use crate::cx::{Cx, MachineWords};
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, Target};
+use crate::input::{DropReason, SendTarget};
 use crate::reject::Rejection;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload};
 
 /// A machine whose users ask.
-pub(crate) trait Asking: Words {
+pub(crate) trait AskingMachine: MachineWords {
     /// What the messages wait for that have not left this node.
     type Place: Copy;
 
@@ -33,21 +33,21 @@ pub(crate) trait Asking: Words {
     fn open_asks_max(config: &ValidConfig) -> usize;
 
     /// Where it counts asks.
-    fn counter(counters: &mut Self::Counters, of: Counted) -> &mut u64;
+    fn counter(counters: &mut Self::Counters, of: AskCount) -> &mut u64;
 
     /// How it says an answer to another node.
     fn reply(reply: AskReply) -> Self::Msg;
 }
 
 /// For how long an answer is waited for, and by whom beside this node's user.
-pub(crate) struct Wait {
+pub(crate) struct AskWait {
     pub(crate) timeout: Duration,
     pub(crate) chain: AskChain,
 }
 
 /// What every machine counts of asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum AskCount {
     /// One more is open.
     Opened,
     /// One was answered.
@@ -58,13 +58,13 @@ pub(crate) enum Counted {
     Late,
 }
 
-fn count<W: Asking>(cx: &mut Cx<'_, W>, of: Counted) {
+fn count<W: AskingMachine>(cx: &mut Cx<'_, W>, of: AskCount) {
     *W::counter(cx.counters(), of) += 1;
 }
 
 /// Sends an answer straight to who asked. One that would not fit into a frame is too large for an asker on
 /// this node as well: it must not depend on where somebody lives whether it works.
-pub(crate) fn answer<W: Asking>(cx: &mut Cx<'_, W>, ask: AskRef, result: Result<Payload, AskFailure>) {
+pub(crate) fn answer<W: AskingMachine>(cx: &mut Cx<'_, W>, ask: AskRef, result: Result<Payload, AskFailure>) {
     let AskRef { asker, id } = ask;
     let to = asker.clone();
     let result = match result {
@@ -78,14 +78,19 @@ pub(crate) fn answer<W: Asking>(cx: &mut Cx<'_, W>, ask: AskRef, result: Result<
 
 /// An answer came back unsent. One that did not fit into a frame would leave its asker waiting for nothing;
 /// any other was for a node that has gone or does not read, and who waits there hears so from its own node.
-pub(crate) fn answer_again<W: Asking>(cx: &mut Cx<'_, W>, to: &Target, reply: AskReply, reason: DropReason) {
+pub(crate) fn answer_again<W: AskingMachine>(
+    cx: &mut Cx<'_, W>,
+    to: &SendTarget,
+    reply: AskReply,
+    reason: DropReason,
+) {
     match (to, reason) {
-        (Target::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
+        (SendTarget::Node(node), DropReason::TooLarge) if reply.result.is_ok() => {
             let result = Err(AskFailure::ReplyTooLarge);
             cx.send(node, W::reply(AskReply { result, ..reply }));
         }
         (
-            Target::Node(_) | Target::Address(_),
+            SendTarget::Node(_) | SendTarget::Address(_),
             DropReason::TooLarge | DropReason::QueueFull | DropReason::Unreachable | DropReason::NoRoom,
         ) => {}
     }
@@ -93,7 +98,11 @@ pub(crate) fn answer_again<W: Asking>(cx: &mut Cx<'_, W>, to: &Target, reply: As
 
 /// Whether a node may send this message: who asks sends its messages itself, so that nobody answers an ask in
 /// another one's name (B-48).
-pub(crate) fn may_send<W: Words>(cx: &mut Cx<'_, W>, from: &UniqueAddress, ask: Option<&AskTicket>) -> bool {
+pub(crate) fn may_send<W: MachineWords>(
+    cx: &mut Cx<'_, W>,
+    from: &UniqueAddress,
+    ask: Option<&AskTicket>,
+) -> bool {
     let is_its_own = ask.is_none_or(|ticket| ticket.ask.asker == *from);
     if !is_its_own {
         let what = "an ask of another node";

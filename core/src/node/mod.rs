@@ -7,9 +7,9 @@ use alloc::sync::Arc;
 use rand_core::Rng;
 
 use crate::admission;
-use crate::buffered::Buffers;
+use crate::buffered::BufferingMachine;
 use crate::config::{DowningStrategy, ValidConfig};
-use crate::cx::Base;
+use crate::cx::NodeBase;
 use crate::ddata::Replicator;
 use crate::detector::heartbeats::Detector;
 use crate::downing::resolver::Resolver;
@@ -28,7 +28,7 @@ use crate::stats::Stats;
 use crate::time::{Instant, Now};
 use crate::view::View;
 
-pub use crate::buffered::Buffered;
+pub use crate::buffered::BufferedLoad;
 
 /// Statements and messages to itself that one input may cause. Every machine bounds its own; the sum is
 /// checked here, so that a loop between machines is a bug that shows and not a node that hangs.
@@ -42,8 +42,8 @@ const STEPS_MAX: usize = 100_000;
 /// A clone behaves exactly like the original.
 #[derive(Clone, Debug)]
 pub struct Node<R> {
-    pub(crate) machines: Machines,
-    pub(crate) base: Base<R>,
+    pub(crate) machines: NodeMachines,
+    pub(crate) base: NodeBase<R>,
     halted: bool,
     last_words: Option<LastWords>,
 }
@@ -60,7 +60,7 @@ enum LastWords {
 
 /// The machines. None of them knows another.
 #[derive(Clone, Debug)]
-pub(crate) struct Machines {
+pub(crate) struct NodeMachines {
     pub(crate) membership: Membership,
     pub(crate) detector: Detector,
     pub(crate) resolver: Resolver,
@@ -71,14 +71,14 @@ pub(crate) struct Machines {
     pub(crate) journals: Journals,
 }
 
-impl Machines {
+impl NodeMachines {
     /// What they hold together.
-    fn buffered(&self) -> Buffered {
+    fn buffered(&self) -> BufferedLoad {
         self.shares().into_iter().map(|(_, share)| share).sum()
     }
 
     /// What each of them holds. All are named here, or it does not compile.
-    fn shares(&self) -> [(&'static str, Buffered); 6] {
+    fn shares(&self) -> [(&'static str, BufferedLoad); 6] {
         let Self {
             membership,
             detector,
@@ -116,7 +116,7 @@ impl<R: Rng> Node<R> {
     /// carry a uid that no earlier incarnation of the address had.
     #[must_use]
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: R, now: Now) -> Self {
-        let machines = Machines {
+        let machines = NodeMachines {
             membership: Membership::new(),
             detector: Detector::new(&config),
             resolver: Resolver::new(&config),
@@ -126,7 +126,7 @@ impl<R: Rng> Node<R> {
             singletons: Singletons::default(),
             journals: Journals::default(),
         };
-        let base = Base::idle(config, me, rng, now);
+        let base = NodeBase::idle(config, me, rng, now);
         Self {
             machines,
             base,
@@ -288,7 +288,7 @@ impl<R: Rng> Node<R> {
     /// What its machines hold of messages to entities that cannot be passed on yet, all kinds together.
     /// Linear in the kinds.
     #[must_use]
-    pub fn buffered(&self) -> Buffered {
+    pub fn buffered(&self) -> BufferedLoad {
         self.machines.buffered()
     }
 

@@ -16,14 +16,14 @@ use crate::input::MessageCommand;
 use crate::input::Recipient;
 use crate::input::ShardingCommand;
 use crate::input::SingletonCommand;
-use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, SingletonSettings, Target};
+use crate::input::{DownTarget, DropReason, KindSettings, MembershipCommand, SendTarget, SingletonSettings};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use crate::message::SingletonMsg;
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
-use crate::singleton::protocol::Delivery;
+use crate::singleton::protocol::InstanceMessage;
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
 
@@ -56,22 +56,22 @@ fn tell(node: &mut Node<ChaCha8Rng>, kind: &str, bytes: usize) {
 #[test]
 fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
     let mut node = node_with_room_for(100, 1_000);
-    assert_eq!(node.buffered(), Buffered::NOTHING);
+    assert_eq!(node.buffered(), BufferedLoad::NOTHING);
     for kind in KINDS {
         tell(&mut node, kind, 9);
     }
     let shares = node.machines.shares();
-    let all = Buffered {
+    let all = BufferedLoad {
         messages: 2,
         bytes: 20,
     };
     let expected = [
-        ("membership", Buffered::NOTHING),
-        ("detector", Buffered::NOTHING),
-        ("resolver", Buffered::NOTHING),
+        ("membership", BufferedLoad::NOTHING),
+        ("detector", BufferedLoad::NOTHING),
+        ("resolver", BufferedLoad::NOTHING),
         ("sharding", all),
-        ("ddata", Buffered::NOTHING),
-        ("singletons", Buffered::NOTHING),
+        ("ddata", BufferedLoad::NOTHING),
+        ("singletons", BufferedLoad::NOTHING),
     ];
     assert_eq!((shares, node.buffered()), (expected, all));
 }
@@ -155,23 +155,26 @@ fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef], to: &Recip
                 ask,
                 hops: 0,
             };
-            (Owner::Sharding, Message::Sharding(ShardingMsg::Entity(message)))
+            (
+                Requester::Sharding,
+                Message::Sharding(ShardingMsg::Entity(message)),
+            )
         }
         Recipient::Singleton(singleton) => {
-            let message = Delivery {
+            let message = InstanceMessage {
                 singleton: *singleton,
                 token: Token::new(1, 1),
                 ask,
                 payload,
             };
             (
-                Owner::Singleton,
+                Requester::Singleton,
                 Message::Singleton(SingletonMsg::Delivery(message)),
             )
         }
     };
     let unsent = LinkEvent::Dropped {
-        to: Target::Node(node.me().clone()),
+        to: SendTarget::Node(node.me().clone()),
         message,
         reason: DropReason::Unreachable,
     };
@@ -282,10 +285,10 @@ fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
             "both run soon"
         );
         match node.poll() {
-            Output::Effect(Effect::Host(Owner::Sharding, HostOrder::Start { slot, .. })) => {
+            Output::Effect(Effect::Host(Requester::Sharding, HostOrder::Start { slot, .. })) => {
                 entity = Some(slot)
             }
-            Output::Effect(Effect::Host(Owner::Singleton, HostOrder::Start { slot, .. })) => {
+            Output::Effect(Effect::Host(Requester::Singleton, HostOrder::Start { slot, .. })) => {
                 instance = Some(slot)
             }
             Output::Effect(Effect::Lease(owner, LeaseOrder::Acquire { name, .. })) => {
@@ -307,7 +310,7 @@ fn node_with_leases() -> (Node<ChaCha8Rng>, Now, [Slot; 2]) {
 }
 
 /// What the node says until it says nothing more; who gives a lease back with it.
-fn given_back(node: &mut Node<ChaCha8Rng>) -> (usize, Vec<Owner>) {
+fn given_back(node: &mut Node<ChaCha8Rng>) -> (usize, Vec<Requester>) {
     let (mut said, mut owners) = (0, Vec::new());
     while let Output::Effect(effect) = node.poll() {
         said += 1;
@@ -323,26 +326,32 @@ fn gives_back_with_the_last_end(mut node: Node<ChaCha8Rng>, now: Now, [entity, i
     assert_eq!(given_back(&mut node).1, [], "both run");
     node.handle(
         now,
-        Input::Host(Owner::Sharding, HostReport::Stopped { slot: entity }),
+        Input::Host(Requester::Sharding, HostReport::Stopped { slot: entity }),
     );
     assert_eq!(
         given_back(&mut node),
-        (1, std::vec![Owner::Sharding]),
+        (1, std::vec![Requester::Sharding]),
         "and nothing else is said"
     );
     node.handle(
         now,
-        Input::Host(Owner::Singleton, HostReport::Stopped { slot: instance }),
+        Input::Host(Requester::Singleton, HostReport::Stopped { slot: instance }),
     );
-    assert_eq!(given_back(&mut node), (1, std::vec![Owner::Singleton]));
+    assert_eq!(given_back(&mut node), (1, std::vec![Requester::Singleton]));
     assert!(
         matches!(node.poll(), Output::Sleep(None)),
         "nothing is waited for"
     );
     assert_eq!(node.check_invariants(), Ok(()));
     for slot in [entity, instance] {
-        node.handle(now, Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
-        node.handle(now, Input::Host(Owner::Singleton, HostReport::Stopped { slot }));
+        node.handle(
+            now,
+            Input::Host(Requester::Sharding, HostReport::Stopped { slot }),
+        );
+        node.handle(
+            now,
+            Input::Host(Requester::Singleton, HostReport::Stopped { slot }),
+        );
     }
     assert_eq!(given_back(&mut node), (0, Vec::new()), "once");
 }

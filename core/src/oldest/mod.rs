@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 
 use crate::cx::OfOldest;
 use crate::oldest::protocol::Timer;
-use crate::oldest::state::{Standing, Succession};
+use crate::oldest::state::{RoleStanding, Succession};
 use crate::view::View;
 
 /// What the machine may touch outside itself.
@@ -55,8 +55,8 @@ impl Oldest {
             return;
         }
         let begins_to_wait = |role: Option<&_>| {
-            next.standing(role) == Some(Standing::Waiting)
-                && cx.succession().standing(role) != Some(Standing::Waiting)
+            next.standing(role) == Some(RoleStanding::Waiting)
+                && cx.succession().standing(role) != Some(RoleStanding::Waiting)
         };
         let roles = cx.config().node_roles().as_slice().iter().map(Some);
         let waits = roles.chain([None]).filter(|role| begins_to_wait(*role)).count();

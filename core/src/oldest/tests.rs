@@ -57,7 +57,7 @@ fn sees(fixture: &mut Fixture, members: &[(UniqueAddress, Status, bool)], remove
 }
 
 /// What this node is for all members, and for the role.
-fn standings(fixture: &Fixture) -> [Option<Standing>; 2] {
+fn standings(fixture: &Fixture) -> [Option<RoleStanding>; 2] {
     [None, Some(&backend())].map(|role| fixture.succession.standing(role))
 }
 
@@ -86,17 +86,17 @@ fn s_091_a_successor_acts_once_older_members_of_the_role_are_removed_and_the_mar
     );
     assert_eq!(standings(&b), [None, None], "Down is not removed");
     sees(&mut b, &[(self::b(), Status::Up, true)], &[a()]);
-    assert_eq!(standings(&b), [Some(Standing::Waiting); 2]);
+    assert_eq!(standings(&b), [Some(RoleStanding::Waiting); 2]);
     assert_eq!(
         b.stats.oldest.successions_awaited, 3,
         "of all, of the role, of the data center"
     );
     b.heard();
     assert_eq!(fires(&mut b, MARGIN - Duration::from_millis(1)).len(), 0);
-    assert_eq!(standings(&b), [Some(Standing::Waiting); 2]);
+    assert_eq!(standings(&b), [Some(RoleStanding::Waiting); 2]);
     let said = fires(&mut b, Duration::from_millis(1));
     assert!(matches!(said.as_slice(), [Signal::MarginOver]), "{said:?}");
-    assert_eq!(standings(&b), [Some(Standing::Acting); 2]);
+    assert_eq!(standings(&b), [Some(RoleStanding::Acting); 2]);
     assert!(b.timers.next().is_none(), "nothing is waited for any more");
 }
 
@@ -108,9 +108,12 @@ fn a_member_without_the_role_holds_nobody_up_who_acts_for_the_role() {
         &[(a(), Status::Up, false), (self::b(), Status::Up, true)],
         &[],
     );
-    assert_eq!(standings(&b), [None, Some(Standing::Acting)]);
+    assert_eq!(standings(&b), [None, Some(RoleStanding::Acting)]);
     sees(&mut b, &[(self::b(), Status::Up, true)], &[a()]);
-    assert_eq!(standings(&b), [Some(Standing::Waiting), Some(Standing::Acting)]);
+    assert_eq!(
+        standings(&b),
+        [Some(RoleStanding::Waiting), Some(RoleStanding::Acting)]
+    );
     // For a role that this node does not have it is nothing.
     assert_eq!(b.succession.standing(Some(&Role::new("other").unwrap())), None);
 }
@@ -124,7 +127,7 @@ fn whoever_acts_for_others_hears_of_a_picture_once_its_ages_are_known() {
         matches!(said.as_slice(), [Signal::AgesChanged { .. }]),
         "{said:?}"
     );
-    assert_eq!(standings(&a), [Some(Standing::Acting); 2]);
+    assert_eq!(standings(&a), [Some(RoleStanding::Acting); 2]);
     sees(&mut a, &[(self::a(), Status::Down, true)], &[]);
     assert_eq!(standings(&a), [None, None], "one that is Down acts for nobody");
     assert_eq!(oldest(&a.view, None).map(|member| &member.node), Some(&self::a()));
@@ -146,7 +149,7 @@ fn s_168_of_two_that_leave_at_once_and_their_successor_all_are_candidates() {
     assert_eq!(candidates(&a.view, Some(&backend())), [self::a(), b(), c]);
     assert_eq!(
         standings(&a),
-        [Some(Standing::Acting); 2],
+        [Some(RoleStanding::Acting); 2],
         "it acts until it is gone"
     );
 }

@@ -12,23 +12,25 @@ use crate::input::{KindSettings, Token};
 use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
 use crate::sharding::coordinator::Coordinator;
-use crate::sharding::kind::Kind;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::protocol::registry::{Fields, Judgement, RegistrationId, RegistryMsg, RegistryTimer};
-use crate::sharding::region::Region;
-use crate::sharding::registry::{Decided, Standing};
+use crate::sharding::kind::RegisteredKind;
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::protocol::registry::{
+    Judgement, RegistrationFields, RegistrationId, RegistryMsg, RegistryTimer,
+};
+use crate::sharding::region::ShardRegion;
+use crate::sharding::registry::{AnnouncedStanding, NewJudgement};
 use crate::sharding::remembered::NAME_BYTES_MAX;
 use crate::sharding::state::allocation::{AllocationSettings, PLACED_NAME_BYTES_MAX};
 use crate::sharding::state::fields::{FieldDifferences, KIND_NAME_BYTES_MAX, KindFields, StoreMode};
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::state::remember::RememberStore;
-use crate::sharding::{Machines, Sharding};
+use crate::sharding::{KindMachines, Sharding};
 use crate::singleton::state::SingletonId;
 use crate::singleton::state::fields::SingletonFields;
 use crate::view::MembershipPhase;
 
 /// What a legal registration finds.
-enum Found {
+enum RegistrationMatch {
     /// Nothing: the kind is new, or was refused with other settings.
     Nothing,
     /// The same kind, accepted.
@@ -53,15 +55,15 @@ impl Sharding {
         let found = found.and_then(|found| self.host_again(cx, fields.id(), found));
         let answer = match found {
             Err(error) => Some(Answer::Refused(error)),
-            Ok(Found::Accepted) => Some(Answer::Done),
-            Ok(Found::Pending) if !decides_soon => Some(Answer::Done),
-            Ok(Found::Pending) => {
+            Ok(RegistrationMatch::Accepted) => Some(Answer::Done),
+            Ok(RegistrationMatch::Pending) if !decides_soon => Some(Answer::Done),
+            Ok(RegistrationMatch::Pending) => {
                 let waits = self.registry.wait(RegistrationId::Kind(fields.id()), token);
                 (!waits).then_some(Answer::Refused(CommandError::Sharding(
                     ShardingCommandError::RegistrationPending,
                 )))
             }
-            Ok(Found::Nothing) => {
+            Ok(RegistrationMatch::Nothing) => {
                 let waits = decides_soon.then_some(token);
                 self.add(cx, settings, fields, waits);
                 waits.is_none().then_some(Answer::Done)
@@ -73,10 +75,15 @@ impl Sharding {
     }
 
     /// A region that has been shut down hosts again when its kind is registered again.
-    fn host_again(&mut self, cx: &mut Cx<'_>, kind: KindId, found: Found) -> Result<Found, CommandError> {
+    fn host_again(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: KindId,
+        found: RegistrationMatch,
+    ) -> Result<RegistrationMatch, CommandError> {
         let known = match found {
-            Found::Nothing => None,
-            Found::Accepted | Found::Pending => self.kinds.get_mut(&kind),
+            RegistrationMatch::Nothing => None,
+            RegistrationMatch::Accepted | RegistrationMatch::Pending => self.kinds.get_mut(&kind),
         };
         match known.map(|machines| machines.region.host_again(shared!(self, cx))) {
             Some(false) => Err(CommandError::Sharding(ShardingCommandError::ShuttingDown)),
@@ -107,7 +114,7 @@ impl Sharding {
         let Some(fields) = fields else {
             return self.registry.remove(RegistrationId::Singleton(singleton));
         };
-        let fields = Fields::Singleton(fields);
+        let fields = RegistrationFields::Singleton(fields);
         if !self.registry.has_room_for(cx, &fields) {
             return cx.say_judged(singleton, Judgement::TooMany);
         }
@@ -138,7 +145,7 @@ impl Sharding {
         cx: &Cx<'_>,
         settings: &KindSettings,
         fields: &KindFields,
-    ) -> Result<Found, CommandError> {
+    ) -> Result<RegistrationMatch, CommandError> {
         if self.halted {
             return Err(CommandError::Stopped);
         }
@@ -174,7 +181,9 @@ impl Sharding {
         let id = fields.id();
         let known = self.kinds.get(&id).map(|machines| &machines.region);
         let found = match (known, self.registry.standing(RegistrationId::Kind(id))) {
-            (Some(region), Some(Standing::Refused)) if region.runs_nothing() => Found::Nothing,
+            (Some(region), Some(AnnouncedStanding::Refused)) if region.runs_nothing() => {
+                RegistrationMatch::Nothing
+            }
             (Some(region), _) if region.kind().settings != *settings => {
                 let known = KindFields::of(&region.kind().settings);
                 let error = match FieldDifferences::between(fields, &known) {
@@ -183,11 +192,17 @@ impl Sharding {
                 };
                 return Err(CommandError::Sharding(error));
             }
-            (Some(_), Some(Standing::Accepted { .. })) => Found::Accepted,
-            (Some(_), Some(Standing::Pending | Standing::Refused)) => Found::Pending,
-            (Some(_), None) | (None, _) => Found::Nothing,
+            (Some(_), Some(AnnouncedStanding::Accepted { .. })) => RegistrationMatch::Accepted,
+            (Some(_), Some(AnnouncedStanding::Pending | AnnouncedStanding::Refused)) => {
+                RegistrationMatch::Pending
+            }
+            (Some(_), None) | (None, _) => RegistrationMatch::Nothing,
         };
-        if known.is_none() && !self.registry.has_room_for(cx, &Fields::Kind(fields.clone())) {
+        if known.is_none()
+            && !self
+                .registry
+                .has_room_for(cx, &RegistrationFields::Kind(fields.clone()))
+        {
             return Err(CommandError::Sharding(ShardingCommandError::TooManyKinds));
         }
         Ok(found)
@@ -203,9 +218,9 @@ impl Sharding {
             .is_some_and(|keeping| keeping.remember_entities.is_some());
         let passivation = passivation.unless_remembered(remembers);
         let config = cx.config();
-        let kind = Kind::new(id, settings, &config.sharding, &config.downing.strategy);
-        let mut machines = Box::new(Machines {
-            region: Region::new(kind.clone(), passivation),
+        let kind = RegisteredKind::new(id, settings, &config.sharding, &config.downing.strategy);
+        let mut machines = Box::new(KindMachines {
+            region: ShardRegion::new(kind.clone(), passivation),
             coordinator: Coordinator::new(kind),
         });
         if self.paused {
@@ -218,12 +233,13 @@ impl Sharding {
         }
         self.kinds.insert(id, machines);
         let running = running(&self.kinds);
-        self.registry.add(cx, Fields::Kind(fields), waits, running);
+        self.registry
+            .add(cx, RegistrationFields::Kind(fields), waits, running);
         self.say_if_drained(cx);
     }
 
-    fn apply(&mut self, cx: &mut Cx<'_>, decided: Decided) {
-        let Decided { id, judgement, waits } = decided;
+    fn apply(&mut self, cx: &mut Cx<'_>, decided: NewJudgement) {
+        let NewJudgement { id, judgement, waits } = decided;
         let kind = match id {
             RegistrationId::Kind(kind) => kind,
             RegistrationId::Singleton(singleton) => return cx.say_judged(singleton, judgement),
@@ -306,7 +322,7 @@ fn check_name(settings: &KindSettings) -> Result<(), ShardingCommandError> {
 }
 
 /// Whether shards of a kind run here.
-pub(super) fn running(kinds: &OrderedMap<KindId, Box<Machines>>) -> impl Fn(KindId) -> bool {
+pub(super) fn running(kinds: &OrderedMap<KindId, Box<KindMachines>>) -> impl Fn(KindId) -> bool {
     |kind| {
         kinds
             .get(&kind)

@@ -1,21 +1,21 @@
 //! The states of an entity within its shard, and the only steps between them. Decides what is legal; does
 //! nothing. Spec: sharding 1.4 (entity states).
 
-use crate::sharding::passivation::Place;
+use crate::sharding::passivation::StrategyPlace;
 use crate::sharding::state::ids::Slot;
 
 /// An entity that has a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct RunningEntity {
     pub(crate) slot: Slot,
     /// Where the strategy has it; `None` without one, and once it is being passivated.
-    pub(crate) place: Option<Place>,
-    pub(crate) told: Told,
+    pub(crate) place: Option<StrategyPlace>,
+    pub(crate) told: StopOrder,
 }
 
 /// What a running entity has been ordered to do for its shard's sake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum StopOrder {
     /// Nothing: it takes messages.
     Nothing,
     /// To stop when it has handled what it has been given. The order cannot be taken back.
@@ -24,7 +24,7 @@ pub(crate) enum Told {
     Kill,
 }
 
-impl Told {
+impl StopOrder {
     const fn holds_back(self) -> bool {
         match self {
             Self::Nothing => false,
@@ -41,9 +41,9 @@ pub(crate) enum EntityState {
     /// It starts once the store has its id.
     RememberingStart,
     /// It runs.
-    Active(Running),
+    Active(RunningEntity),
     /// It was told to stop, or stops by itself, and what comes for it waits for its next incarnation.
-    Passivating(Running),
+    Passivating(RunningEntity),
     /// It has stopped, and the store is to forget it.
     RememberingStop,
     /// It has stopped without having been told to: it starts again after a pause, or with its next message.
@@ -64,7 +64,7 @@ pub(crate) enum StateName {
 
 impl EntityState {
     /// What runs.
-    pub(crate) const fn running(&self) -> Option<&Running> {
+    pub(crate) const fn running(&self) -> Option<&RunningEntity> {
         match self {
             Self::Active(running) | Self::Passivating(running) => Some(running),
             Self::RememberedButNotCreated

@@ -5,12 +5,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::sharding::Sharding;
 use crate::sharding::coordinator::CoordinatorState;
-use crate::sharding::region::{Region, RegionState};
+use crate::sharding::region::{RegionState, ShardRegion};
 use crate::sharding::state::ids::KindId;
 
 impl Sharding {
@@ -20,7 +20,7 @@ impl Sharding {
         let all = if self.kinds.len() > 1 {
             self.buffered()
         } else {
-            Buffered::NOTHING
+            BufferedLoad::NOTHING
         };
         all.messages >= limits.buffer_messages_max || all.bytes >= limits.buffer_bytes_max
     }
@@ -95,9 +95,9 @@ impl Sharding {
     }
 }
 
-impl Buffers for Sharding {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for Sharding {
+    fn buffered(&self) -> BufferedLoad {
         let regions = self.kinds.values().map(|machines| &machines.region);
-        regions.map(Region::buffered).sum()
+        regions.map(ShardRegion::buffered).sum()
     }
 }

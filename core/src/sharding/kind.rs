@@ -9,13 +9,13 @@ use crate::ident::UniqueAddress;
 use crate::input::KindSettings;
 use crate::membership::state::member::Status;
 use crate::oldest::state::candidates;
-use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
+use crate::sharding::state::fields::{KindFields, KindKeeping, StoreMode};
 use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
 use crate::view::View;
 
 /// A registered kind. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct RegisteredKind {
     pub(crate) id: KindId,
     pub(crate) settings: KindSettings,
     /// The node's settings of sharding with the kind's own in their places: what its machines go by.
@@ -25,7 +25,7 @@ pub(crate) struct Kind {
     pub(crate) may_run_twice: Option<&'static str>,
 }
 
-impl Kind {
+impl RegisteredKind {
     /// The kind of these settings, on a node with these settings of sharding, in a cluster with this downing
     /// strategy. A lease per shard keeps one of two sides from hosting; a proxy runs nothing, and is not
     /// asked whether the kind has leases.
@@ -74,7 +74,7 @@ impl KindFields {
             role: settings.role.clone(),
             shards: settings.shards,
             extractor: Arc::from(settings.extractor.name()),
-            keeping: settings.hosts.then_some(Keeping {
+            keeping: settings.hosts.then_some(KindKeeping {
                 remember_entities: settings.remember_entities,
                 store: settings.store_mode.unwrap_or(StoreMode::Memory),
                 lease: settings.lease,

@@ -5,7 +5,7 @@
 /// Splits the container into one kind's machines and what they share.
 macro_rules! shared {
     ($self:ident, $cx:ident) => {
-        &mut Shared {
+        &mut RegionContext {
             cx: $cx,
             asks: &mut $self.asks,
             slots: &mut $self.slots,
@@ -44,16 +44,16 @@ use crate::message::{EntityEnvelope, ShardingBody, ShardingMessage, ShardingMsg}
 use crate::messaging::{Asks, may_send};
 use crate::ordered::OrderedMap;
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::coordinator::{Coordinator, Registration};
+use crate::sharding::coordinator::{Coordinator, RegionRegistration};
 use crate::sharding::kind::is_lost;
-use crate::sharding::pending_message::{PendingMessage, Shared, Waits, fail};
+use crate::sharding::pending_message::{PendingMessage, RegionContext, Waits, fail};
 use crate::sharding::protocol::EntityStarts;
-use crate::sharding::region::Region;
+use crate::sharding::region::ShardRegion;
 use crate::sharding::registry::Registry;
-use crate::sharding::slots::Slots;
+use crate::sharding::slots::EntitySlots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
-use crate::sharding::stops::Stops;
+use crate::sharding::stops::StopCommands;
 use crate::sharding::strays::answer_for_unknown_kind;
 use crate::sharding::survey::Surveys;
 use crate::sharding::watch::Watches;
@@ -73,12 +73,12 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfSharding>;
 #[derive(Clone, Debug, Default)]
 pub struct Sharding {
     /// Boxed: a node of the map has room for eleven, however few kinds there are.
-    kinds: OrderedMap<KindId, Box<Machines>>,
+    kinds: OrderedMap<KindId, Box<KindMachines>>,
     asks: Asks<Waits>,
-    slots: Slots,
+    slots: EntitySlots,
     registry: Registry,
     surveys: Surveys,
-    stops: Stops,
+    stops: StopCommands,
     watches: Watches,
     draining: bool,
     drained: bool,
@@ -88,8 +88,8 @@ pub struct Sharding {
 }
 
 #[derive(Clone, Debug)]
-struct Machines {
-    region: Region,
+struct KindMachines {
+    region: ShardRegion,
     coordinator: Coordinator,
 }
 
@@ -111,8 +111,8 @@ impl Sharding {
             ShardingMsg::Mark(mark) => self.on_mark(cx, from, mark),
             ShardingMsg::MarkAck(mark) => self.on_mark_ack(cx, from, mark),
             ShardingMsg::Watch(message) => self.on_watch(cx, from, message),
-            ShardingMsg::Start(starts) => self.on_starts(cx, from, starts, Region::on_start),
-            ShardingMsg::Started(starts) => self.on_starts(cx, from, starts, Region::on_started),
+            ShardingMsg::Start(starts) => self.on_starts(cx, from, starts, ShardRegion::on_start),
+            ShardingMsg::Started(starts) => self.on_starts(cx, from, starts, ShardRegion::on_started),
         }
     }
 
@@ -215,7 +215,7 @@ impl Sharding {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         starts: EntityStarts,
-        hear: impl FnOnce(&mut Region, &mut Shared<'_, '_>, &UniqueAddress, EntityStarts),
+        hear: impl FnOnce(&mut ShardRegion, &mut RegionContext<'_, '_>, &UniqueAddress, EntityStarts),
     ) {
         let kind = starts.kind;
         if let Some(machines) = self.kinds.get_mut(&kind).filter(|_| !self.halted) {
@@ -376,7 +376,7 @@ impl Sharding {
         let Some(machines) = self.kinds.get_mut(&kind) else {
             return;
         };
-        let Machines { region, coordinator } = &mut **machines;
+        let KindMachines { region, coordinator } = &mut **machines;
         match body {
             ShardingBody::Register {
                 fields,
@@ -384,7 +384,7 @@ impl Sharding {
                 draining,
                 part,
             } => {
-                let said = Registration {
+                let said = RegionRegistration {
                     fields,
                     hosted,
                     draining,
@@ -445,10 +445,10 @@ impl Sharding {
 
 /// The region that a peer's message goes through, if it is one that can be (B-58).
 fn addressee<'k>(
-    kinds: &'k mut OrderedMap<KindId, Box<Machines>>,
+    kinds: &'k mut OrderedMap<KindId, Box<KindMachines>>,
     cx: &Cx<'_>,
     envelope: &EntityEnvelope,
-) -> Result<&'k mut Region, (ShardingRejection, AskFailure)> {
+) -> Result<&'k mut ShardRegion, (ShardingRejection, AskFailure)> {
     let Some(machines) = kinds.get_mut(&envelope.kind) else {
         return Err((ShardingRejection::UnknownKind, AskFailure::UnknownKind));
     };

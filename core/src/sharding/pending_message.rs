@@ -7,9 +7,9 @@ use crate::cx::OfSharding;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::{AskReply, AskTicket, EntityEnvelope, ShardingMsg};
-use crate::messaging::{Asking, Asks, Counted};
+use crate::messaging::{AskCount, AskingMachine, Asks};
 use crate::sharding::Cx;
-use crate::sharding::slots::Slots;
+use crate::sharding::slots::EntitySlots;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::stats::ShardingCounters;
@@ -20,10 +20,10 @@ use crate::timer::ShardingTimer;
 pub(crate) type Waits = (KindId, ShardId);
 
 /// The surroundings of a region's calls: the node's and the two tables that all kinds share.
-pub(crate) struct Shared<'a, 'c> {
+pub(crate) struct RegionContext<'a, 'c> {
     pub(crate) cx: &'a mut Cx<'c>,
     pub(crate) asks: &'a mut Asks<Waits>,
-    pub(crate) slots: &'a mut Slots,
+    pub(crate) slots: &'a mut EntitySlots,
 }
 
 /// A message that is neither delivered nor refused yet.
@@ -70,7 +70,7 @@ impl PendingMessage {
     /// Gives a message to the node whose user sent it, unhandled: this region does not serve its shard. That
     /// node asks for the home again. Nothing that another node sent is ever given back twice: it leaves this
     /// node here.
-    pub(crate) fn hand_back(self, shared: &mut Shared<'_, '_>) {
+    pub(crate) fn hand_back(self, shared: &mut RegionContext<'_, '_>) {
         if self.is_expired(shared.cx) {
             return self.expire(shared);
         }
@@ -107,7 +107,7 @@ impl PendingMessage {
     }
 
     /// Ends it undelivered because its time is over. An asker elsewhere has been told by its own node.
-    pub(crate) fn expire(self, shared: &mut Shared<'_, '_>) {
+    pub(crate) fn expire(self, shared: &mut RegionContext<'_, '_>) {
         shared.cx.counters().entity_messages_expired += 1;
         if self.own_ask(shared.cx).is_some() {
             self.fail(shared, AskFailure::TimeoutBuffered);
@@ -115,7 +115,7 @@ impl PendingMessage {
     }
 
     /// Ends it undelivered.
-    pub(crate) fn fail(self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
+    pub(crate) fn fail(self, shared: &mut RegionContext<'_, '_>, reason: AskFailure) {
         fail(shared.cx, shared.asks, self.envelope, reason);
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn fail(cx: &mut Cx<'_>, asks: &mut Asks<Waits>, envelope: EntityEnve
     asks.end(cx, ticket, reason);
 }
 
-impl Asking for OfSharding {
+impl AskingMachine for OfSharding {
     type Place = Waits;
 
     fn deadline() -> ShardingTimer {
@@ -142,12 +142,12 @@ impl Asking for OfSharding {
         config.sharding.open_asks_max
     }
 
-    fn counter(counters: &mut ShardingCounters, of: Counted) -> &mut u64 {
+    fn counter(counters: &mut ShardingCounters, of: AskCount) -> &mut u64 {
         match of {
-            Counted::Opened => &mut counters.asks_opened,
-            Counted::Answered => &mut counters.asks_answered,
-            Counted::Failed => &mut counters.asks_failed,
-            Counted::Late => &mut counters.ask_replies_late,
+            AskCount::Opened => &mut counters.asks_opened,
+            AskCount::Answered => &mut counters.asks_answered,
+            AskCount::Failed => &mut counters.asks_failed,
+            AskCount::Late => &mut counters.ask_replies_late,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::event::ShardingEvent;
 use crate::input::{HostReport, StoreAsk};
 use crate::lease::protocol::LeaseReport;
 use crate::messaging::answer;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::protocol::watch::EntityEnd;
 use crate::sharding::region::leased;

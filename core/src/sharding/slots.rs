@@ -14,7 +14,7 @@ pub(crate) struct Tenant {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct SlotEntry {
     generation: u32,
     taken: bool,
     tenant: Tenant,
@@ -22,12 +22,12 @@ struct Entry {
 
 /// The slots of one node, shared by all kinds. As long as the most entities that ran at once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slots {
-    entries: Vec<Entry>,
+pub(crate) struct EntitySlots {
+    entries: Vec<SlotEntry>,
     free: Vec<u32>,
 }
 
-impl Slots {
+impl EntitySlots {
     /// A slot nobody uses. `None` when all 2^32 are taken, which memory forbids long before.
     pub(crate) fn take(&mut self, tenant: Tenant) -> Option<Slot> {
         if let Some(index) = self.free.pop() {
@@ -41,7 +41,7 @@ impl Slots {
             });
         }
         let index = u32::try_from(self.entries.len()).ok()?;
-        self.entries.push(Entry {
+        self.entries.push(SlotEntry {
             generation: 0,
             taken: true,
             tenant,
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_used_again_with_the_next_generation_only() {
-        let mut slots = Slots::default();
+        let mut slots = EntitySlots::default();
         let first = slots.take(tenant("a")).unwrap();
         let other = slots.take(tenant("b")).unwrap();
         assert_eq!((first.index, other.index, slots.in_use()), (0, 1, 2));

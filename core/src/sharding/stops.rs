@@ -24,7 +24,7 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenStop {
     token: Token,
     kind: KindId,
     deadline: Instant,
@@ -34,12 +34,12 @@ struct Open {
 
 /// The commands that are open here, by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stops {
-    open: OrderedMap<u64, Open>,
+pub(crate) struct StopCommands {
+    open: OrderedMap<u64, OpenStop>,
     last: u64,
 }
 
-impl Stops {
+impl StopCommands {
     /// Looks again when it is time to say something once more, or when somebody has waited for long enough.
     fn arm(&self, cx: &mut Cx<'_>) {
         let Some(first) = self.open.values().map(|open| open.deadline).min() else {
@@ -53,7 +53,7 @@ impl Stops {
     /// Answers those that wait for nothing more, and those whose time is over.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         let now = cx.mono();
-        let is_over = |open: &Open| open.left.is_empty() || open.deadline <= now;
+        let is_over = |open: &OpenStop| open.left.is_empty() || open.deadline <= now;
         let over: Vec<u64> = self
             .open
             .iter()
@@ -91,7 +91,7 @@ impl Sharding {
         if let Err(error) = self.may_stop(kind, &shards) {
             return cx.reply(token, Answer::Refused(error));
         }
-        let open = Open {
+        let open = OpenStop {
             token,
             kind,
             deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
@@ -126,7 +126,7 @@ impl Sharding {
     }
 
     /// Tells the coordinator, if this node's region has found it, what it has not acknowledged.
-    fn say_what_to_stop(&self, cx: &mut Cx<'_>, open: &Open) {
+    fn say_what_to_stop(&self, cx: &mut Cx<'_>, open: &OpenStop) {
         let machines = self.kinds.get(&open.kind);
         let Some(coordinator) = machines
             .and_then(|machines| machines.region.coordinator())

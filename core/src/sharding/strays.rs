@@ -2,11 +2,11 @@
 //! are acknowledged in any case. Decides nothing about entities and keeps nothing. Spec: sharding 10.2, 10.4.
 
 use crate::ident::{Address, UniqueAddress};
-use crate::input::{DropReason, Target};
+use crate::input::{DropReason, SendTarget};
 use crate::message::{EntityEnvelope, ShardMark, ShardingBody, ShardingMessage, ShardingMsg};
 use crate::messaging::{answer_again, unsent};
 use crate::reject::ShardingRejection;
-use crate::sharding::pending_message::{PendingMessage, Shared, fail};
+use crate::sharding::pending_message::{PendingMessage, RegionContext, fail};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::KindId;
 use crate::sharding::{Cx, Sharding};
@@ -74,11 +74,17 @@ impl Sharding {
 
     /// The host gives a message back that it did not send. What regions and coordinators say to each other is
     /// repeated by itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: ShardingMsg, reason: DropReason) {
+    pub(crate) fn on_dropped(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &SendTarget,
+        msg: ShardingMsg,
+        reason: DropReason,
+    ) {
         match msg {
             ShardingMsg::Entity(envelope) if reason == DropReason::NoRoom && !self.halted => match to {
-                Target::Node(node) => self.on_refused(cx, node, envelope),
-                Target::Address(_) => fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull),
+                SendTarget::Node(node) => self.on_refused(cx, node, envelope),
+                SendTarget::Address(_) => fail(cx, &mut self.asks, envelope, AskFailure::MailboxFull),
             },
             ShardingMsg::Entity(envelope) | ShardingMsg::HandBack(envelope) => {
                 fail(cx, &mut self.asks, envelope, unsent(reason, self.halted));
@@ -87,9 +93,9 @@ impl Sharding {
             ShardingMsg::Mark(mark) => match (to, reason) {
                 // Nothing else makes a mark unsendable: the peer's version has none, and keeps no order
                 // across a hand-off.
-                (Target::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
+                (SendTarget::Node(node), DropReason::TooLarge) => self.on_mark_ack(cx, node, mark),
                 (
-                    Target::Node(_) | Target::Address(_),
+                    SendTarget::Node(_) | SendTarget::Address(_),
                     DropReason::TooLarge
                     | DropReason::QueueFull
                     | DropReason::Unreachable

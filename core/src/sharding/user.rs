@@ -6,15 +6,15 @@ use alloc::boxed::Box;
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::input::{ShardingCommand, Token};
 use crate::message::{AskTicket, EntityEnvelope};
-use crate::messaging::Wait;
+use crate::messaging::AskWait;
 use crate::ordered::OrderedMap;
 use crate::sharding::coordinator::Coordinator;
-use crate::sharding::pending_message::{PendingMessage, Shared, fail};
-use crate::sharding::region::Region;
+use crate::sharding::pending_message::{PendingMessage, RegionContext, fail};
+use crate::sharding::region::ShardRegion;
 use crate::sharding::state::allocation::AllocationSettings;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
-use crate::sharding::{Cx, Machines, Sharding};
+use crate::sharding::{Cx, KindMachines, Sharding};
 
 impl Sharding {
     /// A caller wants something.
@@ -155,7 +155,7 @@ impl Sharding {
         token: Token,
         to: (KindId, EntityId),
         payload: Payload,
-        Wait { timeout, chain }: Wait,
+        AskWait { timeout, chain }: AskWait,
     ) {
         let addressed = address(&mut self.kinds, cx, self.halted, to, payload);
         let opened = addressed
@@ -186,12 +186,12 @@ impl Sharding {
 
 /// Checks what a user wants to send, wherever it will go, and finds the region that it goes through.
 fn address<'k>(
-    kinds: &'k mut OrderedMap<KindId, Box<Machines>>,
+    kinds: &'k mut OrderedMap<KindId, Box<KindMachines>>,
     cx: &mut Cx<'_>,
     has_halted: bool,
     (kind, entity): (KindId, EntityId),
     payload: Payload,
-) -> Result<(&'k mut Region, EntityEnvelope), (EntityEnvelope, AskFailure)> {
+) -> Result<(&'k mut ShardRegion, EntityEnvelope), (EntityEnvelope, AskFailure)> {
     let region = kinds.get_mut(&kind).map(|machines| &mut machines.region);
     let shard = region
         .as_ref()

@@ -128,7 +128,7 @@ impl fmt::Display for ShutdownPhase {
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ShutdownStep {
     /// This phase begins: its tasks, all at once, and what the node itself does in it.
     Enter(ShutdownPhase),
     /// All phases are over.
@@ -137,7 +137,7 @@ pub enum Step {
 
 /// What a phase still waited for when its limit had passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct LatePhase {
     /// The phase.
     pub phase: ShutdownPhase,
     /// The application's tasks.
@@ -150,13 +150,13 @@ pub struct Late {
 #[derive(Clone, Debug)]
 pub struct Phases {
     limits: ShutdownConfig,
-    stage: Stage,
+    stage: ShutdownStage,
     /// What the node has done of its own, in whichever order.
     done: OrderedSet<ShutdownPhase>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ShutdownStage {
     /// Nobody wants the node to end.
     Running,
     /// In this phase; `tasks` while some of them run.
@@ -174,39 +174,39 @@ impl Phases {
     pub const fn new(limits: ShutdownConfig) -> Self {
         Self {
             limits,
-            stage: Stage::Running,
+            stage: ShutdownStage::Running,
             done: OrderedSet::new(),
         }
     }
 
     /// The node is to end, or has ended. `None` if its shutdown has begun already.
-    pub fn begin(&mut self, now: Instant) -> Option<Step> {
+    pub fn begin(&mut self, now: Instant) -> Option<ShutdownStep> {
         match self.stage {
-            Stage::Running => Some(self.enter(ShutdownPhase::ALL.first().copied(), now)),
-            Stage::In { .. } | Stage::Over => None,
+            ShutdownStage::Running => Some(self.enter(ShutdownPhase::ALL.first().copied(), now)),
+            ShutdownStage::In { .. } | ShutdownStage::Over => None,
         }
     }
 
     /// The last task of this phase has ended, or there is none.
-    pub fn on_tasks_ended(&mut self, ended: ShutdownPhase, now: Instant) -> Option<Step> {
+    pub fn on_tasks_ended(&mut self, ended: ShutdownPhase, now: Instant) -> Option<ShutdownStep> {
         match &mut self.stage {
-            Stage::In { phase, tasks, .. } if *phase == ended => {
+            ShutdownStage::In { phase, tasks, .. } if *phase == ended => {
                 *tasks = false;
                 self.go_on(now)
             }
-            Stage::Running | Stage::In { .. } | Stage::Over => None,
+            ShutdownStage::Running | ShutdownStage::In { .. } | ShutdownStage::Over => None,
         }
     }
 
     /// The node has done what it does in this phase. It counts also when the phase has not begun.
-    pub fn on_node_did(&mut self, phase: ShutdownPhase, now: Instant) -> Option<Step> {
+    pub fn on_node_did(&mut self, phase: ShutdownPhase, now: Instant) -> Option<ShutdownStep> {
         self.done.insert(phase);
         self.go_on(now)
     }
 
     /// The node has left, or is Down or removed, or was never a member: nothing of the cluster is waited for
     /// any more but that the node closes what it has.
-    pub fn on_node_out(&mut self, now: Instant) -> Option<Step> {
+    pub fn on_node_out(&mut self, now: Instant) -> Option<ShutdownStep> {
         let of_cluster = |phase: &ShutdownPhase| *phase < ShutdownPhase::ClusterShutdown;
         self.done
             .extend(ShutdownPhase::ALL.into_iter().filter(of_cluster));
@@ -214,31 +214,31 @@ impl Phases {
     }
 
     /// Looks whether the phase's limit has passed: what it waited for, and what comes next.
-    pub fn on_time(&mut self, now: Instant) -> Option<(Late, Step)> {
+    pub fn on_time(&mut self, now: Instant) -> Option<(LatePhase, ShutdownStep)> {
         match self.stage {
-            Stage::In {
+            ShutdownStage::In {
                 phase,
                 tasks,
                 deadline,
             } if deadline <= now => {
                 let node = self.awaits_node(phase);
-                Some((Late { phase, tasks, node }, self.enter(phase.next(), now)))
+                Some((LatePhase { phase, tasks, node }, self.enter(phase.next(), now)))
             }
-            Stage::Running | Stage::In { .. } | Stage::Over => None,
+            ShutdownStage::Running | ShutdownStage::In { .. } | ShutdownStage::Over => None,
         }
     }
 
     /// The node is to end at once: no phase follows.
     pub const fn cut_short(&mut self) {
-        self.stage = Stage::Over;
+        self.stage = ShutdownStage::Over;
     }
 
     /// When [`Self::on_time`] has something to say.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         match self.stage {
-            Stage::In { deadline, .. } => Some(deadline),
-            Stage::Running | Stage::Over => None,
+            ShutdownStage::In { deadline, .. } => Some(deadline),
+            ShutdownStage::Running | ShutdownStage::Over => None,
         }
     }
 
@@ -246,8 +246,8 @@ impl Phases {
     #[must_use]
     pub const fn present(&self) -> Option<ShutdownPhase> {
         match self.stage {
-            Stage::In { phase, .. } => Some(phase),
-            Stage::Running | Stage::Over => None,
+            ShutdownStage::In { phase, .. } => Some(phase),
+            ShutdownStage::Running | ShutdownStage::Over => None,
         }
     }
 
@@ -255,50 +255,50 @@ impl Phases {
     #[must_use]
     pub fn admits(&self, phase: ShutdownPhase) -> bool {
         match self.stage {
-            Stage::Running => true,
-            Stage::In { phase: present, .. } => phase > present,
-            Stage::Over => false,
+            ShutdownStage::Running => true,
+            ShutdownStage::In { phase: present, .. } => phase > present,
+            ShutdownStage::Over => false,
         }
     }
 
     /// Whether the shutdown has begun.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
-        !matches!(self.stage, Stage::Running)
+        !matches!(self.stage, ShutdownStage::Running)
     }
 
     /// Whether nothing follows any more.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
+        matches!(self.stage, ShutdownStage::Over)
     }
 
     fn awaits_node(&self, phase: ShutdownPhase) -> bool {
         phase.is_of_node() && !self.done.contains(&phase)
     }
 
-    fn go_on(&mut self, now: Instant) -> Option<Step> {
+    fn go_on(&mut self, now: Instant) -> Option<ShutdownStep> {
         match self.stage {
-            Stage::In {
+            ShutdownStage::In {
                 phase, tasks: false, ..
             } if !self.awaits_node(phase) => Some(self.enter(phase.next(), now)),
-            Stage::Running | Stage::In { .. } | Stage::Over => None,
+            ShutdownStage::Running | ShutdownStage::In { .. } | ShutdownStage::Over => None,
         }
     }
 
-    fn enter(&mut self, phase: Option<ShutdownPhase>, now: Instant) -> Step {
+    fn enter(&mut self, phase: Option<ShutdownPhase>, now: Instant) -> ShutdownStep {
         match phase {
             Some(phase) => {
-                self.stage = Stage::In {
+                self.stage = ShutdownStage::In {
                     phase,
                     tasks: true,
                     deadline: now + phase.limit(&self.limits),
                 };
-                Step::Enter(phase)
+                ShutdownStep::Enter(phase)
             }
             None => {
-                self.stage = Stage::Over;
-                Step::Over
+                self.stage = ShutdownStage::Over;
+                ShutdownStep::Over
             }
         }
     }

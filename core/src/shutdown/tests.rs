@@ -20,7 +20,7 @@ fn begun() -> Phases {
     let mut phases = Phases::new(ShutdownConfig::default());
     assert_eq!(
         phases.begin(at(0)),
-        Some(Step::Enter(ShutdownPhase::BeforeServiceUnbind))
+        Some(ShutdownStep::Enter(ShutdownPhase::BeforeServiceUnbind))
     );
     phases
 }
@@ -31,8 +31,8 @@ fn without_tasks(phases: &mut Phases, now: Instant) -> Vec<ShutdownPhase> {
     let mut entered = Vec::new();
     while let Some(present) = phases.present() {
         match phases.on_tasks_ended(present, now) {
-            Some(Step::Enter(phase)) => entered.push(phase),
-            Some(Step::Over) | None => break,
+            Some(ShutdownStep::Enter(phase)) => entered.push(phase),
+            Some(ShutdownStep::Over) | None => break,
         }
     }
     entered
@@ -58,7 +58,7 @@ fn a_node_waits_in_its_phases_only_and_each_begins_when_the_one_before_is_over()
     for phase in of_node() {
         assert_eq!(phases.present(), Some(phase), "it waits for the node");
         assert_eq!(phases.on_tasks_ended(phase, at(1)), None, "said twice");
-        if let Some(Step::Enter(next)) = phases.on_node_did(phase, at(1)) {
+        if let Some(ShutdownStep::Enter(next)) = phases.on_node_did(phase, at(1)) {
             entered.push(next);
         }
         entered.extend(without_tasks(&mut phases, at(1)));
@@ -84,14 +84,20 @@ fn a_phase_is_over_when_its_tasks_and_the_node_are_whichever_is_first() {
     assert_eq!(phases.present(), Some(present));
     let mut tasks_first = phases.clone();
     assert_eq!(tasks_first.on_tasks_ended(present, at(1)), None);
-    assert_eq!(tasks_first.on_node_did(present, at(2)), Some(Step::Enter(next)));
+    assert_eq!(
+        tasks_first.on_node_did(present, at(2)),
+        Some(ShutdownStep::Enter(next))
+    );
     assert_eq!(phases.on_node_did(present, at(1)), None);
     // What the node does before its phase begins is done then.
     assert_eq!(phases.on_node_did(next, at(1)), None);
-    assert_eq!(phases.on_tasks_ended(present, at(2)), Some(Step::Enter(next)));
+    assert_eq!(
+        phases.on_tasks_ended(present, at(2)),
+        Some(ShutdownStep::Enter(next))
+    );
     assert_eq!(
         phases.on_tasks_ended(next, at(2)),
-        Some(Step::Enter(ShutdownPhase::ClusterExiting))
+        Some(ShutdownStep::Enter(ShutdownPhase::ClusterExiting))
     );
     // Words about a phase that is over, or has not begun, change nothing.
     assert_eq!(phases.on_tasks_ended(present, at(2)), None);
@@ -104,11 +110,11 @@ fn a_limit_that_has_passed_ends_its_phase_and_says_what_it_waited_for() {
     let mut phases = begun();
     assert_eq!(phases.deadline(), Some(at(5)));
     assert_eq!(phases.on_time(at(4)), None);
-    let late = |phase, tasks, node| Late { phase, tasks, node };
+    let late = |phase, tasks, node| LatePhase { phase, tasks, node };
     let first = late(ShutdownPhase::BeforeServiceUnbind, true, false);
     assert_eq!(
         phases.on_time(at(5)),
-        Some((first, Step::Enter(ShutdownPhase::ServiceUnbind)))
+        Some((first, ShutdownStep::Enter(ShutdownPhase::ServiceUnbind)))
     );
     assert_eq!(
         phases.deadline(),
@@ -119,12 +125,12 @@ fn a_limit_that_has_passed_ends_its_phase_and_says_what_it_waited_for() {
     let moves = late(ShutdownPhase::ClusterShardingShutdownRegion, false, true);
     assert_eq!(
         phases.on_time(at(16)),
-        Some((moves, Step::Enter(ShutdownPhase::ClusterLeave)))
+        Some((moves, ShutdownStep::Enter(ShutdownPhase::ClusterLeave)))
     );
     let leaves = late(ShutdownPhase::ClusterLeave, true, true);
     assert_eq!(
         phases.on_time(at(30)),
-        Some((leaves, Step::Enter(ShutdownPhase::ClusterExiting)))
+        Some((leaves, ShutdownStep::Enter(ShutdownPhase::ClusterExiting)))
     );
 }
 
@@ -155,7 +161,7 @@ fn a_node_that_is_out_runs_all_tasks_and_waits_only_until_it_has_closed_what_it_
     assert_eq!(phases.present(), Some(ShutdownPhase::ClusterShutdown));
     assert_eq!(
         phases.on_node_did(ShutdownPhase::ClusterShutdown, at(1)),
-        Some(Step::Enter(ShutdownPhase::BeforeProcessEnd))
+        Some(ShutdownStep::Enter(ShutdownPhase::BeforeProcessEnd))
     );
     assert_eq!(without_tasks(&mut phases, at(1)), [ShutdownPhase::ProcessEnd]);
     // In the middle of the way out.
@@ -167,7 +173,7 @@ fn a_node_that_is_out_runs_all_tasks_and_waits_only_until_it_has_closed_what_it_
     );
     assert_eq!(
         phases.on_node_out(at(1)),
-        Some(Step::Enter(ShutdownPhase::ClusterLeave))
+        Some(ShutdownStep::Enter(ShutdownPhase::ClusterLeave))
     );
 }
 

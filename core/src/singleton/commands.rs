@@ -3,15 +3,15 @@
 
 use core::time::Duration;
 
-use super::protocol::{Answer, Command, CommandError, StopOutcome};
-use super::proxy::{Waiting, dead_letter};
+use super::protocol::{Answer, Command, SingletonCommandError, StopOutcome};
+use super::proxy::{ProxyMessage, dead_letter};
 use super::state::SingletonId;
 use super::voter::TERM_MAX;
 use super::{Cx, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::Token;
 use crate::messaging::protocol::AskTicket;
-use crate::messaging::{TIMEOUT_MAX, TIMEOUT_MIN, Wait};
+use crate::messaging::{AskWait, TIMEOUT_MAX, TIMEOUT_MIN};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
 use crate::token::Token as Fence;
@@ -49,11 +49,11 @@ impl Singletons {
         }
         let refused = |error| Err(AnyError::Singleton(error));
         let Some(entry) = self.entries.get_mut(&singleton) else {
-            return refused(CommandError::NotHosted);
+            return refused(SingletonCommandError::NotHosted);
         };
         let was_to_host = core::mem::replace(&mut entry.registration.hosting, false);
         match &mut entry.manager {
-            Some(manager) if manager.is_stopping() => return refused(CommandError::Stopping),
+            Some(manager) if manager.is_stopping() => return refused(SingletonCommandError::Stopping),
             Some(manager) if !manager.is_retired() => {
                 manager.retire(cx, Some(token), timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX));
             }
@@ -62,7 +62,7 @@ impl Singletons {
                 let answer = Answer::Stopped(StopOutcome::NothingRan);
                 cx.reply(token, AnyAnswer::Singleton(answer));
             }
-            Some(_) | None => return refused(CommandError::NotHosted),
+            Some(_) | None => return refused(SingletonCommandError::NotHosted),
         }
         self.say_if_drained(cx);
         Ok(())
@@ -79,14 +79,14 @@ impl Singletons {
             return Err(AnyError::Stopped);
         }
         if held.term > TERM_MAX {
-            return Err(AnyError::Singleton(CommandError::TokenOutOfRange));
+            return Err(AnyError::Singleton(SingletonCommandError::TokenOutOfRange));
         }
         let hosts = self
             .entries
             .get(&singleton)
             .is_some_and(|entry| entry.manager.is_some());
         if !hosts {
-            return Err(AnyError::Singleton(CommandError::NotHosted));
+            return Err(AnyError::Singleton(SingletonCommandError::NotHosted));
         }
         let mut is_within_reach = false;
         self.with_instance(cx, singleton, |manager, cx, held_up| {
@@ -95,13 +95,13 @@ impl Singletons {
         if is_within_reach {
             Ok(())
         } else {
-            Err(AnyError::Singleton(CommandError::TokenOutOfRange))
+            Err(AnyError::Singleton(SingletonCommandError::TokenOutOfRange))
         }
     }
 
     /// A user's message that expects no answer.
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, payload: Payload) {
-        if let Err(reason) = self.send(cx, singleton, Waiting { payload, ask: None }) {
+        if let Err(reason) = self.send(cx, singleton, ProxyMessage { payload, ask: None }) {
             dead_letter(cx, singleton, reason);
         }
     }
@@ -114,9 +114,11 @@ impl Singletons {
         singleton: SingletonId,
         payload: Payload,
     ) {
-        let answer = match self.send(cx, singleton, Waiting { payload, ask: None }) {
+        let answer = match self.send(cx, singleton, ProxyMessage { payload, ask: None }) {
             Ok(()) => AnyAnswer::Done,
-            Err(reason) => AnyAnswer::Refused(AnyError::Singleton(CommandError::NotAccepted(reason))),
+            Err(reason) => {
+                AnyAnswer::Refused(AnyError::Singleton(SingletonCommandError::NotAccepted(reason)))
+            }
         };
         cx.reply(token, answer);
     }
@@ -128,7 +130,7 @@ impl Singletons {
         token: Token,
         singleton: SingletonId,
         payload: Payload,
-        Wait { timeout, chain }: Wait,
+        AskWait { timeout, chain }: AskWait,
     ) {
         let opened = self.acceptable(cx, singleton, &payload);
         let opened = opened.and_then(|()| self.asks.open(cx, token, singleton, timeout));
@@ -136,7 +138,7 @@ impl Singletons {
             Ok((id, deadline)) => {
                 let ticket = AskTicket::of(cx.me(), id, chain);
                 let ask = Some((ticket.clone(), deadline));
-                if let Err(reason) = self.send(cx, singleton, Waiting { payload, ask }) {
+                if let Err(reason) = self.send(cx, singleton, ProxyMessage { payload, ask }) {
                     self.asks.end(cx, ticket, reason);
                 }
             }
@@ -147,7 +149,12 @@ impl Singletons {
         }
     }
 
-    fn send(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, message: Waiting) -> Result<(), AskFailure> {
+    fn send(
+        &mut self,
+        cx: &mut Cx<'_>,
+        singleton: SingletonId,
+        message: ProxyMessage,
+    ) -> Result<(), AskFailure> {
         self.acceptable(cx, singleton, &message.payload)?;
         cx.counters().messages_accepted += 1;
         match self.entries.get_mut(&singleton) {

@@ -19,24 +19,27 @@ mod voter;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 use crate::cx::OfSingleton;
 use crate::effect::CommandError as AnyError;
 use crate::ident::UniqueAddress;
-use crate::input::{DropReason, HostReport, Target};
+use crate::input::{DropReason, HostReport, SendTarget};
 use crate::lease::protocol::LeaseReport;
 use crate::membership::state::member::Status;
 use crate::messaging::{Asks, answer, answer_again, may_send, unsent};
 use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::manager::Manager;
+use crate::singleton::manager::SingletonManager;
 use crate::singleton::manager::instance::{not_here, refuse};
-use crate::singleton::protocol::{Body, CommandError, Delivery, Event, Msg, Settings, Statement, Timer};
-use crate::singleton::proxy::{Proxy, fail};
-use crate::singleton::registration::Registration;
+use crate::singleton::protocol::{
+    Event, InstanceMessage, Msg, SingletonBody, SingletonCommandError, SingletonSettings, SingletonStatement,
+    Timer,
+};
+use crate::singleton::proxy::{SingletonProxy, fail};
+use crate::singleton::registration::SingletonRegistration;
 use crate::singleton::state::{SingletonId, SingletonState};
-use crate::singleton::voter::{Given, Voter};
+use crate::singleton::voter::{PromiseGiven, TermVoter};
 use crate::store::StoreReport;
 use crate::view::{MembershipPhase, View};
 
@@ -51,12 +54,12 @@ pub const SINGLETONS_MAX: usize = 256;
 
 /// A singleton on this node.
 #[derive(Clone, Debug)]
-struct Entry {
-    settings: Settings,
-    registration: Registration,
-    proxy: Proxy,
+struct SingletonEntry {
+    settings: SingletonSettings,
+    registration: SingletonRegistration,
+    proxy: SingletonProxy,
     /// `None` on a node that only reaches it.
-    manager: Option<Manager>,
+    manager: Option<SingletonManager>,
     /// The downing strategy, if it lets both sides of a partition run an instance.
     may_run_twice: Option<&'static str>,
 }
@@ -64,11 +67,11 @@ struct Entry {
 /// Everything a node knows about singletons. Users see it through [`Singletons::state`].
 #[derive(Clone, Debug, Default)]
 pub struct Singletons {
-    entries: OrderedMap<SingletonId, Entry>,
+    entries: OrderedMap<SingletonId, SingletonEntry>,
     /// The index of the next manager; none is taken away again.
     next_index: u32,
     asks: Asks<SingletonId>,
-    voter: Voter,
+    voter: TermVoter,
     draining: bool,
     drained: bool,
     halted: bool,
@@ -83,7 +86,7 @@ impl Singletons {
         let entry = self.entries.get(&singleton)?;
         let manager = entry.manager.as_ref();
         Some(SingletonState {
-            phase: manager.map(Manager::phase),
+            phase: manager.map(SingletonManager::phase),
             running: manager.and_then(|manager| manager.instance.token()),
             head: entry.proxy.head().cloned(),
             target: entry.proxy.target().cloned(),
@@ -116,8 +119,8 @@ impl Singletons {
         self.say_if_drained(cx);
     }
 
-    fn on_statement(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, statement: Statement) {
-        let Statement {
+    fn on_statement(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, statement: SingletonStatement) {
+        let SingletonStatement {
             singleton,
             to,
             epoch,
@@ -137,37 +140,37 @@ impl Singletons {
             return;
         }
         match body {
-            Body::Claim { term } => {
+            SingletonBody::Claim { term } => {
                 let given = self.voter.on_claim(cx, from, singleton, epoch, term);
                 self.on_given(cx, given);
             }
-            Body::Promised { term } => self.with_instance(cx, singleton, |manager, cx, held_up| {
+            SingletonBody::Promised { term } => self.with_instance(cx, singleton, |manager, cx, held_up| {
                 manager.instance.on_promised(cx, from, epoch, term, held_up);
             }),
-            Body::Refused { held } => self.with_instance(cx, singleton, |manager, cx, held_up| {
+            SingletonBody::Refused { held } => self.with_instance(cx, singleton, |manager, cx, held_up| {
                 manager.instance.on_refused(cx, from, epoch, held, held_up);
             }),
-            Body::Identify => self.with_instance(cx, singleton, |manager, cx, _| {
+            SingletonBody::Identify => self.with_instance(cx, singleton, |manager, cx, _| {
                 manager.instance.on_identify(cx, from, epoch);
             }),
-            Body::Identified { token } => {
+            SingletonBody::Identified { token } => {
                 if let Some(entry) = self.entries.get_mut(&singleton) {
                     entry.proxy.on_identified(cx, &mut self.asks, from, epoch, token);
                 }
             }
-            Body::Gone { token } => {
+            SingletonBody::Gone { token } => {
                 if let Some(entry) = self.entries.get_mut(&singleton) {
                     entry.proxy.on_gone(cx, from, token);
                 }
             }
             // Whoever leaves is not kept waiting by a successor that does not host it, or not yet.
-            Body::TakeOverFromMe if !self.hosts(singleton) => {
-                say(cx, from, singleton, 0, Body::HandOverToMe);
+            SingletonBody::TakeOverFromMe if !self.hosts(singleton) => {
+                say(cx, from, singleton, 0, SingletonBody::HandOverToMe);
             }
-            Body::HandOverToMe
-            | Body::HandOverInProgress
-            | Body::HandOverDone { .. }
-            | Body::TakeOverFromMe => self.with_instance(cx, singleton, |manager, cx, _| {
+            SingletonBody::HandOverToMe
+            | SingletonBody::HandOverInProgress
+            | SingletonBody::HandOverDone { .. }
+            | SingletonBody::TakeOverFromMe => self.with_instance(cx, singleton, |manager, cx, _| {
                 manager.on_hand_over(cx, from, epoch, body);
             }),
         }
@@ -189,7 +192,7 @@ impl Singletons {
         &mut self,
         cx: &mut Cx<'_>,
         singleton: SingletonId,
-        call: impl FnOnce(&mut Manager, &mut Cx<'_>, bool),
+        call: impl FnOnce(&mut SingletonManager, &mut Cx<'_>, bool),
     ) {
         let entry = self.entries.get_mut(&singleton);
         if let Some(manager) = entry.and_then(|entry| entry.manager.as_mut()) {
@@ -198,15 +201,15 @@ impl Singletons {
         }
     }
 
-    fn on_given(&mut self, cx: &mut Cx<'_>, given: Option<Given>) {
-        if let Some(Given { singleton, term, to }) = given {
+    fn on_given(&mut self, cx: &mut Cx<'_>, given: Option<PromiseGiven>) {
+        if let Some(PromiseGiven { singleton, term, to }) = given {
             self.with_instance(cx, singleton, |manager, cx, held_up| {
                 manager.instance.on_given(cx, &to, term, held_up);
             });
         }
     }
 
-    fn on_delivery(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
+    fn on_delivery(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, delivery: InstanceMessage) {
         if !may_send(cx, from, delivery.ask.as_ref()) {
             return;
         }
@@ -225,7 +228,7 @@ impl Singletons {
 
     /// A timer is due.
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
-        let managed = |id: SingletonId, call: fn(&mut Manager, &mut Cx<'_>)| (id, call);
+        let managed = |id: SingletonId, call: fn(&mut SingletonManager, &mut Cx<'_>)| (id, call);
         let (id, call) = match timer {
             Timer::AskDeadline => return self.on_ask_deadline(cx),
             Timer::Identify(id) => {
@@ -240,14 +243,14 @@ impl Singletons {
                 }
                 return;
             }
-            Timer::Retry(id) => managed(id, Manager::on_retry),
-            Timer::Lease(id) => managed(id, Manager::on_lease_timer),
-            Timer::Restart(id) => managed(id, Manager::on_restart),
+            Timer::Retry(id) => managed(id, SingletonManager::on_retry),
+            Timer::Lease(id) => managed(id, SingletonManager::on_lease_timer),
+            Timer::Restart(id) => managed(id, SingletonManager::on_restart),
             Timer::Claim(id) => managed(id, |manager, cx| {
                 let held_up = manager.is_held_up(cx);
                 manager.instance.on_claim_timer(cx, held_up);
             }),
-            Timer::StopLate(id) => managed(id, Manager::on_stop_late),
+            Timer::StopLate(id) => managed(id, SingletonManager::on_stop_late),
         };
         self.with_instance(cx, id, |manager, cx, _| call(manager, cx));
         self.say_if_drained(cx);
@@ -265,7 +268,7 @@ impl Singletons {
 
     /// The host of the instances reports.
     pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
-        let manager_of = |(id, entry): (&SingletonId, &Entry), index| {
+        let manager_of = |(id, entry): (&SingletonId, &SingletonEntry), index| {
             let manager = entry.manager.as_ref()?;
             (manager.instance.index() == index).then_some(*id)
         };
@@ -346,7 +349,7 @@ impl Singletons {
         self.say_if_drained(cx);
     }
 
-    fn managers(&mut self) -> impl Iterator<Item = &mut Manager> {
+    fn managers(&mut self) -> impl Iterator<Item = &mut SingletonManager> {
         self.entries
             .values_mut()
             .filter_map(|entry| entry.manager.as_mut())
@@ -372,7 +375,7 @@ impl Singletons {
     /// This process stood still: nothing begins here until it is known to be a member still.
     pub(crate) fn on_paused(&mut self) {
         self.paused = true;
-        self.managers().for_each(Manager::on_paused);
+        self.managers().for_each(SingletonManager::on_paused);
     }
 
     /// After a pause the others still count this node in.
@@ -386,7 +389,7 @@ impl Singletons {
     /// This node leaves: its instances are handed over.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         self.draining = true;
-        self.end_registrations(cx, &AnyError::Singleton(CommandError::Leaving));
+        self.end_registrations(cx, &AnyError::Singleton(SingletonCommandError::Leaving));
         for manager in self.managers() {
             manager.drain(cx);
         }
@@ -422,7 +425,7 @@ impl Singletons {
 
     /// The host gives a message back that it did not send. What managers and proxies ask is asked again by
     /// itself.
-    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &Target, msg: Msg, reason: DropReason) {
+    pub(crate) fn on_dropped(&mut self, cx: &mut Cx<'_>, to: &SendTarget, msg: Msg, reason: DropReason) {
         match msg {
             Msg::Delivery(delivery) => {
                 let failure = unsent(reason, self.halted);
@@ -458,19 +461,19 @@ impl Singletons {
     }
 }
 
-impl Buffers for Singletons {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for Singletons {
+    fn buffered(&self) -> BufferedLoad {
         let managers = self.entries.values().filter_map(|entry| entry.manager.as_ref());
         managers.map(|manager| manager.instance.buffered()).sum()
     }
 }
 
 /// Says something about a singleton to a node, this one included.
-fn say(cx: &mut Cx<'_>, to: &UniqueAddress, singleton: SingletonId, epoch: u64, body: Body) {
+fn say(cx: &mut Cx<'_>, to: &UniqueAddress, singleton: SingletonId, epoch: u64, body: SingletonBody) {
     let meant = to.clone();
     cx.send(
         to,
-        Msg::Statement(Statement {
+        Msg::Statement(SingletonStatement {
             singleton,
             to: meant,
             epoch,

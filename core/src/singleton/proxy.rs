@@ -4,7 +4,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::protocol::{Body, Delivery, Event, Msg, Rejection, Timer};
+use super::protocol::{Event, InstanceMessage, Msg, Rejection, SingletonBody, Timer};
 use super::state::SingletonId;
 use super::{Cx, say};
 use crate::config::ValidConfig;
@@ -12,7 +12,7 @@ use crate::cx::OfSingleton;
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Status;
 use crate::messaging::protocol::{AskReply, AskTicket};
-use crate::messaging::{Asking, Asks, Counted};
+use crate::messaging::{AskCount, AskingMachine, Asks};
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
@@ -26,13 +26,13 @@ const FLUSH_PER_STEP: usize = 256;
 
 /// A message of this node's user.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct ProxyMessage {
     pub(super) payload: Payload,
     /// If an answer is expected: until when, by this node's clock.
     pub(super) ask: Option<(AskTicket, Instant)>,
 }
 
-impl Waiting {
+impl ProxyMessage {
     /// Ends it unhandled.
     fn fail(self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, id: SingletonId, reason: AskFailure) {
         fail(cx, asks, id, self.ask.map(|(ticket, _)| ticket), reason);
@@ -41,7 +41,7 @@ impl Waiting {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Proxy {
+pub(super) struct SingletonProxy {
     id: SingletonId,
     role: Option<Role>,
     /// The member where the instance should be.
@@ -50,11 +50,11 @@ pub(super) struct Proxy {
     epoch: u64,
     /// Where the instance is known to be.
     target: Option<(UniqueAddress, Token)>,
-    buffer: VecDeque<Waiting>,
+    buffer: VecDeque<ProxyMessage>,
     bytes: usize,
 }
 
-impl Proxy {
+impl SingletonProxy {
     pub(super) const fn new(id: SingletonId, role: Option<Role>) -> Self {
         Self {
             id,
@@ -105,7 +105,7 @@ impl Proxy {
         match &self.head {
             Some(head) if self.target.is_none() => {
                 if is_heard(cx, head) {
-                    say(cx, head, self.id, self.epoch, Body::Identify);
+                    say(cx, head, self.id, self.epoch, SingletonBody::Identify);
                 }
                 let at = cx.mono() + cx.config().singleton.identification_interval;
                 cx.wake(timer, at);
@@ -147,7 +147,7 @@ impl Proxy {
         &mut self,
         cx: &mut Cx<'_>,
         asks: &mut Asks<SingletonId>,
-        message: Waiting,
+        message: ProxyMessage,
     ) -> Result<(), AskFailure> {
         if self.target.is_some() && self.buffer.is_empty() {
             self.deliver(cx, asks, message);
@@ -177,7 +177,7 @@ impl Proxy {
         oldest.fail(cx, asks, self.id, AskFailure::BufferFull);
     }
 
-    fn take_first(&mut self) -> Option<Waiting> {
+    fn take_first(&mut self) -> Option<ProxyMessage> {
         let first = self.buffer.pop_front()?;
         self.bytes = self.bytes.saturating_sub(first.payload.len());
         Some(first)
@@ -199,7 +199,7 @@ impl Proxy {
         }
     }
 
-    fn deliver(&self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, message: Waiting) {
+    fn deliver(&self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, message: ProxyMessage) {
         let Some((node, token)) = self.target.clone() else {
             return;
         };
@@ -212,7 +212,7 @@ impl Proxy {
                 Some(ticket)
             }
         };
-        let delivery = Delivery {
+        let delivery = InstanceMessage {
             singleton: self.id,
             token,
             ask,
@@ -224,7 +224,7 @@ impl Proxy {
     /// An ask of this node expired while its message waited here. It takes no room from now on. Asks expire
     /// about in the order in which they came, so the search from the front is short.
     pub(super) fn on_ask_expired(&mut self, id: u64) {
-        let is_it = |waiting: &Waiting| {
+        let is_it = |waiting: &ProxyMessage| {
             waiting
                 .ask
                 .as_ref()
@@ -275,7 +275,7 @@ pub(super) fn dead_letter(cx: &mut Cx<'_>, id: SingletonId, reason: AskFailure) 
     cx.notify((id, Event::DeadLetter { reason }));
 }
 
-impl Asking for OfSingleton {
+impl AskingMachine for OfSingleton {
     type Place = SingletonId;
 
     fn deadline() -> SingletonTimer {
@@ -286,12 +286,12 @@ impl Asking for OfSingleton {
         config.singleton.open_asks_max
     }
 
-    fn counter(counters: &mut SingletonCounters, of: Counted) -> &mut u64 {
+    fn counter(counters: &mut SingletonCounters, of: AskCount) -> &mut u64 {
         match of {
-            Counted::Opened => &mut counters.asks_opened,
-            Counted::Answered => &mut counters.asks_answered,
-            Counted::Failed => &mut counters.asks_failed,
-            Counted::Late => &mut counters.answers_stale,
+            AskCount::Opened => &mut counters.asks_opened,
+            AskCount::Answered => &mut counters.asks_answered,
+            AskCount::Failed => &mut counters.asks_failed,
+            AskCount::Late => &mut counters.answers_stale,
         }
     }
 

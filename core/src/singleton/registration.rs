@@ -5,12 +5,12 @@
 
 use alloc::sync::Arc;
 
-use super::manager::Manager;
-use super::protocol::{CommandError, Event, Settings};
-use super::proxy::Proxy;
+use super::manager::SingletonManager;
+use super::protocol::{Event, SingletonCommandError, SingletonSettings};
+use super::proxy::SingletonProxy;
 use super::state::SingletonId;
-use super::state::fields::{Hosting, SINGLETON_NAME_BYTES_MAX, SingletonFields};
-use super::{Cx, Entry, SINGLETONS_MAX, Singletons};
+use super::state::fields::{SINGLETON_NAME_BYTES_MAX, SingletonFields, SingletonHosting};
+use super::{Cx, SINGLETONS_MAX, SingletonEntry, Singletons};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
@@ -22,7 +22,7 @@ use crate::view::MembershipPhase;
 
 /// What the cluster makes of a singleton of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum SingletonStanding {
     /// Nothing yet.
     Pending,
     /// It may be hosted.
@@ -33,35 +33,35 @@ enum Standing {
 
 /// How far a registration is.
 #[derive(Clone, Debug)]
-pub(super) struct Registration {
-    standing: Standing,
+pub(super) struct SingletonRegistration {
+    standing: SingletonStanding,
     /// The caller who waits for the decision.
     waits: Option<Token>,
     /// What stands, while something else is asked for.
-    earlier: Option<Settings>,
+    earlier: Option<SingletonSettings>,
     /// This node's user wants it hosted here.
     pub(super) hosting: bool,
 }
 
-impl Registration {
+impl SingletonRegistration {
     pub(super) fn is_refused(&self) -> bool {
-        self.standing == Standing::Refused
+        self.standing == SingletonStanding::Refused
     }
 
     /// Whether a manager may do what it does: one whose singleton was not accepted is retired.
-    pub(super) fn may_run(&self, manager: &Manager) -> bool {
+    pub(super) fn may_run(&self, manager: &SingletonManager) -> bool {
         self.is_accepted() || manager.is_retired()
     }
 
     pub(super) fn is_accepted(&self) -> bool {
-        self.standing == Standing::Accepted
+        self.standing == SingletonStanding::Accepted
     }
 }
 
-impl Settings {
+impl SingletonSettings {
     /// What all nodes have to agree on.
     fn fields(&self) -> SingletonFields {
-        let hosting = Hosting {
+        let hosting = SingletonHosting {
             lease: self.lease,
             durable: self.durable,
         };
@@ -73,16 +73,16 @@ impl Settings {
     }
 }
 
-impl Entry {
-    fn new(id: SingletonId, settings: Settings) -> Self {
+impl SingletonEntry {
+    fn new(id: SingletonId, settings: SingletonSettings) -> Self {
         Self {
-            registration: Registration {
-                standing: Standing::Pending,
+            registration: SingletonRegistration {
+                standing: SingletonStanding::Pending,
                 waits: None,
                 earlier: None,
                 hosting: settings.hosts,
             },
-            proxy: Proxy::new(id, settings.role.clone()),
+            proxy: SingletonProxy::new(id, settings.role.clone()),
             manager: None,
             may_run_twice: None,
             settings,
@@ -109,7 +109,7 @@ impl Singletons {
     /// A user wants to host one, or to reach it. A node that is a member or becomes one answers when the
     /// cluster has decided; one that has not begun to join answers at once, and what is decided later is an
     /// event.
-    pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: Settings) {
+    pub(super) fn register(&mut self, cx: &mut Cx<'_>, token: Token, settings: SingletonSettings) {
         let answer = match self.try_register(cx, token, settings) {
             Ok(true) => AnyAnswer::Done,
             Ok(false) => return,
@@ -119,7 +119,12 @@ impl Singletons {
     }
 
     /// Says whether it is done; if not, the caller waits.
-    fn try_register(&mut self, cx: &mut Cx<'_>, token: Token, settings: Settings) -> Result<bool, AnyError> {
+    fn try_register(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: Token,
+        settings: SingletonSettings,
+    ) -> Result<bool, AnyError> {
         if self.halted {
             return Err(AnyError::Stopped);
         }
@@ -129,7 +134,7 @@ impl Singletons {
             MembershipPhase::Joining | MembershipPhase::Member => true,
             MembershipPhase::Idle | MembershipPhase::Halted => false,
         };
-        let is_void = |entry: &Entry| entry.registration.is_refused() && entry.runs_nothing();
+        let is_void = |entry: &SingletonEntry| entry.registration.is_refused() && entry.runs_nothing();
         if self.entries.get(&id).is_some_and(is_void) {
             self.entries.remove(&id);
         }
@@ -137,11 +142,11 @@ impl Singletons {
         let entry = self
             .entries
             .entry(id)
-            .or_insert_with(|| Entry::new(id, settings.clone()));
+            .or_insert_with(|| SingletonEntry::new(id, settings.clone()));
         let registration = &mut entry.registration;
         let asks_for_more = settings.hosts && settings != entry.settings;
         if registration.waits.is_some() {
-            return Err(AnyError::Singleton(CommandError::RegistrationPending));
+            return Err(AnyError::Singleton(SingletonCommandError::RegistrationPending));
         }
         if asks_for_more {
             registration.earlier = registration.is_accepted().then(|| entry.settings.clone());
@@ -149,7 +154,7 @@ impl Singletons {
         }
         registration.hosting |= settings.hosts;
         if is_new || asks_for_more || registration.is_refused() {
-            registration.standing = Standing::Pending;
+            registration.standing = SingletonStanding::Pending;
             cx.say_registered(id, Some(entry.settings.fields()));
         }
         let is_decided = registration.is_accepted();
@@ -160,22 +165,27 @@ impl Singletons {
         Ok(!waits)
     }
 
-    fn check(&self, cx: &Cx<'_>, id: SingletonId, settings: &Settings) -> Result<(), CommandError> {
+    fn check(
+        &self,
+        cx: &Cx<'_>,
+        id: SingletonId,
+        settings: &SingletonSettings,
+    ) -> Result<(), SingletonCommandError> {
         if settings.name.is_empty() || settings.name.len() > SINGLETON_NAME_BYTES_MAX {
-            return Err(CommandError::BadName);
+            return Err(SingletonCommandError::BadName);
         }
         match self.entries.get(&id) {
             // It is registered anew.
             Some(entry) if entry.registration.is_refused() && entry.runs_nothing() => {}
             Some(entry) => {
-                if settings.hosts && entry.manager.as_ref().is_some_and(Manager::is_stopping) {
-                    return Err(CommandError::Stopping);
+                if settings.hosts && entry.manager.as_ref().is_some_and(SingletonManager::is_stopping) {
+                    return Err(SingletonCommandError::Stopping);
                 }
                 if let Some(difference) = settings.fields().differs_from(&entry.binding()) {
-                    return Err(CommandError::Differs { difference });
+                    return Err(SingletonCommandError::Differs { difference });
                 }
             }
-            None if self.entries.len() >= SINGLETONS_MAX => return Err(CommandError::TooMany),
+            None if self.entries.len() >= SINGLETONS_MAX => return Err(SingletonCommandError::TooMany),
             None => {}
         }
         if !settings.hosts {
@@ -183,7 +193,7 @@ impl Singletons {
         }
         let own = cx.config().node_roles();
         if settings.role.as_ref().is_some_and(|role| !own.contains(role)) {
-            return Err(CommandError::RoleMissing);
+            return Err(SingletonCommandError::RoleMissing);
         }
         // What ran here may have been handed over already by the time this node knows.
         if self.draining
@@ -192,7 +202,7 @@ impl Singletons {
                 Status::Leaving | Status::Exiting | Status::Down
             )
         {
-            return Err(CommandError::Leaving);
+            return Err(SingletonCommandError::Leaving);
         }
         Ok(())
     }
@@ -209,9 +219,9 @@ impl Singletons {
                     let difference = difference.clone();
                     cx.notify((id, Event::Refused { difference }));
                 }
-                self.on_refused(cx, id, CommandError::Differs { difference });
+                self.on_refused(cx, id, SingletonCommandError::Differs { difference });
             }
-            Judgement::TooMany => self.on_refused(cx, id, CommandError::TooMany),
+            Judgement::TooMany => self.on_refused(cx, id, SingletonCommandError::TooMany),
         }
         self.say_if_drained(cx);
     }
@@ -231,7 +241,7 @@ impl Singletons {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        entry.registration.standing = Standing::Accepted;
+        entry.registration.standing = SingletonStanding::Accepted;
         entry.registration.earlier = None;
         let waits = entry.registration.waits.take();
         entry.proxy.on_ages_changed(cx);
@@ -241,7 +251,7 @@ impl Singletons {
         }
     }
 
-    fn on_refused(&mut self, cx: &mut Cx<'_>, id: SingletonId, error: CommandError) {
+    fn on_refused(&mut self, cx: &mut Cx<'_>, id: SingletonId, error: SingletonCommandError) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -250,11 +260,11 @@ impl Singletons {
         if let Some(earlier) = earlier {
             // What this node had stands: it asked for more.
             registration.hosting = false;
-            registration.standing = Standing::Pending;
+            registration.standing = SingletonStanding::Pending;
             cx.say_registered(id, Some(earlier.fields()));
             entry.settings = earlier;
         } else {
-            registration.standing = Standing::Refused;
+            registration.standing = SingletonStanding::Refused;
             entry.proxy.end(cx, &mut self.asks, AskFailure::KindRefused);
             if let Some(manager) = entry.manager.as_mut().filter(|manager| !manager.is_retired()) {
                 let timeout = cx.config().singleton.stop_timeout;
@@ -294,7 +304,7 @@ impl Singletons {
             manager => {
                 let index = self.next_index;
                 self.next_index += 1;
-                let begun = Manager::new(id, index, settings, self.paused);
+                let begun = SingletonManager::new(id, index, settings, self.paused);
                 manager.insert(begun).look(cx);
             }
         }

@@ -12,15 +12,15 @@ use alloc::sync::Arc;
 use alloc::vec;
 use core::time::Duration;
 
-use super::protocol::{Body, Rejection};
-use super::state::{Promised, SingletonId};
+use super::protocol::{Rejection, SingletonBody};
+use super::state::{SingletonId, StoredPromise};
 use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
 use crate::reject::Rejection as AnyRejection;
 use crate::store::{Bytes, Change, Outcome, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
-use crate::wire::Stored;
+use crate::wire::StoredForm;
 
 /// Singletons of the whole cluster whose terms a node keeps: four times what one node may have, some tens of
 /// kilobytes.
@@ -42,37 +42,37 @@ const STEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A node that wants a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Claimant {
+struct TermClaimant {
     node: UniqueAddress,
     epoch: u64,
     term: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+enum PromiseStage {
     /// What the store holds is being read.
     Reading,
     /// Everything promised is kept.
     Kept,
     /// This promise is being kept; it is given once it is.
-    Writing(Claimant),
+    Writing(TermClaimant),
 }
 
 #[derive(Clone, Debug)]
-struct Promise {
+struct TermPromise {
     term: u64,
     /// To whom; `None` if it was never given, or the store does not say.
     to: Option<UniqueAddress>,
-    stage: Stage,
+    stage: PromiseStage,
     /// The request to the store that is open.
     request: u64,
     /// The highest claim that came meanwhile; the others are repeated.
-    waiting: Option<Claimant>,
+    waiting: Option<TermClaimant>,
     /// When it last rose by more than one term.
     stepped: Option<Instant>,
 }
 
-impl Promise {
+impl TermPromise {
     /// Whether a claim is not further above the promise than it may be now.
     fn is_within_reach(&self, term: u64, now: Instant) -> bool {
         let above = term.saturating_sub(self.term);
@@ -83,8 +83,8 @@ impl Promise {
     /// Whether this node has the promise, or waits for it.
     fn is_of(&self, node: &UniqueAddress) -> bool {
         let claims = match &self.stage {
-            Stage::Writing(claimant) => Some(claimant),
-            Stage::Reading | Stage::Kept => self.waiting.as_ref(),
+            PromiseStage::Writing(claimant) => Some(claimant),
+            PromiseStage::Reading | PromiseStage::Kept => self.waiting.as_ref(),
         };
         self.to.as_ref() == Some(node) || claims.is_some_and(|claimant| claimant.node == *node)
     }
@@ -92,21 +92,21 @@ impl Promise {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Voter {
-    promises: OrderedMap<SingletonId, Promise>,
+pub(super) struct TermVoter {
+    promises: OrderedMap<SingletonId, TermPromise>,
     requests: OrderedMap<u64, SingletonId>,
     last_request: u64,
 }
 
 /// A promise was given: every lower term is void.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct PromiseGiven {
     pub(super) singleton: SingletonId,
     pub(super) term: u64,
     pub(super) to: UniqueAddress,
 }
 
-impl Voter {
+impl TermVoter {
     /// The highest term that was promised; 0 if none is known.
     pub(super) fn promised(&self, singleton: SingletonId) -> u64 {
         self.promises.get(&singleton).map_or(0, |promise| promise.term)
@@ -120,12 +120,12 @@ impl Voter {
         singleton: SingletonId,
         epoch: u64,
         term: u64,
-    ) -> Option<Given> {
+    ) -> Option<PromiseGiven> {
         if term == 0 || term > TERM_MAX {
             cx.reject(from, AnyRejection::Singleton(Rejection::TermOutOfRange));
             return None;
         }
-        let claimant = Claimant {
+        let claimant = TermClaimant {
             node: from.clone(),
             epoch,
             term,
@@ -136,10 +136,10 @@ impl Voter {
                 return None;
             }
             let request = self.ask_store(cx, singleton, StoreOrder::Read { key: key(singleton) });
-            let promise = Promise {
+            let promise = TermPromise {
                 term: 0,
                 to: None,
-                stage: Stage::Reading,
+                stage: PromiseStage::Reading,
                 request,
                 waiting: Some(claimant),
                 stepped: None,
@@ -148,7 +148,7 @@ impl Voter {
             return None;
         }
         let promise = self.promises.get_mut(&singleton)?;
-        if promise.stage != Stage::Kept {
+        if promise.stage != PromiseStage::Kept {
             if promise.waiting.as_ref().is_none_or(|other| other.term <= term) {
                 promise.waiting = Some(claimant);
             }
@@ -168,9 +168,9 @@ impl Voter {
         if of_it >= PROMISES_PER_NODE_MAX || self.promises.len() < PROMISES_MAX {
             return of_it < PROMISES_PER_NODE_MAX;
         }
-        let is_free = |promise: &Promise| {
+        let is_free = |promise: &TermPromise| {
             let to = promise.to.as_ref();
-            promise.stage == Stage::Kept && to.is_some_and(|node| cx.view().member(node).is_none())
+            promise.stage == PromiseStage::Kept && to.is_some_and(|node| cx.view().member(node).is_none())
         };
         let free = self.promises.iter().find(|(_, promise)| is_free(promise));
         let free = free.map(|(singleton, _)| *singleton);
@@ -178,16 +178,16 @@ impl Voter {
     }
 
     /// The store answers.
-    pub(super) fn on_stored(&mut self, cx: &mut Cx<'_>, report: StoreReport) -> Option<Given> {
+    pub(super) fn on_stored(&mut self, cx: &mut Cx<'_>, report: StoreReport) -> Option<PromiseGiven> {
         let singleton = self.requests.remove(&report.id)?;
         let promise = self.promises.get_mut(&singleton)?;
         if promise.request != report.id {
             return None;
         }
-        let given = match core::mem::replace(&mut promise.stage, Stage::Kept) {
-            Stage::Kept => None,
-            Stage::Reading => match read_promise(&report.outcome) {
-                Some(Promised { term, to }) => {
+        let given = match core::mem::replace(&mut promise.stage, PromiseStage::Kept) {
+            PromiseStage::Kept => None,
+            PromiseStage::Reading => match read_promise(&report.outcome) {
+                Some(StoredPromise { term, to }) => {
                     promise.term = term;
                     promise.to = to;
                     None
@@ -200,7 +200,7 @@ impl Voter {
                     return None;
                 }
             },
-            Stage::Writing(claimant) => match report.outcome {
+            PromiseStage::Writing(claimant) => match report.outcome {
                 Ok(_) | Err(StoreError::NoStore) => Some(self.give(cx, singleton, claimant)),
                 Err(_) => {
                     cx.counters().terms_not_kept += 1;
@@ -213,7 +213,12 @@ impl Voter {
         given.or(next)
     }
 
-    fn decide(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, claimant: Claimant) -> Option<Given> {
+    fn decide(
+        &mut self,
+        cx: &mut Cx<'_>,
+        singleton: SingletonId,
+        claimant: TermClaimant,
+    ) -> Option<PromiseGiven> {
         let promise = self.promises.get_mut(&singleton)?;
         let again = claimant.term == promise.term && promise.to.as_ref() == Some(&claimant.node);
         if again {
@@ -228,7 +233,7 @@ impl Voter {
                 &claimant.node,
                 singleton,
                 claimant.epoch,
-                Body::Refused { held },
+                SingletonBody::Refused { held },
             );
             return None;
         }
@@ -236,7 +241,7 @@ impl Voter {
             key: key(singleton),
             value: promised_bytes(claimant.term, Some(claimant.node.clone())),
         };
-        promise.stage = Stage::Writing(claimant);
+        promise.stage = PromiseStage::Writing(claimant);
         let request = self.ask_store(cx, singleton, StoreOrder::Write { batch: vec![change] });
         if let Some(promise) = self.promises.get_mut(&singleton) {
             promise.request = request;
@@ -244,8 +249,8 @@ impl Voter {
         None
     }
 
-    fn give(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, claimant: Claimant) -> Given {
-        let Claimant { node, epoch, term } = claimant;
+    fn give(&mut self, cx: &mut Cx<'_>, singleton: SingletonId, claimant: TermClaimant) -> PromiseGiven {
+        let TermClaimant { node, epoch, term } = claimant;
         if let Some(promise) = self.promises.get_mut(&singleton) {
             if term > promise.term.saturating_add(1) {
                 promise.stepped = Some(cx.mono());
@@ -253,8 +258,8 @@ impl Voter {
             promise.term = term;
             promise.to = Some(node.clone());
         }
-        say(cx, &node, singleton, epoch, Body::Promised { term });
-        Given {
+        say(cx, &node, singleton, epoch, SingletonBody::Promised { term });
+        PromiseGiven {
             singleton,
             term,
             to: node,
@@ -277,15 +282,15 @@ fn key(singleton: SingletonId) -> Bytes {
 
 /// A promise as it is kept.
 fn promised_bytes(term: u64, to: Option<UniqueAddress>) -> Bytes {
-    let bytes = Promised { term, to }.to_bytes();
+    let bytes = StoredPromise { term, to }.to_bytes();
     bytes.expect("invariant: every node can be written")
 }
 
 /// The promise that the store holds, term 0 for none; `None` if it could not say.
-fn read_promise(outcome: &Outcome) -> Option<Promised> {
+fn read_promise(outcome: &Outcome) -> Option<StoredPromise> {
     match outcome {
-        Ok(StoreAnswer::Value(Some(bytes))) => Promised::from_bytes(bytes).ok(),
-        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some(Promised { term: 0, to: None }),
+        Ok(StoreAnswer::Value(Some(bytes))) => StoredPromise::from_bytes(bytes).ok(),
+        Ok(StoreAnswer::Value(None)) | Err(StoreError::NoStore) => Some(StoredPromise { term: 0, to: None }),
         Ok(_) | Err(_) => None,
     }
 }
@@ -323,7 +328,7 @@ mod tests {
     use super::*;
     use crate::effect::Effect;
     use crate::fixture::{Fixture, node};
-    use crate::input::Target;
+    use crate::input::SendTarget;
     use crate::message::{Message, SingletonMsg};
 
     #[test]
@@ -336,12 +341,12 @@ mod tests {
             Some(node("10.0.0.1", u64::MAX)),
         ] {
             let kept = promised_bytes(7, to.clone());
-            assert_eq!(read(&kept), Some(Promised { term: 7, to }));
+            assert_eq!(read(&kept), Some(StoredPromise { term: 7, to }));
             let damaged = |cut: usize| read(&kept[..cut]);
             assert!((0..kept.len()).all(|cut| damaged(cut).is_none()));
             assert_eq!(read(&[&kept[..], b"1"].concat()), None);
         }
-        let none = Promised { term: 0, to: None };
+        let none = StoredPromise { term: 0, to: None };
         assert_eq!(read_promise(&Ok(StoreAnswer::Value(None))), Some(none));
         assert_eq!(read_promise(&Err(StoreError::Unavailable)), None);
     }
@@ -353,29 +358,29 @@ mod tests {
     /// A voter on node `a` that others claim terms of.
     struct Rig {
         fixture: Fixture,
-        voter: Voter,
+        voter: TermVoter,
     }
 
     impl Rig {
         fn new() -> Self {
             Self {
                 fixture: Fixture::new(node("a", 1)),
-                voter: Voter::default(),
+                voter: TermVoter::default(),
             }
         }
 
-        fn claims(&mut self, from: &UniqueAddress, term: u64) -> Option<Given> {
+        fn claims(&mut self, from: &UniqueAddress, term: u64) -> Option<PromiseGiven> {
             self.voter
                 .on_claim(&mut self.fixture.cx(), from, billing(), 1, term)
         }
 
         /// What was said, and what the store was asked for.
-        fn did(&mut self) -> (Vec<(UniqueAddress, Body)>, Vec<StoreRequest>) {
+        fn did(&mut self) -> (Vec<(UniqueAddress, SingletonBody)>, Vec<StoreRequest>) {
             let (mut said, mut asked) = (Vec::new(), Vec::new());
             for effect in self.fixture.effects() {
                 match effect {
                     Effect::Send {
-                        to: Target::Node(to),
+                        to: SendTarget::Node(to),
                         message: Message::Singleton(SingletonMsg::Statement(statement)),
                     } => said.push((to, statement.body)),
                     Effect::Store(_, request) => asked.push(request),
@@ -386,7 +391,7 @@ mod tests {
         }
 
         /// The store answers what it was asked last.
-        fn stored(&mut self, outcome: Outcome) -> Option<Given> {
+        fn stored(&mut self, outcome: Outcome) -> Option<PromiseGiven> {
             let (said, asked) = self.did();
             assert_eq!((said.len(), asked.len()), (0, 1), "{said:?}");
             let id = asked[0].id;
@@ -394,14 +399,14 @@ mod tests {
                 .on_stored(&mut self.fixture.cx(), StoreReport { id, outcome })
         }
 
-        fn reads_nothing(&mut self) -> Option<Given> {
+        fn reads_nothing(&mut self) -> Option<PromiseGiven> {
             self.stored(Ok(StoreAnswer::Value(None)))
         }
     }
 
-    fn given(term: u64, to: &UniqueAddress) -> Option<Given> {
+    fn given(term: u64, to: &UniqueAddress) -> Option<PromiseGiven> {
         let (singleton, to) = (billing(), to.clone());
-        Some(Given { singleton, term, to })
+        Some(PromiseGiven { singleton, term, to })
     }
 
     #[test]
@@ -415,7 +420,10 @@ mod tests {
             assert_eq!(rig.reads_nothing(), None);
             let highest = if terms[0] == 7 { &b } else { &c };
             assert_eq!(rig.stored(Ok(StoreAnswer::Written)), given(7, highest));
-            assert_eq!(rig.did().0, [(highest.clone(), Body::Promised { term: 7 })]);
+            assert_eq!(
+                rig.did().0,
+                [(highest.clone(), SingletonBody::Promised { term: 7 })]
+            );
         }
     }
 
@@ -442,7 +450,7 @@ mod tests {
         rig.claims(&b, 5);
         let kept = promised_bytes(9, Some(c));
         assert_eq!(rig.stored(Ok(StoreAnswer::Value(Some(kept)))), None);
-        assert_eq!(rig.did().0, [(b, Body::Refused { held: 9 })]);
+        assert_eq!(rig.did().0, [(b, SingletonBody::Refused { held: 9 })]);
     }
 
     #[test]
@@ -455,7 +463,10 @@ mod tests {
         rig.did();
         assert_eq!(rig.claims(&b, 5), given(5, &b));
         assert_eq!(rig.claims(&c, 5), None);
-        let said = [(b, Body::Promised { term: 5 }), (c, Body::Refused { held: 5 })];
+        let said = [
+            (b, SingletonBody::Promised { term: 5 }),
+            (c, SingletonBody::Refused { held: 5 }),
+        ];
         assert_eq!(rig.did(), (said.to_vec(), Vec::new()));
     }
 }

@@ -27,11 +27,11 @@ const SNAPSHOT: u8 = 4;
 
 /// What is stored fails its checksum, or is none of what is written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
+pub struct DamagedBytes;
 
 /// The state of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct LogHead {
     pub(super) token: Token,
     pub(super) opener: u64,
     pub(super) first: Sequence,
@@ -55,10 +55,10 @@ pub fn seal(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
 ///
 /// # Errors
 /// The checksum is wrong.
-pub fn unseal<'a>(key: &[u8], sealed: &'a [u8]) -> Result<&'a [u8], Damaged> {
-    let (sum, rest) = sealed.split_first_chunk::<SEAL_BYTES>().ok_or(Damaged)?;
+pub fn unseal<'a>(key: &[u8], sealed: &'a [u8]) -> Result<&'a [u8], DamagedBytes> {
+    let (sum, rest) = sealed.split_first_chunk::<SEAL_BYTES>().ok_or(DamagedBytes)?;
     if u32::from_be_bytes(*sum) != checksum(key, &[rest]) {
-        return Err(Damaged);
+        return Err(DamagedBytes);
     }
     Ok(rest)
 }
@@ -128,12 +128,12 @@ pub(super) fn token_bytes(token: Token) -> [u8; 16] {
     out
 }
 
-pub(super) fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), Damaged> {
-    let (number, rest) = bytes.split_first_chunk::<8>().ok_or(Damaged)?;
+pub(super) fn take_number(bytes: &[u8]) -> Result<(u64, &[u8]), DamagedBytes> {
+    let (number, rest) = bytes.split_first_chunk::<8>().ok_or(DamagedBytes)?;
     Ok((u64::from_be_bytes(*number), rest))
 }
 
-pub(super) fn take_token(bytes: &[u8]) -> Result<(Token, &[u8]), Damaged> {
+pub(super) fn take_token(bytes: &[u8]) -> Result<(Token, &[u8]), DamagedBytes> {
     let (term, rest) = take_number(bytes)?;
     let (count, rest) = take_number(rest)?;
     Ok((Token { term, count }, rest))
@@ -146,16 +146,16 @@ pub(super) fn identity_value(identity: StoreIdentity) -> [u8; 24] {
     out
 }
 
-pub(super) fn take_identity(bytes: &[u8]) -> Result<StoreIdentity, Damaged> {
-    let (id, rest) = bytes.split_first_chunk::<16>().ok_or(Damaged)?;
+pub(super) fn take_identity(bytes: &[u8]) -> Result<StoreIdentity, DamagedBytes> {
+    let (id, rest) = bytes.split_first_chunk::<16>().ok_or(DamagedBytes)?;
     let (boot, rest) = take_number(rest)?;
     let id = u128::from_be_bytes(*id);
     rest.is_empty()
         .then_some(StoreIdentity { id, boot })
-        .ok_or(Damaged)
+        .ok_or(DamagedBytes)
 }
 
-impl Head {
+impl LogHead {
     pub(super) fn to_bytes(self) -> [u8; 48] {
         let mut out = [0; 48];
         out[..16].copy_from_slice(&token_bytes(self.token));
@@ -170,14 +170,14 @@ impl Head {
         out
     }
 
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Damaged> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, DamagedBytes> {
         let (token, rest) = take_token(bytes)?;
         let (opener, rest) = take_number(rest)?;
         let (first, rest) = take_number(rest)?;
         let (last, rest) = take_number(rest)?;
         let (snapshot, rest) = take_number(rest)?;
         if !rest.is_empty() || first > last.saturating_add(1) {
-            return Err(Damaged);
+            return Err(DamagedBytes);
         }
         let snapshot = snapshot.checked_sub(1);
         Ok(Self {

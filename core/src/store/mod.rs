@@ -31,7 +31,8 @@ pub type LogName = Arc<str>;
 /// The place of a record in its log. The first record has 1; 0 stands before it.
 pub type Sequence = u64;
 
-/// An owner's part of a store: keys and logs of two spaces never meet. See [`crate::owner::Owner::space`].
+/// An owner's part of a store: keys and logs of two spaces never meet. See
+/// [`crate::owner::Requester::space`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Space(pub u16);
 

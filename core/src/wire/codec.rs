@@ -9,11 +9,11 @@
 
 use alloc::vec::Vec;
 
-use super::declare::{Sink, Source};
+use super::declare::{FieldSink, FieldSource};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
 use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
 use crate::message::{DdataMsg, DetectorMsg, JournalMsg, Lane, Message, ShardingMsg, SingletonMsg};
@@ -72,7 +72,7 @@ impl Encoder {
         // What stands around a payload takes less than this: one growth at most.
         bytes.reserve(message.payload_bytes().saturating_add(320));
         let packer = &mut self.packer;
-        let out = &mut Sink {
+        let out = &mut FieldSink {
             bytes,
             limits,
             packer,
@@ -112,8 +112,8 @@ pub fn decode_message_with(
     if lane != tag.lane {
         return Err(WireError::Malformed { what: "lane" });
     }
-    let rest = Reader::new(body);
-    let reader = &mut Source { rest, limits, types };
+    let rest = BodyReader::new(body);
+    let reader = &mut FieldSource { rest, limits, types };
     let message = if ShardingMsg::TAGS.contains(&tag) {
         Message::Sharding(sharding::read(tag, reader)?)
     } else if DdataMsg::TAGS.contains(&tag) {

@@ -17,17 +17,17 @@ use core::marker::PhantomData;
 #[cfg(test)]
 use super::declare::message_row;
 use super::declare::{
-    ANY, Form, List, Maybe, Rising, Shape, Sink, Source, by_hand, choice, number_as, read_whole, record,
-    text_as, written,
+    ANY, FieldSink, FieldSource, Form, List, Maybe, Rising, Shape, by_hand, choice, number_as, read_whole,
+    record, text_as, written,
 };
 use super::values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta, put_type, read_type};
 use crate::bytes::WireError;
-use crate::ddata::crdt::{CustomTypes, Data, DataType, Delta};
+use crate::ddata::crdt::{CustomTypes, DataDelta, DataType, DataValue};
 use crate::ddata::protocol::{
-    Body, Carried, DELTAS_PER_ENTRY_MAX, DeltaEntry, Digested, MESSAGE_BYTES, Msg, Nack,
+    CarriedValue, DELTAS_PER_ENTRY_MAX, DdataBody, DeltaEntry, KeyDigest, MESSAGE_BYTES, Msg, Nack,
 };
 use crate::ddata::state::key::Key;
-use crate::ddata::state::{Digest, Envelope, Pruning};
+use crate::ddata::state::{DataEnvelope, Digest, Pruning};
 use crate::ident::UniqueAddress;
 
 const LENGTH_BYTES: usize = 4;
@@ -50,24 +50,24 @@ const SEVERAL_BYTES_MAX: usize = 4 * MESSAGE_BYTES;
 const STORED_VERSION: u8 = 2;
 
 /// One value or change of any size, or several that are small.
-struct Several<F>(PhantomData<F>);
+struct ValueBatch<F>(PhantomData<F>);
 
 /// By node, each once.
 type ByNode<F> = Rising<List<u16, (UniqueAddress, F), ANY>>;
 type Nodes = Rising<List<u16, UniqueAddress, ANY>>;
 
 choice! {
-    Body as "replicator message" {
+    DdataBody as "replicator message" {
         1 Read { operation: u64, key: Key },
-        2 ReadResult { operation: u64, envelope: Maybe<Envelope> },
-        3 Write { operation: u64, key: Key, envelope: Envelope },
+        2 ReadResult { operation: u64, envelope: Maybe<DataEnvelope> },
+        3 Write { operation: u64, key: Key, envelope: DataEnvelope },
         4 WriteAck { operation: u64 },
         5 WriteNack { operation: u64, reason: Nack },
-        6 Repair { key: Key, envelope: Envelope },
-        7 Status { chunk: u32, total: u32, digests: List<u16, Digested, ANY> },
+        6 Repair { key: Key, envelope: DataEnvelope },
+        7 Status { chunk: u32, total: u32, digests: List<u16, KeyDigest, ANY> },
         8 Request { keys: List<u16, Key, ANY> },
-        9 Gossip { send_back: bool, entries: Several<Carried> },
-        10 Deltas { operation: Maybe<u64>, entries: Several<DeltaEntry> },
+        9 Gossip { send_back: bool, entries: ValueBatch<CarriedValue> },
+        10 Deltas { operation: Maybe<u64>, entries: ValueBatch<DeltaEntry> },
     }
 }
 
@@ -81,22 +81,22 @@ choice! {
     }
 }
 
-record! { Digested as "digested" { key: Key, digest: Digest, idle_ms: Maybe<u64> } }
-record! { Carried as "carried" { key: Key, idle_ms: Maybe<u64>, envelope: Envelope } }
+record! { KeyDigest as "digested" { key: Key, digest: Digest, idle_ms: Maybe<u64> } }
+record! { CarriedValue as "carried" { key: Key, idle_ms: Maybe<u64>, envelope: DataEnvelope } }
 record! {
     DeltaEntry as "changes" {
         key: Key,
         after: u64,
         upto: u64,
         settled_ms: u64,
-        deltas: List<u16, Delta, DELTAS_PER_ENTRY_MAX>,
+        deltas: List<u16, DataDelta, DELTAS_PER_ENTRY_MAX>,
     }
 }
 
 // A deleted key has nothing else.
 record! {
-    Envelope as "envelope" {
-        data: Maybe<Arc<Data>>,
+    DataEnvelope as "envelope" {
+        data: Maybe<Arc<DataValue>>,
         pruning: ByNode<Pruning>,
         settled_ms: u64,
         deltas: ByNode<u64>,
@@ -123,15 +123,15 @@ by_hand! {
         put_type(*held, out);
         Ok(())
     }, |reader, _| read_type(reader);
-    Arc<Data>: Arc<Data>, "value", LENGTH_BYTES, |data, _, out| put_sized(out, |out| encode_data(data, out)), |reader, _| {
+    Arc<DataValue>: Arc<DataValue>, "value", LENGTH_BYTES, |data, _, out| put_sized(out, |out| encode_data(data, out)), |reader, _| {
         decode_data(read_sized(reader)?, &LIMITS, reader.types).map(Arc::new)
     };
-    Delta: Delta, "delta", LENGTH_BYTES, |delta, _, out| put_sized(out, |out| encode_delta(delta, out)), |reader, _| {
+    DataDelta: DataDelta, "delta", LENGTH_BYTES, |delta, _, out| put_sized(out, |out| encode_delta(delta, out)), |reader, _| {
         decode_delta(read_sized(reader)?, &LIMITS, reader.types)
     };
 }
 
-impl<F: Shape> Shape for Several<F> {
+impl<F: Shape> Shape for ValueBatch<F> {
     const BYTES_MIN: usize = 2;
 
     #[cfg(test)]
@@ -140,12 +140,12 @@ impl<F: Shape> Shape for Several<F> {
     }
 }
 
-impl<T, F: Form<T>> Form<Vec<T>> for Several<F> {
-    fn put(value: &Vec<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+impl<T, F: Form<T>> Form<Vec<T>> for ValueBatch<F> {
+    fn put(value: &Vec<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         List::<u16, F, ANY>::put(value, what, out)
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
         match reader.rest().len() {
             ..=SEVERAL_BYTES_MAX => List::<u16, F, ANY>::read(reader, what),
             _ => List::<u16, F, 1>::read(reader, what),
@@ -153,15 +153,15 @@ impl<T, F: Form<T>> Form<Vec<T>> for Several<F> {
     }
 }
 
-pub(super) fn put(msg: &Msg, out: &mut Sink<'_>) -> Result<(), WireError> {
+pub(super) fn put(msg: &Msg, out: &mut FieldSink<'_>) -> Result<(), WireError> {
     u64::put(&msg.to_uid, "to uid", out)?;
-    Body::put(&msg.body, "", out)
+    DdataBody::put(&msg.body, "", out)
 }
 
-pub(super) fn read(reader: &mut Source<'_>) -> Result<Msg, WireError> {
+pub(super) fn read(reader: &mut FieldSource<'_>) -> Result<Msg, WireError> {
     let weight = reader.rest().len();
     let to_uid = reader.u64()?;
-    let body = Body::read(reader, "")?;
+    let body = DdataBody::read(reader, "")?;
     Ok(Msg { to_uid, body, weight })
 }
 
@@ -171,28 +171,28 @@ pub(super) fn rows() -> Vec<String> {
 }
 
 /// A key and its value as the store keeps them.
-pub(crate) fn encode_stored(key: &Key, envelope: &Envelope) -> Result<Vec<u8>, WireError> {
+pub(crate) fn encode_stored(key: &Key, envelope: &DataEnvelope) -> Result<Vec<u8>, WireError> {
     written(|out| {
         out.push(STORED_VERSION);
         Key::put(key, "key", out)?;
-        Envelope::put(envelope, "", out)
+        DataEnvelope::put(envelope, "", out)
     })
 }
 
 /// What [`encode_stored`] wrote.
-pub(crate) fn decode_stored(bytes: &[u8], types: &CustomTypes) -> Result<(Key, Envelope), WireError> {
+pub(crate) fn decode_stored(bytes: &[u8], types: &CustomTypes) -> Result<(Key, DataEnvelope), WireError> {
     read_whole(bytes, types, |reader| {
         if reader.u8()? != STORED_VERSION {
             let what = "stored version";
             return Err(WireError::Malformed { what });
         }
-        Ok((Key::read(reader, "key")?, Envelope::read(reader, "")?))
+        Ok((Key::read(reader, "key")?, DataEnvelope::read(reader, "")?))
     })
 }
 
 /// Puts the length of what is written in front of it.
 fn put_sized(
-    out: &mut Sink<'_>,
+    out: &mut FieldSink<'_>,
     put: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
 ) -> Result<(), WireError> {
     let start = out.len();
@@ -206,7 +206,7 @@ fn put_sized(
     Ok(())
 }
 
-fn read_sized<'a>(reader: &mut Source<'a>) -> Result<&'a [u8], WireError> {
+fn read_sized<'a>(reader: &mut FieldSource<'a>) -> Result<&'a [u8], WireError> {
     let length = usize::try_from(reader.u32()?).map_err(|_| WireError::Incomplete)?;
     reader.take(length)
 }

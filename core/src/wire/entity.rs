@@ -7,8 +7,8 @@
     clippy::panic
 )]
 
-use super::declare::{Rises, Sink, Source, by_hand, codes};
-use crate::bytes::{Reader, WireError, put_node};
+use super::declare::{FieldSink, FieldSource, Rises, by_hand, codes};
+use crate::bytes::{BodyReader, WireError, put_node};
 use crate::config::Limits;
 use crate::message::{AskReply, AskTicket, EntityEnvelope};
 use crate::sharding::state::chain::AskChain;
@@ -120,7 +120,7 @@ fn id_bytes(id: &EntityId, limits: &Limits) -> Result<u16, WireError> {
 }
 
 /// The flags, and what travels with an ask.
-pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Sink<'_>) -> Result<(), WireError> {
+pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut FieldSink<'_>) -> Result<(), WireError> {
     let Some(ticket) = ask else {
         out.push(0);
         return Ok(());
@@ -147,7 +147,7 @@ pub(super) fn put_ticket(ask: Option<&AskTicket>, out: &mut Sink<'_>) -> Result<
 }
 
 #[inline]
-pub(super) fn read_ticket(reader: &mut Source<'_>) -> Result<Option<AskTicket>, WireError> {
+pub(super) fn read_ticket(reader: &mut FieldSource<'_>) -> Result<Option<AskTicket>, WireError> {
     match reader.u8()? {
         0 => Ok(None),
         flags @ (FLAG_ASK | FLAG_BOTH | FLAG_WAKE_UP) => read_asked(reader, flags).map(Some),
@@ -155,7 +155,7 @@ pub(super) fn read_ticket(reader: &mut Source<'_>) -> Result<Option<AskTicket>, 
     }
 }
 
-fn read_asked(reader: &mut Source<'_>, flags: u8) -> Result<AskTicket, WireError> {
+fn read_asked(reader: &mut FieldSource<'_>, flags: u8) -> Result<AskTicket, WireError> {
     let (id, remaining_ms) = (reader.u64()?, reader.u32()?);
     let asker = reader.node()?;
     let chain = match flags {
@@ -172,7 +172,7 @@ fn read_asked(reader: &mut Source<'_>, flags: u8) -> Result<AskTicket, WireError
 
 /// At least one name; none is written without a flag.
 #[inline(never)]
-fn read_chain(reader: &mut Source<'_>) -> Result<AskChain, WireError> {
+fn read_chain(reader: &mut FieldSource<'_>) -> Result<AskChain, WireError> {
     let count = usize::from(reader.u8()?);
     if count == 0 || count > AskChain::NAMES_MAX {
         return Err(WireError::Malformed { what: "chain" });
@@ -185,8 +185,8 @@ fn read_chain(reader: &mut Source<'_>) -> Result<AskChain, WireError> {
 }
 
 /// The rest of the body.
-pub(super) fn take_payload(reader: &mut Source<'_>) -> Payload {
+pub(super) fn take_payload(reader: &mut FieldSource<'_>) -> Payload {
     let payload = Payload::from(reader.rest());
-    reader.rest = Reader::new(&[]);
+    reader.rest = BodyReader::new(&[]);
     payload
 }

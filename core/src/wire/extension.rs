@@ -7,12 +7,12 @@
     clippy::panic
 )]
 
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::bytes::WireError;
 
 /// Skips the block at the start of a body: its length, then its fields. What follows is the message.
 pub(super) fn skip(body: &[u8]) -> Result<&[u8], WireError> {
-    let mut reader = Reader::new(body);
+    let mut reader = BodyReader::new(body);
     let len = reader.u16()?;
     check(reader.take(usize::from(len))?)?;
     if reader.rest().is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn skip(body: &[u8]) -> Result<&[u8], WireError> {
 
 /// Checks fields of the form tag, length, bytes; tags must rise, so that no field is there twice.
 pub(super) fn check(fields: &[u8]) -> Result<(), WireError> {
-    let mut reader = Reader::new(fields);
+    let mut reader = BodyReader::new(fields);
     let mut last = None;
     while !reader.rest().is_empty() {
         let tag = reader.u16()?;

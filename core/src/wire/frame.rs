@@ -11,10 +11,10 @@
 use alloc::vec::Vec;
 
 use super::extension;
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::bytes::WireError;
 use crate::config::Limits;
-use crate::message::{Lane, Tag};
+use crate::message::{Lane, MessageTag};
 
 /// Bytes of a frame's header.
 pub const HEADER_BYTES: usize = 20;
@@ -48,8 +48,8 @@ pub struct Frame<'a> {
 impl Frame<'_> {
     /// What the frame says about its message.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
-        Tag {
+    pub const fn tag(&self) -> MessageTag {
+        MessageTag {
             kind: self.kind,
             lane: self.lane,
         }
@@ -58,7 +58,7 @@ impl Frame<'_> {
 
 /// What the start of a buffer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decoded<'a> {
+pub enum DecodedFrame<'a> {
     /// The frame is not complete; come back with at least so many bytes in total.
     NeedMore(usize),
     /// A frame.
@@ -119,10 +119,10 @@ pub const fn body_bytes_max(lane: Lane, limits: &Limits) -> usize {
 /// Looks for one frame at the start of `buffer`. Costs one pass over the frame for its checksum; allocates
 /// nothing.
 #[must_use]
-pub fn decode_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Decoded<'a> {
+pub fn decode_frame<'a>(buffer: &'a [u8], limits: &Limits) -> DecodedFrame<'a> {
     match read_frame(buffer, limits) {
         Ok(decoded) => decoded,
-        Err(error) => Decoded::Bad {
+        Err(error) => DecodedFrame::Bad {
             error,
             consumed: None,
         },
@@ -136,7 +136,7 @@ pub fn frame_kind(header: &[u8]) -> Option<u16> {
     header.get(4..6)?.first_chunk().copied().map(u16::from_le_bytes)
 }
 
-struct Header {
+struct FrameHeader {
     lane: Lane,
     kind: u16,
     flags: u16,
@@ -145,21 +145,21 @@ struct Header {
     checksum: u32,
 }
 
-fn read_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, WireError> {
+fn read_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Result<DecodedFrame<'a>, WireError> {
     // The first bytes alone tell a stranger (an HTTP client, a TLS hello) from a slow peer.
     if !buffer.iter().zip(MAGIC).all(|(found, magic)| *found == magic) {
         return Err(WireError::BadMagic);
     }
     let Some((head, rest)) = buffer.split_first_chunk::<HEADER_BYTES>() else {
-        return Ok(Decoded::NeedMore(HEADER_BYTES));
+        return Ok(DecodedFrame::NeedMore(HEADER_BYTES));
     };
     let header = read_header(head, limits)?;
     let total = HEADER_BYTES.saturating_add(header.len);
     let Some(body) = rest.get(..header.len) else {
-        return Ok(Decoded::NeedMore(total));
+        return Ok(DecodedFrame::NeedMore(total));
     };
     if checksum(head, body) != header.checksum {
-        return Ok(Decoded::Bad {
+        return Ok(DecodedFrame::Bad {
             error: WireError::Checksum,
             consumed: Some(total),
         });
@@ -175,14 +175,14 @@ fn read_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, Wire
         epoch: header.epoch,
         body,
     };
-    Ok(Decoded::Frame {
+    Ok(DecodedFrame::Frame {
         frame,
         consumed: total,
     })
 }
 
-fn read_header(head: &[u8; HEADER_BYTES], limits: &Limits) -> Result<Header, WireError> {
-    let mut reader = Reader::new(head);
+fn read_header(head: &[u8; HEADER_BYTES], limits: &Limits) -> Result<FrameHeader, WireError> {
+    let mut reader = BodyReader::new(head);
     let _magic: [u8; 2] = reader.array()?;
     let found = reader.u8()?;
     if !(VERSION_MIN..=VERSION_MAX).contains(&found) {
@@ -206,7 +206,7 @@ fn read_header(head: &[u8; HEADER_BYTES], limits: &Limits) -> Result<Header, Wir
     if len == 0 {
         return Err(WireError::Malformed { what: "empty frame" });
     }
-    Ok(Header {
+    Ok(FrameHeader {
         lane,
         kind,
         flags,
@@ -232,7 +232,7 @@ pub(super) fn begin_frame(out: &mut Vec<u8>) {
 pub(super) fn finish_frame(
     out: &mut [u8],
     start: usize,
-    tag: Tag,
+    tag: MessageTag,
     epoch: u32,
     limits: &Limits,
 ) -> Result<(), WireError> {
@@ -259,7 +259,7 @@ pub(super) fn finish_frame(
 /// No flag is defined yet.
 const FLAGS: u16 = 0;
 
-fn write_header(head: &mut [u8; HEADER_BYTES], tag: Tag, len: u32, epoch: u32) {
+fn write_header(head: &mut [u8; HEADER_BYTES], tag: MessageTag, len: u32, epoch: u32) {
     let [m0, m1] = MAGIC;
     let ([k0, k1], [f0, f1]) = (tag.kind.to_le_bytes(), FLAGS.to_le_bytes());
     let ([l0, l1, l2, l3], [e0, e1, e2, e3]) = (len.to_le_bytes(), epoch.to_le_bytes());

@@ -11,10 +11,10 @@ use super::declare::{List, Maybe, Rises, Rising, by_hand, choice, messages, numb
 use crate::bytes::{WireError, count_u16, text};
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::{
-    Ask, ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Reply, Request, Said, VOTERS_MAX, VoterBody,
-    VoterMsg,
+    ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply,
+    ReplicaRequest, VOTERS_MAX, VoterBody, VoterMsg,
 };
-use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
+use crate::journal::state::{LogEntry, LogItem, LogPlace, SnapshotHead, StoreId, Voters};
 use crate::message::JournalMsg as Msg;
 use crate::store::{Bytes, LogName};
 use crate::token::Token;
@@ -23,14 +23,14 @@ use crate::token::Token;
 type Stores = Rising<List<u8, StoreId, VOTERS_MAX, 1>>;
 
 /// A position or the number of a record: far below where adding one overflows.
-struct Number;
+struct LogNumber;
 
 number_as! {
     StoreId: u128, "u128", |store: StoreId| store.0, StoreId;
 }
 
 by_hand! {
-    Number: u64, "u64", 8, u64::put, |reader, what| match reader.u64()? {
+    LogNumber: u64, "u64", 8, u64::put, |reader, what| match reader.u64()? {
         number if number > NUMBER_MAX => Err(WireError::LimitExceeded { what }),
         number => Ok(number),
     };
@@ -71,23 +71,23 @@ choice! {
 }
 
 record! {
-    Request as "request" { log: LogName, store: StoreId, opener: u64, id: u64, token: Token, ask: Ask }
+    ReplicaRequest as "request" { log: LogName, store: StoreId, opener: u64, id: u64, token: Token, ask: ReplicaAsk }
 }
 
 choice! {
-    Ask as "log request" {
+    ReplicaAsk as "log request" {
         1 Promise,
-        2 Read { from: Place },
-        3 Accept { entries: List<u16, Entry, ENTRIES_MAX> },
+        2 Read { from: LogPlace },
+        3 Accept { entries: List<u16, LogEntry, ENTRIES_MAX> },
         4 Keep { snapshot: SnapshotHead, index: u32, bytes: Bytes },
     }
 }
 
-record! { Reply as "reply" { log: LogName, store: StoreId, opener: u64, id: u64, said: Said } }
+record! { ReplicaReply as "reply" { log: LogName, store: StoreId, opener: u64, id: u64, said: ReplicaAnswer } }
 
 choice! {
-    Said as "log reply" {
-        1 Page(page: Page),
+    ReplicaAnswer as "log reply" {
+        1 Page(page: ReplicaPage),
         2 Accepted,
         3 Kept,
         4 Refused { held: Token },
@@ -95,24 +95,24 @@ choice! {
 }
 
 record! {
-    Page as "page" { snapshot: Maybe<SnapshotHead>, next: Maybe<Place>, items: List<u16, Item, ENTRIES_MAX> }
+    ReplicaPage as "page" { snapshot: Maybe<SnapshotHead>, next: Maybe<LogPlace>, items: List<u16, LogItem, ENTRIES_MAX> }
 }
 
 choice! {
-    Item as "item" {
+    LogItem as "item" {
         1 Part { index: u32, bytes: Bytes },
-        2 Entry { accepted: Token, entry: Entry },
+        2 Entry { accepted: Token, entry: LogEntry },
     }
 }
 
 record! {
-    Entry as "entry" { position: Number, origin: Token, first: Number, records: List<u16, Bytes, ENTRIES_MAX> }
+    LogEntry as "entry" { position: LogNumber, origin: Token, first: LogNumber, records: List<u16, Bytes, ENTRIES_MAX> }
 }
 
-record! { SnapshotHead as "snapshot" { through: Number, covers: Number, token: Token, parts: u32 } }
+record! { SnapshotHead as "snapshot" { through: LogNumber, covers: LogNumber, token: Token, parts: u32 } }
 
 choice! {
-    Place as "place" {
+    LogPlace as "place" {
         1 Part(part: u32),
         2 Entry(position: u64),
     }
@@ -121,7 +121,7 @@ choice! {
 messages! {
     Msg {
         VOTER "JournalVoter" Voter(voter: VoterMsg),
-        REQUEST "JournalRequest" Request(request: Request),
-        REPLY "JournalReply" Reply(reply: Reply),
+        REQUEST "JournalRequest" Request(request: ReplicaRequest),
+        REPLY "JournalReply" Reply(reply: ReplicaReply),
     }
 }

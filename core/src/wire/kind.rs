@@ -1,7 +1,7 @@
 //! Which number is which kind of message, looked up in what the machines' protocols state. Spec:
 //! `docs/WIRE.md` 4.
 
-use crate::message::{Lane, Message, Tag};
+use crate::message::{Lane, Message, MessageTag};
 
 /// The number of a message's kind.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn lane_of(kind: u16) -> Option<Lane> {
 
 /// The tag with this number; `None` for a kind this version does not know.
 #[must_use]
-pub fn tag_of(kind: u16) -> Option<Tag> {
+pub fn tag_of(kind: u16) -> Option<MessageTag> {
     let mut tags = Message::TAGS.into_iter().flatten();
     tags.find(|tag| tag.kind == kind).copied()
 }

@@ -27,13 +27,13 @@ mod values;
 mod watch;
 
 pub use crate::bytes::{Reaction, WireError};
-pub use crate::membership::state::packed::{About, COUNTER_MAX, META_BYTES_MAX, PackedGossip};
+pub use crate::membership::state::packed::{COUNTER_MAX, META_BYTES_MAX, MemberFacts, PackedGossip};
 pub use codec::{Encoder, decode_message, decode_message_with, encode_message};
 pub(crate) use ddata::{decode_stored, encode_stored};
 pub use frame::{
-    Decoded, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
+    DecodedFrame, FLAG_EXTENDED, Frame, HEADER_BYTES, MAGIC, VERSION_MAX, VERSION_MIN, body_bytes_max,
     decode_frame, frame_kind,
 };
 pub(crate) use gossip::has_room;
-pub(crate) use stored::Stored;
+pub(crate) use stored::StoredForm;
 pub use values::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};

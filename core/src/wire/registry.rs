@@ -5,21 +5,22 @@ use super::declare::{Form, List, Maybe, Text, by_hand, choice, codes, record, te
 use crate::bytes::WireError;
 use crate::ident::Role;
 use crate::sharding::protocol::registry::{
-    Announced, Fields, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistryMsg, Verdict,
+    Announcement, REGISTRATIONS_PER_NODE_MAX, RegistrationFields, RegistrationId, RegistrationVerdict,
+    RegistryMsg,
 };
 use crate::sharding::state::fields::{
-    EXTRACTOR_BYTES_MAX, KIND_NAME_BYTES_MAX, Keeping, KindFields, StoreMode,
+    EXTRACTOR_BYTES_MAX, KIND_NAME_BYTES_MAX, KindFields, KindKeeping, StoreMode,
 };
 use crate::sharding::state::ids::{KindId, Term};
 use crate::sharding::state::remember::RememberStore;
 use crate::singleton::state::SingletonId;
-use crate::singleton::state::fields::{Hosting, SINGLETON_NAME_BYTES_MAX, SingletonFields};
+use crate::singleton::state::fields::{SINGLETON_NAME_BYTES_MAX, SingletonFields, SingletonHosting};
 
 /// A role, or an empty text.
 struct AnyRole;
 
 /// A verdict, and about what.
-struct Judged;
+struct JudgedVerdict;
 
 text_as! {
     AnyRole: Option<Role>, "text", |role| role.as_ref().map_or("", Role::as_str), |text| match text {
@@ -29,10 +30,10 @@ text_as! {
 }
 
 by_hand! {
-    Judged: (RegistrationId, Verdict), "judged", 10, <(RegistrationId, Verdict) as Form<_>>::put, |reader, what| {
-        match <(RegistrationId, Verdict) as Form<_>>::read(reader, what)? {
-            (RegistrationId::Kind(_), Verdict::Refused { standing: Fields::Singleton(_) })
-            | (RegistrationId::Singleton(_), Verdict::Refused { standing: Fields::Kind(_) }) => Err(WireError::Malformed { what }),
+    JudgedVerdict: (RegistrationId, RegistrationVerdict), "judged", 10, <(RegistrationId, RegistrationVerdict) as Form<_>>::put, |reader, what| {
+        match <(RegistrationId, RegistrationVerdict) as Form<_>>::read(reader, what)? {
+            (RegistrationId::Kind(_), RegistrationVerdict::Refused { standing: RegistrationFields::Singleton(_) })
+            | (RegistrationId::Singleton(_), RegistrationVerdict::Refused { standing: RegistrationFields::Kind(_) }) => Err(WireError::Malformed { what }),
             judged => Ok(judged),
         }
     };
@@ -40,16 +41,16 @@ by_hand! {
 
 choice! {
     RegistryMsg as "registry message" {
-        1 Announce { round: u32, all: List<u16, Announced, REGISTRATIONS_PER_NODE_MAX> },
-        2 Verdicts { term: Term, round: u32, verdicts: List<u16, Judged, REGISTRATIONS_PER_NODE_MAX> },
+        1 Announce { round: u32, all: List<u16, Announcement, REGISTRATIONS_PER_NODE_MAX> },
+        2 Verdicts { term: Term, round: u32, verdicts: List<u16, JudgedVerdict, REGISTRATIONS_PER_NODE_MAX> },
         3 Query { term: Term },
     }
 }
 
-record! { Announced as "announced" { fields: Fields, accepted: Maybe<u64>, running: bool } }
+record! { Announcement as "announced" { fields: RegistrationFields, accepted: Maybe<u64>, running: bool } }
 
 choice! {
-    Fields as "registration" {
+    RegistrationFields as "registration" {
         1 Kind(kind: KindFields),
         2 Singleton(singleton: SingletonFields),
     }
@@ -63,9 +64,9 @@ choice! {
 }
 
 choice! {
-    Verdict as "verdict" {
+    RegistrationVerdict as "verdict" {
         1 Accepted { number: u64 },
-        2 Refused { standing: Fields },
+        2 Refused { standing: RegistrationFields },
         3 TooMany,
     }
 }
@@ -76,12 +77,12 @@ record! {
         role: AnyRole,
         shards: u32,
         extractor: Text<EXTRACTOR_BYTES_MAX, 1>,
-        keeping: Maybe<Keeping>,
+        keeping: Maybe<KindKeeping>,
     } if KindFields::is_legal
 }
 
 record! {
-    Keeping as "keeping" { lease: bool, store: StoreMode, remember_entities: Maybe<RememberStore> }
+    KindKeeping as "keeping" { lease: bool, store: StoreMode, remember_entities: Maybe<RememberStore> }
 }
 
 codes! { StoreMode as "store mode" { 0 Memory, 1 DistributedData, 2 Events } else Other }
@@ -92,8 +93,8 @@ record! {
     SingletonFields as "singleton fields" {
         name: Text<SINGLETON_NAME_BYTES_MAX, 1>,
         role: AnyRole,
-        hosting: Maybe<Hosting>,
+        hosting: Maybe<SingletonHosting>,
     } if SingletonFields::is_legal
 }
 
-record! { Hosting as "hosting" { lease: bool, durable: bool } }
+record! { SingletonHosting as "hosting" { lease: bool, durable: bool } }

@@ -20,7 +20,7 @@ use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::StopMsg;
 use crate::sharding::protocol::survey::SurveyMsg;
 use crate::sharding::protocol::watch::WatchMsg;
-use crate::sharding::protocol::{EntityStarts, Part, STARTS_MAX};
+use crate::sharding::protocol::{EntityStarts, ListPart, STARTS_MAX};
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId, Term};
 use crate::token::Token;
@@ -30,10 +30,10 @@ const _: () = assert!(SHARDS_MAX == SHARDS as u32);
 pub(super) const SHARDS: usize = 1 << 16;
 
 /// Shards by number.
-pub(super) struct Shards;
+pub(super) struct ShardNumbers;
 
 /// A token with which something was given: not none.
-struct Given;
+struct GivenToken;
 
 number_as! {
     KindId: u64, "u64", KindId::raw, KindId::from_raw;
@@ -44,8 +44,8 @@ by_hand! {
         let number = u16::try_from(shard.0).map_err(|_| WireError::Unencodable { what })?;
         u16::put(&number, what, out)
     }, |reader, _| reader.u16().map(|shard| ShardId(u32::from(shard)));
-    Shards: Vec<ShardId>, "shards", 4, <List<u32, ShardId, SHARDS> as Form<_>>::put, <List<u32, ShardId, SHARDS> as Form<_>>::read;
-    Given: Token, "token" + ", not 0.0", 16, Token::put, |reader, what| match Token::read(reader, what)? {
+    ShardNumbers: Vec<ShardId>, "shards", 4, <List<u32, ShardId, SHARDS> as Form<_>>::put, <List<u32, ShardId, SHARDS> as Form<_>>::read;
+    GivenToken: Token, "token" + ", not 0.0", 16, Token::put, |reader, what| match Token::read(reader, what)? {
         Token::NONE => Err(WireError::Malformed { what }),
         token => Ok(token),
     };
@@ -64,7 +64,7 @@ impl Rises for ShardId {
 
 record! { Term as "term" { up_number: UpNumber, node: UniqueAddress } }
 record! { Token as "token" { term: u64, count: u64 } }
-record! { Part as "part" { list: u64, index: u16, count: u16 } if |part| part.is_legal() }
+record! { ListPart as "part" { list: u64, index: u16, count: u16 } if |part| part.is_legal() }
 record! { ShardMark as "mark" { kind: KindId, shard: ShardId, number: u64 } }
 record! {
     EntityStarts as "starts" {
@@ -78,13 +78,13 @@ record! { ShardingMessage as "sharding" { kind: KindId, body: ShardingBody } }
 
 choice! {
     ShardingBody as "sharding message" {
-        1 Register { draining: bool, fields: KindFields, part: Part, hosted: Shards },
+        1 Register { draining: bool, fields: KindFields, part: ListPart, hosted: ShardNumbers },
         2 RegisterAck { term: Term },
         3 RegisterRefused { term: Term, fields: KindFields },
         4 RegionQuery { term: Term },
         5 NoRegion { term: Term },
         6 GetShardHome { shard: ShardId },
-        7 ShardHomes { term: Term, homes: List<u32, (UniqueAddress, Shards), SHARDS> },
+        7 ShardHomes { term: Term, homes: List<u32, (UniqueAddress, ShardNumbers), SHARDS> },
         8 HostShard { term: Term, shard: ShardId, token: Token },
         9 ShardStarted { term: Term, shard: ShardId },
         10 BeginHandOff { term: Term, shard: ShardId, number: u64 },
@@ -94,7 +94,7 @@ choice! {
         14 GracefulShutdownReq,
         15 RegionStopped,
         16 NobodyHosts,
-        17 ShardTokens { tokens: List<u32, (ShardId, Given), SHARDS> },
+        17 ShardTokens { tokens: List<u32, (ShardId, GivenToken), SHARDS> },
         18 Stop(stop: StopMsg),
     }
 }

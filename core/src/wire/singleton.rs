@@ -11,7 +11,7 @@ use super::declare::{by_hand, choice, messages, number_as, record};
 use super::entity::{put_ticket, read_ticket, take_payload};
 use crate::ident::UniqueAddress;
 use crate::message::{AskReply, SingletonMsg as Msg};
-use crate::singleton::protocol::{Body, Delivery, Statement};
+use crate::singleton::protocol::{InstanceMessage, SingletonBody, SingletonStatement};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
 
@@ -19,10 +19,10 @@ number_as! {
     SingletonId: u64, "u64", SingletonId::raw, SingletonId::from_raw;
 }
 
-record! { Statement as "singleton" { singleton: SingletonId, epoch: u64, to: UniqueAddress, body: Body } }
+record! { SingletonStatement as "singleton" { singleton: SingletonId, epoch: u64, to: UniqueAddress, body: SingletonBody } }
 
 choice! {
-    Body as "singleton statement" {
+    SingletonBody as "singleton statement" {
         1 HandOverToMe,
         2 HandOverInProgress,
         3 HandOverDone { term: u64 },
@@ -38,20 +38,20 @@ choice! {
 
 messages! {
     Msg {
-        SINGLETON "Singleton" Statement(statement: Statement),
-        SINGLETON_MESSAGE "SingletonMessage" Delivery(delivery: Delivery),
+        SINGLETON "Singleton" Statement(statement: SingletonStatement),
+        SINGLETON_MESSAGE "SingletonMessage" Delivery(delivery: InstanceMessage),
         SINGLETON_REPLY "SingletonReply" Reply(reply: AskReply),
     }
 }
 
 by_hand! {
-    Delivery: Delivery, "delivery", 25, |delivery, what, out| {
+    InstanceMessage: InstanceMessage, "delivery", 25, |delivery, what, out| {
         SingletonId::put(&delivery.singleton, what, out)?;
         Token::put(&delivery.token, what, out)?;
         put_ticket(delivery.ask.as_ref(), out)?;
         out.extend_from_slice(&delivery.payload);
         Ok(())
-    }, |reader, what| Ok(Delivery {
+    }, |reader, what| Ok(InstanceMessage {
         singleton: SingletonId::read(reader, what)?,
         token: Token::read(reader, what)?,
         ask: read_ticket(reader)?,

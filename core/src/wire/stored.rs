@@ -14,17 +14,17 @@ use crate::bytes::{WireError, count_u16};
 use crate::ddata::crdt::{CustomTypes, Element};
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::PARTS_MAX;
-use crate::journal::state::{Head, Item, SnapshotHead, Voters};
+use crate::journal::state::{LogItem, ReplicaHead, SnapshotHead, Voters};
 use crate::sharding::state::ids::SHARDS_MAX;
 use crate::sharding::state::kept::{
     HomeRecord, HomesChange, HomesRecord, NODES_MAX, NamesChange, NamesRecord,
 };
-use crate::singleton::state::Promised;
+use crate::singleton::state::StoredPromise;
 use crate::store::Bytes;
 use crate::token::Token;
 
 /// What is kept in a store, behind its version.
-pub(crate) trait Stored: Sized {
+pub(crate) trait StoredForm: Sized {
     /// As it is kept.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub(crate) trait Stored: Sized {
 
 macro_rules! stored {
     ($($of:ident $version:literal)*) => {$(
-        impl Stored for $of {
+        impl StoredForm for $of {
             fn to_bytes(&self) -> Result<Bytes, WireError> {
                 let bytes = written(|out| {
                     out.push($version);
@@ -59,7 +59,7 @@ macro_rules! stored {
     )*};
 }
 
-stored!(HomesRecord 2 NamesRecord 1 Promised 1 Voters 1 Head 1 Item 1);
+stored!(HomesRecord 2 NamesRecord 1 StoredPromise 1 Voters 1 ReplicaHead 1 LogItem 1);
 
 // A kind that remembers its entities has had more shards once, or a region said so: they live somewhere as
 // well.
@@ -77,22 +77,22 @@ codes! { HomesChange as "what" { 0 Whole, 1 Changes } }
 
 record! { HomeRecord as "home" { shard: u32, node: u16, term: u16, count: u32 } }
 
-record! { NamesRecord as "names" { what: NamesChange, names: Rising<List<u32, Name, ANY>> } }
+record! { NamesRecord as "names" { what: NamesChange, names: Rising<List<u32, EntityName, ANY>> } }
 
 codes! { NamesChange as "what" { 0 Whole, 1 Added, 2 Removed } }
 
-record! { Promised as "promised" { term: u64, to: Maybe<UniqueAddress> } }
+record! { StoredPromise as "promised" { term: u64, to: Maybe<UniqueAddress> } }
 
 record! {
-    Head as "head" { promise: Token, opener: u64, snapshot: Maybe<SnapshotHead> }
+    ReplicaHead as "head" { promise: Token, opener: u64, snapshot: Maybe<SnapshotHead> }
     if |head| head.snapshot.is_none_or(|snapshot| snapshot.parts <= PARTS_MAX)
 }
 
 /// The id of a remembered entity.
-struct Name;
+struct EntityName;
 
 by_hand! {
-    Name: Element, "name", 3, |name, what, out| match count_u16(name.len(), what)? {
+    EntityName: Element, "name", 3, |name, what, out| match count_u16(name.len(), what)? {
         0 => Err(WireError::Unencodable { what }),
         len => {
             out.extend_from_slice(&len.to_le_bytes());

@@ -2,10 +2,10 @@
 //! 1.3, `docs/WIRE.md` 4.11.
 
 use super::declare::{ANY, Boxed, List, Maybe, Rising, choice, codes, record};
-use super::sharding::{SHARDS, Shards};
+use super::sharding::{SHARDS, ShardNumbers};
 use crate::ident::{Address, UniqueAddress};
 use crate::sharding::protocol::survey::{
-    DECISIONS_MAX, Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+    DECISIONS_MAX, Decided, EntityListing, EntityPosition, Placement, RegionCounts, ShardDecision, SurveyMsg,
 };
 use crate::sharding::state::ids::{EntityId, KindId, SHARDS_MAX, ShardId};
 use crate::sharding::state::wish::{Wish, WishObstacle};
@@ -17,7 +17,7 @@ choice! {
         3 Where { id: u64, kind: KindId, shard: ShardId },
         4 There { id: u64, placement: Maybe<Placement> },
         5 List { id: u64, kind: KindId, bytes: u32, after: Maybe<EntityPosition> },
-        6 Entities { id: u64, listed: Maybe<Listed> },
+        6 Entities { id: u64, listed: Maybe<EntityListing> },
     }
 }
 
@@ -33,10 +33,10 @@ record! { EntityPosition as "position" { shard: ShardId, entity: Maybe<EntityId>
 
 // Who says that there are more has said something: the last of that is where the next page begins.
 record! {
-    Listed as "listed" {
+    EntityListing as "listed" {
         more: bool,
         shards: Rising<List<u32, (ShardId, Rising<List<u32, EntityId, ANY>>), SHARDS>>,
-        homes: List<u32, (UniqueAddress, Shards), SHARDS>,
+        homes: List<u32, (UniqueAddress, ShardNumbers), SHARDS>,
         homes_up_to: Maybe<ShardId>,
     } if |listed| !listed.more || !listed.shards.is_empty()
 }

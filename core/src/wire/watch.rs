@@ -13,10 +13,10 @@ use crate::sharding::protocol::watch::{EntityEnd, STATEMENTS_MAX, WatchMsg, Watc
 use crate::sharding::state::ids::{EntityId, KindId};
 
 /// The number of a statement, from 1.
-struct Counted;
+struct StatementNumber;
 
 by_hand! {
-    Counted: u64, "u64" + ", not 0", 8, |first, what, out| match first {
+    StatementNumber: u64, "u64" + ", not 0", 8, |first, what, out| match first {
         0 => Err(WireError::Unencodable { what }),
         first => u64::put(first, what, out),
     }, |reader, what| match reader.u64()? {
@@ -29,7 +29,7 @@ codes! { EntityEnd as "end" { 1 Stopped, 2 Failed, 3 NotRunning } }
 
 choice! {
     WatchMsg as "watch" {
-        1 Say { first: Counted, statements: List<u8, WatchStatement, STATEMENTS_MAX, 1> },
+        1 Say { first: StatementNumber, statements: List<u8, WatchStatement, STATEMENTS_MAX, 1> },
         2 Heard { up_to: u64 },
     }
 }

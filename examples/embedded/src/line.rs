@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use quorate_core::config::Limits;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{HandshakeDecoded, decode_answer, decode_hello};
-use quorate_core::wire::{Decoded, HEADER_BYTES, decode_frame};
+use quorate_core::wire::{DecodedFrame, HEADER_BYTES, decode_frame};
 use quorate_links::LinkId;
 
 /// The longest body of a frame on these lines. Before it admits anybody the core wants room for a member with
@@ -71,8 +71,8 @@ impl Letter {
                 HandshakeDecoded::NeedMore(_) | HandshakeDecoded::Bad(_) => None,
             },
             Self::Frame => match decode_frame(bytes, limits) {
-                Decoded::Frame { consumed, .. } => Some(consumed),
-                Decoded::NeedMore(_) | Decoded::Bad { .. } => None,
+                DecodedFrame::Frame { consumed, .. } => Some(consumed),
+                DecodedFrame::NeedMore(_) | DecodedFrame::Bad { .. } => None,
             },
             Self::Closed | Self::Refused => Some(0),
         }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Payload, Slot};
@@ -72,12 +72,12 @@ impl Greeters {
     fn run(&mut self, order: HostOrder) -> Option<HostReport> {
         match order {
             HostOrder::Start { slot, instance } => match instance {
-                Instance::Entity { entity, .. } => {
+                HostedInstance::Entity { entity, .. } => {
                     self.entities.insert(slot, entity);
                     None
                 }
                 // Nobody registers one here.
-                Instance::Singleton { .. } => Some(HostReport::Stopped { slot }),
+                HostedInstance::Singleton { .. } => Some(HostReport::Stopped { slot }),
             },
             HostOrder::Deliver {
                 slot,

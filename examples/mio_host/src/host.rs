@@ -15,10 +15,10 @@ use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, Token};
 use quorate_core::node::Node;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
-use quorate_links::{LinkLimits, LinkedNode, Links, Next, Source};
+use quorate_links::{HostStep, LinkLimits, LinkedNode, Links, Source};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -171,8 +171,8 @@ impl Host {
         loop {
             let has_room = self.has_room();
             match self.linked.poll(has_room) {
-                Next::Effect(effect) => self.perform(effect),
-                Next::Sleep(wake) => {
+                HostStep::Effect(effect) => self.perform(effect),
+                HostStep::Sleep(wake) => {
                     while let Some(order) = self.linked.links.next_order() {
                         self.sockets.obey(self.poll.registry(), order);
                     }
@@ -202,7 +202,7 @@ impl Host {
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.entities.hold(),
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.entities.release();
-                let of_entities = |report| Input::Host(Owner::Sharding, report);
+                let of_entities = |report| Input::Host(Requester::Sharding, report);
                 self.inputs.extend(reports.into_iter().map(of_entities));
             }
             Effect::Notify(_) => {}   // facts for people

@@ -11,7 +11,7 @@ use mio::{Interest, Registry, Token as Id};
 use quorate_core::event::SeedCause;
 use quorate_core::ident::Address;
 use quorate_links::limits::READ_BYTES_MIN;
-use quorate_links::{Chunk, LinkId, LinkInput, Order};
+use quorate_links::{LinkId, LinkInput, LinkOrder, ReadChunk};
 
 /// What happens to a socket once all was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,29 +79,29 @@ impl Sockets {
     }
 
     /// Does what links want.
-    pub(super) fn obey(&mut self, registry: &Registry, order: Order) {
+    pub(super) fn obey(&mut self, registry: &Registry, order: LinkOrder) {
         match order {
             // Never blocks: a host on one thread resolves names elsewhere, here an address is a number.
-            Order::Dial { link, to, .. } => match connect(&to) {
+            LinkOrder::Dial { link, to, .. } => match connect(&to) {
                 Ok(stream) => self.add(registry, link, stream, true),
                 Err(error) => self.failed(link, true, &error),
             },
-            Order::Write { link, bytes } => {
+            LinkOrder::Write { link, bytes } => {
                 if let Some(socket) = self.sockets.get_mut(&link) {
                     socket.unsent.push_back(bytes);
                     self.ready.insert(link);
                 }
             }
-            Order::Resume { link, chunk } => {
+            LinkOrder::Resume { link, chunk } => {
                 if let Some(socket) = self.sockets.get_mut(&link) {
                     socket.buffer = Some(chunk.buffer);
                     self.ready.insert(link);
                 }
             }
-            Order::Drain(link) => self.after_writing(link, Then::EndStream),
-            Order::Finish(link) => self.after_writing(link, Then::Close),
-            Order::Abort(link) => drop(self.sockets.remove(&link)),
-            Order::Datagram { .. } => {} // TCP has none
+            LinkOrder::Drain(link) => self.after_writing(link, Then::EndStream),
+            LinkOrder::Finish(link) => self.after_writing(link, Then::Close),
+            LinkOrder::Abort(link) => drop(self.sockets.remove(&link)),
+            LinkOrder::Datagram { .. } => {} // TCP has none
         }
     }
 
@@ -195,7 +195,7 @@ impl Socket {
         };
         match self.stream.read(&mut buffer) {
             Ok(0) => return Err(Ended::Closed),
-            Ok(len) => happened.push_back(LinkInput::Received(link, Chunk { buffer, len })),
+            Ok(len) => happened.push_back(LinkInput::Received(link, ReadChunk { buffer, len })),
             Err(error) if is_later(&error) => self.buffer = Some(buffer),
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 self.buffer = Some(buffer);

@@ -13,7 +13,7 @@ use quorate_core::effect::{AllocationNeed, AllocationQuestion};
 use quorate_core::ident::{ClusterName, UniqueAddress};
 use quorate_core::input::{Command, Input, ShardingCommand, Token};
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use quorate_core::store::memory::MemoryMap;
@@ -72,30 +72,30 @@ type Leases = BTreeMap<LeaseName, (UniqueAddress, Instant, u64)>;
 
 /// What all hosts of the process share.
 #[derive(Clone, Default)]
-pub(crate) struct Keeper {
+pub(crate) struct ProcessKeeper {
     pub(crate) leases: Arc<Mutex<Leases>>,
     /// The logs of durable entities.
     pub(crate) logs: Arc<Mutex<MemoryMap>>,
 }
 
 /// A lease that the node holds.
-struct Held {
-    asked_by: Owner,
+struct HeldLease {
+    asked_by: Requester,
     owner: UniqueAddress,
     time_to_live: Duration,
     renew_at: Instant,
 }
 
 /// The store of one node, and its leases.
-pub(crate) struct Keeping {
+pub(crate) struct NodeKeeping {
     pub(crate) store: MemoryMap,
-    keeper: Keeper,
-    held: BTreeMap<LeaseName, Held>,
+    keeper: ProcessKeeper,
+    held: BTreeMap<LeaseName, HeldLease>,
 }
 
-impl Keeping {
+impl NodeKeeping {
     /// `id` tells this store from all others.
-    pub(crate) fn new(keeper: &Keeper, id: u64) -> Self {
+    pub(crate) fn new(keeper: &ProcessKeeper, id: u64) -> Self {
         let mut store = MemoryMap::new();
         // It counts its lives before it does anything else.
         store.boot(u128::from(id));
@@ -104,13 +104,13 @@ impl Keeping {
     }
 
     /// Does what the node asks of its store, and answers.
-    pub(crate) fn obey(&mut self, owner: Owner, request: &StoreRequest) -> Input<'static> {
+    pub(crate) fn obey(&mut self, owner: Requester, request: &StoreRequest) -> Input<'static> {
         let (id, outcome) = (request.id, self.store.obey(owner.space(), &request.order));
         Input::Stored(owner, StoreReport { id, outcome })
     }
 
     /// Asks the keeper for what the node wants of a lease.
-    pub(crate) fn lease(&mut self, asked_by: Owner, order: LeaseOrder) -> Input<'static> {
+    pub(crate) fn lease(&mut self, asked_by: Requester, order: LeaseOrder) -> Input<'static> {
         let (now, mut table) = (
             Instant::now(),
             self.keeper.leases.lock().unwrap_or_else(PoisonError::into_inner),
@@ -128,7 +128,7 @@ impl Keeping {
                 let outcome = if is_free || is_mine {
                     let renew_at = now + time_to_live / RENEWALS;
                     table.insert(name.clone(), (owner.clone(), now + time_to_live, token));
-                    let held = Held {
+                    let held = HeldLease {
                         asked_by,
                         owner,
                         time_to_live,

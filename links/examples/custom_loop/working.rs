@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use quorate_core::daemons::{self, DaemonId, Scale};
+use quorate_core::daemons::{self, DaemonId, DaemonScale};
 use quorate_core::delivery::{
-    Consumer, ConsumerOutput, ConsumerSettings, Part, Producer, ProducerOutput, ProducerSettings,
-    Request as Wanted, Sequenced,
+    ConsumerController, ConsumerOutput, ConsumerRequest as Wanted, ConsumerSettings, MessagePart,
+    ProducerController, ProducerOutput, ProducerSettings, SequencedMessage,
 };
-use quorate_core::durable::{DurableEntity, DurableFailure, Retention, Step};
-use quorate_core::effect::{Answer, HostOrder, Instance};
+use quorate_core::durable::{DurableFailure, DurableMachine, DurableStep, LogRetention};
+use quorate_core::effect::{Answer, HostOrder, HostedInstance};
 use quorate_core::input::{
     Command, HostReport, Input, KindSettings, MessageCommand, Recipient, ShardingCommand, Token,
 };
-use quorate_core::log::{Found, Request, Unreadable};
-use quorate_core::owner::Owner;
+use quorate_core::log::{LogRequest, ReplayedPart, UnreadableLog};
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
@@ -25,7 +25,7 @@ use quorate_core::store::{Bytes, LogName, Space, StoreAnswer, StoreError, StoreO
 use quorate_core::time::Instant;
 use quorate_core::token::Token as Fence;
 
-use super::keeping::Keeper;
+use super::keeping::ProcessKeeper;
 use super::{Failure, Host, now};
 
 /// The kinds whose entities are run here.
@@ -35,7 +35,7 @@ pub(crate) const CONSUMER: &str = "consumer";
 
 /// There are two daemons. A host whose number changes keeps it in replicated data, and asks a majority before
 /// one begins.
-pub(crate) const DAEMONS: Scale = Scale::first(2);
+pub(crate) const DAEMONS: DaemonScale = DaemonScale::first(2);
 
 /// Tokens of the producer's asks; its messages' numbers follow.
 const JOBS: Token = 1 << 40;
@@ -45,18 +45,18 @@ const NOBODY: Token = Token::MAX;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// One entity.
-enum Worker {
-    Counter(Box<Counter>),
+enum LoopWorker {
+    Counter(Box<DurableCounter>),
     Daemon(DaemonId),
-    Consumer(Box<Consumer<u64>>),
+    Consumer(Box<ConsumerController<u64>>),
 }
 
 /// See the module.
 pub(crate) struct Working {
-    keeper: Keeper,
+    keeper: ProcessKeeper,
     opener: u64,
-    workers: BTreeMap<Slot, Worker>,
-    producer: Option<Producer<u64>>,
+    workers: BTreeMap<Slot, LoopWorker>,
+    producer: Option<ProducerController<u64>>,
     look_at: Option<Instant>,
     /// What the producer still has to send.
     pub(crate) jobs: VecDeque<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    pub(crate) fn new(keeper: &Keeper, opener: u64) -> Self {
+    pub(crate) fn new(keeper: &ProcessKeeper, opener: u64) -> Self {
         Self {
             keeper: keeper.clone(),
             opener,
@@ -82,22 +82,22 @@ impl Working {
         let mut reports = Vec::new();
         match order {
             #[rustfmt::skip]
-            HostOrder::Start { slot, instance: Instance::Entity { kind, ref entity, token, .. } } => {
+            HostOrder::Start { slot, instance: HostedInstance::Entity { kind, ref entity, token, .. } } => {
                 let worker = if kind == KindId::of(COUNTER) {
-                    Worker::Counter(Box::new(Counter::new(entity, token.stored(), self.opener)))
+                    LoopWorker::Counter(Box::new(DurableCounter::new(entity, token.stored(), self.opener)))
                 } else if kind == KindId::of(CONSUMER) {
-                    let consumer = Consumer::new(ConsumerSettings::default());
-                    Worker::Consumer(Box::new(consumer.map_err(|_| order.clone())?))
+                    let consumer = ConsumerController::new(ConsumerSettings::default());
+                    LoopWorker::Consumer(Box::new(consumer.map_err(|_| order.clone())?))
                 } else if kind == KindId::of(DAEMON) {
                     match DaemonId::of(entity).filter(|id| id.may_begin([DAEMONS])) {
-                        Some(id) => Worker::Daemon(id),
+                        Some(id) => LoopWorker::Daemon(id),
                         None => return Ok(vec![of_an_entity(HostReport::Stopped { slot })]),
                     }
                 } else {
                     return Err(order);
                 };
                 self.workers.insert(slot, worker);
-                if let Some(Worker::Counter(counter)) = self.workers.get_mut(&slot) {
+                if let Some(LoopWorker::Counter(counter)) = self.workers.get_mut(&slot) {
                     let step = counter.entity.begin();
                     counter.go_on(step, &self.keeper, now, &mut reports);
                 }
@@ -106,13 +106,13 @@ impl Working {
             #[rustfmt::skip]
             HostOrder::Deliver { slot, ref payload, ref reply_to, .. } => match self.workers.get_mut(&slot) {
                 None => return Err(order),
-                Some(Worker::Daemon(_)) => {}
-                Some(Worker::Consumer(consumer)) => {
+                Some(LoopWorker::Daemon(_)) => {}
+                Some(LoopWorker::Consumer(consumer)) => {
                     let result = Ok(handle(consumer, payload, now, &mut self.handled));
                     let answered = |ask: &AskRef| HostReport::Answered { ask: ask.clone(), result };
                     reports.extend(reply_to.as_ref().map(answered));
                 }
-                Some(Worker::Counter(counter)) => {
+                Some(LoopWorker::Counter(counter)) => {
                     counter.waiting.push_back((payload.clone(), reply_to.clone()));
                     if let Some(step) = counter.begin_next(&mut reports) {
                         counter.go_on(step, &self.keeper, now, &mut reports);
@@ -121,7 +121,7 @@ impl Working {
             },
             HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
                 let worker = self.workers.remove(&slot).ok_or(order)?;
-                if let Worker::Counter(mut counter) = worker {
+                if let LoopWorker::Counter(mut counter) = worker {
                     counter.turn_away(&mut reports);
                 }
                 reports.push(HostReport::Stopped { slot });
@@ -134,7 +134,7 @@ impl Working {
     pub(crate) fn on_time(&mut self, now: Instant) -> Vec<Input<'static>> {
         let mut reports = Vec::new();
         for worker in self.workers.values_mut() {
-            if let Worker::Counter(counter) = worker
+            if let LoopWorker::Counter(counter) = worker
                 && counter.wait_until.take_if(|until| *until <= now).is_some()
             {
                 let step = counter.entity.on_waited();
@@ -156,13 +156,13 @@ impl Working {
             }));
         }
         if !self.jobs.is_empty() && self.producer.is_none() {
-            self.producer = Producer::new(1, ProducerSettings::default()).ok();
+            self.producer = ProducerController::new(1, ProducerSettings::default()).ok();
             inputs.extend(self.produce(now, |producer, out| producer.on_consumer(now, out)));
         }
         if self
             .producer
             .as_ref()
-            .and_then(Producer::timer_at)
+            .and_then(ProducerController::timer_at)
             .is_some_and(|at| at <= now)
         {
             inputs.extend(self.produce(now, |producer, out| producer.on_timer(now, out)));
@@ -188,7 +188,7 @@ impl Working {
     fn produce(
         &mut self,
         now: Instant,
-        does: impl FnOnce(&mut Producer<u64>, &mut Vec<ProducerOutput<u64>>),
+        does: impl FnOnce(&mut ProducerController<u64>, &mut Vec<ProducerOutput<u64>>),
     ) -> Vec<Input<'static>> {
         let Some(producer) = &mut self.producer else {
             return Vec::new();
@@ -250,20 +250,20 @@ impl Host {
 /// The daemons that run.
 pub(crate) fn daemons_of(hosts: &[Host]) -> Vec<u32> {
     let workers = hosts.iter().flat_map(|host| host.working.workers.values());
-    let index = |worker: &Worker| match worker {
-        Worker::Daemon(id) => Some(id.index),
-        Worker::Counter(_) | Worker::Consumer(_) => None,
+    let index = |worker: &LoopWorker| match worker {
+        LoopWorker::Daemon(id) => Some(id.index),
+        LoopWorker::Counter(_) | LoopWorker::Consumer(_) => None,
     };
     workers.filter_map(index).collect()
 }
 
 /// What an entity has to say goes to sharding.
 const fn of_an_entity(report: HostReport) -> Input<'static> {
-    Input::Host(Owner::Sharding, report)
+    Input::Host(Requester::Sharding, report)
 }
 
 /// A message on its way: its number, whether it is the first, its bytes.
-fn ask(message: &Sequenced<u64>) -> Input<'static> {
+fn ask(message: &SequencedMessage<u64>) -> Input<'static> {
     let head = [&message.seq.to_le_bytes()[..], &[u8::from(message.first)]].concat();
     let ask = MessageCommand::Ask {
         to: Recipient::Entity(KindId::of(CONSUMER), EntityId::from("all")),
@@ -276,16 +276,21 @@ fn ask(message: &Sequenced<u64>) -> Input<'static> {
 }
 
 /// What the consumer makes of a message, and what it wants then.
-fn handle(consumer: &mut Consumer<u64>, bytes: &[u8], now: Instant, handled: &mut Vec<String>) -> Payload {
+fn handle(
+    consumer: &mut ConsumerController<u64>,
+    bytes: &[u8],
+    now: Instant,
+    handled: &mut Vec<String>,
+) -> Payload {
     let nothing = Payload::from([]);
     let Some((seq, [first, payload @ ..])) = bytes.split_first_chunk::<8>() else {
         return nothing;
     };
-    let message = Sequenced {
+    let message = SequencedMessage {
         producer: 1,
         seq: u64::from_le_bytes(*seq),
         first: *first == 1,
-        part: Part::WHOLE,
+        part: MessagePart::WHOLE,
         payload: payload.into(),
     };
     let (mut out, mut answer) = (Vec::new(), nothing);
@@ -320,8 +325,8 @@ fn two_numbers(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// A durable entity: what it is told is a number, which is its event; it answers the sum, once that is kept.
-struct Counter {
-    entity: DurableEntity,
+struct DurableCounter {
+    entity: DurableMachine,
     log: LogName,
     fence: Option<Fence>,
     opener: u64,
@@ -332,10 +337,10 @@ struct Counter {
     wait_until: Option<Instant>,
 }
 
-impl Counter {
+impl DurableCounter {
     fn new(id: &EntityId, fence: Option<Fence>, opener: u64) -> Self {
         Self {
-            entity: DurableEntity::new(Retention::default(), false),
+            entity: DurableMachine::new(LogRetention::default(), false),
             log: LogName::from(format!("{COUNTER}/{id}")),
             fence,
             opener,
@@ -347,18 +352,24 @@ impl Counter {
     }
 
     /// Does what the core says until there is nothing to do, or it has to wait.
-    fn go_on(&mut self, mut step: Step, keeper: &Keeper, now: Instant, reports: &mut Vec<HostReport>) {
+    fn go_on(
+        &mut self,
+        mut step: DurableStep,
+        keeper: &ProcessKeeper,
+        now: Instant,
+        reports: &mut Vec<HostReport>,
+    ) {
         loop {
             let next = match step {
-                Step::Ask(request) => Some(self.ask(request, keeper)),
-                Step::Wait(wait) => {
+                DurableStep::Ask(request) => Some(self.ask(request, keeper)),
+                DurableStep::Wait(wait) => {
                     self.wait_until = Some(now + wait.pause);
                     if wait.told.is_some() {
                         self.turn_away(reports);
                     }
                     None
                 }
-                Step::Durable => {
+                DurableStep::Durable => {
                     if let Some((added, ask)) = self.writing.take() {
                         self.sum += added;
                         reports.extend(ask.map(|ask| answered(ask, Ok(self.sum))));
@@ -368,32 +379,32 @@ impl Counter {
                         false => self.begin_next(reports),
                     }
                 }
-                Step::MakeRoom => Some(self.retain()),
-                Step::Recovered | Step::Retained => self.begin_next(reports),
-                Step::NotDone(_) => {
+                DurableStep::MakeRoom => Some(self.retain()),
+                DurableStep::Recovered | DurableStep::Retained => self.begin_next(reports),
+                DurableStep::NotDone(_) => {
                     self.fail(reports);
                     self.begin_next(reports)
                 }
                 // Its successor answers from now on; this one is told to stop by its node.
-                Step::Stopped(_) => {
+                DurableStep::Stopped(_) => {
                     self.fail(reports);
                     self.turn_away(reports);
                     None
                 }
-                Step::Nothing => None,
+                DurableStep::Nothing => None,
             };
             let Some(next) = next else { return };
             step = next;
         }
     }
 
-    fn retain(&mut self) -> Step {
+    fn retain(&mut self) -> DurableStep {
         let state = Bytes::from(self.sum.to_le_bytes());
         self.entity.retain(|| Some(state))
     }
 
     /// Begins with the next of what waits, if it is ready for that.
-    fn begin_next(&mut self, reports: &mut Vec<HostReport>) -> Option<Step> {
+    fn begin_next(&mut self, reports: &mut Vec<HostReport>) -> Option<DurableStep> {
         while self.entity.is_running() {
             let (payload, ask) = self.waiting.pop_front()?;
             let number = std::str::from_utf8(&payload)
@@ -421,24 +432,24 @@ impl Counter {
     }
 
     /// Asks the store, here one of all hosts that answers at once, and hands in what it says.
-    fn ask(&mut self, request: Request, keeper: &Keeper) -> Step {
+    fn ask(&mut self, request: LogRequest, keeper: &ProcessKeeper) -> DurableStep {
         let Some(token) = self.fence else {
             return self.entity.hinder(DurableFailure::Unavailable); // nothing outlives the cluster that is not fenced
         };
         let (log, opener) = (self.log.clone(), self.opener);
         #[rustfmt::skip]
         let order = match request {
-            Request::Claim => StoreOrder::Open { log, token, opener },
-            Request::ReadSnapshot => StoreOrder::ReadSnapshot { log },
-            Request::Read { from } => StoreOrder::ReadLog { log, from, bytes_max: 1 << 16 },
-            Request::Append { expected, records, .. } => StoreOrder::Append { log, token, expected, records },
-            Request::Keep { covers, state } => StoreOrder::Snapshot { log, token, through: covers, state },
-            Request::Forget { through } => StoreOrder::DeleteRange { log, token, through },
-            Request::Close => return Step::Nothing,
+            LogRequest::Claim => StoreOrder::Open { log, token, opener },
+            LogRequest::ReadSnapshot => StoreOrder::ReadSnapshot { log },
+            LogRequest::Read { from } => StoreOrder::ReadLog { log, from, bytes_max: 1 << 16 },
+            LogRequest::Append { expected, records, .. } => StoreOrder::Append { log, token, expected, records },
+            LogRequest::Keep { covers, state } => StoreOrder::Snapshot { log, token, through: covers, state },
+            LogRequest::Forget { through } => StoreOrder::DeleteRange { log, token, through },
+            LogRequest::Close => return DurableStep::Nothing,
         };
         let mut logs = keeper.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let Self { entity, sum, .. } = self;
-        let mut replay = |found: Found<'_>| replay(sum, found);
+        let mut replay = |found: ReplayedPart<'_>| replay(sum, found);
         match logs.obey(Space(0), &order) {
             Ok(StoreAnswer::Opened(found)) => entity.on_claimed(found, &mut replay),
             Ok(StoreAnswer::Snapshot(snapshot)) => entity.on_snapshot(snapshot.as_ref(), &mut replay),
@@ -456,12 +467,16 @@ impl Counter {
     }
 }
 
-fn replay(sum: &mut u64, found: Found<'_>) -> Result<(), Unreadable> {
-    let number = |bytes: &Bytes| Ok(u64::from_le_bytes(bytes[..].try_into().map_err(|_| Unreadable)?));
+fn replay(sum: &mut u64, found: ReplayedPart<'_>) -> Result<(), UnreadableLog> {
+    let number = |bytes: &Bytes| {
+        Ok(u64::from_le_bytes(
+            bytes[..].try_into().map_err(|_| UnreadableLog)?,
+        ))
+    };
     match found {
-        Found::Beginning => *sum = 0,
-        Found::Snapshot(snapshot) => *sum = number(&snapshot.state)?,
-        Found::Record(record) => *sum += number(&record.bytes)?,
+        ReplayedPart::Beginning => *sum = 0,
+        ReplayedPart::Snapshot(snapshot) => *sum = number(&snapshot.state)?,
+        ReplayedPart::Record(record) => *sum += number(&record.bytes)?,
     }
     Ok(())
 }

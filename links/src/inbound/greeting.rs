@@ -12,24 +12,24 @@ use quorate_core::wire::handshake::{
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 
-use super::{Inbound, Opened, resume};
-use crate::authentication::Identity;
-use crate::base::Base;
+use super::{Inbound, OpenedLink, resume};
+use crate::authentication::PeerIdentity;
+use crate::base::LinksBase;
 use crate::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_tls};
-use crate::order::{LinkId, Order};
+use crate::order::{LinkId, LinkOrder};
 use crate::quarantine::Quarantine;
-use crate::report::{Party, Refusal, Report};
-use crate::timers::Due;
+use crate::report::{LinkRefusal, LinkReport, ReportParty};
+use crate::timers::LinkDue;
 
 /// What the node knows of dialers.
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownDialers<'a> {
     pub(crate) quarantine: &'a Quarantine,
     pub(crate) is_member: &'a dyn Fn(&UniqueAddress) -> bool,
 }
 
 impl Inbound {
     /// Goes on with a handshake.
-    pub(crate) fn greet(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId) {
+    pub(crate) fn greet(&mut self, base: &mut LinksBase, known: &KnownDialers<'_>, link: LinkId) {
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
@@ -38,25 +38,28 @@ impl Inbound {
             HandshakeDecoded::NeedMore(_) => resume(base, &mut self.budget, link, held),
             HandshakeDecoded::Bad(error) => {
                 // Who speaks another protocol of nodes hears what this one speaks.
-                let (refusal, from) = (Refusal::no_handshake(error, gathered), Party::Source(held.source));
+                let (refusal, from) = (
+                    LinkRefusal::no_handshake(error, gathered),
+                    ReportParty::Source(held.source),
+                );
                 if is_noise(gathered) {
                     self.reject_as(base, link, from, RejectReason::AuthMethod, refusal);
                 } else if is_tls(gathered) {
                     let bytes = PLAINTEXT_TO_TLS.to_vec();
-                    base.act(Order::Write { link, bytes });
+                    base.act(LinkOrder::Write { link, bytes });
                     self.refuse_in_words(base, link, from, refusal);
                 } else {
                     self.refuse_silently(base, link, refusal);
                 }
             }
             HandshakeDecoded::Done { consumed, .. } if held.bytes.end_handshake(consumed) => {
-                self.refuse_silently(base, link, Refusal::TooEager);
+                self.refuse_silently(base, link, LinkRefusal::TooEager);
             }
             HandshakeDecoded::Done { value: hello, .. } => self.on_hello(base, known, link, &hello),
         }
     }
 
-    fn on_hello(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello) {
+    fn on_hello(&mut self, base: &mut LinksBase, known: &KnownDialers<'_>, link: LinkId, hello: &Hello) {
         let nonce = base.nonce();
         let acceptor = Acceptor {
             me: &base.me,
@@ -76,7 +79,7 @@ impl Inbound {
     }
 
     /// Whether what the dialer has proved is enough for the address it announces.
-    fn is_covered(&self, base: &Base, link: LinkId, hello: &Hello) -> Result<(), RejectReason> {
+    fn is_covered(&self, base: &LinksBase, link: LinkId, hello: &Hello) -> Result<(), RejectReason> {
         let identity = self.links.get(&link).and_then(|held| held.identity.as_ref());
         base.authentication.covers(identity, hello.from.address())
     }
@@ -88,36 +91,49 @@ impl Inbound {
     }
 
     /// What the transport has seen of a dialer.
-    pub(crate) fn identified(&mut self, link: LinkId, identity: Identity) {
+    pub(crate) fn identified(&mut self, link: LinkId, identity: PeerIdentity) {
         if let Some(held) = self.links.get_mut(&link) {
             held.identity = Some(identity);
         }
     }
 
     /// The transport does not believe a dialer, or the dialer does not believe this node.
-    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: String) {
+    pub(crate) fn unproved(&mut self, base: &mut LinksBase, link: LinkId, why: String) {
         match self.links.get(&link) {
             Some(held) if held.opened.is_none() => {
-                self.refuse_silently(base, link, Refusal::Unproved(why));
+                self.refuse_silently(base, link, LinkRefusal::Unproved(why));
             }
             Some(_) | None => self.closed(base, link),
         }
     }
 
     /// Strangers were turned away before they had a link.
-    pub(crate) fn turned_away(&mut self, base: &mut Base, count: u64, reason: String) {
+    pub(crate) fn turned_away(&mut self, base: &mut LinksBase, count: u64, reason: String) {
         let uncounted = count.saturating_sub(1);
         base.stats.handshakes_refused += uncounted;
         base.stats.refused_unauthenticated += uncounted;
-        let refusal = Refusal::TurnedAway(reason);
-        base.refuse(refusal, Party::Unknown);
+        let refusal = LinkRefusal::TurnedAway(reason);
+        base.refuse(refusal, ReportParty::Unknown);
     }
 
     /// The dialer is who it says, as far as this node asks for it.
-    fn consent(&mut self, base: &mut Base, known: &Known<'_>, link: LinkId, hello: &Hello, ack: HelloAck) {
-        let from = || Party::Node(hello.from.clone());
+    fn consent(
+        &mut self,
+        base: &mut LinksBase,
+        known: &KnownDialers<'_>,
+        link: LinkId,
+        hello: &Hello,
+        ack: HelloAck,
+    ) {
+        let from = || ReportParty::Node(hello.from.clone());
         if !self.replace_older(base, hello) {
-            return self.reject_as(base, link, from(), RejectReason::TooManyLinks, Refusal::OldEpoch);
+            return self.reject_as(
+                base,
+                link,
+                from(),
+                RejectReason::TooManyLinks,
+                LinkRefusal::OldEpoch,
+            );
         }
         let is_member = (known.is_member)(&hello.from);
         if !self.enter(base, link, is_member) {
@@ -128,18 +144,18 @@ impl Inbound {
         self.open(base, link, hello);
     }
 
-    fn reject(&mut self, base: &mut Base, link: LinkId, hello: &Hello, reason: RejectReason) {
-        let from = Party::Node(hello.from.clone());
-        self.reject_as(base, link, from, reason, Refusal::Rejected(reason));
+    fn reject(&mut self, base: &mut LinksBase, link: LinkId, hello: &Hello, reason: RejectReason) {
+        let from = ReportParty::Node(hello.from.clone());
+        self.reject_as(base, link, from, reason, LinkRefusal::Rejected(reason));
     }
 
     fn reject_as(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         link: LinkId,
-        from: Party,
+        from: ReportParty,
         reason: RejectReason,
-        refusal: Refusal,
+        refusal: LinkRefusal,
     ) {
         let versions = (VERSION_MIN, VERSION_MAX);
         answer(base, link, &HelloAnswer::Reject(HelloReject { reason, versions }));
@@ -147,25 +163,31 @@ impl Inbound {
     }
 
     /// Closes a link to which was said why.
-    fn refuse_in_words(&mut self, base: &mut Base, link: LinkId, from: Party, refusal: Refusal) {
+    fn refuse_in_words(
+        &mut self,
+        base: &mut LinksBase,
+        link: LinkId,
+        from: ReportParty,
+        refusal: LinkRefusal,
+    ) {
         self.forget(base, link);
-        base.act(Order::Finish(link));
+        base.act(LinkOrder::Finish(link));
         base.refuse(refusal, from);
     }
 
-    fn open(&mut self, base: &mut Base, link: LinkId, hello: &Hello) {
+    fn open(&mut self, base: &mut LinksBase, link: LinkId, hello: &Hello) {
         let meter = self.meter_of(hello);
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
         if let Some(deadline) = held.deadline.take() {
-            base.timers.disarm(deadline, Due::Inbound(link));
+            base.timers.disarm(deadline, LinkDue::Inbound(link));
         }
         let expires = base.link_expiry();
         if let Some(at) = expires {
-            base.timers.arm(at, Due::Expiry(link));
+            base.timers.arm(at, LinkDue::Expiry(link));
         }
-        held.opened = Some(Opened {
+        held.opened = Some(OpenedLink {
             peer: hello.from.clone(),
             kind: hello.link,
             epoch: hello.epoch,
@@ -177,7 +199,7 @@ impl Inbound {
             held.meter = meter;
         }
         base.stats.handshakes_completed += 1;
-        base.report(Report::Accepted {
+        base.report(LinkReport::Accepted {
             peer: hello.from.clone(),
             kind: hello.link,
             epoch: hello.epoch,
@@ -186,9 +208,9 @@ impl Inbound {
     }
 }
 
-fn answer(base: &mut Base, link: LinkId, answer: &HelloAnswer) {
+fn answer(base: &mut LinksBase, link: LinkId, answer: &HelloAnswer) {
     let mut bytes = Vec::new();
     if encode_answer(answer, &mut bytes).is_ok() {
-        base.act(Order::Write { link, bytes });
+        base.act(LinkOrder::Write { link, bytes });
     }
 }

@@ -9,13 +9,13 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::ordered::OrderedMap;
 use rand_core::Rng;
 
-use super::{InLink, Inbound, Opened};
-use crate::base::Base;
+use super::{InLink, Inbound, OpenedLink};
+use crate::base::LinksBase;
 use crate::crowd::{Crowd, Source};
 use crate::order::LinkId;
 use crate::pending::{Bounds, Pending};
-use crate::report::{Party, Refusal};
-use crate::timers::Due;
+use crate::report::{LinkRefusal, ReportParty};
+use crate::timers::LinkDue;
 use crate::violations::Violations;
 use quorate_core::wire::handshake::LinkKind;
 
@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: usize = 4;
 
 /// The places and who has them.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct InboundPlaces {
     pub(super) pending: Pending,
     pub(super) strangers: Crowd,
     /// Links of members.
@@ -36,7 +36,7 @@ pub(super) struct Places {
     unruly: Violations<Source>,
 }
 
-impl Places {
+impl InboundPlaces {
     fn has_members(&self, source: Source) -> bool {
         self.members_of.contains_key(&source)
     }
@@ -95,10 +95,10 @@ impl Places {
 impl Inbound {
     /// A stranger knocks. `None`: close it without a word. Another one that knocked before may have to go for
     /// it.
-    pub(crate) fn accept(&mut self, base: &mut Base, source: Source) -> Option<LinkId> {
+    pub(crate) fn accept(&mut self, base: &mut LinksBase, source: Source) -> Option<LinkId> {
         let places = &self.places;
         if !places.has_members(source) && places.unruly.is_unruly(&source, base.now.mono) {
-            base.refuse(Refusal::Unruly, Party::Source(source));
+            base.refuse(LinkRefusal::Unruly, ReportParty::Source(source));
             return None;
         }
         let random = base.rng.next_u64();
@@ -108,27 +108,27 @@ impl Inbound {
             per_source_max: (!known).then_some(limits.pending_handshakes_per_source_max),
         };
         if let Some(victim) = places.pending.victim(source, bounds, random) {
-            self.refuse_silently(base, victim, Refusal::TooManyPending);
+            self.refuse_silently(base, victim, LinkRefusal::TooManyPending);
         }
         let link = base.next_link();
         let deadline = base.now.mono + base.limits.handshake_timeout;
-        base.timers.arm(deadline, Due::Inbound(link));
+        base.timers.arm(deadline, LinkDue::Inbound(link));
         self.places.pending.add(link, source, known);
         self.links.insert(link, InLink::new(base, source, deadline));
         Some(link)
     }
 
     /// The system has no more sockets: one that has proved nothing goes, so that the next one can come.
-    pub(crate) fn relieve(&mut self, base: &mut Base) {
+    pub(crate) fn relieve(&mut self, base: &mut LinksBase) {
         let random = base.rng.next_u64();
         if let Some(victim) = self.places.pending.one_of_the_most(random) {
-            self.refuse_silently(base, victim, Refusal::TooManyPending);
+            self.refuse_silently(base, victim, LinkRefusal::TooManyPending);
         }
     }
 
     /// Whether there is a place for a link whose handshake is finished, and which of them takes it. A
     /// stranger's is made, if another stranger has to go for it.
-    pub(super) fn enter(&mut self, base: &mut Base, link: LinkId, is_member: bool) -> bool {
+    pub(super) fn enter(&mut self, base: &mut LinksBase, link: LinkId, is_member: bool) -> bool {
         let limits = &base.limits;
         let Some(source) = self.links.get(&link).map(|held| held.source) else {
             return false;
@@ -164,7 +164,7 @@ impl Inbound {
     /// The link takes its place.
     pub(super) fn take_place(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         link: LinkId,
         peer: &UniqueAddress,
         is_member: bool,
@@ -182,14 +182,14 @@ impl Inbound {
         self.places.strangers.add(link, held.source);
         let due = base.now.mono + base.limits.handshake_timeout;
         held.stranger_due = Some(due);
-        base.timers.arm(due, Due::Stranger(link));
+        base.timers.arm(due, LinkDue::Stranger(link));
     }
 
     /// The members have changed: strangers who are members now take members' places, and what they said waits
     /// no longer. Says which of their bulk links have to be read.
     pub(crate) fn recognize(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         known: &dyn Fn(&UniqueAddress) -> bool,
     ) -> Vec<LinkId> {
         let mut to_read = Vec::new();
@@ -211,12 +211,12 @@ impl Inbound {
     }
 
     /// A stranger's link becomes a member's; its kind, if something waits on it that was not read.
-    fn promote(&mut self, base: &mut Base, link: LinkId) -> Option<LinkKind> {
+    fn promote(&mut self, base: &mut LinksBase, link: LinkId) -> Option<LinkKind> {
         let held = self.links.get_mut(&link)?;
         let opened = held.opened.as_ref()?;
         self.places.strangers.remove(link, held.source);
         if let Some(due) = held.stranger_due.take() {
-            base.timers.disarm(due, Due::Stranger(link));
+            base.timers.disarm(due, LinkDue::Stranger(link));
         }
         held.member = true;
         self.places.members += 1;
@@ -232,7 +232,7 @@ impl Inbound {
     /// A stranger's time to ask is over. `meant`: this node itself turned to it, to join.
     pub(crate) fn on_stranger_due(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         link: LinkId,
         meant: &dyn Fn(&UniqueAddress) -> bool,
     ) {
@@ -252,7 +252,11 @@ impl Inbound {
 
     /// Whether a stranger has asked to join, on this link or on another one.
     fn has_asked(&self, link: LinkId) -> bool {
-        let opened = |held: &InLink| held.opened.as_ref().map(|opened: &Opened| opened.peer.clone());
+        let opened = |held: &InLink| {
+            held.opened
+                .as_ref()
+                .map(|opened: &OpenedLink| opened.peer.clone())
+        };
         let Some(peer) = self.links.get(&link).and_then(opened) else {
             return false;
         };
@@ -262,14 +266,14 @@ impl Inbound {
 
     /// A stranger broke the protocol: its source is watched too, for the next one from there has another
     /// name.
-    pub(crate) fn stranger_violated(&mut self, base: &Base, link: LinkId) {
+    pub(crate) fn stranger_violated(&mut self, base: &LinksBase, link: LinkId) {
         if let Some(held) = self.links.get(&link).filter(|held| !held.member) {
             self.places.unruly.violated(&held.source, base.now.mono);
         }
     }
 
     /// The same, where the core noticed.
-    pub(crate) fn stranger_violated_by(&mut self, base: &Base, peer: &UniqueAddress) {
+    pub(crate) fn stranger_violated_by(&mut self, base: &LinksBase, peer: &UniqueAddress) {
         let is_its = |held: &InLink| held.opened.as_ref().is_some_and(|opened| opened.peer == *peer);
         let link = self.links.iter().find(|(_, held)| is_its(held));
         if let Some(link) = link.map(|(link, _)| *link) {
@@ -278,7 +282,7 @@ impl Inbound {
     }
 
     /// Gives the place of a link back.
-    pub(super) fn vacate(&mut self, base: &mut Base, link: LinkId, held: &InLink) {
+    pub(super) fn vacate(&mut self, base: &mut LinksBase, link: LinkId, held: &InLink) {
         if held.opened.is_none() {
             self.places.pending.remove(link, held.source);
         } else if held.member {
@@ -287,7 +291,7 @@ impl Inbound {
             self.places.strangers.remove(link, held.source);
         }
         if let Some(due) = held.stranger_due {
-            base.timers.disarm(due, Due::Stranger(link));
+            base.timers.disarm(due, LinkDue::Stranger(link));
         }
     }
 }

@@ -3,8 +3,8 @@
 //! reliability 3b, I-91.
 
 use super::{InLink, Inbound};
-use crate::base::Base;
-use crate::inbuf::{Gathers, Room};
+use crate::base::LinksBase;
+use crate::inbuf::{FrameRoom, Gathers};
 use crate::order::LinkId;
 use quorate_core::wire::handshake::LinkKind;
 
@@ -21,10 +21,10 @@ const fn position(kind: LinkKind) -> usize {
 
 impl Inbound {
     /// A link that has completed its handshake, and where it gets its room.
-    pub(crate) fn reading(&mut self, link: LinkId) -> Option<(&mut InLink, Room<'_>)> {
+    pub(crate) fn reading(&mut self, link: LinkId) -> Option<(&mut InLink, FrameRoom<'_>)> {
         let held = self.links.get_mut(&link)?;
         let kind = held.opened.as_ref()?.kind;
-        let room = Room {
+        let room = FrameRoom {
             budget: &mut self.budget,
             kind,
             others_wait: !self.waiting[position(kind)].is_empty(),
@@ -44,7 +44,7 @@ impl Inbound {
     }
 
     /// Lets a link wait if the frame that it began found no room.
-    pub(crate) fn wait_for_room(&mut self, base: &mut Base, link: LinkId) {
+    pub(crate) fn wait_for_room(&mut self, base: &mut LinksBase, link: LinkId) {
         let Some(held) = self.links.get(&link) else {
             return;
         };

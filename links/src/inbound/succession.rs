@@ -7,21 +7,21 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::Hello;
 
-use super::{InLink, Inbound, Opened};
-use crate::aging::{Admitted, Aged};
-use crate::authentication::End;
-use crate::authentication::Identity;
-use crate::base::Base;
+use super::{InLink, Inbound, OpenedLink};
+use crate::aging::{Admitted, AgedLink};
+use crate::authentication::LinkEnd;
+use crate::authentication::PeerIdentity;
+use crate::base::LinksBase;
 use crate::order::LinkId;
-use crate::rates::Meter;
-use crate::timers::Due;
+use crate::rates::PeerMeter;
+use crate::timers::LinkDue;
 use quorate_core::wire::handshake::LinkKind;
 
 impl Inbound {
     /// Whether a link is newer than those of the same peer and kind. The newest of them stays until this one
     /// speaks, because a dialer that renews a link first lets it be read to its end; what is older still has
     /// had its time.
-    pub(super) fn replace_older(&mut self, base: &mut Base, hello: &Hello) -> bool {
+    pub(super) fn replace_older(&mut self, base: &mut LinksBase, hello: &Hello) -> bool {
         let mut older = self.same(&hello.from, hello.link);
         older.sort_unstable_by_key(|(_, epoch)| *epoch);
         let Some((_, newest)) = older.pop() else {
@@ -36,7 +36,7 @@ impl Inbound {
 
     /// A link says something for the first time: the older ones of the same peer and kind end, and what was
     /// not read of them belongs to an older epoch and is dropped.
-    pub(crate) fn speaks(&mut self, base: &mut Base, link: LinkId) {
+    pub(crate) fn speaks(&mut self, base: &mut LinksBase, link: LinkId) {
         let opened = self.links.get_mut(&link).and_then(|held| held.opened.as_mut());
         let Some(opened) = opened.filter(|opened| !opened.spoke) else {
             return;
@@ -49,7 +49,7 @@ impl Inbound {
     }
 
     /// What a peer has left of its rates: a new link is no new start.
-    pub(super) fn meter_of(&mut self, hello: &Hello) -> Option<Meter> {
+    pub(super) fn meter_of(&mut self, hello: &Hello) -> Option<PeerMeter> {
         if hello.link != LinkKind::Control {
             return None;
         }
@@ -60,7 +60,7 @@ impl Inbound {
             .or_else(|| self.meters.take(&hello.from))
     }
 
-    fn supersede(&mut self, base: &mut Base, older: Vec<(LinkId, u32)>) {
+    fn supersede(&mut self, base: &mut LinksBase, older: Vec<(LinkId, u32)>) {
         for (link, _) in older {
             base.stats.frames_of_old_epoch += 1;
             self.abort(base, link);
@@ -69,7 +69,7 @@ impl Inbound {
 
     /// The open links of a peer for a purpose, with their epochs.
     fn same(&self, peer: &UniqueAddress, kind: LinkKind) -> Vec<(LinkId, u32)> {
-        let same = |opened: &&Opened| opened.peer == *peer && opened.kind == kind;
+        let same = |opened: &&OpenedLink| opened.peer == *peer && opened.kind == kind;
         let links = self.links.iter();
         let epoch = |(link, held): (&LinkId, &InLink)| {
             let opened = held.opened.as_ref().filter(same)?;
@@ -79,7 +79,7 @@ impl Inbound {
     }
 
     /// Whether the same peer has a newer link of the same kind.
-    pub(super) fn has_newer(&self, than: &Opened) -> bool {
+    pub(super) fn has_newer(&self, than: &OpenedLink) -> bool {
         self.same(&than.peer, than.kind)
             .iter()
             .any(|(_, epoch)| *epoch > than.epoch)
@@ -90,9 +90,9 @@ impl Inbound {
     /// has to be looked at again.
     pub(crate) fn aged(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         link: LinkId,
-    ) -> Option<(UniqueAddress, Option<Identity>)> {
+    ) -> Option<(UniqueAddress, Option<PeerIdentity>)> {
         let held = self.links.get_mut(&link)?;
         let identity = held.identity.clone();
         let opened = held.opened.as_mut()?;
@@ -114,18 +114,18 @@ impl Inbound {
     }
 
     /// The link goes on if what its dialer has proved still holds.
-    pub(crate) fn on_aged(&mut self, base: &mut Base, link: LinkId, admitted: Admitted) {
+    pub(crate) fn on_aged(&mut self, base: &mut LinksBase, link: LinkId, admitted: Admitted) {
         let Some(held) = self.links.get_mut(&link) else {
             return;
         };
         let Some(opened) = held.opened.as_mut() else {
             return;
         };
-        let aged = Aged {
+        let aged = AgedLink {
             peer: &opened.peer,
             kind: opened.kind,
             identity: held.identity.as_ref(),
-            end: End::Dialer,
+            end: LinkEnd::Dialer,
             kept: opened.kept,
         };
         match aged.keep_for(base, admitted) {
@@ -138,10 +138,10 @@ impl Inbound {
         }
     }
 
-    fn expire_at(&mut self, base: &mut Base, link: LinkId, at: Instant) {
+    fn expire_at(&mut self, base: &mut LinksBase, link: LinkId, at: Instant) {
         if let Some(opened) = self.links.get_mut(&link).and_then(|held| held.opened.as_mut()) {
             opened.expires = Some(at);
-            base.timers.arm(at, Due::Expiry(link));
+            base.timers.arm(at, LinkDue::Expiry(link));
         }
     }
 }

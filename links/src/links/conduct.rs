@@ -5,7 +5,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::Reaction;
 
 use super::Links;
-use crate::report::Report;
+use crate::report::LinkReport;
 
 impl Links {
     /// The core could not read a frame that looked whole.
@@ -33,7 +33,7 @@ impl Links {
 
     /// Refuses links from and to an incarnation from now on.
     pub(crate) fn cut_off(&mut self, node: UniqueAddress) {
-        self.base.report(Report::Quarantined { node: node.clone() });
+        self.base.report(LinkReport::Quarantined { node: node.clone() });
         self.inbound.abort_peer(&mut self.base, &node);
         self.outbound.quarantine(&mut self.base, &node);
         self.quarantine.insert(node);

@@ -3,13 +3,13 @@
 
 use quorate_core::input::Input;
 use quorate_core::message::DetectorMsg;
-use quorate_core::wire::{Decoded, Frame, WireError, decode_frame};
+use quorate_core::wire::{DecodedFrame, Frame, WireError, decode_frame};
 
 use super::Links;
-use super::reading::Found;
-use crate::order::{Chunk, LinkId, Order};
-use crate::rates::Verdict;
-use crate::recipient::Recipient;
+use super::reading::ReadOutcome;
+use crate::order::{LinkId, LinkOrder, ReadChunk};
+use crate::rates::RateVerdict;
+use crate::recipient::LinkRecipient;
 use quorate_core::wire::handshake::LinkKind;
 
 fn is_heartbeat(frame: &Frame<'_>) -> bool {
@@ -19,32 +19,34 @@ fn is_heartbeat(frame: &Frame<'_>) -> bool {
 
 impl Links {
     /// A datagram has come. Before the link is open it is nothing but lost.
-    pub(crate) fn datagram(&mut self, node: &mut dyn Recipient, link: LinkId, chunk: Chunk) {
+    pub(crate) fn datagram(&mut self, node: &mut dyn LinkRecipient, link: LinkId, chunk: ReadChunk) {
         self.base.stats.bytes_received += chunk.len as u64;
         match self.found(node, link, chunk.filled()) {
             Some(found) => self.judge(link, found),
             None => self.base.stats.frames_skipped += 1,
         }
-        self.base.act(Order::Resume { link, chunk });
+        self.base.act(LinkOrder::Resume { link, chunk });
     }
 
-    fn found(&mut self, node: &mut dyn Recipient, link: LinkId, bytes: &[u8]) -> Option<Found> {
+    fn found(&mut self, node: &mut dyn LinkRecipient, link: LinkId, bytes: &[u8]) -> Option<ReadOutcome> {
         let (frames, limits, now) = (&self.base.config.limits, &self.base.limits, self.base.now);
         let held = self.inbound.get_mut(link)?;
         let opened = held.opened.as_ref()?;
         let peer = || opened.peer.clone();
-        let bad = |error| Found::Bad(peer(), error);
+        let bad = |error| ReadOutcome::Bad(peer(), error);
         Some(match decode_frame(bytes, frames) {
-            Decoded::Frame { consumed, .. } if consumed < bytes.len() => bad(WireError::TrailingBytes),
-            Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
-            Decoded::Frame { frame, .. } if opened.kind != LinkKind::Control || !is_heartbeat(&frame) => {
+            DecodedFrame::Frame { consumed, .. } if consumed < bytes.len() => bad(WireError::TrailingBytes),
+            DecodedFrame::Frame { frame, .. } if frame.epoch != opened.epoch => ReadOutcome::OldEpoch,
+            DecodedFrame::Frame { frame, .. }
+                if opened.kind != LinkKind::Control || !is_heartbeat(&frame) =>
+            {
                 bad(WireError::Malformed { what: "datagram" })
             }
-            Decoded::Frame { frame, consumed } => {
+            DecodedFrame::Frame { frame, consumed } => {
                 match held.meter.count(frame.tag(), consumed, limits, now.mono) {
-                    Verdict::Within => {}
-                    Verdict::Beyond => return Some(Found::BeyondRate(frame.lane)),
-                    Verdict::TooLong => return Some(Found::TooLongBeyondRate(frame.lane)),
+                    RateVerdict::Within => {}
+                    RateVerdict::Beyond => return Some(ReadOutcome::BeyondRate(frame.lane)),
+                    RateVerdict::TooLong => return Some(ReadOutcome::TooLongBeyondRate(frame.lane)),
                 }
                 let input = Input::Frame {
                     from: &opened.peer,
@@ -55,16 +57,16 @@ impl Links {
                 };
                 node.handle(now, input);
                 held.heard_at(now.mono);
-                Found::Handled
+                ReadOutcome::Handled
             }
-            Decoded::Bad {
+            DecodedFrame::Bad {
                 consumed: Some(_), ..
-            } => Found::BadChecksum,
-            Decoded::Bad {
+            } => ReadOutcome::BadChecksum,
+            DecodedFrame::Bad {
                 error,
                 consumed: None,
             } => bad(error),
-            Decoded::NeedMore(_) => bad(WireError::Incomplete),
+            DecodedFrame::NeedMore(_) => bad(WireError::Incomplete),
         })
     }
 }

@@ -17,7 +17,7 @@ use quorate_core::config::ValidConfig;
 use quorate_core::effect::Effect;
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{DropReason, Target};
+use quorate_core::input::{DropReason, SendTarget};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::message::{Lane, Message};
 use quorate_core::reject::Rejection;
@@ -25,26 +25,26 @@ use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use rand_core::Rng;
 
-use crate::authentication::Authentication;
-use crate::base::Base;
+use crate::authentication::LinkAuthentication;
+use crate::base::LinksBase;
 use crate::crowd::Source;
 use crate::inbound::Inbound;
 use crate::limits::SWEEP_INTERVAL;
-use crate::order::{LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder};
 use crate::outbound::Outbound;
 use crate::quarantine::Quarantine;
-use crate::recipient::Recipient;
-use crate::report::Report;
+use crate::recipient::LinkRecipient;
+use crate::report::LinkReport;
 use crate::settings::ValidLinkLimits;
 use crate::stats::{LinkState, LinkStats};
-use crate::timers::Due;
+use crate::timers::LinkDue;
 use crate::violations::Violations;
-use reading::Turn;
+use reading::ReadTurn;
 
 /// All links of a node. See the crate.
 #[derive(Debug)]
 pub struct Links {
-    pub(crate) base: Base,
+    pub(crate) base: LinksBase,
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
     pub(crate) quarantine: Quarantine,
@@ -52,7 +52,7 @@ pub struct Links {
     /// The picture whose members links were last compared with.
     pub(crate) recognized: Option<u64>,
     /// Whose turn it is to be read.
-    pub(crate) turn: Turn,
+    pub(crate) turn: ReadTurn,
 }
 
 impl Links {
@@ -60,8 +60,8 @@ impl Links {
     /// ends prove nothing. The generator has to be a stream of its own: how often the network fails must not
     /// change what the node draws.
     pub fn new(config: ValidConfig, me: UniqueAddress, rng: impl Rng + Send + 'static, now: Now) -> Self {
-        let mut base = Base::new(config, me, Box::new(rng), now);
-        base.timers.arm(now.mono + SWEEP_INTERVAL, Due::Sweep);
+        let mut base = LinksBase::new(config, me, Box::new(rng), now);
+        base.timers.arm(now.mono + SWEEP_INTERVAL, LinkDue::Sweep);
         Self {
             inbound: Inbound::new(&base.limits),
             base,
@@ -69,7 +69,7 @@ impl Links {
             quarantine: Quarantine::default(),
             violations: Violations::default(),
             recognized: None,
-            turn: Turn::default(),
+            turn: ReadTurn::default(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Links {
     #[must_use]
     pub fn authenticated(
         mut self,
-        authentication: impl Authentication + 'static,
+        authentication: impl LinkAuthentication + 'static,
         max_link_age: Option<Duration>,
     ) -> Self {
         self.base.authentication = Box::new(authentication);
@@ -128,22 +128,22 @@ impl Links {
     }
 
     /// Does one thing that is due; `false` if nothing is.
-    pub fn tick(&mut self, node: &mut dyn Recipient) -> bool {
+    pub fn tick(&mut self, node: &mut dyn LinkRecipient) -> bool {
         let Some(due) = self.base.timers.pop(self.base.now.mono) else {
             return false;
         };
         match due {
-            Due::Inbound(link) => self.inbound.on_due(&mut self.base, link),
-            Due::PeerLink(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
-            Due::Renewal(address, kind) => self.on_renewal_due(node, &address, kind),
-            Due::Expiry(link) => self.on_expired(node, link),
-            Due::Stranger(link) => self.stranger_due(node, link),
-            Due::Sweep => {
+            LinkDue::Inbound(link) => self.inbound.on_due(&mut self.base, link),
+            LinkDue::PeerLink(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
+            LinkDue::Renewal(address, kind) => self.on_renewal_due(node, &address, kind),
+            LinkDue::Expiry(link) => self.on_expired(node, link),
+            LinkDue::Stranger(link) => self.stranger_due(node, link),
+            LinkDue::Sweep => {
                 self.sweep_inbound(node);
                 self.outbound.sweep(&mut self.base, node.view());
                 self.base
                     .timers
-                    .arm(self.base.now.mono + SWEEP_INTERVAL, Due::Sweep);
+                    .arm(self.base.now.mono + SWEEP_INTERVAL, LinkDue::Sweep);
             }
         }
         true
@@ -168,7 +168,7 @@ impl Links {
     /// Something happened to a link. Frames that it brought wait for [`Self::next_urgent_frame`] and
     /// [`Self::next_frame`]; take the urgent ones before [`Self::next_event`]: what a peer says on a new link
     /// comes before the news that the old one is gone.
-    pub fn handle(&mut self, node: &mut dyn Recipient, input: LinkInput) {
+    pub fn handle(&mut self, node: &mut dyn LinkRecipient, input: LinkInput) {
         let link = input.link();
         let mine = self.outbound.is_mine(link);
         match input {
@@ -181,7 +181,7 @@ impl Links {
             }
             LinkInput::Received(link, chunk) => self.received(node, link, chunk),
             // Only who dials sends: nothing that this node could use.
-            LinkInput::Datagram(link, chunk) if mine => self.base.act(Order::Resume { link, chunk }),
+            LinkInput::Datagram(link, chunk) if mine => self.base.act(LinkOrder::Resume { link, chunk }),
             LinkInput::Datagram(link, chunk) => self.datagram(node, link, chunk),
             LinkInput::Written(link, buffer) => self.outbound.written(&mut self.base, link, buffer),
             LinkInput::Identified(link, identity) if mine => self.outbound.identified(link, identity),
@@ -243,8 +243,8 @@ impl Links {
     /// Takes a message for a peer. What cannot be sent comes back as
     /// [`LinkEvent::Dropped`](quorate_core::input::LinkEvent::Dropped).
     #[inline]
-    pub fn send(&mut self, view: &View, to: Target, message: Message) {
-        if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
+    pub fn send(&mut self, view: &View, to: SendTarget, message: Message) {
+        if matches!(&to, SendTarget::Node(node) if self.quarantine.contains(node)) {
             self.base.drop_message(to, message, DropReason::Unreachable);
         } else {
             self.outbound.send(&mut self.base, view, to, message);
@@ -255,8 +255,8 @@ impl Links {
     /// [`DropReason::NoRoom`](quorate_core::input::DropReason::NoRoom), and
     /// [`LinkEvent::Room`](quorate_core::input::LinkEvent::Room) follows when less than half of the queue is
     /// taken.
-    pub fn offer(&mut self, view: &View, to: Target, message: Message) {
-        if matches!(&to, Target::Node(node) if self.quarantine.contains(node)) {
+    pub fn offer(&mut self, view: &View, to: SendTarget, message: Message) {
+        if matches!(&to, SendTarget::Node(node) if self.quarantine.contains(node)) {
             self.base.drop_message(to, message, DropReason::Unreachable);
         } else {
             self.outbound.offer(&mut self.base, view, to, message);
@@ -278,18 +278,18 @@ impl Links {
     }
 
     /// Turns what was encoded into writes: once per turn, when the node wants nothing more.
-    pub fn flush(&mut self, node: &dyn Recipient) {
+    pub fn flush(&mut self, node: &dyn LinkRecipient) {
         self.recognize(node);
         self.outbound.flush(&mut self.base);
     }
 
     /// The next thing for the hands that hold the sockets.
-    pub fn next_order(&mut self) -> Option<Order> {
+    pub fn next_order(&mut self) -> Option<LinkOrder> {
         self.base.orders.pop_front()
     }
 
     /// The next thing for the log.
-    pub fn next_report(&mut self) -> Option<Report> {
+    pub fn next_report(&mut self) -> Option<LinkReport> {
         self.base.reports.pop()
     }
 

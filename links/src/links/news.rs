@@ -5,7 +5,7 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, LinkEvent};
 
 use super::Links;
-use crate::base::News;
+use crate::base::NodeNews;
 
 impl Links {
     /// What the node has to hear next, as [`Input::Link`](quorate_core::input::Input::Link). Its own asks
@@ -19,9 +19,9 @@ impl Links {
                 return self.next_room();
             };
             match news {
-                News::Event(event) => break event,
-                News::ControlLost(peer) if self.outbound.asks_reach(&peer) => {}
-                News::ControlLost(peer) => break LinkEvent::Down { peer },
+                NodeNews::Event(event) => break event,
+                NodeNews::ControlLost(peer) if self.outbound.asks_reach(&peer) => {}
+                NodeNews::ControlLost(peer) => break LinkEvent::Down { peer },
             }
         };
         let peer = match &event {
@@ -35,12 +35,12 @@ impl Links {
         if unsent.is_empty() {
             return Some(event);
         }
-        self.base.news.push_front(News::Event(event));
+        self.base.news.push_front(NodeNews::Event(event));
         for (to, message) in unsent.into_iter().rev() {
             self.base.stats.dropped_unreachable += 1;
             let reason = DropReason::Unreachable;
             let dropped = LinkEvent::Dropped { to, message, reason };
-            self.base.news.push_front(News::Event(dropped));
+            self.base.news.push_front(NodeNews::Event(dropped));
         }
         self.next_event()
     }

@@ -9,18 +9,18 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
 use quorate_core::message::Lane;
 use quorate_core::wire::handshake::LinkKind;
-use quorate_core::wire::{Decoded, Reaction, WireError};
+use quorate_core::wire::{DecodedFrame, Reaction, WireError};
 
 use super::Links;
 use crate::inbuf::Gathers;
 use crate::limits::FRAMES_PER_LINK_TURN;
-use crate::order::{Chunk, LinkId};
-use crate::rates::Verdict;
-use crate::recipient::Recipient;
+use crate::order::{LinkId, ReadChunk};
+use crate::rates::RateVerdict;
+use crate::recipient::LinkRecipient;
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct ReadTurn {
     /// Control and bulk links that have brought something.
     pub(crate) urgent: VecDeque<LinkId>,
     /// The user link that is being read, and frames it has had.
@@ -30,7 +30,7 @@ pub(crate) struct Turn {
 }
 
 /// What stood at the front of a link's bytes.
-pub(crate) enum Found {
+pub(crate) enum ReadOutcome {
     Handled,
     OldEpoch,
     WrongLane(UniqueAddress),
@@ -42,7 +42,7 @@ pub(crate) enum Found {
 
 impl Links {
     /// Bytes on an accepted link: a handshake's, or frames.
-    pub(crate) fn received(&mut self, node: &dyn Recipient, link: LinkId, chunk: Chunk) {
+    pub(crate) fn received(&mut self, node: &dyn LinkRecipient, link: LinkId, chunk: ReadChunk) {
         let Some(held) = self.inbound.put(&mut self.base, link, chunk) else {
             return;
         };
@@ -62,7 +62,7 @@ impl Links {
 
     /// Hands the next frame of a control or bulk link to the node; `false` if there is none. One read
     /// buffer's worth of each, so that each has its turn. Between two of them the host polls the node.
-    pub fn next_urgent_frame(&mut self, node: &mut dyn Recipient) -> bool {
+    pub fn next_urgent_frame(&mut self, node: &mut dyn LinkRecipient) -> bool {
         while let Some(link) = self.turn.urgent.front().copied() {
             if self.frame_of(node, link) {
                 return true;
@@ -77,7 +77,7 @@ impl Links {
     /// The same, and then of user links in turn, if there is room in whatever its entities' messages wait in.
     /// Without it they stay unread, and at last their senders wait. What the node itself buffers pauses no
     /// link: what does not fit there goes back to its sender.
-    pub fn next_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
+    pub fn next_frame(&mut self, node: &mut dyn LinkRecipient, has_room: bool) -> bool {
         while !self.next_urgent_frame(node) {
             if !self.use_room() {
                 return self.next_user_frame(node, has_room);
@@ -86,7 +86,7 @@ impl Links {
         true
     }
 
-    fn next_user_frame(&mut self, node: &mut dyn Recipient, has_room: bool) -> bool {
+    fn next_user_frame(&mut self, node: &mut dyn LinkRecipient, has_room: bool) -> bool {
         while self.turn.user.is_some() || !self.inbound.ready.is_empty() {
             if !has_room {
                 if let Some((link, _)) = self.turn.user.take() {
@@ -148,7 +148,7 @@ impl Links {
     }
 
     /// Hands the next frame of an accepted link to the node; `false` if there is none.
-    fn frame_of(&mut self, node: &mut dyn Recipient, link: LinkId) -> bool {
+    fn frame_of(&mut self, node: &mut dyn LinkRecipient, link: LinkId) -> bool {
         let held_before = self.inbound.bytes_held();
         let Some((held, mut room)) = self.inbound.reading(link) else {
             return false;
@@ -166,15 +166,15 @@ impl Links {
         let (asked, meter, identity) = (&mut held.asked, &mut held.meter, &held.identity);
         let authentication = &self.base.authentication;
         let found = held.bytes.next(frames, &mut room, |decoded| match decoded {
-            Decoded::Frame { frame, .. } if frame.epoch != opened.epoch => Found::OldEpoch,
-            Decoded::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
-                Found::WrongLane(opened.peer.clone())
+            DecodedFrame::Frame { frame, .. } if frame.epoch != opened.epoch => ReadOutcome::OldEpoch,
+            DecodedFrame::Frame { frame, .. } if LinkKind::of(frame.lane) != opened.kind => {
+                ReadOutcome::WrongLane(opened.peer.clone())
             }
-            Decoded::Frame { frame, consumed } => {
+            DecodedFrame::Frame { frame, consumed } => {
                 match meter.count(frame.tag(), consumed, limits, now.mono) {
-                    Verdict::Within => {}
-                    Verdict::Beyond => return Found::BeyondRate(frame.lane),
-                    Verdict::TooLong => return Found::TooLongBeyondRate(frame.lane),
+                    RateVerdict::Within => {}
+                    RateVerdict::Beyond => return ReadOutcome::BeyondRate(frame.lane),
+                    RateVerdict::TooLong => return ReadOutcome::TooLongBeyondRate(frame.lane),
                 }
                 *asked |= admission::asks_to_join(frame.kind);
                 let input = Input::Frame {
@@ -185,16 +185,16 @@ impl Links {
                     body: frame.body,
                 };
                 node.handle(now, input);
-                Found::Handled
+                ReadOutcome::Handled
             }
-            Decoded::Bad {
+            DecodedFrame::Bad {
                 consumed: Some(_), ..
-            } => Found::BadChecksum,
-            Decoded::Bad {
+            } => ReadOutcome::BadChecksum,
+            DecodedFrame::Bad {
                 error,
                 consumed: None,
-            } => Found::Bad(opened.peer.clone(), error),
-            Decoded::NeedMore(_) => Found::Handled,
+            } => ReadOutcome::Bad(opened.peer.clone(), error),
+            DecodedFrame::NeedMore(_) => ReadOutcome::Handled,
         });
         self.base.stats.stranger_frames_skipped += held.bytes.take_skipped();
         self.inbound.room_made |= self.inbound.bytes_held() < held_before;
@@ -205,11 +205,11 @@ impl Links {
         true
     }
 
-    pub(crate) fn judge(&mut self, link: LinkId, found: Found) {
+    pub(crate) fn judge(&mut self, link: LinkId, found: ReadOutcome) {
         match found {
-            Found::Handled => self.base.stats.frames_received += 1,
-            Found::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
-            Found::BadChecksum => {
+            ReadOutcome::Handled => self.base.stats.frames_received += 1,
+            ReadOutcome::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
+            ReadOutcome::BadChecksum => {
                 self.base.stats.frames_skipped += 1;
                 if self.inbound.bad_checksum(&self.base, link) {
                     self.base.stats.links_closed_for_checksums += 1;
@@ -217,20 +217,20 @@ impl Links {
                         .violated(&mut self.base, link, &"too many wrong checksums");
                 }
             }
-            Found::WrongLane(peer) => {
+            ReadOutcome::WrongLane(peer) => {
                 self.inbound.stranger_violated(&self.base, link);
                 self.inbound
                     .violated(&mut self.base, link, &"a lane of another link");
                 self.misbehaved(&peer);
             }
-            Found::BeyondRate(lane) => self.beyond_rate(lane),
-            Found::TooLongBeyondRate(lane) => {
+            ReadOutcome::BeyondRate(lane) => self.beyond_rate(lane),
+            ReadOutcome::TooLongBeyondRate(lane) => {
                 self.beyond_rate(lane);
                 self.base.stats.links_closed_for_rate += 1;
                 self.inbound
                     .violated(&mut self.base, link, &"too many frames for too long");
             }
-            Found::Bad(peer, error) => {
+            ReadOutcome::Bad(peer, error) => {
                 if matches!(error, WireError::TooLarge { .. }) {
                     self.base.stats.frames_too_large += 1;
                 }

@@ -4,14 +4,14 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::view::MembershipPhase;
 
 use super::Links;
-use crate::inbound::Known;
+use crate::inbound::KnownDialers;
 use crate::order::LinkId;
-use crate::recipient::Recipient;
+use crate::recipient::LinkRecipient;
 
 impl Links {
     /// Goes on with a handshake.
-    pub(crate) fn greet(&mut self, node: &dyn Recipient, link: LinkId) {
-        let known = Known {
+    pub(crate) fn greet(&mut self, node: &dyn LinkRecipient, link: LinkId) {
+        let known = KnownDialers {
             quarantine: &self.quarantine,
             is_member: &|peer: &UniqueAddress| node.is_member(peer),
         };
@@ -22,7 +22,7 @@ impl Links {
     }
 
     /// Gives the links of those who have become members what members have.
-    pub(crate) fn recognize(&mut self, node: &dyn Recipient) {
+    pub(crate) fn recognize(&mut self, node: &dyn LinkRecipient) {
         let revision = Some(node.revision());
         if self.recognized != revision {
             self.recognized = revision;
@@ -34,14 +34,14 @@ impl Links {
 
     /// A stranger's time to ask is over. While this node itself is no member, those whom it turned to are not
     /// meant.
-    pub(crate) fn stranger_due(&mut self, node: &dyn Recipient, link: LinkId) {
+    pub(crate) fn stranger_due(&mut self, node: &dyn LinkRecipient, link: LinkId) {
         let (joins, outbound) = (node.view().phase() != MembershipPhase::Member, &self.outbound);
         let meant = |peer: &UniqueAddress| joins && outbound.reaches(peer);
         self.inbound.on_stranger_due(&mut self.base, link, &meant);
     }
 
     /// Looks for links that nobody needs.
-    pub(crate) fn sweep_inbound(&mut self, node: &dyn Recipient) {
+    pub(crate) fn sweep_inbound(&mut self, node: &dyn LinkRecipient) {
         let known = |peer: &UniqueAddress| node.is_member(peer);
         self.inbound.sweep(&mut self.base, node.view(), &known);
     }

@@ -6,13 +6,13 @@ use quorate_core::ident::Address;
 use quorate_core::wire::handshake::{FEATURE_BULK, HelloAck};
 
 use super::{Outbound, return_strays};
-use crate::base::Base;
+use crate::base::LinksBase;
 use crate::peer_link::{ConnectionState, PeerLink};
 use quorate_core::wire::handshake::LinkKind;
 
 impl Outbound {
     /// Bulk data waits for an idle link: opens a link, or first a control link to hear whether one is wanted.
-    pub(super) fn dial_bulk(&mut self, base: &mut Base, address: &Address) {
+    pub(super) fn dial_bulk(&mut self, base: &mut LinksBase, address: &Address) {
         let Some(peer) = self.peers.get(address) else {
             return;
         };
@@ -32,7 +32,7 @@ impl Outbound {
     }
 
     /// Somebody has answered on the control link.
-    pub(super) fn learn_of_bulk(&mut self, base: &mut Base, address: &Address, ack: &HelloAck) {
+    pub(super) fn learn_of_bulk(&mut self, base: &mut LinksBase, address: &Address, ack: &HelloAck) {
         let Some(peer) = self.peers.get_mut(address) else {
             return;
         };
@@ -51,7 +51,7 @@ impl Outbound {
     }
 
     /// Gives back what waits; nobody will open a link for it.
-    pub(super) fn return_bulk(&mut self, base: &mut Base, address: &Address) {
+    pub(super) fn return_bulk(&mut self, base: &mut LinksBase, address: &Address) {
         if let Some(peer) = self.peers.get_mut(address) {
             let strays = peer.bulk.queues.remove_unless(|_| false);
             return_strays(base, LinkKind::Bulk, strays, None);
@@ -60,7 +60,7 @@ impl Outbound {
 }
 
 /// Whether nothing was sent for so long that the link is not worth its place: replicas change their partners.
-pub(super) fn is_unused(base: &Base, peer_link: &PeerLink) -> bool {
+pub(super) fn is_unused(base: &LinksBase, peer_link: &PeerLink) -> bool {
     let idle = base.now.mono.since(peer_link.progress_at);
     !peer_link.writing && peer_link.queues.is_empty() && idle >= base.limits.stranger_idle_timeout
 }

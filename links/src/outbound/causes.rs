@@ -6,7 +6,7 @@ use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause};
 use quorate_core::wire::handshake::RejectReason;
 
 use super::Outbound;
-use crate::base::Base;
+use crate::base::LinksBase;
 use crate::first_bytes::{is_noise, is_tls_alert};
 use crate::order::LinkId;
 use quorate_core::wire::handshake::LinkKind;
@@ -54,7 +54,7 @@ impl Outbound {
     }
 
     /// The system could not open a link, or one end did not believe the other.
-    pub(crate) fn dial_failed(&mut self, base: &mut Base, link: LinkId, cause: SeedCause) {
+    pub(crate) fn dial_failed(&mut self, base: &mut LinksBase, link: LinkId, cause: SeedCause) {
         if let SeedCause::Security(why) = &cause {
             return self.unproved(base, link, why, false);
         }

@@ -3,12 +3,12 @@
 //! stream. Spec: `docs/WIRE.md` 3.6.
 
 use alloc::vec::Vec;
-use quorate_core::input::Target;
+use quorate_core::input::SendTarget;
 use quorate_core::message::{DetectorMsg, Message};
 
 use super::Outbound;
-use crate::base::Base;
-use crate::order::{LinkId, Order};
+use crate::base::LinksBase;
+use crate::order::{LinkId, LinkOrder};
 use crate::peer_link::ConnectionState;
 use quorate_core::wire::handshake::LinkKind;
 
@@ -32,7 +32,7 @@ impl Outbound {
     }
 
     /// Sends a heartbeat beside the stream; `false` if it has to go over it.
-    pub(super) fn send_beside(&mut self, base: &mut Base, to: &Target, message: &Message) -> bool {
+    pub(super) fn send_beside(&mut self, base: &mut LinksBase, to: &SendTarget, message: &Message) -> bool {
         let peer_link = self
             .peers
             .get_mut(to.address())
@@ -42,8 +42,8 @@ impl Outbound {
             return false;
         };
         let is_meant = match to {
-            Target::Node(node) => node == peer,
-            Target::Address(_) => true,
+            SendTarget::Node(node) => node == peer,
+            SendTarget::Address(_) => true,
         };
         let Some(max) = self.datagram_bytes_max.get(link).filter(|_| is_meant) else {
             return false;
@@ -57,13 +57,13 @@ impl Outbound {
         }
         base.stats.heartbeats_in_datagrams += 1;
         base.stats.frames_sent += 1;
-        base.act(Order::Datagram { link: *link, bytes });
+        base.act(LinkOrder::Datagram { link: *link, bytes });
         true
     }
 
     /// The transport did not take a datagram: it goes over the stream, and so do those that are longer than
     /// `max` from now on.
-    pub(crate) fn datagram_unsent(&mut self, base: &mut Base, link: LinkId, bytes: &[u8], max: usize) {
+    pub(crate) fn datagram_unsent(&mut self, base: &mut LinksBase, link: LinkId, bytes: &[u8], max: usize) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };

@@ -20,19 +20,20 @@ use rand_core::Rng;
 
 use super::causes::{cause_of_refusal, other_method};
 use super::renewal::due;
-use super::{Outbound, return_strays, set_renewal, set_state};
-use crate::authentication::Identity;
-use crate::base::Base;
+use super::renewal::set_renewal;
+use super::{Outbound, return_strays, set_state};
+use crate::authentication::PeerIdentity;
+use crate::base::LinksBase;
 use crate::limits::DIALS_BEFORE_UNREACHABLE;
-use crate::order::{Chunk, LinkId, Order};
+use crate::order::{LinkId, LinkOrder, ReadChunk};
 use crate::peer_link::{ConnectionState, backoff};
 use crate::quarantine::Quarantine;
-use crate::report::{Party, Report, is_final, is_mistake};
+use crate::report::{LinkReport, ReportParty, is_final, is_mistake};
 use quorate_core::wire::handshake::LinkKind;
 
 impl Outbound {
     /// Opens a link, for whoever the first waiting message is for.
-    pub(super) fn dial(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    pub(super) fn dial(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind) {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
@@ -57,7 +58,7 @@ impl Outbound {
         );
         self.links.insert(link, (address.clone(), kind));
         base.stats.dials += 1;
-        base.act(Order::Dial {
+        base.act(LinkOrder::Dial {
             link,
             to: address.clone(),
             kind,
@@ -67,7 +68,7 @@ impl Outbound {
     /// The first words on a new link: its epoch is larger than that of any before.
     pub(super) fn hello(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         address: &Address,
         kind: LinkKind,
         wanted: Option<u64>,
@@ -88,9 +89,9 @@ impl Outbound {
     }
 
     /// The link is open: say who we are.
-    pub(crate) fn dialed(&mut self, base: &mut Base, link: LinkId) {
+    pub(crate) fn dialed(&mut self, base: &mut LinksBase, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
-            return base.act(Order::Abort(link));
+            return base.act(LinkOrder::Abort(link));
         };
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
@@ -113,13 +114,19 @@ impl Outbound {
             identity: None,
         };
         match encoded {
-            Ok(()) => base.act(Order::Write { link, bytes }),
+            Ok(()) => base.act(LinkOrder::Write { link, bytes }),
             Err(error) => self.failed(base, link, &error),
         }
     }
 
     /// Bytes on a link that we dialed: the answer to the handshake, and nothing else ever.
-    pub(crate) fn received(&mut self, base: &mut Base, quarantine: &Quarantine, link: LinkId, chunk: Chunk) {
+    pub(crate) fn received(
+        &mut self,
+        base: &mut LinksBase,
+        quarantine: &Quarantine,
+        link: LinkId,
+        chunk: ReadChunk,
+    ) {
         base.stats.bytes_received += chunk.len as u64;
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
@@ -134,7 +141,7 @@ impl Outbound {
             ..
         } = peer_link.state_of(link)
         else {
-            base.violation(&"bytes on a one-way link", Party::Address(address.clone()));
+            base.violation(&"bytes on a one-way link", ReportParty::Address(address.clone()));
             base.stats.links_closed_for_violation += 1;
             return self.break_link(base, &address, kind);
         };
@@ -143,7 +150,7 @@ impl Outbound {
         let hello = Hello::clone(hello);
         let covered = base.authentication.covers(identity.as_ref(), &address);
         let seen = identity.clone();
-        base.act(Order::Resume { link, chunk });
+        base.act(LinkOrder::Resume { link, chunk });
         let answer = match decoded {
             HandshakeDecoded::NeedMore(_) => return,
             HandshakeDecoded::Bad(error) => {
@@ -172,7 +179,7 @@ impl Outbound {
     }
 
     /// What the transport has seen of an acceptor.
-    pub(crate) fn identified(&mut self, link: LinkId, seen: Identity) {
+    pub(crate) fn identified(&mut self, link: LinkId, seen: PeerIdentity) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
@@ -186,7 +193,7 @@ impl Outbound {
 
     /// The transport does not believe an acceptor, or the acceptor does not believe this node.
     /// `shaken`: after the transport had believed it, so that it is the acceptor's word.
-    pub(crate) fn unproved(&mut self, base: &mut Base, link: LinkId, why: &str, shaken: bool) {
+    pub(crate) fn unproved(&mut self, base: &mut LinksBase, link: LinkId, why: &str, shaken: bool) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -204,7 +211,14 @@ impl Outbound {
         self.broken(base, link);
     }
 
-    fn open(&mut self, base: &mut Base, link: LinkId, ack: HelloAck, epoch: u32, proved: Option<Identity>) {
+    fn open(
+        &mut self,
+        base: &mut LinksBase,
+        link: LinkId,
+        ack: HelloAck,
+        epoch: u32,
+        proved: Option<PeerIdentity>,
+    ) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -235,7 +249,7 @@ impl Outbound {
         set_state(base, peer_link, &address, kind, state);
         set_renewal(base, peer_link, &address, kind, due);
         base.stats.handshakes_completed += 1;
-        base.report(Report::Opened {
+        base.report(LinkReport::Opened {
             peer: peer.clone(),
             kind,
             epoch,
@@ -250,7 +264,7 @@ impl Outbound {
     /// What answers is no node, or one that speaks something else.
     fn answered_badly(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         link: LinkId,
         error: &WireError,
         other: Option<&'static str>,
@@ -269,7 +283,7 @@ impl Outbound {
     }
 
     /// The peer, or we, do not want this link.
-    fn rejected(&mut self, base: &mut Base, link: LinkId, reason: RejectReason) {
+    fn rejected(&mut self, base: &mut LinksBase, link: LinkId, reason: RejectReason) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -303,11 +317,11 @@ impl Outbound {
     }
 
     /// The system could not open the link, or the handshake failed.
-    pub(crate) fn failed(&mut self, base: &mut Base, link: LinkId, why: &dyn core::fmt::Display) {
+    pub(crate) fn failed(&mut self, base: &mut LinksBase, link: LinkId, why: &dyn core::fmt::Display) {
         let Some((address, kind)) = self.links.remove(&link) else {
             return;
         };
-        base.act(Order::Abort(link));
+        base.act(LinkOrder::Abort(link));
         base.stats.dials_failed += 1;
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
@@ -317,7 +331,7 @@ impl Outbound {
         }
         peer_link.failures = peer_link.failures.saturating_add(1);
         let failures = peer_link.failures;
-        base.report(Report::DialFailed {
+        base.report(LinkReport::DialFailed {
             to: address.clone(),
             kind,
             failures,
@@ -343,7 +357,7 @@ impl Outbound {
     }
 
     /// A deadline of a link has passed.
-    pub(crate) fn on_due(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    pub(crate) fn on_due(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind) {
         let bulk_waits = kind == LinkKind::Control && self.bulk_waits(address);
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
@@ -363,7 +377,7 @@ impl Outbound {
     }
 
     /// The peer closed a link that we dialed, or it broke.
-    pub(crate) fn closed(&mut self, base: &mut Base, link: LinkId) {
+    pub(crate) fn closed(&mut self, base: &mut LinksBase, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -395,7 +409,7 @@ impl Outbound {
 
 /// The pause before the next dial, between three and five quarters of its length: nodes that lost the same
 /// peer come back one after the other.
-pub(super) fn jittered(base: &mut Base, failures: u32) -> Duration {
+pub(super) fn jittered(base: &mut LinksBase, failures: u32) -> Duration {
     let quarters = 768 + base.rng.next_u32() % 512;
     backoff(failures) * quarters / 1024
 }

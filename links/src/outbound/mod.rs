@@ -19,21 +19,21 @@ use alloc::vec::Vec;
 
 use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
-use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::input::{DropReason, LinkEvent, SendTarget};
 use quorate_core::message::{Lane, Message};
 use quorate_core::ordered::{OrderedMap, OrderedSet};
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 use quorate_core::wire::Encoder;
 
-use crate::base::Base;
-use crate::order::{LinkId, Order};
-use crate::peer_link::{ConnectionState, PeerLink, Renewal};
-use crate::queue::Queued;
-use crate::report::Party;
+use crate::base::LinksBase;
+use crate::order::{LinkId, LinkOrder};
+use crate::peer_link::{ConnectionState, PeerLink};
+use crate::queue::QueueOutcome;
+use crate::report::ReportParty;
 use crate::settings::LinkLimits;
 use crate::stats::LinkState;
-use crate::timers::Due;
+use crate::timers::LinkDue;
 use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
@@ -42,7 +42,7 @@ use quorate_core::wire::handshake::LinkKind;
 
 /// The links to one address.
 #[derive(Debug, Default)]
-struct Peer {
+struct PeerLinks {
     control: PeerLink,
     user: PeerLink,
     bulk: PeerLink,
@@ -52,7 +52,7 @@ struct Peer {
     last_failure: Option<SeedCause>,
 }
 
-impl Peer {
+impl PeerLinks {
     const fn link(&mut self, kind: LinkKind) -> &mut PeerLink {
         match kind {
             LinkKind::Control => &mut self.control,
@@ -66,7 +66,7 @@ impl Peer {
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
     /// Boxed: a map keeps places for eleven, and most hosts with little memory have one peer or two.
-    peers: OrderedMap<Address, Box<Peer>>,
+    peers: OrderedMap<Address, Box<PeerLinks>>,
     links: OrderedMap<LinkId, (Address, LinkKind)>,
     /// Links with something to write.
     dirty: Vec<LinkId>,
@@ -97,7 +97,7 @@ impl Outbound {
     }
 
     /// Takes a message. The hot path: nothing but encoding, if the link is open and has room.
-    pub(crate) fn send(&mut self, base: &mut Base, view: &View, to: Target, message: Message) {
+    pub(crate) fn send(&mut self, base: &mut LinksBase, view: &View, to: SendTarget, message: Message) {
         if is_heartbeat(&message) && self.send_beside(base, &to, &message) {
             return;
         }
@@ -105,7 +105,7 @@ impl Outbound {
     }
 
     /// Takes a message for a lane.
-    pub(crate) fn take(&mut self, base: &mut Base, view: &View, frame: UnsentFrame) {
+    pub(crate) fn take(&mut self, base: &mut LinksBase, view: &View, frame: UnsentFrame) {
         let UnsentFrame {
             lane,
             to,
@@ -120,7 +120,7 @@ impl Outbound {
             return;
         };
         match (&peer_link.state, &to) {
-            (ConnectionState::Open { peer, .. }, Target::Node(node)) if peer != node => {
+            (ConnectionState::Open { peer, .. }, SendTarget::Node(node)) if peer != node => {
                 let stale = view.member(node).is_some() && view.member(peer).is_none();
                 if !stale {
                     let found = peer.clone();
@@ -164,7 +164,13 @@ impl Outbound {
         }
     }
 
-    fn enqueue(&mut self, base: &mut Base, lane: Lane, (to, message): (Target, Message), is_offer: bool) {
+    fn enqueue(
+        &mut self,
+        base: &mut LinksBase,
+        lane: Lane,
+        (to, message): (SendTarget, Message),
+        is_offer: bool,
+    ) {
         let (address, kind) = (to.address().clone(), LinkKind::of(lane));
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
@@ -173,14 +179,14 @@ impl Outbound {
         self.maybe_slow |= peer_link.queues.is_slow(&base.limits);
         let idle = matches!(peer_link.state, ConnectionState::Idle);
         match queued {
-            Queued::Kept => {}
-            Queued::Shed => base.stats.gossip_shed += 1,
-            Queued::Rejected(to, message) => base.drop_message(to, message, DropReason::QueueFull),
-            Queued::Refused(to, message) => {
+            QueueOutcome::Kept => {}
+            QueueOutcome::Shed => base.stats.gossip_shed += 1,
+            QueueOutcome::Rejected(to, message) => base.drop_message(to, message, DropReason::QueueFull),
+            QueueOutcome::Refused(to, message) => {
                 self.refusing.insert(address.clone());
                 base.drop_message(to, message, DropReason::NoRoom);
             }
-            Queued::Overflow => return self.overflow(base, &address, kind),
+            QueueOutcome::Overflow => return self.overflow(base, &address, kind),
         }
         match kind {
             LinkKind::Control | LinkKind::User if idle => self.dial(base, &address, kind),
@@ -190,8 +196,11 @@ impl Outbound {
     }
 
     /// Too much control traffic waits: the peer does not keep up with membership.
-    fn overflow(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
-        base.violation(&"the control queue is full", Party::Address(address.clone()));
+    fn overflow(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind) {
+        base.violation(
+            &"the control queue is full",
+            ReportParty::Address(address.clone()),
+        );
         base.stats.links_closed_for_control_overflow += 1;
         if let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) {
             for (to, message) in peer_link.queues.remove_unless(|_| false) {
@@ -202,7 +211,7 @@ impl Outbound {
     }
 
     /// Ends an open link at once. What waits will go over the next one.
-    fn break_link(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    fn break_link(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind) {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
@@ -220,14 +229,14 @@ impl Outbound {
         set_state(base, peer_link, address, kind, ConnectionState::Backoff { until });
         self.end_renewal(base, address, kind);
         self.links.remove(&link);
-        base.act(Order::Abort(link));
+        base.act(LinkOrder::Abort(link));
         if let Some(peer) = peer {
             base.lost(kind, peer);
         }
     }
 
     /// What was handed over is written.
-    pub(crate) fn written(&mut self, base: &mut Base, link: LinkId, buffer: Vec<u8>) {
+    pub(crate) fn written(&mut self, base: &mut LinksBase, link: LinkId, buffer: Vec<u8>) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
@@ -247,7 +256,7 @@ impl Outbound {
     }
 
     /// Encodes what waits, as far as there is room.
-    fn refill(&mut self, base: &mut Base, link: LinkId) {
+    fn refill(&mut self, base: &mut LinksBase, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link) else {
             return;
         };
@@ -265,7 +274,7 @@ impl Outbound {
     }
 
     /// Hands over what was encoded since the last time: one write per link and turn.
-    pub(crate) fn flush(&mut self, base: &mut Base) {
+    pub(crate) fn flush(&mut self, base: &mut LinksBase) {
         for link in self.dirty.drain(..) {
             let Some((address, kind)) = self.links.get(&link) else {
                 continue;
@@ -279,7 +288,7 @@ impl Outbound {
             }
             peer_link.progress_at = base.now.mono;
             let bytes = peer_link.take_out();
-            base.act(Order::Write { link, bytes });
+            base.act(LinkOrder::Write { link, bytes });
         }
     }
 
@@ -297,16 +306,16 @@ impl Outbound {
     }
 
     /// Ends everything with an incarnation that is refused from now on.
-    pub(crate) fn quarantine(&mut self, base: &mut Base, node: &UniqueAddress) {
+    pub(crate) fn quarantine(&mut self, base: &mut LinksBase, node: &UniqueAddress) {
         for kind in LinkKind::ALL {
             let Some(peer_link) = self.peers.get_mut(node.address()).map(|peer| peer.link(kind)) else {
                 continue;
             };
-            let is_other = |to: &Target| matches!(to, Target::Node(other) if other != node);
+            let is_other = |to: &SendTarget| matches!(to, SendTarget::Node(other) if other != node);
             let reached = peer_link.state.peer() == Some(node);
             let strays = peer_link
                 .queues
-                .remove_unless(|to| is_other(to) || (!reached && matches!(to, Target::Address(_))));
+                .remove_unless(|to| is_other(to) || (!reached && matches!(to, SendTarget::Address(_))));
             return_strays(base, kind, strays, None);
             if reached {
                 self.break_link(base, node.address(), kind);
@@ -316,7 +325,7 @@ impl Outbound {
 
     /// Closes links to nodes that are no members and were told nothing for long, and forgets addresses nobody
     /// uses.
-    pub(crate) fn sweep(&mut self, base: &mut Base, view: &View) {
+    pub(crate) fn sweep(&mut self, base: &mut LinksBase, view: &View) {
         let mut idle = Vec::new();
         for (address, peer) in &mut self.peers {
             for kind in LinkKind::ALL {
@@ -338,9 +347,9 @@ impl Outbound {
             self.links.remove(&link);
             // A write that has not ended in all this time never will.
             base.act(if stuck {
-                Order::Abort(link)
+                LinkOrder::Abort(link)
             } else {
-                Order::Finish(link)
+                LinkOrder::Finish(link)
             });
         }
         let unused = |peer_link: &PeerLink| {
@@ -351,15 +360,15 @@ impl Outbound {
     }
 
     /// The node is finished: hands over everything that waits for an open link, then closes all links.
-    pub(crate) fn finish_all(&mut self, base: &mut Base) {
+    pub(crate) fn finish_all(&mut self, base: &mut LinksBase) {
         for peer in self.peers.values_mut() {
             for kind in LinkKind::ALL {
                 let peer_link = peer.link(kind);
                 if let Some(other) = peer_link.renewal.link() {
                     base.act(if peer_link.is_held() {
-                        Order::Finish(other)
+                        LinkOrder::Finish(other)
                     } else {
-                        Order::Abort(other)
+                        LinkOrder::Abort(other)
                     });
                 }
                 match peer_link.state {
@@ -367,12 +376,12 @@ impl Outbound {
                         encode_waiting(base, &mut self.encoder, peer_link, epoch, true);
                         if !peer_link.out.is_empty() {
                             let bytes = peer_link.take_out();
-                            base.act(Order::Write { link, bytes });
+                            base.act(LinkOrder::Write { link, bytes });
                         }
-                        base.act(Order::Finish(link));
+                        base.act(LinkOrder::Finish(link));
                     }
                     ConnectionState::Dialing { link, .. } | ConnectionState::Greeting { link, .. } => {
-                        base.act(Order::Abort(link))
+                        base.act(LinkOrder::Abort(link))
                     }
                     ConnectionState::Idle | ConnectionState::Backoff { .. } => {}
                 }
@@ -413,7 +422,13 @@ impl Outbound {
 }
 
 /// Moves waiting messages to the write buffer, up to its bound or, at the very end, all of them.
-fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLink, epoch: u32, all: bool) {
+fn encode_waiting(
+    base: &mut LinksBase,
+    encoder: &mut Encoder,
+    peer_link: &mut PeerLink,
+    epoch: u32,
+    all: bool,
+) {
     while all || peer_link.has_room(base.out_bytes_max) {
         let Some((to, message)) = peer_link.queues.pop() else {
             return;
@@ -428,14 +443,14 @@ fn encode_waiting(base: &mut Base, encoder: &mut Encoder, peer_link: &mut PeerLi
 /// Gives messages back that will not be sent, and says afterwards about each incarnation why: another one
 /// lives there, or none. That a bulk link could not be opened says nothing about the peer.
 fn return_strays(
-    base: &mut Base,
+    base: &mut LinksBase,
     kind: LinkKind,
-    strays: Vec<(Target, Message)>,
+    strays: Vec<(SendTarget, Message)>,
     found: Option<&UniqueAddress>,
 ) {
     let mut lost: Vec<UniqueAddress> = Vec::new();
     for (to, message) in strays {
-        if let Target::Node(node) = &to
+        if let SendTarget::Node(node) = &to
             && kind != LinkKind::Bulk
             && !lost.contains(node)
         {
@@ -454,36 +469,21 @@ fn return_strays(
     }
 }
 
-/// Moves a renewal on and its deadline with it.
-fn set_renewal(
-    base: &mut Base,
-    peer_link: &mut PeerLink,
-    address: &Address,
-    kind: LinkKind,
-    renewal: Renewal,
-) {
-    if let Some(deadline) = peer_link.renewal.deadline() {
-        base.timers.disarm(deadline, Due::Renewal(address.clone(), kind));
-    }
-    if let Some(deadline) = renewal.deadline() {
-        base.timers.arm(deadline, Due::Renewal(address.clone(), kind));
-    }
-    peer_link.renewal = renewal;
-}
-
 /// Moves a link to another state and its deadline with it.
 fn set_state(
-    base: &mut Base,
+    base: &mut LinksBase,
     peer_link: &mut PeerLink,
     address: &Address,
     kind: LinkKind,
     state: ConnectionState,
 ) {
     if let Some(deadline) = peer_link.state.deadline() {
-        base.timers.disarm(deadline, Due::PeerLink(address.clone(), kind));
+        base.timers
+            .disarm(deadline, LinkDue::PeerLink(address.clone(), kind));
     }
     if let Some(deadline) = state.deadline() {
-        base.timers.arm(deadline, Due::PeerLink(address.clone(), kind));
+        base.timers
+            .arm(deadline, LinkDue::PeerLink(address.clone(), kind));
     }
     peer_link.state = state;
 }

@@ -2,18 +2,18 @@
 //! 10.3, I-44.
 
 use quorate_core::ident::Address;
-use quorate_core::input::Target;
+use quorate_core::input::SendTarget;
 use quorate_core::message::{Lane, Message};
 use quorate_core::view::View;
 
 use super::Outbound;
-use crate::base::Base;
+use crate::base::LinksBase;
 use crate::settings::LinkLimits;
 
 /// A message, with what decides its way.
 pub(crate) struct UnsentFrame {
     pub(crate) lane: Lane,
-    pub(crate) to: Target,
+    pub(crate) to: SendTarget,
     pub(crate) message: Message,
     /// Its sender keeps it if there is no room.
     pub(crate) is_offer: bool,
@@ -21,7 +21,7 @@ pub(crate) struct UnsentFrame {
 
 impl UnsentFrame {
     /// A message on its own lane.
-    pub(super) fn of(to: Target, message: Message, is_offer: bool) -> Self {
+    pub(super) fn of(to: SendTarget, message: Message, is_offer: bool) -> Self {
         let lane = message.lane();
         Self {
             lane,
@@ -34,7 +34,7 @@ impl UnsentFrame {
 
 impl Outbound {
     /// Takes a message if there is room for it.
-    pub(crate) fn offer(&mut self, base: &mut Base, view: &View, to: Target, message: Message) {
+    pub(crate) fn offer(&mut self, base: &mut LinksBase, view: &View, to: SendTarget, message: Message) {
         self.take(base, view, UnsentFrame::of(to, message, true));
     }
 

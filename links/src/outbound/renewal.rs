@@ -14,14 +14,15 @@ use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::HelloAck;
 use rand_core::Rng;
 
-use super::{Outbound, set_renewal};
-use crate::aging::{Admitted, Aged, look_interval};
-use crate::authentication::End;
-use crate::authentication::Identity;
-use crate::base::Base;
-use crate::order::{LinkId, Order};
-use crate::peer_link::{ConnectionState, Renewal};
-use crate::report::{Party, Report};
+use super::Outbound;
+use crate::aging::{Admitted, AgedLink, look_interval};
+use crate::authentication::LinkEnd;
+use crate::authentication::PeerIdentity;
+use crate::base::LinksBase;
+use crate::order::{LinkId, LinkOrder};
+use crate::peer_link::{ConnectionState, PeerLink, Renewal};
+use crate::report::{LinkReport, ReportParty};
+use crate::timers::LinkDue;
 use quorate_core::wire::handshake::LinkKind;
 
 /// How long a peer may take at least to read the rest of a user link, which it pauses while it has no room.
@@ -35,7 +36,7 @@ const LOOK_WAIT: Duration = Duration::from_secs(1);
 
 /// When a link that opens now is renewed: between five and seven eighths of its time, so that links do not
 /// all come due at once, and one failure leaves time for another try.
-pub(super) fn due(base: &mut Base) -> Renewal {
+pub(super) fn due(base: &mut LinksBase) -> Renewal {
     let Some(age) = base.max_link_age else {
         return Renewal::None;
     };
@@ -49,7 +50,7 @@ impl Outbound {
     /// A deadline of a renewal has passed.
     pub(crate) fn on_renewal_due(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         address: &Address,
         kind: LinkKind,
         admitted: Admitted,
@@ -82,10 +83,10 @@ impl Outbound {
     /// The peer of a link that is too old now, and what it has proved.
     pub(crate) fn aged(
         &self,
-        base: &Base,
+        base: &LinksBase,
         address: &Address,
         kind: LinkKind,
-    ) -> Option<(UniqueAddress, Option<Identity>)> {
+    ) -> Option<(UniqueAddress, Option<PeerIdentity>)> {
         let peer = self.peers.get(address)?;
         let peer_link = match kind {
             LinkKind::Control => &peer.control,
@@ -101,7 +102,7 @@ impl Outbound {
 
     /// Whether a link that is too old goes on: what its acceptor proved still holds, and it has not refused
     /// this node itself.
-    fn keeps(&mut self, base: &mut Base, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
+    fn keeps(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind, admitted: Admitted) -> bool {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return false;
         };
@@ -112,11 +113,11 @@ impl Outbound {
             true => Err("its acceptor refuses this node".into()),
             false => admitted,
         };
-        let aged = Aged {
+        let aged = AgedLink {
             peer,
             kind,
             identity: peer_link.proved.as_ref(),
-            end: End::Acceptor,
+            end: LinkEnd::Acceptor,
             kept: peer_link.kept,
         };
         let Some(pause) = aged.keep_for(base, admitted) else {
@@ -149,7 +150,7 @@ impl Outbound {
     }
 
     /// A link broke, or was not read to its end in time: what was written to it last may be lost.
-    pub(crate) fn broken(&mut self, base: &mut Base, link: LinkId) {
+    pub(crate) fn broken(&mut self, base: &mut LinksBase, link: LinkId) {
         let Some((address, kind)) = self.links.get(&link).cloned() else {
             return;
         };
@@ -159,7 +160,7 @@ impl Outbound {
         };
         let peer = peer_link.state.peer().cloned();
         let what = "a link that was renewed was not read to its end";
-        base.violation(&what, Party::Address(address.clone()));
+        base.violation(&what, ReportParty::Address(address.clone()));
         base.stats.renewals_cut_short += 1;
         // This node's asks travel on the user link. A control link carries answers to the peer, whose asks
         // then time out, and what is said again: it is no reason to give up asks that are under way.
@@ -174,7 +175,7 @@ impl Outbound {
     /// they end at once. Else links that no system resets (QUIC's, or those to a machine that lost its power)
     /// go on to nowhere, and what its successor is answered, a join too, goes with them, until they were
     /// silent for too long; a first seed that hears nothing for that long forms a cluster of its own.
-    pub(crate) fn look_again(&mut self, base: &mut Base, seen: &UniqueAddress) {
+    pub(crate) fn look_again(&mut self, base: &mut LinksBase, seen: &UniqueAddress) {
         for kind in LinkKind::ALL {
             let Some(peer_link) = self.peers.get_mut(seen.address()).map(|peer| peer.link(kind)) else {
                 return;
@@ -188,7 +189,7 @@ impl Outbound {
     }
 
     /// Opens a successor for the incarnation at the other end.
-    fn renew(&mut self, base: &mut Base, address: &Address, kind: LinkKind, within: Duration) {
+    fn renew(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind, within: Duration) {
         let link = base.next_link();
         let hello = self.hello(base, address, kind, None);
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
@@ -205,7 +206,7 @@ impl Outbound {
         set_renewal(base, peer_link, address, kind, opening);
         self.links.insert(link, (address.clone(), kind));
         base.stats.dials += 1;
-        base.act(Order::Dial {
+        base.act(LinkOrder::Dial {
             link,
             to: address.clone(),
             kind,
@@ -215,13 +216,13 @@ impl Outbound {
     /// The successor did not open: the link goes on.
     pub(super) fn renewal_failed(
         &mut self,
-        base: &mut Base,
+        base: &mut LinksBase,
         address: &Address,
         kind: LinkKind,
         why: &dyn core::fmt::Display,
     ) {
         base.stats.renewals_failed += 1;
-        base.report(Report::RenewalFailed {
+        base.report(LinkReport::RenewalFailed {
             to: address.clone(),
             kind,
             why: why.to_string(),
@@ -237,7 +238,7 @@ impl Outbound {
     }
 
     /// The successor is open: it takes the link's place, and waits until the link has been read to its end.
-    pub(super) fn hand_over(&mut self, base: &mut Base, successor: LinkId, ack: HelloAck, epoch: u32) {
+    pub(super) fn hand_over(&mut self, base: &mut LinksBase, successor: LinkId, ack: HelloAck, epoch: u32) {
         let Some((address, kind)) = self.links.get(&successor).cloned() else {
             return;
         };
@@ -249,9 +250,9 @@ impl Outbound {
         };
         if !peer_link.out.is_empty() {
             let bytes = core::mem::take(&mut peer_link.out);
-            base.act(Order::Write { link: old, bytes });
+            base.act(LinkOrder::Write { link: old, bytes });
         }
-        base.act(Order::Drain(old));
+        base.act(LinkOrder::Drain(old));
         peer_link.writing = false;
         // It stands in the list of links to flush as the old link, if at all, and has nothing left for that.
         peer_link.dirty = false;
@@ -273,7 +274,7 @@ impl Outbound {
         set_renewal(base, peer_link, &address, kind, draining);
         base.stats.handshakes_completed += 1;
         base.stats.links_renewed += 1;
-        base.report(Report::Renewed {
+        base.report(LinkReport::Renewed {
             to: address.clone(),
             kind,
             epoch,
@@ -281,11 +282,11 @@ impl Outbound {
     }
 
     /// The old link is gone, read to its end or given up: its successor may speak.
-    pub(super) fn drained(&mut self, base: &mut Base, old: LinkId) {
+    pub(super) fn drained(&mut self, base: &mut LinksBase, old: LinkId) {
         let Some((address, kind)) = self.links.remove(&old) else {
             return;
         };
-        base.act(Order::Abort(old));
+        base.act(LinkOrder::Abort(old));
         let due = due(base);
         let Some(peer_link) = self.peers.get_mut(&address).map(|peer| peer.link(kind)) else {
             return;
@@ -298,7 +299,7 @@ impl Outbound {
     }
 
     /// Ends whatever a renewal has begun: the link itself has ended, or is about to.
-    pub(super) fn end_renewal(&mut self, base: &mut Base, address: &Address, kind: LinkKind) {
+    pub(super) fn end_renewal(&mut self, base: &mut LinksBase, address: &Address, kind: LinkKind) {
         let Some(peer_link) = self.peers.get_mut(address).map(|peer| peer.link(kind)) else {
             return;
         };
@@ -306,7 +307,25 @@ impl Outbound {
         set_renewal(base, peer_link, address, kind, Renewal::None);
         if let Some(link) = begun {
             self.links.remove(&link);
-            base.act(Order::Abort(link));
+            base.act(LinkOrder::Abort(link));
         }
     }
+}
+
+/// Moves a renewal on and its deadline with it.
+pub(super) fn set_renewal(
+    base: &mut LinksBase,
+    peer_link: &mut PeerLink,
+    address: &Address,
+    kind: LinkKind,
+    renewal: Renewal,
+) {
+    if let Some(deadline) = peer_link.renewal.deadline() {
+        base.timers
+            .disarm(deadline, LinkDue::Renewal(address.clone(), kind));
+    }
+    if let Some(deadline) = renewal.deadline() {
+        base.timers.arm(deadline, LinkDue::Renewal(address.clone(), kind));
+    }
+    peer_link.renewal = renewal;
 }

@@ -5,13 +5,13 @@
 use alloc::vec::Vec;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{DropReason, Target};
+use quorate_core::input::{DropReason, SendTarget};
 use quorate_core::message::{EntityEnvelope, Lane, Message, ShardingMsg, SingletonMsg};
-use quorate_core::singleton::protocol::Delivery;
-use quorate_core::wire::{Decoded, decode_frame, decode_message};
+use quorate_core::singleton::protocol::InstanceMessage;
+use quorate_core::wire::{DecodedFrame, decode_frame, decode_message};
 
-use super::{Outbound, Peer};
-use crate::base::Base;
+use super::{Outbound, PeerLinks};
+use crate::base::LinksBase;
 use crate::peer_link::PeerLink;
 
 /// Whether a message is an ask of this node itself. Those of others wait on: their askers hear of it from us
@@ -21,7 +21,7 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
             ask: Some(ticket), ..
         })) => ticket.ask.asker == *me,
-        Message::Singleton(SingletonMsg::Delivery(Delivery {
+        Message::Singleton(SingletonMsg::Delivery(InstanceMessage {
             ask: Some(ticket), ..
         })) => ticket.ask.asker == *me,
         Message::Singleton(_)
@@ -46,17 +46,17 @@ impl Outbound {
         &mut self,
         me: &UniqueAddress,
         peer: &UniqueAddress,
-    ) -> Vec<(Target, Message)> {
-        let is_its = |to: &Target, message: &Message| {
-            matches!(to, Target::Node(node) if node == peer) && is_own_ask(me, message)
+    ) -> Vec<(SendTarget, Message)> {
+        let is_its = |to: &SendTarget, message: &Message| {
+            matches!(to, SendTarget::Node(node) if node == peer) && is_own_ask(me, message)
         };
         let held = self.peers.get_mut(peer.address());
         held.map_or_else(Vec::new, |held| held.user.queues.take(Lane::User, is_its))
     }
 
     /// This node ends: gives back its own asks that no writer has. Nobody would be there for their answers.
-    pub(crate) fn return_waiting_asks(&mut self, base: &mut Base) {
-        let waiting = |peer: &mut Peer, me: &UniqueAddress| {
+    pub(crate) fn return_waiting_asks(&mut self, base: &mut LinksBase) {
+        let waiting = |peer: &mut PeerLinks, me: &UniqueAddress| {
             peer.user
                 .queues
                 .take(Lane::User, |_, message| is_own_ask(me, message))
@@ -71,15 +71,15 @@ impl Outbound {
 
 /// Gives back what was encoded for a link that breaks and that no writer has seen. Its frames are this node's
 /// own and whole.
-pub(super) fn return_encoded(base: &mut Base, peer_link: &mut PeerLink, peer: &UniqueAddress) {
+pub(super) fn return_encoded(base: &mut LinksBase, peer_link: &mut PeerLink, peer: &UniqueAddress) {
     let encoded = core::mem::take(&mut peer_link.out);
     let mut rest = encoded.as_slice();
-    while let Decoded::Frame { frame, consumed } = decode_frame(rest, &base.config.limits) {
+    while let DecodedFrame::Frame { frame, consumed } = decode_frame(rest, &base.config.limits) {
         rest = rest.get(consumed..).unwrap_or_default();
         let decoded = decode_message(frame.kind, frame.lane, frame.body, &base.config.limits);
         if let Ok(message @ Message::Sharding(ShardingMsg::Entity(_))) = decoded {
             base.stats.frames_sent = base.stats.frames_sent.saturating_sub(1);
-            base.drop_message(Target::Node(peer.clone()), message, DropReason::Unreachable);
+            base.drop_message(SendTarget::Node(peer.clone()), message, DropReason::Unreachable);
         }
     }
 }

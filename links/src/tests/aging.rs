@@ -9,20 +9,20 @@ use quorate_core::ident::Address;
 use quorate_core::wire::handshake::RejectReason;
 
 use super::{Bench, aborts, accepted_control, frame, heartbeat, me, peer};
-use crate::authentication::{Authentication, End, Identity};
-use crate::order::{LinkId, LinkInput, Order};
+use crate::authentication::{LinkAuthentication, LinkEnd, PeerIdentity};
+use crate::order::{LinkId, LinkInput, LinkOrder};
 
 const AGE: Duration = Duration::from_secs(8);
 
 /// Whatever a peer has proved holds for ever.
 struct Believes;
 
-impl Authentication for Believes {
-    fn covers(&self, _: Option<&Identity>, _: &Address) -> Result<(), RejectReason> {
+impl LinkAuthentication for Believes {
+    fn covers(&self, _: Option<&PeerIdentity>, _: &Address) -> Result<(), RejectReason> {
         Ok(())
     }
 
-    fn believes(&self, _: Option<&Identity>, _: End, _: &Address, _: u64) -> Result<(), String> {
+    fn believes(&self, _: Option<&PeerIdentity>, _: LinkEnd, _: &Address, _: u64) -> Result<(), String> {
         Ok(())
     }
 }
@@ -42,7 +42,7 @@ fn starve(bench: &mut Bench, link: LinkId, seconds: u64) -> bool {
         let actions = bench.actions();
         is_cut |= aborts(&actions, link);
         for action in actions {
-            if let Order::Dial { link, .. } = action {
+            if let LinkOrder::Dial { link, .. } = action {
                 bench.fail_dial(link);
             }
         }

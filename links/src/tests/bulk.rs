@@ -3,19 +3,19 @@
 
 use alloc::vec::Vec;
 
-use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::input::{DropReason, LinkEvent, SendTarget};
 use quorate_core::message::{Lane, Message};
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::{FEATURE_BULK, HandshakeDecoded, LinkKind, decode_hello};
 
 use super::{Bench, Heard, aborts, dropped, entity, frame, heartbeat, peer};
-use crate::order::{LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder};
 use crate::outbound::UnsentFrame;
-use crate::recipient::Recipient;
+use crate::recipient::LinkRecipient;
 
 /// Sends a message over the bulk lane, whatever its own lane is.
 fn send_bulk(bench: &mut Bench, message: Message) {
-    let (links, to) = (&mut bench.links, Target::Node(peer()));
+    let (links, to) = (&mut bench.links, SendTarget::Node(peer()));
     let view = bench.node.view();
     let frame = UnsentFrame {
         lane: Lane::Bulk,
@@ -98,7 +98,7 @@ fn who_does_not_accept_bulk_links_is_dialed_none_and_the_message_comes_back() {
         bench
             .actions()
             .iter()
-            .all(|action| !matches!(action, Order::Dial { .. }))
+            .all(|action| !matches!(action, LinkOrder::Dial { .. }))
     );
     assert_eq!(dropped(&bench.heard(), DropReason::Unreachable), 1);
     send_bulk(&mut bench, entity(10));
@@ -152,11 +152,11 @@ fn a_peer_that_does_not_read_bulk_data_stops_neither_heartbeats_nor_entities() {
     bench.send(&peer(), heartbeat(peer()));
     bench.send(&peer(), entity(10));
     let actions = bench.actions();
-    let wrote = |action: &&Order| matches!(action, Order::Write { link, .. } if *link == control);
+    let wrote = |action: &&LinkOrder| matches!(action, LinkOrder::Write { link, .. } if *link == control);
     assert_eq!(actions.iter().filter(wrote).count(), 1);
     let dials = actions
         .iter()
-        .filter(|action| matches!(action, Order::Dial { kind, .. } if *kind == LinkKind::User));
+        .filter(|action| matches!(action, LinkOrder::Dial { kind, .. } if *kind == LinkKind::User));
     assert_eq!(dials.count(), 1);
     assert!(!aborts(&actions, bulk));
     let (links, now) = (&mut bench.links, Instant::ZERO);

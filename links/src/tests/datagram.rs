@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quorate_core::message::{Lane, MembershipMsg, Message};
 
 use super::{Bench, Heard, aborts, accepted_control, frame, heartbeat, me, peer};
-use crate::order::{Chunk, LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder, ReadChunk};
 
 /// A node with an open control link to its peer, which takes datagrams of so many bytes.
 fn opened(max: usize) -> (Bench, LinkId) {
@@ -22,7 +22,7 @@ fn opened(max: usize) -> (Bench, LinkId) {
 
 fn datagrams(bench: &mut Bench) -> Vec<(LinkId, Vec<u8>)> {
     let of = |action| match action {
-        Order::Datagram { link, bytes } => Some((link, bytes)),
+        LinkOrder::Datagram { link, bytes } => Some((link, bytes)),
         _ => None,
     };
     bench.actions().into_iter().filter_map(of).collect()
@@ -32,7 +32,7 @@ fn receive(bench: &mut Bench, link: LinkId, bytes: &[u8]) {
     let mut buffer = vec![0; 4_096];
     buffer[..bytes.len()].copy_from_slice(bytes);
     let len = bytes.len();
-    bench.link(LinkInput::Datagram(link, Chunk { buffer, len }));
+    bench.link(LinkInput::Datagram(link, ReadChunk { buffer, len }));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_datagram_is_heard_if_its_link_is_open_and_its_epoch_right() {
     receive(&mut bench, link, &frame(&heartbeat(me()), 1));
     assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
     let resumed = bench.actions();
-    let resumes = |action: &Order| matches!(action, Order::Resume { link: to, .. } if *to == link);
+    let resumes = |action: &LinkOrder| matches!(action, LinkOrder::Resume { link: to, .. } if *to == link);
     assert!(resumed.iter().any(resumes), "the reader goes on");
     receive(&mut bench, link, &frame(&heartbeat(me()), 7));
     assert!(bench.heard().is_empty());

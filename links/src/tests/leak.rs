@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 use quorate_core::wire::handshake::LinkKind;
 
 use super::{Bench, aborts, entity, frame, gossip_header, heartbeat, me, peer};
-use crate::order::{Chunk, LinkInput};
+use crate::order::{LinkInput, ReadChunk};
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
@@ -19,7 +19,7 @@ fn i_91_a_link_that_ends_in_the_middle_of_a_frame_gives_back_all_that_it_drew() 
         let mut begun = gossip_header(4 << 20, 1);
         begun.resize(4 << 10, 0);
         let len = begun.len();
-        bench.link(LinkInput::Received(link, Chunk { buffer: begun, len }));
+        bench.link(LinkInput::Received(link, ReadChunk { buffer: begun, len }));
         assert!(bench.links.stats().inbound_bytes_held > 4 << 20);
         bench.link(LinkInput::Broken(link));
         bench.actions();
@@ -46,7 +46,7 @@ fn a_datagram_on_a_user_link_ends_it_and_reaches_nobody() {
     let link = bench.greeted(peer(), HOME, LinkKind::User).unwrap();
     let buffer = frame(&heartbeat(me()), 1);
     let len = buffer.len();
-    bench.link(LinkInput::Datagram(link, Chunk { buffer, len }));
+    bench.link(LinkInput::Datagram(link, ReadChunk { buffer, len }));
     assert!(aborts(&bench.actions(), link));
     assert!(bench.heard().is_empty());
 }

@@ -22,7 +22,7 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Effect, HaltReason, Output};
 use quorate_core::event::{Event, JoinFailure, MembershipEvent, SeedCause, SeedFailure};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
-use quorate_core::input::{DropReason, Input, LinkEvent, Target};
+use quorate_core::input::{DropReason, Input, LinkEvent, SendTarget};
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::message::{
     DetectorMsg, EntityEnvelope, GossipEnvelope, Heartbeat, Lane, MembershipMsg, Message, ShardingMsg,
@@ -43,8 +43,8 @@ use crate::crowd::Source;
 use crate::first_bytes::PLAINTEXT_TO_TLS;
 use crate::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PATIENCE};
 use crate::links::Links;
-use crate::order::{Chunk, LinkId, LinkInput, Order};
-use crate::recipient::Recipient;
+use crate::order::{LinkId, LinkInput, LinkOrder, ReadChunk};
+use crate::recipient::LinkRecipient;
 use crate::settings::LinkLimits;
 
 /// The defaults.
@@ -76,7 +76,7 @@ pub(super) struct Script {
     pub(super) hears: Vec<u16>,
 }
 
-impl Recipient for Script {
+impl LinkRecipient for Script {
     fn handle(&mut self, _: Now, input: Input<'_>) {
         match input {
             Input::Frame { from, lane, .. } => self.heard.push(Heard::Frame(from.clone(), lane)),
@@ -217,7 +217,7 @@ impl Bench {
         }
     }
 
-    pub(super) fn actions(&mut self) -> Vec<Order> {
+    pub(super) fn actions(&mut self) -> Vec<LinkOrder> {
         self.flush();
         core::iter::from_fn(|| self.links.next_order()).collect()
     }
@@ -227,7 +227,7 @@ impl Bench {
     }
 
     pub(super) fn send(&mut self, to: &UniqueAddress, message: Message) {
-        let to = Target::Node(to.clone());
+        let to = SendTarget::Node(to.clone());
         self.says(Effect::Send { to, message });
     }
 
@@ -240,7 +240,7 @@ impl Bench {
     pub(super) fn receive(&mut self, link: LinkId, bytes: &[u8]) {
         let mut buffer = bytes.to_vec();
         buffer.push(0);
-        let chunk = Chunk {
+        let chunk = ReadChunk {
             len: bytes.len(),
             buffer,
         };
@@ -267,7 +267,7 @@ impl Bench {
             }),
         );
         let answer = self.actions().into_iter().find_map(|action| match action {
-            Order::Write { link, bytes } if link == id => Some(bytes),
+            LinkOrder::Write { link, bytes } if link == id => Some(bytes),
             _ => None,
         });
         assert!(matches!(
@@ -325,7 +325,7 @@ impl Bench {
             .actions()
             .into_iter()
             .filter_map(|action| match action {
-                Order::Dial { link, .. } => Some(link),
+                LinkOrder::Dial { link, .. } => Some(link),
                 _ => None,
             })
             .collect();
@@ -337,7 +337,7 @@ impl Bench {
     pub(super) fn answer(&mut self, link: LinkId, as_peer: &UniqueAddress) -> Hello {
         self.link(LinkInput::Dialed(link));
         let hello = self.actions().into_iter().find_map(|action| match action {
-            Order::Write { bytes, .. } => Some(bytes),
+            LinkOrder::Write { bytes, .. } => Some(bytes),
             _ => None,
         });
         let HandshakeDecoded::Done { value: hello, .. } = decode_hello(&hello.unwrap()) else {
@@ -373,7 +373,7 @@ impl Bench {
         self.actions()
             .into_iter()
             .filter_map(|action| match action {
-                Order::Write { link, bytes } => Some((link, bytes)),
+                LinkOrder::Write { link, bytes } => Some((link, bytes)),
                 _ => None,
             })
             .collect()
@@ -456,10 +456,10 @@ pub(super) fn dropped(heard: &[Heard], why: DropReason) -> usize {
         .count()
 }
 
-pub(super) fn aborts(actions: &[Order], id: LinkId) -> bool {
+pub(super) fn aborts(actions: &[LinkOrder], id: LinkId) -> bool {
     actions
         .iter()
-        .any(|action| matches!(action, Order::Abort(link) | Order::Finish(link) if *link == id))
+        .any(|action| matches!(action, LinkOrder::Abort(link) | LinkOrder::Finish(link) if *link == id))
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn strangers_are_refused_counted_and_never_reach_the_node() {
         assert!(aborts(&actions, link));
         let answer = actions.into_iter().find_map(|action| match action {
             // A TLS client is told in its own words.
-            Order::Write { bytes, .. } if bytes != PLAINTEXT_TO_TLS => Some(bytes),
+            LinkOrder::Write { bytes, .. } if bytes != PLAINTEXT_TO_TLS => Some(bytes),
             _ => None,
         });
         answer.map(|bytes| match decode_answer(&bytes) {
@@ -566,7 +566,7 @@ fn b_52_one_source_may_have_sixteen_pending_handshakes() {
     assert!(bench.knock().is_some(), "one of the others goes");
     let gone = |bench: &mut Bench| {
         let actions = bench.actions();
-        let aborts = actions.iter().filter(|a| matches!(a, Order::Abort(_)));
+        let aborts = actions.iter().filter(|a| matches!(a, LinkOrder::Abort(_)));
         aborts.count()
     };
     assert_eq!(gone(&mut bench), 1);
@@ -655,11 +655,11 @@ fn m_421_a_user_link_is_paused_while_there_is_no_room_and_the_control_link_is_no
     bench.receive(control, &frame(&heartbeat(me()), 1));
     bench.read_users(100);
     assert_eq!(bench.heard(), [Heard::Frame(peer(), Lane::Control)]);
-    let resumed = |actions: Vec<Order>| -> Vec<LinkId> {
+    let resumed = |actions: Vec<LinkOrder>| -> Vec<LinkId> {
         actions
             .into_iter()
             .filter_map(|action| match action {
-                Order::Resume { link, .. } => Some(link),
+                LinkOrder::Resume { link, .. } => Some(link),
                 _ => None,
             })
             .collect()
@@ -752,7 +752,7 @@ fn i_44_what_waits_for_an_unreachable_peer_comes_back_after_three_dials() {
     );
     // Nothing waits: nobody is dialed until something does.
     bench.pass(1_300);
-    let dials = |action: &Order| matches!(action, Order::Dial { .. });
+    let dials = |action: &LinkOrder| matches!(action, LinkOrder::Dial { .. });
     assert!(!bench.actions().iter().any(dials));
     bench.send(&peer(), heartbeat(peer()));
     let link = bench.dial();
@@ -928,7 +928,7 @@ fn a_node_is_told_that_a_peer_refuses_it_for_good_once_it_is_sure_which_peer() {
         match &expected {
             Some(node) => bench.send(node, heartbeat(node.clone())),
             None => {
-                let to = Target::Address(peer().address().clone());
+                let to = SendTarget::Address(peer().address().clone());
                 let message = Message::Membership(MembershipMsg::InitJoinNack);
                 bench.node.says.push_back(Effect::Send { to, message });
                 bench.drive_node();
@@ -977,10 +977,10 @@ fn a_node_that_halts_writes_what_waits_and_closes() {
     let actions = bench.actions();
     let wrote = actions
         .iter()
-        .position(|a| matches!(a, Order::Write { link: l, .. } if *l == link));
+        .position(|a| matches!(a, LinkOrder::Write { link: l, .. } if *l == link));
     let finished = actions
         .iter()
-        .position(|a| matches!(a, Order::Finish(l) if *l == link));
+        .position(|a| matches!(a, LinkOrder::Finish(l) if *l == link));
     assert!(wrote.is_some() && wrote < finished, "{wrote:?} {finished:?}");
 }
 
@@ -1011,10 +1011,10 @@ fn the_deadline_is_the_earliest_of_all() {
     assert_eq!(sweep, Instant::ZERO + Duration::from_secs(10));
 }
 
-fn resumed(actions: &[Order], wanted: LinkId) -> bool {
+fn resumed(actions: &[LinkOrder], wanted: LinkId) -> bool {
     actions
         .iter()
-        .any(|action| matches!(action, Order::Resume { link, .. } if *link == wanted))
+        .any(|action| matches!(action, LinkOrder::Resume { link, .. } if *link == wanted))
 }
 
 /// A frame in reads of at most so many bytes; says how many frames the node heard.
@@ -1151,9 +1151,9 @@ fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_non
         let mut buffer = bytes.clone();
         buffer.truncate(bytes.len());
         let len = buffer.len();
-        bench.link(LinkInput::Received(link, Chunk { buffer, len }));
+        bench.link(LinkInput::Received(link, ReadChunk { buffer, len }));
         let grown = bench.actions().into_iter().find_map(|action| match action {
-            Order::Resume { chunk, .. } => Some(chunk.buffer.len()),
+            LinkOrder::Resume { chunk, .. } => Some(chunk.buffer.len()),
             _ => None,
         });
         assert_eq!(grown, Some(2 * len));

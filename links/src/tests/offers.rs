@@ -8,17 +8,17 @@ use alloc::vec::Vec;
 use quorate_core::effect::{Effect, HostOrder};
 use quorate_core::event::{Event, SeedCause, ShardingEvent};
 use quorate_core::input::Recipient;
-use quorate_core::input::{Command, DropReason, Input, KindSettings, LinkEvent, ShardingCommand, Target};
+use quorate_core::input::{Command, DropReason, Input, KindSettings, LinkEvent, SendTarget, ShardingCommand};
 use quorate_core::message::{Lane, Message, ShardMark, ShardingMsg};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 
 use super::pair::World;
 use super::{Bench, Heard, dropped, entity, peer};
-use crate::order::{LinkInput, Order};
+use crate::order::{LinkInput, LinkOrder};
 
 fn offer(bench: &mut Bench, message: Message) {
-    let to = Target::Node(peer());
+    let to = SendTarget::Node(peer());
     bench.says(Effect::Offer { to, message });
 }
 
@@ -85,7 +85,7 @@ fn i_44_room_is_told_when_what_waited_comes_back_as_unreachable_too() {
     let mut heard = Vec::new();
     for _ in 0..10 {
         let dial = bench.actions().into_iter().find_map(|order| match order {
-            Order::Dial { link, .. } => Some(link),
+            LinkOrder::Dial { link, .. } => Some(link),
             _ => None,
         });
         if let Some(link) = dial {
@@ -121,8 +121,12 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
         place.drive();
     }
     register(&mut world, 1, true);
-    let delivers =
-        |effect: &&Effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }));
+    let delivers = |effect: &&Effect| {
+        matches!(
+            effect,
+            Effect::Host(Requester::Sharding, HostOrder::Deliver { .. })
+        )
+    };
     let arrived = |world: &World| world.places[1].ordered.iter().filter(delivers).count();
     let lost = |effect: &Effect| {
         matches!(
@@ -144,7 +148,7 @@ fn i_44_fifty_thousand_messages_that_waited_for_homes_all_arrive_in_order() {
     });
     let mut last = [None; ENTITIES];
     for effect in &world.places[1].ordered {
-        if let Effect::Host(Owner::Sharding, HostOrder::Deliver { payload, .. }) = effect {
+        if let Effect::Host(Requester::Sharding, HostOrder::Deliver { payload, .. }) = effect {
             let number: usize = core::str::from_utf8(payload).unwrap().parse().unwrap();
             let before = last[number % ENTITIES].replace(number);
             assert!(before < Some(number), "{number} after {before:?}");

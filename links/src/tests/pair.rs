@@ -19,7 +19,7 @@ use rand_core::SeedableRng;
 
 use crate::crowd::Source;
 use crate::links::Links;
-use crate::order::{Chunk, LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder, ReadChunk};
 
 /// One direction of a link, at the end that reads it.
 struct Pipe {
@@ -132,7 +132,7 @@ impl World {
                     .iter_mut()
                     .zip(pipe.bytes.drain(..len))
                     .for_each(|(place, byte)| *place = byte);
-                place.input(LinkInput::Received(link, Chunk { buffer, len }));
+                place.input(LinkInput::Received(link, ReadChunk { buffer, len }));
             }
         }
         let place = &mut self.places[at];
@@ -144,9 +144,9 @@ impl World {
         }
     }
 
-    fn obey(&mut self, at: usize, order: Order) {
+    fn obey(&mut self, at: usize, order: LinkOrder) {
         match order {
-            Order::Dial { link, to, .. } => {
+            LinkOrder::Dial { link, to, .. } => {
                 let other = usize::from(to.port()) - 1;
                 let source = Source::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
                 let theirs = self.places[other].links.accepted(source).unwrap();
@@ -160,19 +160,19 @@ impl World {
                 self.places[at].pipes.insert(link, pipe((other, theirs)));
                 self.places[at].input(LinkInput::Dialed(link));
             }
-            Order::Write { link, bytes } => {
+            LinkOrder::Write { link, bytes } => {
                 if let Some(pipe) = self.other_end(at, link) {
                     pipe.bytes.extend(&bytes);
                 }
                 self.places[at].unread.push((link, bytes));
             }
-            Order::Resume { link, chunk } => {
+            LinkOrder::Resume { link, chunk } => {
                 if let Some(pipe) = self.places[at].pipes.get_mut(&link) {
                     pipe.buffer = Some(chunk.buffer);
                 }
             }
-            Order::Datagram { .. } => panic!("nobody has said that there are datagrams"),
-            Order::Drain(link) | Order::Finish(link) | Order::Abort(link) => {
+            LinkOrder::Datagram { .. } => panic!("nobody has said that there are datagrams"),
+            LinkOrder::Drain(link) | LinkOrder::Finish(link) | LinkOrder::Abort(link) => {
                 if let Some(pipe) = self.other_end(at, link) {
                     pipe.ended = true;
                 }

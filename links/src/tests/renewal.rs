@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quorate_core::effect::Effect;
-use quorate_core::input::{LinkEvent, Target};
+use quorate_core::input::{LinkEvent, SendTarget};
 use quorate_core::message::{Lane, Message};
 use quorate_core::wire::handshake::{Hello, HelloAnswer, HelloReject, RejectReason};
 
@@ -13,7 +13,7 @@ use super::{
     Bench, Heard, aborts, accepted_control, answer_bytes, entity, frame, heartbeat, hello, hello_with_epoch,
     me, node, peer, plain_hello,
 };
-use crate::order::{LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder};
 
 const AGE: Duration = Duration::from_secs(8);
 
@@ -49,10 +49,10 @@ fn successor(bench: &mut Bench) -> LinkId {
     bench.dial()
 }
 
-fn drains(actions: &[Order], wanted: LinkId) -> bool {
+fn drains(actions: &[LinkOrder], wanted: LinkId) -> bool {
     actions
         .iter()
-        .any(|action| matches!(action, Order::Drain(link) if *link == wanted))
+        .any(|action| matches!(action, LinkOrder::Drain(link) if *link == wanted))
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn what_was_encoded_for_the_old_link_goes_over_it_before_it_ends() {
     let actions = bench.actions();
     let write = actions
         .iter()
-        .position(|action| matches!(action, Order::Write { link, .. } if *link == old));
+        .position(|action| matches!(action, LinkOrder::Write { link, .. } if *link == old));
     let drain = actions
         .iter()
-        .position(|action| matches!(action, Order::Drain(link) if *link == old));
+        .position(|action| matches!(action, LinkOrder::Drain(link) if *link == old));
     assert!(write.unwrap() < drain.unwrap(), "written, then ended");
     written(&mut bench, in_flight);
     bench.link(LinkInput::Closed(old));
@@ -184,7 +184,7 @@ fn an_old_link_that_breaks_or_is_not_read_in_time_is_given_up_and_only_what_was_
         assert_eq!(heard.contains(&down), asks, "{heard:?}");
         let wrote = actions
             .iter()
-            .any(|action| matches!(action, Order::Write { link, .. } if *link == new));
+            .any(|action| matches!(action, LinkOrder::Write { link, .. } if *link == new));
         assert!(wrote, "the new link speaks");
     }
 }
@@ -225,7 +225,7 @@ fn a_link_that_cannot_be_renewed_is_cut_when_it_is_too_old() {
         bench.pass(1_000);
         let actions = bench.actions();
         for action in &actions {
-            if let Order::Dial { link, .. } = action {
+            if let LinkOrder::Dial { link, .. } = action {
                 bench.fail_dial(*link);
             }
         }
@@ -295,7 +295,7 @@ fn the_accepting_side_reads_the_old_link_to_its_end_and_ends_it_in_good_order() 
     assert!(
         finished
             .iter()
-            .any(|action| matches!(action, Order::Finish(link) if *link == old)),
+            .any(|action| matches!(action, LinkOrder::Finish(link) if *link == old)),
         "the dialer waits for this"
     );
     bench.receive(new, &frame(&heartbeat(me()), 2));
@@ -347,7 +347,7 @@ fn a_link_to_an_incarnation_that_is_gone_ends_when_its_successor_greets() {
     assert!(bench.heard().contains(&down));
     // What is meant for whoever lives there goes to the successor.
     bench.says(Effect::Send {
-        to: Target::Address(peer().address().clone()),
+        to: SendTarget::Address(peer().address().clone()),
         message: heartbeat(node(2, 99)),
     });
     bench.pass(100);
@@ -369,7 +369,7 @@ fn a_link_to_an_incarnation_that_is_still_there_loses_nothing_when_another_greet
     let actions = bench.actions();
     assert!(drains(&actions, old) && !aborts(&actions, old));
     another_incarnation(&mut bench);
-    let dials = |action: &Order| matches!(action, Order::Dial { .. });
+    let dials = |action: &LinkOrder| matches!(action, LinkOrder::Dial { .. });
     assert!(!bench.actions().iter().any(dials), "one look at a time");
     assert_eq!(bench.heard().len(), 0);
 }

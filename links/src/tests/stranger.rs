@@ -17,8 +17,8 @@ use rand_core::SeedableRng;
 use super::bulk::frame_on;
 use super::{Bench, Heard, aborts, entity, frame, gossip_header, heartbeat, me, node, peer};
 use crate::budget::LINK_BYTES;
-use crate::order::{LinkId, Order};
-use crate::recipient::Recipient;
+use crate::order::{LinkId, LinkOrder};
+use crate::recipient::LinkRecipient;
 
 /// The defaults.
 const PENDING_MAX: u64 = 512;
@@ -43,7 +43,7 @@ fn with_strangers(bench: &mut Bench, uids: core::ops::Range<u64>) {
 
 fn gone(bench: &mut Bench) -> usize {
     let actions = bench.actions();
-    let ended = |action: &&Order| matches!(action, Order::Abort(_) | Order::Finish(_));
+    let ended = |action: &&LinkOrder| matches!(action, LinkOrder::Abort(_) | LinkOrder::Finish(_));
     actions.iter().filter(ended).count()
 }
 
@@ -321,7 +321,7 @@ fn a_node_hears_as_a_recipient_what_it_hears_otherwise() {
     ];
     let heard = kinds.map(|tag| {
         let heard = node.hears(&peer(), tag.kind);
-        assert_eq!(Recipient::hears(&node, &peer(), tag.kind), heard, "{tag:?}");
+        assert_eq!(LinkRecipient::hears(&node, &peer(), tag.kind), heard, "{tag:?}");
         heard
     });
     assert!(heard.contains(&true), "{heard:?}");
@@ -404,7 +404,7 @@ fn the_bulk_link_of_a_node_not_heard_of_yet_waits_within_its_bytes_and_is_read_t
     bench.actions();
     bench.receive(link, &frame_on(Lane::Bulk, 1));
     assert_eq!(bench.heard(), [], "nothing of it is looked at");
-    let resumes = |action: &Order| matches!(action, Order::Resume { link: of, .. } if *of == link);
+    let resumes = |action: &LinkOrder| matches!(action, LinkOrder::Resume { link: of, .. } if *of == link);
     assert!(!bench.actions().iter().any(resumes), "nor is more read");
     bench.node.strangers.clear();
     bench.node.revision += 1;

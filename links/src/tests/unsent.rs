@@ -6,20 +6,20 @@ use alloc::sync::Arc;
 use quorate_core::effect::Effect;
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::Roles;
-use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::input::{DropReason, LinkEvent, SendTarget};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::member::{Member, Status};
 use quorate_core::message::{AskTicket, EntityEnvelope, Message, ShardingMsg, SingletonMsg};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
-use quorate_core::singleton::protocol::Delivery;
+use quorate_core::singleton::protocol::InstanceMessage;
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 use quorate_core::wire::handshake::LinkKind;
 
 use super::{Bench, Heard, heartbeat, me, node, peer};
-use crate::order::{LinkId, LinkInput, Order};
+use crate::order::{LinkId, LinkInput, LinkOrder};
 
 fn envelope(ask: Option<AskRef>) -> Message {
     Message::Sharding(ShardingMsg::Entity(EntityEnvelope {
@@ -104,7 +104,7 @@ fn i_44_asks_of_a_killed_peer_come_back_unsent_whichever_link_gives_up_first() {
 #[test]
 fn i_44_asks_of_singletons_come_back_as_well_and_those_of_others_are_not_told_of_here() {
     let to_singleton = |asker| {
-        Message::Singleton(SingletonMsg::Delivery(Delivery {
+        Message::Singleton(SingletonMsg::Delivery(InstanceMessage {
             singleton: SingletonId::of("billing"),
             token: Token::new(1, 1),
             ask: Some(AskTicket {
@@ -214,7 +214,10 @@ fn i_44_asks_that_wait_for_a_member_come_back_when_it_is_downed_or_removed() {
         let [Heard::Link(LinkEvent::Dropped { to, reason, .. })] = heard.as_slice() else {
             panic!("{heard:?}");
         };
-        assert_eq!((to, *reason), (&Target::Node(peer()), DropReason::Unreachable));
+        assert_eq!(
+            (to, *reason),
+            (&SendTarget::Node(peer()), DropReason::Unreachable)
+        );
     }
 }
 
@@ -248,6 +251,6 @@ fn a_node_that_stops_gives_back_the_asks_that_it_has_not_sent_and_dials_nobody()
         panic!("{heard:?}");
     };
     assert_eq!(to.address(), node(3, 3).address());
-    let dials = |action: &Order| matches!(action, Order::Dial { .. });
+    let dials = |action: &LinkOrder| matches!(action, LinkOrder::Dial { .. });
     assert!(!bench.actions().iter().any(dials));
 }

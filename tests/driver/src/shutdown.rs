@@ -17,7 +17,7 @@ use quorate_driver::{
     shutdown::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError, TaskFailure},
 };
 
-use quorate_conformance::billing::{Journal, billing, count, is_here};
+use quorate_conformance::billing::{InstanceJournal, billing, count, is_here};
 use quorate_conformance::moves::is_move;
 use quorate_conformance::support::{
     all_up, cluster, cluster_with, eventually, first, living_on, node, notebooks, read, runtime, sleep,
@@ -63,7 +63,7 @@ pub async fn m_220_five_nodes_prepare_and_stop_together_without_a_hand_over<A: A
     );
     outside.stop().await;
 
-    let (nodes, journal) = (cluster::<A>(NODES, security).await, Journal::default());
+    let (nodes, journal) = (cluster::<A>(NODES, security).await, InstanceJournal::default());
     let (mut regions, mut handles) = (Vec::new(), Vec::new());
     for node in &nodes {
         regions.push(notebooks(node).await);
@@ -209,8 +209,8 @@ pub async fn the_phases_of_a_node_that_leaves_follow_each_other<A: Adapter>(secu
     assert_eq!(added, Ok(()));
     // Where the node's own work stands: the shards are gone, the singleton is not.
     let handles = [
-        billing(leaver, &Journal::default()).await,
-        billing(&nodes[1], &Journal::default()).await,
+        billing(leaver, &InstanceJournal::default()).await,
+        billing(&nodes[1], &InstanceJournal::default()).await,
     ];
     is_here::<A>(&handles[0]).await;
     let (notes, runs) = (home.clone(), leaver.clone());

@@ -16,7 +16,9 @@ use quorate_driver::{
     store::MemoryStore,
 };
 
-use quorate_conformance::billing::{Happened, Journal, Order, Receipt, billing, count, is_here, make};
+use quorate_conformance::billing::{
+    BillingOrder, InstanceHappened, InstanceJournal, Receipt, billing, count, is_here, make,
+};
 use quorate_conformance::support::{
     all_up, cluster, eventually, first, joined, joined_as, node, sleep, within,
 };
@@ -34,7 +36,7 @@ const fn refused<T>(error: SingletonCommandError) -> Result<T, ClusterError> {
 /// The oldest leaves: its instance handles what it has and stops, then the next oldest begins, with a higher
 /// token. Whoever asks meanwhile is answered, or hears whether its message may have been handled.
 pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(security: &Security) {
-    let (nodes, journal) = (cluster::<A>(3, security).await, Journal::default());
+    let (nodes, journal) = (cluster::<A>(3, security).await, InstanceJournal::default());
     let mut handles = Vec::new();
     for node in &nodes {
         handles.push(billing(node, &journal).await);
@@ -56,11 +58,11 @@ pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(s
     let instances = journal.instances();
     let places: Vec<&UniqueAddress> = instances.iter().map(|(node, _)| node).collect();
     assert_eq!(places, [nodes[0].address(), nodes[1].address()]);
-    let stopped = Happened::Stopped(instances[0].1);
+    let stopped = InstanceHappened::Stopped(instances[0].1);
     assert!(journal.entries().contains(&stopped), "it was let finish");
     let ended = AskError::Failed(AskFailure::NodeStoppedUnsent);
     assert_eq!(
-        handles[0].ask(&Order::Count).await,
+        handles[0].ask(&BillingOrder::Count).await,
         Err(ended),
         "its node has ended"
     );
@@ -69,7 +71,7 @@ pub async fn s_151_a_singleton_is_handed_over_when_its_node_leaves<A: Adapter>(s
 /// The oldest dies without a word: once it is removed, and the margin is over, the next oldest begins. A node
 /// that is downed kills its own at once.
 pub async fn s_152_a_singleton_is_taken_over_when_its_node_dies<A: Adapter>(security: &Security) {
-    let (nodes, journal) = (cluster::<A>(4, security).await, Journal::default());
+    let (nodes, journal) = (cluster::<A>(4, security).await, InstanceJournal::default());
     let mut handles = Vec::new();
     for node in &nodes {
         handles.push(billing(node, &journal).await);
@@ -90,14 +92,17 @@ pub async fn s_152_a_singleton_is_taken_over_when_its_node_dies<A: Adapter>(secu
 
 /// What is said before anybody hosts it waits at the proxy, and is handled in its order when somebody does.
 pub async fn s_171_messages_wait_at_a_proxy_until_there_is_an_instance<A: Adapter>(security: &Security) {
-    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
-    let proxy = nodes[1].singleton("billing").proxy::<Order, Receipt>().await;
+    let (nodes, journal) = (cluster::<A>(2, security).await, InstanceJournal::default());
+    let proxy = nodes[1]
+        .singleton("billing")
+        .proxy::<BillingOrder, Receipt>()
+        .await;
     let proxy = proxy.expect("it is registered");
     for _ in 0..9 {
-        proxy.tell(&Order::Count).await.expect("it is taken");
+        proxy.tell(&BillingOrder::Count).await.expect("it is taken");
     }
     let later = async {
-        let asked = proxy.ask(&Order::Count).timeout(LONG).await;
+        let asked = proxy.ask(&BillingOrder::Count).timeout(LONG).await;
         asked.expect("it is answered").expect("it counted")
     };
     let start = async {
@@ -119,15 +124,18 @@ pub async fn s_171_messages_wait_at_a_proxy_until_there_is_an_instance<A: Adapte
 
 /// Every error of an ask says whether the message may have been handled, and is the right one.
 pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &Security) {
-    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
-    let proxy = nodes[1].singleton("billing").proxy::<Order, Receipt>().await;
+    let (nodes, journal) = (cluster::<A>(2, security).await, InstanceJournal::default());
+    let proxy = nodes[1]
+        .singleton("billing")
+        .proxy::<BillingOrder, Receipt>()
+        .await;
     let proxy = proxy.expect("it is registered");
-    let ask = async |order: Order, timeout| {
+    let ask = async |order: BillingOrder, timeout| {
         let asked = proxy.ask(&order).timeout(timeout).await;
         asked.map_err(|error| (error, error.may_have_been_handled()))
     };
     let failed = |failure, handled| Err((AskError::Failed(failure), handled));
-    let waited = ask(Order::Count, SHORT).await;
+    let waited = ask(BillingOrder::Count, SHORT).await;
     assert_eq!(
         waited,
         failed(AskFailure::TimeoutBuffered, false),
@@ -136,32 +144,32 @@ pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &
     let unknown = nodes[1]
         .singleton("nowhere")
         .role("nobody")
-        .proxy::<Order, Receipt>();
+        .proxy::<BillingOrder, Receipt>();
     let unknown = unknown.await.expect("it is registered");
-    let asked = unknown.ask(&Order::Count).timeout(SHORT).await;
+    let asked = unknown.ask(&BillingOrder::Count).timeout(SHORT).await;
     assert_eq!(asked, Err(AskError::Failed(AskFailure::NobodyHosts)));
 
     let host = billing(&nodes[0], &journal).await;
     count::<A>(&proxy).await;
-    let too_large = Order::Carry(vec![7; 5 << 20]);
+    let too_large = BillingOrder::Carry(vec![7; 5 << 20]);
     assert_eq!(
         ask(too_large.clone(), LONG).await,
         failed(AskFailure::TooLarge, false)
     );
     assert_eq!(proxy.tell(&too_large).await, Err(TellError::TooLarge));
-    assert_eq!(ask(Order::AskYourself, LONG).await, Ok(Err(true)));
+    assert_eq!(ask(BillingOrder::AskYourself, LONG).await, Ok(Err(true)));
     assert_eq!(
-        ask(Order::Panic, LONG).await,
+        ask(BillingOrder::Panic, LONG).await,
         failed(AskFailure::EntityStopped, true),
         "it was at it"
     );
     let (_, _, counted) = count::<A>(&proxy).await;
     assert_eq!(counted, 1, "by the next one, which begins after a rest");
     assert_eq!(
-        ask(Order::Wait, SHORT).await,
+        ask(BillingOrder::Wait, SHORT).await,
         failed(AskFailure::TimeoutSent, true)
     );
-    let behind = async { ask(Order::Count, LONG).await };
+    let behind = async { ask(BillingOrder::Count, LONG).await };
     let stop = async {
         sleep::<A>(SHORT).await;
         host.stop().timeout(SHORT).await
@@ -177,7 +185,7 @@ pub async fn asks_of_a_singleton_say_what_became_of_them<A: Adapter>(security: &
 pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(security: &Security) {
     let (node, journal) = (
         first::<A>(node::<A>(security).role("worker")).await,
-        Journal::default(),
+        InstanceJournal::default(),
     );
     let start = async |name: &str, role: &str| {
         let builder = node.singleton(name);
@@ -201,7 +209,7 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
     ));
     let leased = node.singleton("other").lease().start(make(&journal)).await;
     assert_eq!(leased.map(drop), refused(SingletonCommandError::NoLeaseKeeper));
-    let other = node.singleton_ref::<Order, Receipt>("other");
+    let other = node.singleton_ref::<BillingOrder, Receipt>("other");
     assert!(
         matches!(other, Err(LookupError::NotRegistered { .. })),
         "{other:?}"
@@ -222,7 +230,7 @@ pub async fn settings_of_a_singleton_that_cannot_be_are_refused<A: Adapter>(secu
     assert!(proxy.is_err_and(|error| other_types(&error)));
     billing.clone().start(make(&journal)).await.expect("as it is");
     let handle = node
-        .singleton_ref::<Order, Receipt>("billing")
+        .singleton_ref::<BillingOrder, Receipt>("billing")
         .expect("it is there");
     count::<A>(&handle).await;
     assert_eq!(journal.instances().len(), 1);
@@ -238,7 +246,7 @@ fn is_unhandled<T>(asked: &Result<T, AskError>) -> bool {
 /// A node that stays hosts it no more: the instance is let finish, nobody else begins, and the node may host
 /// it again.
 pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &Security) {
-    let (nodes, journal) = (cluster::<A>(2, security).await, Journal::default());
+    let (nodes, journal) = (cluster::<A>(2, security).await, InstanceJournal::default());
     let (here, there) = (
         billing(&nodes[0], &journal).await,
         billing(&nodes[1], &journal).await,
@@ -247,7 +255,7 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
     assert_eq!(here.stop().timeout(LONG).await, Ok(StopOutcome::Stopped));
     let instances = journal.instances();
     let (_, token) = instances.first().expect("one began");
-    let ended = [Happened::Stopped(*token), Happened::Ended(*token)];
+    let ended = [InstanceHappened::Stopped(*token), InstanceHappened::Ended(*token)];
     assert!(journal.entries().ends_with(&ended), "{:?}", journal.entries());
     assert_eq!(
         here.stop().timeout(LONG).await,
@@ -256,7 +264,7 @@ pub async fn a_singleton_is_stopped_on_a_node_that_stays<A: Adapter>(security: &
     assert_eq!(here.token().await, Ok(None));
     // It waits in the proxy, or is refused by the node that the proxy still takes for the instance's: in
     // neither case is it handled.
-    let asked = there.ask(&Order::Count).timeout(SHORT).await;
+    let asked = there.ask(&BillingOrder::Count).timeout(SHORT).await;
     assert!(is_unhandled(&asked), "{asked:?}");
     let again = billing(&nodes[0], &journal).await;
     let second = count::<A>(&there).await;
@@ -280,14 +288,14 @@ fn with_store<A: Adapter>(security: &Security, store: &MemoryStore) -> ClusterBu
 /// Tokens grow even when all nodes end and begin again, if they have a store. Without one they begin anew,
 /// until something that an instance writes to says what it holds.
 pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security) {
-    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let (store, journal) = (MemoryStore::new(), InstanceJournal::default());
     for _ in 0..3 {
         let node = first::<A>(with_store::<A>(security, &store)).await;
         count::<A>(&billing(&node, &journal).await).await;
         within::<A, _>("the node has ended", node.stop()).await;
     }
     assert_eq!(journal.instances().len(), 3, "each with a higher token");
-    let (forgetful, journal) = (first::<A>(node::<A>(security)).await, Journal::default());
+    let (forgetful, journal) = (first::<A>(node::<A>(security)).await, InstanceJournal::default());
     let billing = billing(&forgetful, &journal).await;
     assert_eq!(count::<A>(&billing).await.1, 1);
     assert_eq!(billing.token_refused(Token::new(9, 4)).await, Ok(()));
@@ -298,7 +306,7 @@ pub async fn a_token_outlives_the_whole_cluster<A: Adapter>(security: &Security)
 
 /// An instance runs only while its node holds the lease, which a node that leaves gives back.
 pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>(security: &Security) {
-    let (keeper, journal) = (Arc::new(MemoryLeases::new()), Journal::default());
+    let (keeper, journal) = (Arc::new(MemoryLeases::new()), InstanceJournal::default());
     let lease = "conformance-singleton-billing";
     let stranger = Address::new("stranger", 1).map(|address| UniqueAddress::new(address, 1));
     let stranger = stranger.expect("it is legal");
@@ -318,7 +326,7 @@ pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>
         started.expect("it is started")
     };
     let (here, there) = (start(&one).await, start(&other).await);
-    let asked = there.ask(&Order::Count).timeout(SHORT).await;
+    let asked = there.ask(&BillingOrder::Count).timeout(SHORT).await;
     assert_eq!(asked, Err(AskError::Failed(AskFailure::TimeoutBuffered)));
     assert_eq!(journal.instances(), [], "somebody else has the lease");
     keeper.release(lease, &stranger).expect("it can be asked");
@@ -334,7 +342,7 @@ pub async fn s_161_a_singleton_waits_for_its_lease_and_gives_it_back<A: Adapter>
 
 /// A node without the role reaches what others host, also when it comes later.
 pub async fn a_node_without_the_role_reaches_a_singleton<A: Adapter>(security: &Security) {
-    let journal = Journal::default();
+    let journal = InstanceJournal::default();
     // The oldest of all has no part in it.
     let front = first::<A>(node::<A>(security)).await;
     let back = joined_as::<A>(node::<A>(security).role("backend"), front.address().address()).await;
@@ -350,7 +358,7 @@ pub async fn a_node_without_the_role_reaches_a_singleton<A: Adapter>(security: &
         let proxy = node
             .singleton("billing")
             .role("backend")
-            .proxy::<Order, Receipt>();
+            .proxy::<BillingOrder, Receipt>();
         let proxy = proxy.await.expect("it is registered");
         assert_eq!(count::<A>(&proxy).await.0, back.address().to_string());
         assert_eq!(

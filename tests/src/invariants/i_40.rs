@@ -2,7 +2,7 @@
 //! outside of them overlaps are counted.
 
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 
 use crate::sim::{History, ProcessId};
 
@@ -14,7 +14,7 @@ pub(super) fn on_order(
 ) -> Result<u64, String> {
     let HostOrder::Start {
         slot,
-        instance: Instance::Entity {
+        instance: HostedInstance::Entity {
             kind, entity, shard, ..
         },
     } = order

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::event::ShardingEvent;
 use quorate_core::sharding::ids::{KindId, ShardId, Slot};
 use quorate_core::view::View;
@@ -32,7 +32,7 @@ impl StoppedFirst {
         let shard = match order {
             HostOrder::Start {
                 slot,
-                instance: Instance::Entity { kind, shard, .. },
+                instance: HostedInstance::Entity { kind, shard, .. },
             } => {
                 self.shards.insert((process, *slot), (*kind, *shard));
                 (*kind, *shard)
@@ -42,7 +42,7 @@ impl StoppedFirst {
                 None => return Err(format!("delivers to {slot:?}, in which nothing was started")),
             },
             HostOrder::Start {
-                instance: Instance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. },
                 ..
             }
             | HostOrder::Stop { .. }

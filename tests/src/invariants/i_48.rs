@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::sharding::ids::{EntityId, ShardId, Slot};
 
 use crate::sim::{History, ProcessId, SHARDS, Whereabouts, message_number};
@@ -73,7 +73,7 @@ impl KeptInOrder {
         match order {
             HostOrder::Start {
                 slot,
-                instance: Instance::Entity { entity, .. },
+                instance: HostedInstance::Entity { entity, .. },
             } => {
                 self.entities.insert((process, *slot), entity.clone());
                 if let Some(stopping) = self.stopping.get_mut(&(process, entity.clone())) {
@@ -82,7 +82,7 @@ impl KeptInOrder {
                 Ok(())
             }
             HostOrder::Start {
-                instance: Instance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. },
                 ..
             } => Ok(()),
             HostOrder::Stop { slot } => {
@@ -184,7 +184,7 @@ mod tests {
         let slots = [0, 1].map(|generation| Slot { index: 0, generation });
         let start = |slot| HostOrder::Start {
             slot,
-            instance: Instance::Entity {
+            instance: HostedInstance::Entity {
                 kind: KindId::of(KIND),
                 shard: ShardId::of(&entity(), SHARDS),
                 entity: entity(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::{Member, Status};
-use quorate_core::membership::reachability::Reach;
+use quorate_core::membership::reachability::ReachabilityStatus;
 
 const FULL: [Status; 4] = [
     Status::Up,
@@ -62,7 +62,7 @@ pub(super) fn missed(gossip: &Gossip, node: &UniqueAddress, dc: &str, without_do
         let counts = gossip.member(&record.observer).is_some_and(|observer| {
             observer.data_center() == dc && (!without_downed || observer.status != Status::Down)
         });
-        counts && record.subject == *node && record.status != Reach::Reachable
+        counts && record.subject == *node && record.status != ReachabilityStatus::Reachable
     })
 }
 

@@ -3,9 +3,9 @@
 //! `docs/WIRE.md` 4.6.
 
 use quorate_core::ddata::crdt::DataType;
-use quorate_core::ddata::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Nack};
+use quorate_core::ddata::protocol::{CarriedValue, DdataBody, DeltaEntry, KeyDigest, Msg, Nack};
 use quorate_core::ddata::state::key::Key;
-use quorate_core::ddata::state::{Digest, Envelope, Pruning};
+use quorate_core::ddata::state::{DataEnvelope, Digest, Pruning};
 use quorate_core::message::Message;
 
 use super::numbers::{CHUNK, CHUNKS, DELTA, DIGEST, OPERATION, SETTLED, STAMP};
@@ -44,42 +44,42 @@ impl Kind {
         Self::Deltas,
     ];
 
-    pub(super) const fn of(body: &Body) -> Self {
+    pub(super) const fn of(body: &DdataBody) -> Self {
         match body {
-            Body::Read { .. } => Self::Read,
-            Body::ReadResult { .. } => Self::ReadResult,
-            Body::Write { .. } => Self::Write,
-            Body::WriteAck { .. } => Self::WriteAck,
-            Body::WriteNack { .. } => Self::WriteNack,
-            Body::Repair { .. } => Self::Repair,
-            Body::Status { .. } => Self::Status,
-            Body::Request { .. } => Self::Request,
-            Body::Gossip { .. } => Self::Gossip,
-            Body::Deltas { .. } => Self::Deltas,
+            DdataBody::Read { .. } => Self::Read,
+            DdataBody::ReadResult { .. } => Self::ReadResult,
+            DdataBody::Write { .. } => Self::Write,
+            DdataBody::WriteAck { .. } => Self::WriteAck,
+            DdataBody::WriteNack { .. } => Self::WriteNack,
+            DdataBody::Repair { .. } => Self::Repair,
+            DdataBody::Status { .. } => Self::Status,
+            DdataBody::Request { .. } => Self::Request,
+            DdataBody::Gossip { .. } => Self::Gossip,
+            DdataBody::Deltas { .. } => Self::Deltas,
         }
     }
 }
 
 pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     let body = match kind {
-        Kind::Read => Body::Read {
+        Kind::Read => DdataBody::Read {
             operation: lie.number(OPERATION),
             key: any_key(lie),
         },
-        Kind::ReadResult => Body::ReadResult {
+        Kind::ReadResult => DdataBody::ReadResult {
             operation: lie.number(OPERATION),
             // A value would be one of a key that others count on.
             envelope: None,
         },
         Kind::Write => {
             let (key, envelope) = carried(lie);
-            Body::Write {
+            DdataBody::Write {
                 operation: lie.number(OPERATION),
                 key,
                 envelope,
             }
         }
-        Kind::WriteAck => Body::WriteAck {
+        Kind::WriteAck => DdataBody::WriteAck {
             operation: lie.number(OPERATION),
         },
         Kind::WriteNack => {
@@ -92,29 +92,29 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
                 Nack::Limit,
                 Nack::NotServing,
             ];
-            Body::WriteNack {
+            DdataBody::WriteNack {
                 operation: lie.number(OPERATION),
                 reason: lie.one(&reasons).unwrap_or(Nack::Gap),
             }
         }
         Kind::Repair => {
             let (key, envelope) = carried(lie);
-            Body::Repair { key, envelope }
+            DdataBody::Repair { key, envelope }
         }
-        Kind::Status => Body::Status {
+        Kind::Status => DdataBody::Status {
             chunk: lie.number_u32(CHUNK),
             total: lie.number_u32(CHUNKS),
             digests: lie.few(digested),
         },
-        Kind::Request => Body::Request {
+        Kind::Request => DdataBody::Request {
             keys: lie.few(any_key),
         },
-        Kind::Gossip => Body::Gossip {
+        Kind::Gossip => DdataBody::Gossip {
             send_back: lie.flag(),
             entries: lie.few(|lie| {
                 let (key, envelope) = carried(lie);
                 let idle_ms = idle(lie);
-                Carried {
+                CarriedValue {
                     key,
                     envelope,
                     idle_ms,
@@ -126,7 +126,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             let entries = lie.few(deltas);
             let most = if operation.is_some() { 1 } else { entries.len() };
             let entries = entries.into_iter().take(most).collect();
-            Body::Deltas { operation, entries }
+            DdataBody::Deltas { operation, entries }
         }
     };
     Message::Ddata(Msg {
@@ -157,19 +157,19 @@ fn idle(lie: &mut Lie<'_>) -> Option<u64> {
     lie.flag().then(|| lie.number(STAMP))
 }
 
-fn digested(lie: &mut Lie<'_>) -> Digested {
+fn digested(lie: &mut Lie<'_>) -> KeyDigest {
     // Not that of a deleted key, which is a value.
     let digest = u128::from(lie.number(DIGEST)) << 64 | u128::from(lie.number(DIGEST));
-    Digested {
+    KeyDigest {
         key: any_key(lie),
         digest: Digest(digest.max(1)),
         idle_ms: idle(lie),
     }
 }
 
-fn carried(lie: &mut Lie<'_>) -> (Key, Envelope) {
+fn carried(lie: &mut Lie<'_>) -> (Key, DataEnvelope) {
     let (key, number) = own_key(lie);
-    let mut envelope = Envelope::new(values::data(number, lie));
+    let mut envelope = DataEnvelope::new(values::data(number, lie));
     envelope.settled_ms = lie.number(SETTLED);
     if lie.flag() {
         let node = lie.node();

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use quorate_core::journal::protocol::{
-    Ask, Msg, NUMBER_MAX, Page, Reply, Request, Said, VoterBody, VoterMsg,
+    Msg, NUMBER_MAX, ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
+    VoterMsg,
 };
-use quorate_core::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
+use quorate_core::journal::state::{LogEntry, LogItem, LogPlace, SnapshotHead, StoreId, Voters};
 use quorate_core::message::Message;
 use quorate_core::token::Token;
 
@@ -52,16 +53,16 @@ impl Kind {
                 VoterBody::Elect { .. } => Self::Elect,
             },
             Msg::Request(request) => match &request.ask {
-                Ask::Promise => Self::Promise,
-                Ask::Read { .. } => Self::Read,
-                Ask::Accept { .. } => Self::Accept,
-                Ask::Keep { .. } => Self::Keep,
+                ReplicaAsk::Promise => Self::Promise,
+                ReplicaAsk::Read { .. } => Self::Read,
+                ReplicaAsk::Accept { .. } => Self::Accept,
+                ReplicaAsk::Keep { .. } => Self::Keep,
             },
             Msg::Reply(reply) => match &reply.said {
-                Said::Page(_) => Self::Page,
-                Said::Accepted => Self::Accepted,
-                Said::Kept => Self::Kept,
-                Said::Refused { .. } => Self::Refused,
+                ReplicaAnswer::Page(_) => Self::Page,
+                ReplicaAnswer::Accepted => Self::Accepted,
+                ReplicaAnswer::Kept => Self::Kept,
+                ReplicaAnswer::Refused { .. } => Self::Refused,
             },
         }
     }
@@ -82,14 +83,14 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             let stores = stores(lie);
             voter(VoterBody::Elect { stores }, lie)
         }
-        Kind::Promise => request(lie, log, |_, _| Ask::Promise),
-        Kind::Read => request(lie, log, |lie, _| Ask::Read { from: place(lie) }),
-        Kind::Accept => request(lie, own_log, |lie, token| Ask::Accept {
+        Kind::Promise => request(lie, log, |_, _| ReplicaAsk::Promise),
+        Kind::Read => request(lie, log, |lie, _| ReplicaAsk::Read { from: place(lie) }),
+        Kind::Accept => request(lie, own_log, |lie, token| ReplicaAsk::Accept {
             entries: vec![entry(lie, token)],
         }),
         Kind::Keep => request(lie, own_log, |lie, token| {
             let snapshot = snapshot(lie, token);
-            Ask::Keep {
+            ReplicaAsk::Keep {
                 snapshot,
                 index: lie.number_u32(LOG_PART),
                 bytes: lie.bytes().into(),
@@ -97,17 +98,17 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         }),
         Kind::Page if lie.flag() => {
             let page = page(lie);
-            reply(lie, own_log, Said::Page(page))
+            reply(lie, own_log, ReplicaAnswer::Page(page))
         }
         Kind::Page => {
             let page = empty_page(lie);
-            reply(lie, log, Said::Page(page))
+            reply(lie, log, ReplicaAnswer::Page(page))
         }
-        Kind::Accepted => reply(lie, log, Said::Accepted),
-        Kind::Kept => reply(lie, log, Said::Kept),
+        Kind::Accepted => reply(lie, log, ReplicaAnswer::Accepted),
+        Kind::Kept => reply(lie, log, ReplicaAnswer::Kept),
         Kind::Refused => {
             let held = token(lie);
-            reply(lie, log, Said::Refused { held })
+            reply(lie, log, ReplicaAnswer::Refused { held })
         }
     }
 }
@@ -151,11 +152,11 @@ fn token(lie: &mut Lie<'_>) -> Token {
 fn request(
     lie: &mut Lie<'_>,
     log: impl FnOnce(&mut Lie<'_>) -> Arc<str>,
-    ask: impl FnOnce(&mut Lie<'_>, Token) -> Ask,
+    ask: impl FnOnce(&mut Lie<'_>, Token) -> ReplicaAsk,
 ) -> Message {
     let token = token(lie);
     let ask = ask(lie, token);
-    Msg::Request(Request {
+    Msg::Request(ReplicaRequest {
         log: log(lie),
         store: store(lie),
         opener: lie.number(OPENER),
@@ -166,8 +167,8 @@ fn request(
     .into()
 }
 
-fn reply(lie: &mut Lie<'_>, log: impl FnOnce(&mut Lie<'_>) -> Arc<str>, said: Said) -> Message {
-    Msg::Reply(Reply {
+fn reply(lie: &mut Lie<'_>, log: impl FnOnce(&mut Lie<'_>) -> Arc<str>, said: ReplicaAnswer) -> Message {
+    Msg::Reply(ReplicaReply {
         log: log(lie),
         store: store(lie),
         opener: lie.number(OPENER),
@@ -177,17 +178,17 @@ fn reply(lie: &mut Lie<'_>, log: impl FnOnce(&mut Lie<'_>) -> Arc<str>, said: Sa
     .into()
 }
 
-fn place(lie: &mut Lie<'_>) -> Place {
+fn place(lie: &mut Lie<'_>) -> LogPlace {
     if lie.flag() {
-        Place::Part(lie.number_u32(LOG_PART))
+        LogPlace::Part(lie.number_u32(LOG_PART))
     } else {
-        Place::Entry(lie.number(POSITION).min(NUMBER_MAX))
+        LogPlace::Entry(lie.number(POSITION).min(NUMBER_MAX))
     }
 }
 
-fn entry(lie: &mut Lie<'_>, token: Token) -> Entry {
+fn entry(lie: &mut Lie<'_>, token: Token) -> LogEntry {
     let origin = if lie.flag() { token } else { self::token(lie) };
-    Entry {
+    LogEntry {
         position: lie.number(POSITION),
         origin,
         first: lie.number(POSITION),
@@ -205,16 +206,16 @@ fn snapshot(lie: &mut Lie<'_>, token: Token) -> SnapshotHead {
 }
 
 /// Nothing is there, or there is more.
-fn empty_page(lie: &mut Lie<'_>) -> Page {
+fn empty_page(lie: &mut Lie<'_>) -> ReplicaPage {
     let next = lie.flag().then(|| place(lie));
-    Page {
+    ReplicaPage {
         snapshot: None,
         items: Vec::new(),
         next,
     }
 }
 
-fn page(lie: &mut Lie<'_>) -> Page {
+fn page(lie: &mut Lie<'_>) -> ReplicaPage {
     let snapshot = lie.flag().then(|| {
         let token = token(lie);
         snapshot(lie, token)
@@ -223,17 +224,17 @@ fn page(lie: &mut Lie<'_>) -> Page {
         if lie.flag() {
             let index = lie.number_u32(LOG_PART);
             let bytes = vec![0xA5; 8].into();
-            return Item::Part { index, bytes };
+            return LogItem::Part { index, bytes };
         }
         let token = token(lie);
         let entry = entry(lie, token);
-        Item::Entry {
+        LogItem::Entry {
             accepted: token,
             entry,
         }
     });
     let next = lie.flag().then(|| place(lie));
-    Page {
+    ReplicaPage {
         snapshot,
         items,
         next,

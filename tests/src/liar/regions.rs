@@ -2,7 +2,7 @@
 
 use quorate_core::message::{Message, ShardingBody, ShardingMessage, ShardingMsg};
 use quorate_core::sharding::fields::KindFields;
-use quorate_core::sharding::protocol::Part;
+use quorate_core::sharding::protocol::ListPart;
 use quorate_core::sharding::protocol::stop::{StopMsg, StopRefusal};
 use quorate_core::token::Token;
 
@@ -94,12 +94,12 @@ pub(super) fn fields(lie: &mut Lie<'_>) -> KindFields {
     fields
 }
 
-fn part(lie: &mut Lie<'_>) -> Part {
+fn part(lie: &mut Lie<'_>) -> ListPart {
     if lie.flag() {
-        return Part::WHOLE;
+        return ListPart::WHOLE;
     }
     let count = lie.number_u16(PARTS);
-    Part {
+    ListPart {
         list: lie.number(LIST),
         index: lie.number_u16(PART).min(count - 1),
         count,

@@ -2,9 +2,11 @@
 
 use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::sharding::ids::KindId;
-use quorate_core::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use quorate_core::sharding::protocol::registry::{
+    Announcement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+};
 use quorate_core::singleton::state::SingletonId;
-use quorate_core::singleton::state::fields::{Hosting, SingletonFields};
+use quorate_core::singleton::state::fields::{SingletonFields, SingletonHosting};
 
 use super::numbers::{ACCEPTANCE, ROUND};
 use super::{Lie, regions};
@@ -49,9 +51,9 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     ShardingMsg::Registry(msg).into()
 }
 
-fn announced(lie: &mut Lie<'_>) -> Announced {
+fn announced(lie: &mut Lie<'_>) -> Announcement {
     let accepted = lie.flag().then(|| lie.number(ACCEPTANCE));
-    Announced {
+    Announcement {
         fields: fields(lie),
         accepted,
         running: lie.flag(),
@@ -59,16 +61,16 @@ fn announced(lie: &mut Lie<'_>) -> Announced {
 }
 
 /// Those of a kind or of a singleton, as they are or otherwise.
-fn fields(lie: &mut Lie<'_>) -> Fields {
+fn fields(lie: &mut Lie<'_>) -> RegistrationFields {
     if lie.flag() {
-        return Fields::Kind(regions::fields(lie));
+        return RegistrationFields::Kind(regions::fields(lie));
     }
     let name = lie.one(&lie.known.singletons);
-    let hosting = Hosting {
+    let hosting = SingletonHosting {
         lease: lie.flag(),
         durable: lie.flag(),
     };
-    Fields::Singleton(SingletonFields {
+    RegistrationFields::Singleton(SingletonFields {
         name: name.unwrap_or_else(|| "lies".into()),
         role: None,
         hosting: lie.flag().then_some(hosting),
@@ -76,10 +78,10 @@ fn fields(lie: &mut Lie<'_>) -> Fields {
 }
 
 /// Whose fields these are.
-fn id(fields: &Fields) -> RegistrationId {
+fn id(fields: &RegistrationFields) -> RegistrationId {
     match fields {
-        Fields::Kind(fields) => RegistrationId::Kind(KindId::of(&fields.name)),
-        Fields::Singleton(fields) => RegistrationId::Singleton(SingletonId::of(&fields.name)),
+        RegistrationFields::Kind(fields) => RegistrationId::Kind(KindId::of(&fields.name)),
+        RegistrationFields::Singleton(fields) => RegistrationId::Singleton(SingletonId::of(&fields.name)),
     }
 }
 
@@ -91,16 +93,16 @@ fn any_id(lie: &mut Lie<'_>) -> RegistrationId {
     RegistrationId::Singleton(lie.singleton())
 }
 
-fn verdict(lie: &mut Lie<'_>) -> (RegistrationId, Verdict) {
+fn verdict(lie: &mut Lie<'_>) -> (RegistrationId, RegistrationVerdict) {
     match lie.chance.below(3) {
         0 => {
             let number = lie.number(ACCEPTANCE);
-            (any_id(lie), Verdict::Accepted { number })
+            (any_id(lie), RegistrationVerdict::Accepted { number })
         }
         1 => {
             let standing = fields(lie);
-            (id(&standing), Verdict::Refused { standing })
+            (id(&standing), RegistrationVerdict::Refused { standing })
         }
-        _ => (any_id(lie), Verdict::TooMany),
+        _ => (any_id(lie), RegistrationVerdict::TooMany),
     }
 }

@@ -1,7 +1,7 @@
 //! What managers, proxies and voters of singletons say. Spec: sharding 2.2, 10.7, `docs/WIRE.md` 4.9.
 
 use quorate_core::message::{Message, SingletonMsg};
-use quorate_core::singleton::protocol::{Body, Delivery, Statement};
+use quorate_core::singleton::protocol::{InstanceMessage, SingletonBody, SingletonStatement};
 
 use super::numbers::{EPOCH, SINGLETON_TERM};
 use super::{Lie, entities};
@@ -43,16 +43,16 @@ impl Kind {
     pub(super) const fn of(msg: &SingletonMsg) -> Self {
         match msg {
             SingletonMsg::Statement(statement) => match statement.body {
-                Body::HandOverToMe => Self::HandOverToMe,
-                Body::HandOverInProgress => Self::HandOverInProgress,
-                Body::HandOverDone { .. } => Self::HandOverDone,
-                Body::TakeOverFromMe => Self::TakeOverFromMe,
-                Body::Identify => Self::Identify,
-                Body::Identified { .. } => Self::Identified,
-                Body::Gone { .. } => Self::Gone,
-                Body::Claim { .. } => Self::Claim,
-                Body::Promised { .. } => Self::Promised,
-                Body::Refused { .. } => Self::Refused,
+                SingletonBody::HandOverToMe => Self::HandOverToMe,
+                SingletonBody::HandOverInProgress => Self::HandOverInProgress,
+                SingletonBody::HandOverDone { .. } => Self::HandOverDone,
+                SingletonBody::TakeOverFromMe => Self::TakeOverFromMe,
+                SingletonBody::Identify => Self::Identify,
+                SingletonBody::Identified { .. } => Self::Identified,
+                SingletonBody::Gone { .. } => Self::Gone,
+                SingletonBody::Claim { .. } => Self::Claim,
+                SingletonBody::Promised { .. } => Self::Promised,
+                SingletonBody::Refused { .. } => Self::Refused,
             },
             SingletonMsg::Delivery(_) => Self::Delivery,
             SingletonMsg::Reply(_) => Self::Reply,
@@ -62,28 +62,28 @@ impl Kind {
 
 pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     let body = match kind {
-        Kind::HandOverToMe => Body::HandOverToMe,
-        Kind::HandOverInProgress => Body::HandOverInProgress,
-        Kind::HandOverDone => Body::HandOverDone {
+        Kind::HandOverToMe => SingletonBody::HandOverToMe,
+        Kind::HandOverInProgress => SingletonBody::HandOverInProgress,
+        Kind::HandOverDone => SingletonBody::HandOverDone {
             term: lie.number(SINGLETON_TERM),
         },
-        Kind::TakeOverFromMe => Body::TakeOverFromMe,
-        Kind::Identify => Body::Identify,
-        Kind::Identified => Body::Identified { token: lie.token() },
-        Kind::Gone => Body::Gone { token: lie.token() },
-        Kind::Claim => Body::Claim {
+        Kind::TakeOverFromMe => SingletonBody::TakeOverFromMe,
+        Kind::Identify => SingletonBody::Identify,
+        Kind::Identified => SingletonBody::Identified { token: lie.token() },
+        Kind::Gone => SingletonBody::Gone { token: lie.token() },
+        Kind::Claim => SingletonBody::Claim {
             term: lie.number(SINGLETON_TERM),
         },
-        Kind::Promised => Body::Promised {
+        Kind::Promised => SingletonBody::Promised {
             term: lie.number(SINGLETON_TERM),
         },
-        Kind::Refused => Body::Refused {
+        Kind::Refused => SingletonBody::Refused {
             held: lie.number(SINGLETON_TERM),
         },
         Kind::Delivery => return SingletonMsg::Delivery(delivery(lie)).into(),
         Kind::Reply => return SingletonMsg::Reply(entities::reply(lie)).into(),
     };
-    let statement = Statement {
+    let statement = SingletonStatement {
         singleton: lie.singleton(),
         to: lie.to.clone(),
         epoch: lie.number(EPOCH),
@@ -92,8 +92,8 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
     SingletonMsg::Statement(statement).into()
 }
 
-fn delivery(lie: &mut Lie<'_>) -> Delivery {
-    Delivery {
+fn delivery(lie: &mut Lie<'_>) -> InstanceMessage {
+    InstanceMessage {
         singleton: lie.singleton(),
         token: lie.token(),
         ask: lie.flag().then(|| entities::ticket(lie)),

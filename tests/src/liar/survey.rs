@@ -2,7 +2,7 @@
 
 use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::sharding::protocol::survey::{
-    Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+    Decided, EntityListing, EntityPosition, Placement, RegionCounts, ShardDecision, SurveyMsg,
 };
 use quorate_core::sharding::wish::Wish;
 
@@ -86,7 +86,7 @@ fn position(lie: &mut Lie<'_>) -> EntityPosition {
     }
 }
 
-fn listed(lie: &mut Lie<'_>) -> Listed {
+fn listed(lie: &mut Lie<'_>) -> EntityListing {
     let shards = lie.shards();
     let shards: Vec<_> = shards
         .into_iter()
@@ -97,7 +97,7 @@ fn listed(lie: &mut Lie<'_>) -> Listed {
             (shard, entities)
         })
         .collect();
-    Listed {
+    EntityListing {
         more: !shards.is_empty() && lie.flag(),
         shards,
         homes: vec![(lie.node(), lie.shards())],

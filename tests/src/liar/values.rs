@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_core::ddata::crdt::{CustomTypes, Data, Delta};
+use quorate_core::ddata::crdt::{CustomTypes, DataDelta, DataValue};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::{DataLimits, decode_data, decode_delta};
 
@@ -25,7 +25,7 @@ fn type_of(key: u64) -> u8 {
 }
 
 /// A value of the type that stands under a key.
-pub(super) fn data(key: u64, lie: &mut Lie<'_>) -> Data {
+pub(super) fn data(key: u64, lie: &mut Lie<'_>) -> DataValue {
     let mut bytes = vec![type_of(key)];
     body(&mut bytes, lie, false);
     let read = decode_data(&bytes, &DataLimits::default(), &CustomTypes::default());
@@ -33,7 +33,7 @@ pub(super) fn data(key: u64, lie: &mut Lie<'_>) -> Data {
 }
 
 /// A change of it.
-pub(super) fn delta(key: u64, lie: &mut Lie<'_>) -> Delta {
+pub(super) fn delta(key: u64, lie: &mut Lie<'_>) -> DataDelta {
     let mut bytes = vec![type_of(key)];
     body(&mut bytes, lie, true);
     let read = decode_delta(&bytes, &DataLimits::default(), &CustomTypes::default());

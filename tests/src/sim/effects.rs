@@ -3,13 +3,13 @@
 
 use quorate_core::effect::{Answer, DdataAnswer, Effect, HaltReason, ShardingAnswer};
 use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, ShardingEvent};
-use quorate_core::input::{Target, Token};
+use quorate_core::input::{SendTarget, Token};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::message::{
     DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, SingletonMsg, Welcome,
 };
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::ids::KindId;
 
 use super::engine::{Happening, Sim};
@@ -49,8 +49,8 @@ impl Sim {
             Effect::Offer { to, message } => self.on_send(process, to, message, true),
             Effect::Notify(event) => self.on_notify(process, &event),
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
-            Effect::Host(Owner::Sharding, order) => self.on_order(process, order),
-            Effect::Host(Owner::Singleton, order) => self.on_instance_order(process, order),
+            Effect::Host(Requester::Sharding, order) => self.on_order(process, order),
+            Effect::Host(Requester::Singleton, order) => self.on_instance_order(process, order),
             Effect::Host(owner, order) => {
                 self.violated("host", process, format!("an order of {owner:?}: {order:?}"));
             }
@@ -66,7 +66,7 @@ impl Sim {
         }
     }
 
-    fn on_send(&mut self, process: ProcessId, to: Target, message: Message, is_offer: bool) {
+    fn on_send(&mut self, process: ProcessId, to: SendTarget, message: Message, is_offer: bool) {
         match &message {
             Message::Membership(MembershipMsg::Gossip(GossipEnvelope { gossip, .. }))
             | Message::Membership(MembershipMsg::Welcome(Welcome { gossip, .. }))

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
@@ -79,12 +79,12 @@ impl Entities {
     pub(crate) fn obey(&mut self, order: HostOrder) -> Obeyed {
         match order {
             HostOrder::Start {
-                instance: Instance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. },
                 ..
             } => Obeyed::Nonsense("starts a singleton among entities"),
             HostOrder::Start {
                 slot,
-                instance: Instance::Entity { kind, entity, .. },
+                instance: HostedInstance::Entity { kind, entity, .. },
             } => self.start(
                 slot,
                 Entity {

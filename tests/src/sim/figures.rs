@@ -5,7 +5,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::agreement::Settings;
 use quorate_core::config::Config;
 use quorate_core::ident::{ClusterName, UniqueAddress};
@@ -17,7 +17,7 @@ use quorate_core::membership::reachability::Reachability;
 use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{InitJoinAck, MembershipMsg, Message, Welcome};
 use quorate_core::ordered::OrderedSet;
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, DecodedFrame};
 
 use super::engine::Sim;
 use super::process::Open;
@@ -285,11 +285,11 @@ impl Sim {
         let mut bytes = Vec::new();
         let limits = self.processes[process as usize].node.config().limits.clone();
         wire::encode_message(message, 0, &limits, &mut bytes).expect("invariant: the message fits a frame");
-        let Decoded::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = wire::decode_frame(&bytes, &limits) else {
             unreachable!("what was just encoded decodes");
         };
         let input = Input::Frame {
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             from,
             lane: frame.lane,
             kind: frame.kind,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_core::effect::{Effect, Output};
 use quorate_core::input::{HostReport, Input};
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 
 use super::engine::{Happening, Sim};
 use super::history::{Life, ProcessId};
@@ -48,7 +48,7 @@ pub(crate) type HeldLeases = BTreeMap<LeaseName, HeldLease>;
 /// A lease that a process holds, in microseconds of its own clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldLease {
-    owner: Owner,
+    owner: Requester,
     time_to_live: u64,
     lost_at: u64,
     /// Tells its renewals from those of an earlier time.
@@ -58,7 +58,7 @@ pub(crate) struct HeldLease {
 /// An answer of the keeper on its way.
 #[derive(Debug)]
 pub(crate) struct LeaseAnswer {
-    owner: Owner,
+    owner: Requester,
     report: LeaseReport,
     /// When it was asked, by the process's own clock, and for how long; nothing for a release.
     asked: Option<(u64, u64)>,
@@ -66,7 +66,7 @@ pub(crate) struct LeaseAnswer {
 
 impl Sim {
     /// A node wants something of the keeper. What does not reach it is answered by nobody.
-    pub(crate) fn on_lease_order(&mut self, process: ProcessId, owner: Owner, order: LeaseOrder) {
+    pub(crate) fn on_lease_order(&mut self, process: ProcessId, owner: Requester, order: LeaseOrder) {
         self.trace.begin(self.now, process, b'A');
         self.trace.debug(&order);
         let host = &mut self.processes[process as usize];
@@ -91,7 +91,7 @@ impl Sim {
         let keeper = self.keeper_for(owner);
         let (late, refuses) = (keeper.late, keeper.refuses);
         if !keeper.is_reached_by(index) {
-            self.lives.leases.counts.unanswered += u64::from(owner == Owner::Sharding);
+            self.lives.leases.counts.unanswered += u64::from(owner == Requester::Sharding);
             return;
         }
         let report = match order {
@@ -106,8 +106,8 @@ impl Sim {
         self.queue.push(at, Happening::LeaseAnswered { process, answer });
     }
 
-    fn keeper_for(&self, owner: Owner) -> &LeaseKeeper {
-        if owner == Owner::Sharding {
+    fn keeper_for(&self, owner: Requester) -> &LeaseKeeper {
+        if owner == Requester::Sharding {
             &self.lives.leases.keeper
         } else {
             &self.lease_keeper
@@ -135,7 +135,7 @@ impl Sim {
         self.report_lease(process, owner, report);
     }
 
-    fn hold(&mut self, process: ProcessId, name: &LeaseName, lease: (Owner, u64, u64)) {
+    fn hold(&mut self, process: ProcessId, name: &LeaseName, lease: (Requester, u64, u64)) {
         let (owner, time_to_live, lost_at) = lease;
         let number = self.next_lease;
         self.next_lease += 1;
@@ -218,8 +218,10 @@ impl Sim {
         for slot in running.into_iter().map(|(slot, _)| slot).chain(ended) {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
-            host.node
-                .handle(now, Input::Host(Owner::Sharding, HostReport::Stopped { slot }));
+            host.node.handle(
+                now,
+                Input::Host(Requester::Sharding, HostReport::Stopped { slot }),
+            );
         }
         while let Output::Effect(effect) = self.processes[process as usize].node.poll() {
             match effect {
@@ -252,12 +254,12 @@ impl Sim {
         };
         let left = |(name, held): (&LeaseName, &HeldLease)| {
             let (invariant, runs_on) = match held.owner {
-                Owner::Singleton => (
+                Requester::Singleton => (
                     "I-34",
                     host.instances.values().any(|instance| needs(instance, name)),
                 ),
-                Owner::Sharding => ("I-54", host.is_stuck),
-                Owner::Resolver | Owner::Ddata | Owner::Journal => return None,
+                Requester::Sharding => ("I-54", host.is_stuck),
+                Requester::Resolver | Requester::Ddata | Requester::Journal => return None,
                 // A later version's.
                 _ => return None,
             };
@@ -266,14 +268,14 @@ impl Sim {
         host.leases.iter().find_map(left)
     }
 
-    fn lose(&mut self, process: ProcessId, name: LeaseName, owner: Owner) {
+    fn lose(&mut self, process: ProcessId, name: LeaseName, owner: Requester) {
         self.processes[process as usize].leases.remove(&name);
-        self.singletons.counts.leases_lost += u64::from(owner == Owner::Singleton);
+        self.singletons.counts.leases_lost += u64::from(owner == Requester::Singleton);
         let outcome = LeaseOutcome::Lost;
         self.report_lease(process, owner, LeaseReport { name, outcome });
     }
 
-    fn report_lease(&mut self, process: ProcessId, owner: Owner, report: LeaseReport) {
+    fn report_lease(&mut self, process: ProcessId, owner: Requester, report: LeaseReport) {
         self.trace.begin(self.now, process, b'A');
         self.trace.debug(&report);
         let lost = (report.outcome == LeaseOutcome::Lost).then(|| LeaseName::clone(&report.name));
@@ -281,7 +283,7 @@ impl Sim {
             process,
             format_args!("lease {}: {:?}", report.name, report.outcome),
         );
-        if owner == Owner::Sharding {
+        if owner == Requester::Sharding {
             self.lives.leases.count(report.outcome);
         }
         self.feed(process, &Cause::Command, Input::Lease(owner, report));

@@ -12,7 +12,7 @@ use core::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DownTarget, MembershipCommand, Target};
+use quorate_core::input::{Command, DownTarget, MembershipCommand, SendTarget};
 use quorate_core::message::{Message, ShardingMsg, SingletonMsg};
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::fields::KindFields;
@@ -413,7 +413,7 @@ impl Sim {
             | Message::Journal(_) => {}
         }
         self.liars.told += 1;
-        let target = Target::Node(self.processes[to as usize].me.clone());
+        let target = SendTarget::Node(self.processes[to as usize].me.clone());
         self.transmit(liar, index, to, target, message);
     }
 

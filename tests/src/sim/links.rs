@@ -2,11 +2,11 @@
 //! the dial, encode, carry, decode, notice dead links, refuse quarantined incarnations. Every frame goes
 //! through the wire codec.
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{DropReason, Input, LinkEvent, Target};
+use quorate_core::input::{DropReason, Input, LinkEvent, SendTarget};
 use quorate_core::message::{Lane, Message};
-use quorate_core::wire::{self, Decoded};
+use quorate_core::wire::{self, DecodedFrame};
 
 use super::engine::{Happening, Sim};
 use super::history::{ProcessId, Whereabouts};
@@ -36,7 +36,7 @@ fn may_be_a_datagram(name: &str) -> bool {
 
 impl Sim {
     /// A node wants a message sent, or offers one that goes on waiting if there is no room for it.
-    pub(crate) fn send(&mut self, from: ProcessId, to: Target, message: Message, is_offer: bool) {
+    pub(crate) fn send(&mut self, from: ProcessId, to: SendTarget, message: Message, is_offer: bool) {
         let Some(index) = self.index_of(&to) else {
             return self.dropped(from, to, message, DropReason::Unreachable);
         };
@@ -118,14 +118,14 @@ impl Sim {
         &self,
         from: ProcessId,
         to: usize,
-        waiting: &[(Target, Message)],
+        waiting: &[(SendTarget, Message)],
     ) -> Option<UniqueAddress> {
         let (dialler, peer) = (&self.processes[from as usize], self.running_at(to)?);
         let peer = &self.processes[peer as usize];
         let cut = self.network.is_cut(dialler.index, to) || self.network.is_cut(to, dialler.index);
         let meant = waiting
             .iter()
-            .any(|(target, _)| *target == Target::Node(peer.me.clone()));
+            .any(|(target, _)| *target == SendTarget::Node(peer.me.clone()));
         (!cut && meant && peer.quarantined.contains(&dialler.me)).then(|| peer.me.clone())
     }
 
@@ -134,11 +134,11 @@ impl Sim {
         from: ProcessId,
         to: usize,
         peer: ProcessId,
-        target: Target,
+        target: SendTarget,
         message: Message,
     ) {
         let found = self.processes[peer as usize].me.clone();
-        if let Target::Node(expected) = &target
+        if let SendTarget::Node(expected) = &target
             && *expected != found
         {
             let wrong = LinkEvent::WrongIncarnation {
@@ -159,7 +159,7 @@ impl Sim {
         from: ProcessId,
         to: usize,
         peer: ProcessId,
-        target: Target,
+        target: SendTarget,
         message: Message,
     ) {
         let lane = message.lane();
@@ -273,7 +273,7 @@ impl Sim {
                 .insert(sender.clone());
         }
         let limits = self.processes[to as usize].node.config().limits.clone();
-        let Decoded::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, consumed } = wire::decode_frame(&bytes, &limits) else {
             return self.violated("wire", to, format!("{name} does not decode"));
         };
         if consumed != bytes.len() || frame.epoch != epoch || frame.lane != lane {
@@ -289,7 +289,7 @@ impl Sim {
             self.say(to, format_args!("<- {sender} {name}{number}"));
         }
         let input = Input::Frame {
-            proof: Proof::Nothing,
+            proof: PeerProof::Nothing,
             from: &sender,
             lane: frame.lane,
             kind: frame.kind,
@@ -367,7 +367,7 @@ impl Sim {
         }
     }
 
-    fn dropped(&mut self, from: ProcessId, to: Target, message: Message, reason: DropReason) {
+    fn dropped(&mut self, from: ProcessId, to: SendTarget, message: Message, reason: DropReason) {
         self.tell_soon(from, LinkEvent::Dropped { to, message, reason });
     }
 
@@ -397,7 +397,7 @@ impl Sim {
         }
     }
 
-    pub(super) fn index_of(&self, target: &Target) -> Option<usize> {
+    pub(super) fn index_of(&self, target: &SendTarget) -> Option<usize> {
         let port = usize::from(target.address().port());
         port.checked_sub(2_551)
             .filter(|index| *index < self.last_at.len())

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::input::Target;
+use quorate_core::input::SendTarget;
 use quorate_core::message::{Lane, Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
@@ -41,7 +41,7 @@ pub(crate) enum LinkState {
     /// Nobody has dialled, or the last dial failed and may be repeated at the given time.
     Idle { again_at: u64 },
     /// Dialling; these messages wait.
-    Dialling(Vec<(Target, Message)>),
+    Dialling(Vec<(SendTarget, Message)>),
     /// Established with this process.
     Up(ProcessId),
 }
@@ -197,8 +197,8 @@ impl Network {
     }
 
     /// Takes the asks that wait for a dial of a process.
-    pub(crate) fn take_waiting_asks(&mut self, process: ProcessId) -> Vec<(Target, Message)> {
-        let is_ask = |(_, message): &(Target, Message)| matches!(message, Message::Sharding(ShardingMsg::Entity(envelope)) if envelope.ask.is_some());
+    pub(crate) fn take_waiting_asks(&mut self, process: ProcessId) -> Vec<(SendTarget, Message)> {
+        let is_ask = |(_, message): &(SendTarget, Message)| matches!(message, Message::Sharding(ShardingMsg::Entity(envelope)) if envelope.ask.is_some());
         let mut taken = Vec::new();
         for ((from, _), link) in &mut self.links {
             if let (true, LinkState::Dialling(waiting)) = (*from == process, &mut link.state) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::ddata::crdt::Data;
+use quorate_core::ddata::crdt::DataValue;
 use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::input::HostReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -224,7 +224,7 @@ impl Sim {
         let holds = |part: u8| {
             let key = Key::new(&format!("shard-{}-{part}-{KIND}", shard.0));
             let held = key.ok().and_then(|key| data.get(&key).cloned());
-            matches!(held.as_deref(), Some(Data::OrSet(set)) if set.contains(entity.as_bytes()))
+            matches!(held.as_deref(), Some(DataValue::OrSet(set)) if set.contains(entity.as_bytes()))
         };
         (0..5).any(holds)
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::input::{DropReason, LinkEvent, Target};
+use quorate_core::input::{DropReason, LinkEvent, SendTarget};
 use quorate_core::message::{Message, ShardingMsg};
 
 use super::chance::{Chance, Purpose};
@@ -219,7 +219,7 @@ impl Sim {
 
     fn news_of_room(&self, event: &LinkEvent) -> Option<(usize, News)> {
         let (to, news) = match event {
-            LinkEvent::Room { to } => (Target::Address(to.clone()), News::Room),
+            LinkEvent::Room { to } => (SendTarget::Address(to.clone()), News::Room),
             LinkEvent::Dropped {
                 to,
                 reason: DropReason::NoRoom,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use quorate_core::config::ShardingConfig;
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::event::ShardingEvent;
 use quorate_core::lease::protocol::{LeaseName, LeaseOutcome};
 use quorate_core::sharding::ids::{KindId, ShardId};
@@ -175,7 +175,7 @@ impl Sim {
         let host = &self.processes[process as usize];
         let (shard, does) = match order {
             HostOrder::Start {
-                instance: Instance::Entity { shard, .. },
+                instance: HostedInstance::Entity { shard, .. },
                 ..
             } => (*shard, "starts"),
             HostOrder::Deliver { slot, .. } => match host.entities.get(*slot) {
@@ -183,7 +183,7 @@ impl Sim {
                 None => return Ok(()),
             },
             HostOrder::Start {
-                instance: Instance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. },
                 ..
             }
             | HostOrder::Stop { .. }

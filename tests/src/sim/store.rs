@@ -3,7 +3,7 @@
 //! sharding 10.10; reliability F-04, F-20, F-22, F-23, I-80 to I-84.
 
 use quorate_core::input::Input;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{StoreError, StoreReport, StoreRequest};
 
@@ -71,7 +71,7 @@ struct Disk {
 /// not.
 #[derive(Debug)]
 pub(crate) struct Storing {
-    owner: Owner,
+    owner: Requester,
     request: StoreRequest,
     /// Whether it is on the disk if nobody is there any more to hear of it, or if its commit fails.
     survives: bool,
@@ -148,7 +148,7 @@ impl Sim {
     }
 
     /// A node asks its store: the answer comes when a disk would have written it.
-    pub(crate) fn on_store_order(&mut self, process: ProcessId, owner: Owner, request: StoreRequest) {
+    pub(crate) fn on_store_order(&mut self, process: ProcessId, owner: Requester, request: StoreRequest) {
         self.trace.begin(self.now, process, b'D');
         self.trace.debug(&request);
         let index = self.processes[process as usize].index;
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::sim::secs;
 
-    const SPACE: quorate_core::store::Space = Owner::Ddata.space();
+    const SPACE: quorate_core::store::Space = Requester::Ddata.space();
 
     fn put(id: u64) -> Effect {
         let key: Bytes = id.to_be_bytes().as_slice().into();
@@ -258,7 +258,7 @@ mod tests {
             key,
         };
         let order = StoreOrder::Write { batch: vec![change] };
-        Effect::Store(Owner::Ddata, StoreRequest { id, order })
+        Effect::Store(Requester::Ddata, StoreRequest { id, order })
     }
 
     fn holds(sim: &Sim, id: u64) -> bool {

@@ -5,12 +5,12 @@ use core::time::Duration;
 
 use quorate_core::config::ValidConfig;
 use quorate_core::effect::HostOrder;
-use quorate_core::effect::Instance;
+use quorate_core::effect::HostedInstance;
 use quorate_core::ident::Role;
 use quorate_core::input::MessageCommand;
 use quorate_core::input::Recipient;
 use quorate_core::input::{Command, HostReport, Input, KindSettings, ShardingCommand};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
@@ -207,7 +207,7 @@ impl Sim {
         let slot = order.slot();
         let mut begins = None;
         if let HostOrder::Start {
-            instance: Instance::Entity { entity, token, .. },
+            instance: HostedInstance::Entity { entity, token, .. },
             ..
         } = &order
         {
@@ -395,6 +395,6 @@ impl Sim {
         if self.trace.shows(Show::Everything) {
             self.say(process, format_args!("{report:?}"));
         }
-        self.feed(process, &Cause::Entity, Input::Host(Owner::Sharding, report));
+        self.feed(process, &Cause::Entity, Input::Host(Requester::Sharding, report));
     }
 }

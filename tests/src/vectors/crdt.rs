@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::ddata::crdt::{
-    Applied, Clock, CustomTypes, Data, DataType, Delta, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp,
-    LwwRegisterOp, Minting, Op, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
+    Applied, CustomTypes, DataDelta, DataOp, DataType, DataValue, Element, FlagOp, GCounterOp, GSetOp,
+    LwwClock, LwwMapOp, LwwRegisterOp, Minting, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp,
+    ValueType,
 };
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::{DataLimits, decode_data, decode_delta, encode_data, encode_delta};
@@ -33,7 +34,7 @@ pub(super) fn type_of(key: &str) -> Option<DataType> {
 
 struct Replica {
     node: UniqueAddress,
-    data: Data,
+    data: DataValue,
     minted: u64,
     /// What each operation yielded, in order; nothing where it changed nothing.
     deltas: Vec<Option<Vec<u8>>>,
@@ -43,13 +44,13 @@ struct Replica {
 pub(super) fn run(data_type: DataType, case: &Node<'_>) -> Result<Differences, IllFormed> {
     let clock = match (data_type, case.find("clock")) {
         (DataType::LwwRegister, Some(clock)) => match clock.text()? {
-            "default" => Clock::Forward,
-            "reverse" => Clock::Reverse,
+            "default" => LwwClock::Forward,
+            "reverse" => LwwClock::Reverse,
             other => return Err(clock.refuse(format!("`{other}` is no clock"))),
         },
-        _ => Clock::Forward,
+        _ => LwwClock::Forward,
     };
-    let empty = Data::empty(data_type).ok_or_else(|| case.refuse("no such type"))?;
+    let empty = DataValue::empty(data_type).ok_or_else(|| case.refuse("no such type"))?;
     let mut replicas = BTreeMap::new();
     for node in case.get("replicas")?.items()? {
         let replica = Replica {
@@ -105,7 +106,7 @@ fn check_values(
 /// The outer error is the file's, the inner one the core's.
 fn run_step(
     data_type: DataType,
-    clock: Clock,
+    clock: LwwClock,
     replicas: &mut BTreeMap<&str, Replica>,
     step: &Node<'_>,
 ) -> Result<Result<(), String>, IllFormed> {
@@ -166,7 +167,7 @@ fn run_step(
 fn with<T>(
     replicas: &mut BTreeMap<&str, Replica>,
     name: &str,
-    act: impl FnOnce(&mut Data) -> Result<T, String>,
+    act: impl FnOnce(&mut DataValue) -> Result<T, String>,
 ) -> Result<T, String> {
     let replica = replicas
         .get_mut(name)
@@ -174,7 +175,12 @@ fn with<T>(
     act(&mut replica.data)
 }
 
-fn change(replicas: &mut BTreeMap<&str, Replica>, name: &str, op: &Op, now_ms: i64) -> Result<(), String> {
+fn change(
+    replicas: &mut BTreeMap<&str, Replica>,
+    name: &str,
+    op: &DataOp,
+    now_ms: i64,
+) -> Result<(), String> {
     let replica = replicas
         .get_mut(name)
         .ok_or_else(|| format!("`{name}` is no replica"))?;
@@ -217,7 +223,7 @@ fn merge(
 }
 
 /// The value as the other side reads it.
-fn copy(data: &Data) -> Result<Data, String> {
+fn copy(data: &DataValue) -> Result<DataValue, String> {
     let mut bytes = Vec::new();
     encode_data(data, &mut bytes).map_err(|error| error.to_string())?;
     let copy = decode_data(&bytes, &DataLimits::default(), &CustomTypes::new())
@@ -228,23 +234,23 @@ fn copy(data: &Data) -> Result<Data, String> {
     Ok(copy)
 }
 
-fn written(delta: &Delta) -> Result<Vec<u8>, String> {
+fn written(delta: &DataDelta) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     encode_delta(delta, &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
-fn read_delta(bytes: &[u8]) -> Result<Delta, String> {
+fn read_delta(bytes: &[u8]) -> Result<DataDelta, String> {
     decode_delta(bytes, &DataLimits::default(), &CustomTypes::new()).map_err(|error| error.to_string())
 }
 
 /// The operation of a step, and the time it names.
 fn operation(
     data_type: DataType,
-    clock: Clock,
+    clock: LwwClock,
     step: &Node<'_>,
     parts: &[Node<'_>],
-) -> Result<(Op, i64), IllFormed> {
+) -> Result<(DataOp, i64), IllFormed> {
     let part = |at: usize| {
         parts
             .get(at)
@@ -259,28 +265,28 @@ fn operation(
     let now = |at: usize| -> Result<i64, IllFormed> { part(at)?.integer() };
     let name = part(2)?.text()?;
     let op = match (data_type, name) {
-        (DataType::GCounter, "increment") => Op::GCounter(GCounterOp::Increment(amount(3)?)),
-        (DataType::PnCounter, "increment") => Op::PnCounter(PnCounterOp::Increment(amount(3)?)),
-        (DataType::PnCounter, "decrement") => Op::PnCounter(PnCounterOp::Decrement(amount(3)?)),
-        (DataType::GSet, "add") => Op::GSet(GSetOp::Add(element(3)?)),
-        (DataType::Flag, "switch_on") => Op::Flag(FlagOp::SwitchOn),
-        (DataType::OrSet, "add") => Op::OrSet(OrSetOp::Add(element(3)?)),
-        (DataType::OrSet, "remove") => Op::OrSet(OrSetOp::Remove(element(3)?)),
-        (DataType::OrSet, "clear") => Op::OrSet(OrSetOp::Clear),
-        (DataType::OrMap(_), "add") => Op::OrMap(OrMapOp::Update {
+        (DataType::GCounter, "increment") => DataOp::GCounter(GCounterOp::Increment(amount(3)?)),
+        (DataType::PnCounter, "increment") => DataOp::PnCounter(PnCounterOp::Increment(amount(3)?)),
+        (DataType::PnCounter, "decrement") => DataOp::PnCounter(PnCounterOp::Decrement(amount(3)?)),
+        (DataType::GSet, "add") => DataOp::GSet(GSetOp::Add(element(3)?)),
+        (DataType::Flag, "switch_on") => DataOp::Flag(FlagOp::SwitchOn),
+        (DataType::OrSet, "add") => DataOp::OrSet(OrSetOp::Add(element(3)?)),
+        (DataType::OrSet, "remove") => DataOp::OrSet(OrSetOp::Remove(element(3)?)),
+        (DataType::OrSet, "clear") => DataOp::OrSet(OrSetOp::Clear),
+        (DataType::OrMap(_), "add") => DataOp::OrMap(OrMapOp::Update {
             key: element(3)?,
-            op: Box::new(Op::GSet(GSetOp::Add(element(4)?))),
+            op: Box::new(DataOp::GSet(GSetOp::Add(element(4)?))),
         }),
-        (DataType::OrMap(_), "remove") => Op::OrMap(OrMapOp::Remove(element(3)?)),
-        (DataType::OrMultiMap, "add_binding") => Op::OrMultiMap(OrMultiMapOp::AddBinding {
-            key: element(3)?,
-            value: element(4)?,
-        }),
-        (DataType::OrMultiMap, "remove_binding") => Op::OrMultiMap(OrMultiMapOp::RemoveBinding {
+        (DataType::OrMap(_), "remove") => DataOp::OrMap(OrMapOp::Remove(element(3)?)),
+        (DataType::OrMultiMap, "add_binding") => DataOp::OrMultiMap(OrMultiMapOp::AddBinding {
             key: element(3)?,
             value: element(4)?,
         }),
-        (DataType::OrMultiMap, "replace_binding") => Op::OrMultiMap(OrMultiMapOp::ReplaceBinding {
+        (DataType::OrMultiMap, "remove_binding") => DataOp::OrMultiMap(OrMultiMapOp::RemoveBinding {
+            key: element(3)?,
+            value: element(4)?,
+        }),
+        (DataType::OrMultiMap, "replace_binding") => DataOp::OrMultiMap(OrMultiMapOp::ReplaceBinding {
             key: element(3)?,
             old: element(4)?,
             new: element(5)?,
@@ -288,30 +294,30 @@ fn operation(
         (DataType::OrMultiMap, "put") => {
             let values = part(4)?.items()?;
             let values = values.iter().map(|value| Ok(Arc::from(value.text()?.as_bytes())));
-            Op::OrMultiMap(OrMultiMapOp::Put {
+            DataOp::OrMultiMap(OrMultiMapOp::Put {
                 key: element(3)?,
                 values: values.collect::<Result<_, IllFormed>>()?,
             })
         }
-        (DataType::OrMultiMap, "remove") => Op::OrMultiMap(OrMultiMapOp::Remove(element(3)?)),
+        (DataType::OrMultiMap, "remove") => DataOp::OrMultiMap(OrMultiMapOp::Remove(element(3)?)),
         (DataType::LwwRegister, "set") => {
             let value = element(3)?;
-            return Ok((Op::LwwRegister(LwwRegisterOp::Set { value, clock }), now(4)?));
+            return Ok((DataOp::LwwRegister(LwwRegisterOp::Set { value, clock }), now(4)?));
         }
         (DataType::LwwMap, "put") => {
             let (key, value) = (element(3)?, element(4)?);
-            return Ok((Op::LwwMap(LwwMapOp::Put { key, value, clock }), now(5)?));
+            return Ok((DataOp::LwwMap(LwwMapOp::Put { key, value, clock }), now(5)?));
         }
-        (DataType::LwwMap, "remove") => Op::LwwMap(LwwMapOp::Remove(element(3)?)),
-        (DataType::PnCounterMap, "increment") => Op::PnCounterMap(PnCounterMapOp::Increment {
+        (DataType::LwwMap, "remove") => DataOp::LwwMap(LwwMapOp::Remove(element(3)?)),
+        (DataType::PnCounterMap, "increment") => DataOp::PnCounterMap(PnCounterMapOp::Increment {
             key: element(3)?,
             by: amount(4)?,
         }),
-        (DataType::PnCounterMap, "decrement") => Op::PnCounterMap(PnCounterMapOp::Decrement {
+        (DataType::PnCounterMap, "decrement") => DataOp::PnCounterMap(PnCounterMapOp::Decrement {
             key: element(3)?,
             by: amount(4)?,
         }),
-        (DataType::PnCounterMap, "remove") => Op::PnCounterMap(PnCounterMapOp::Remove(element(3)?)),
+        (DataType::PnCounterMap, "remove") => DataOp::PnCounterMap(PnCounterMapOp::Remove(element(3)?)),
         (_, other) => return Err(step.refuse(format!("`{other}` is no operation of this type"))),
     };
     Ok((op, 0))
@@ -326,33 +332,33 @@ fn list<'a>(elements: impl Iterator<Item = &'a Element>) -> Value {
 }
 
 /// The value as the files write it.
-fn shown(data: &Data) -> Value {
+fn shown(data: &DataValue) -> Value {
     match data {
-        Data::GCounter(held) => Value::from(held.value().to_string()),
-        Data::PnCounter(held) => Value::from(held.value().to_string()),
-        Data::GSet(held) => list(held.iter()),
-        Data::OrSet(held) => list(held.iter()),
-        Data::OrMap(held) => held
+        DataValue::GCounter(held) => Value::from(held.value().to_string()),
+        DataValue::PnCounter(held) => Value::from(held.value().to_string()),
+        DataValue::GSet(held) => list(held.iter()),
+        DataValue::OrSet(held) => list(held.iter()),
+        DataValue::OrMap(held) => held
             .iter()
             .map(|(key, value)| (text(key), shown(value)))
             .collect(),
-        Data::OrMultiMap(held) => {
+        DataValue::OrMultiMap(held) => {
             let keys = held.iter().map(|binding| &binding.key);
             keys.map(|key| (text(key), list(held.get(key)))).collect()
         }
-        Data::PnCounterMap(held) => held
+        DataValue::PnCounterMap(held) => held
             .iter()
             .map(|(key, value)| (text(key), Value::from(value.to_string())))
             .collect(),
-        Data::LwwRegister(held) => held.get().map_or(Value::Null, |held| {
+        DataValue::LwwRegister(held) => held.get().map_or(Value::Null, |held| {
             json!([text(&held.value), held.stamp, held.node.address().host()])
         }),
-        Data::LwwMap(held) => held
+        DataValue::LwwMap(held) => held
             .iter()
             .map(|(key, value)| (text(key), Value::from(text(value))))
             .collect(),
-        Data::Flag(held) => Value::from(held.is_on()),
-        Data::Custom(held) => Value::from(text(held.state())),
+        DataValue::Flag(held) => Value::from(held.is_on()),
+        DataValue::Custom(held) => Value::from(text(held.state())),
     }
 }
 

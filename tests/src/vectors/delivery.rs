@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use quorate_core::delivery::{
-    AtLeastOnce, AtLeastOnceSettings, Consumer, ConsumerOutput, ConsumerSettings, Part, Sequenced,
+    AtLeastOnce, AtLeastOnceSettings, ConsumerController, ConsumerOutput, ConsumerSettings, MessagePart,
+    SequencedMessage,
 };
 use quorate_core::time::Instant;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ pub(super) fn flow_control(case: Node<'_>) -> Result<Differences, IllFormed> {
         window: window.natural()?,
         ..ConsumerSettings::default()
     };
-    let mut consumer = Consumer::new(settings).map_err(|error| window.refuse(error.to_string()))?;
+    let mut consumer = ConsumerController::new(settings).map_err(|error| window.refuse(error.to_string()))?;
     let events = case.get("events")?.items()?;
     let expected = case.expected("outputs")?.items()?;
     let mut out = Differences::new();
@@ -42,7 +43,7 @@ pub(super) fn flow_control(case: Node<'_>) -> Result<Differences, IllFormed> {
 }
 
 fn take(
-    consumer: &mut Consumer<()>,
+    consumer: &mut ConsumerController<()>,
     event: &Node<'_>,
     differences: &mut Differences,
 ) -> Result<Vec<Value>, IllFormed> {
@@ -55,11 +56,11 @@ fn take(
     match name {
         "message" => {
             let [_, seq, first] = event.tuple()?;
-            let message = Sequenced {
+            let message = SequencedMessage {
                 producer: (),
                 seq: seq.natural()?,
                 first: first.flag()?,
-                part: Part::WHOLE,
+                part: MessagePart::WHOLE,
                 payload: Box::new([]),
             };
             consumer.on_message(Instant::ZERO, message, &mut outputs);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::passivation::{
-    ClimbingSettings, Filter, IdleSettings, LimitSettings, Passivation, PassivationError,
-    PassivationSettings, Place, Replacement, Segments, Share, SketchSettings, WindowSettings,
+    AdmissionFilter, ClimbingSettings, IdleSettings, LimitSettings, Passivation, PassivationError,
+    PassivationSettings, Replacement, Segments, Share, SketchSettings, StrategyPlace, WindowSettings,
 };
 use quorate_core::time::Instant;
 
@@ -16,7 +16,7 @@ use super::json::{Differences, IllFormed, NINE_DECIMALS, Node, compare, compare_
 #[derive(Clone, Debug, Default)]
 struct Estimates(OrderedMap<u64, u64>);
 
-impl Filter<u64> for Estimates {
+impl AdmissionFilter<u64> for Estimates {
     fn on_limit(&mut self, _limit: usize) {}
 
     fn on_access(&mut self, _key: &u64) {}
@@ -29,7 +29,7 @@ impl Filter<u64> for Estimates {
 /// The strategy under test, and where it has put the entities that run.
 struct Shard {
     passivation: Passivation<u64, Estimates>,
-    places: OrderedMap<u64, Place>,
+    places: OrderedMap<u64, StrategyPlace>,
     per_region: usize,
     shards: usize,
 }

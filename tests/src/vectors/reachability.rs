@@ -1,12 +1,12 @@
 //! Key `reachability`: two tables that grow from a common one, and their merge. Spec: membership 1.5.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::membership::reachability::{Reach, Reachability};
+use quorate_core::membership::reachability::{Reachability, ReachabilityStatus};
 use quorate_core::ordered::OrderedMap;
 
 use super::json::{Differences, IllFormed, Node, compare};
 
-type Row = (UniqueAddress, UniqueAddress, Reach, u64);
+type Row = (UniqueAddress, UniqueAddress, ReachabilityStatus, u64);
 
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let mut common = Reachability::new();
@@ -73,11 +73,11 @@ fn row(record: &Node<'_>) -> Result<Row, IllFormed> {
     ))
 }
 
-fn reach(node: &Node<'_>) -> Result<Reach, IllFormed> {
+fn reach(node: &Node<'_>) -> Result<ReachabilityStatus, IllFormed> {
     match node.text()? {
-        "R" => Ok(Reach::Reachable),
-        "U" => Ok(Reach::Unreachable),
-        "T" => Ok(Reach::Terminated),
+        "R" => Ok(ReachabilityStatus::Reachable),
+        "U" => Ok(ReachabilityStatus::Unreachable),
+        "T" => Ok(ReachabilityStatus::Terminated),
         other => Err(node.refuse(format!("`{other}` is none of R, U, T"))),
     }
 }

@@ -1,7 +1,7 @@
 //! Keys `quorum`, `gossip_slice` and `status_chunks`: the replicator's arithmetic. Spec: sharding 1.12.
 
 use quorate_core::ddata::slices::{RoundRobin, chunk_of, chunks_per_tick, chunks_total, slice_size};
-use quorate_core::ddata::state::consistency::{Consistency, Electorate};
+use quorate_core::ddata::state::consistency::{Consistency, OperationElectorate};
 use quorate_core::ident::{Address, UniqueAddress};
 
 use super::json::{Differences, IllFormed, Node, compare};
@@ -12,7 +12,7 @@ fn count<T: TryFrom<u64>>(node: &Node<'_>) -> Result<T, IllFormed> {
 }
 
 pub(super) fn quorum(case: Node<'_>) -> Result<Differences, IllFormed> {
-    let electorate = Electorate {
+    let electorate = OperationElectorate {
         members: count(&case.get("members")?)?,
         exiting: count(&case.get("exiting")?)?,
     };

@@ -1,7 +1,9 @@
 //! Keys `handover` and `singleton_retries`: the steps of a singleton's hand-over. Spec: sharding 1.10.
 
 use quorate_core::ident::UniqueAddress;
-use quorate_core::singleton::handover::{Event, Facts, Retries, Stage, Step, step};
+use quorate_core::singleton::handover::{
+    HandOverEvent, HandOverFacts, HandOverRetries, HandOverStage, HandOverStep, step,
+};
 
 use super::json::{Differences, IllFormed, Node, compare};
 
@@ -9,7 +11,7 @@ pub(super) fn run_retries(case: Node<'_>) -> Result<Differences, IllFormed> {
     let min = number(&case.get("min_retries")?)?;
     let interval_ms = case.get("interval_ms")?.natural()?;
     let margin_ms = case.get("removal_margin_ms")?.natural()?;
-    let retries = Retries::new(min, interval_ms, margin_ms);
+    let retries = HandOverRetries::new(min, interval_ms, margin_ms);
     let mut out = Differences::new();
     for (name, found) in [
         ("hand_over_max", retries.hand_over_max),
@@ -25,7 +27,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     let flag = |name: &str| facts.get(name)?.flag();
     let me = case.node_named("self")?;
     let removed = facts.get("removed")?.nodes()?;
-    let facts = Facts {
+    let facts = HandOverFacts {
         me: &me,
         lease: flag("lease")?,
         leaving: flag("leaving")?,
@@ -53,9 +55,9 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
 }
 
 /// The file does not say whether an instance whose lease was lost has ended.
-fn as_written(stage: Stage) -> Stage {
-    if matches!(stage, Stage::AcquiringLease { .. }) {
-        return Stage::AcquiringLease { instance: false };
+fn as_written(stage: HandOverStage) -> HandOverStage {
+    if matches!(stage, HandOverStage::AcquiringLease { .. }) {
+        return HandOverStage::AcquiringLease { instance: false };
     }
     stage
 }
@@ -72,55 +74,55 @@ fn optional(node: &Node<'_>) -> Result<Option<UniqueAddress>, IllFormed> {
     node.non_null().map(Node::node).transpose()
 }
 
-fn stage(node: &Node<'_>) -> Result<Stage, IllFormed> {
+fn stage(node: &Node<'_>) -> Result<HandOverStage, IllFormed> {
     let previous = || list(&node.get("previous")?);
     let instance = || node.get("instance")?.flag();
     Ok(match node.get("name")?.text()? {
-        "Start" => Stage::Start,
-        "Younger" => Stage::Younger {
+        "Start" => HandOverStage::Start,
+        "Younger" => HandOverStage::Younger {
             previous: previous()?,
         },
-        "BecomingOldest" => Stage::BecomingOldest {
+        "BecomingOldest" => HandOverStage::BecomingOldest {
             previous: previous()?,
         },
-        "AcquiringLease" => Stage::AcquiringLease { instance: false },
-        "Oldest" => Stage::Oldest {
+        "AcquiringLease" => HandOverStage::AcquiringLease { instance: false },
+        "Oldest" => HandOverStage::Oldest {
             instance: instance()?,
         },
-        "WasOldest" => Stage::WasOldest {
+        "WasOldest" => HandOverStage::WasOldest {
             new: optional(&node.get("new")?)?,
             instance: instance()?,
         },
-        "HandingOver" => Stage::HandingOver {
+        "HandingOver" => HandOverStage::HandingOver {
             to: optional(&node.get("to")?)?,
         },
-        "Stopping" => Stage::Stopping,
-        "End" => Stage::End,
-        "Stopped" => Stage::Stopped,
-        "Stuck" => Stage::Stuck,
+        "Stopping" => HandOverStage::Stopping,
+        "End" => HandOverStage::End,
+        "Stopped" => HandOverStage::Stopped,
+        "Stuck" => HandOverStage::Stuck,
         other => return Err(node.refuse(format!("`{other}` is no state"))),
     })
 }
 
-fn event(node: &Node<'_>) -> Result<Event, IllFormed> {
+fn event(node: &Node<'_>) -> Result<HandOverEvent, IllFormed> {
     let from = || node.get("from")?.node();
     let retry = || number(&node.get("retry")?);
     Ok(match node.get("name")?.text()? {
-        "Initial" => Event::Initial {
+        "Initial" => HandOverEvent::Initial {
             oldest_first: list(&node.get("list")?)?,
             safe: node.get("safe")?.flag()?,
         },
-        "OldestChanged" => Event::OldestChanged(optional(&node.get("oldest")?)?),
-        "RemovedAfterMargin" => Event::RemovedAfterMargin(node.get("node")?.node()?),
-        "HandOverToMe" => Event::HandOverToMe(from()?),
-        "HandOverInProgress" => Event::HandOverInProgress(from()?),
-        "HandOverDone" => Event::HandOverDone(from()?),
-        "TakeOverFromMe" => Event::TakeOverFromMe(from()?),
-        "HandOverRetry" => Event::HandOverRetry(retry()?),
-        "TakeOverRetry" => Event::TakeOverRetry(retry()?),
-        "InstanceTerminated" => Event::InstanceTerminated,
-        "LeaseLost" => Event::LeaseLost,
-        "SelfRemoved" => Event::SelfRemoved,
+        "OldestChanged" => HandOverEvent::OldestChanged(optional(&node.get("oldest")?)?),
+        "RemovedAfterMargin" => HandOverEvent::RemovedAfterMargin(node.get("node")?.node()?),
+        "HandOverToMe" => HandOverEvent::HandOverToMe(from()?),
+        "HandOverInProgress" => HandOverEvent::HandOverInProgress(from()?),
+        "HandOverDone" => HandOverEvent::HandOverDone(from()?),
+        "TakeOverFromMe" => HandOverEvent::TakeOverFromMe(from()?),
+        "HandOverRetry" => HandOverEvent::HandOverRetry(retry()?),
+        "TakeOverRetry" => HandOverEvent::TakeOverRetry(retry()?),
+        "InstanceTerminated" => HandOverEvent::InstanceTerminated,
+        "LeaseLost" => HandOverEvent::LeaseLost,
+        "SelfRemoved" => HandOverEvent::SelfRemoved,
         other => return Err(node.refuse(format!("`{other}` is no event"))),
     })
 }
@@ -137,18 +139,18 @@ fn effect(node: &Node<'_>) -> Result<String, IllFormed> {
     })
 }
 
-fn shown(step: &Step) -> String {
+fn shown(step: &HandOverStep) -> String {
     let to = |message: &str, node: &UniqueAddress| format!("{message} {}", node.address().host());
     match step {
-        Step::StartInstance => "start_instance".to_owned(),
-        Step::StopInstance => "stop_instance".to_owned(),
-        Step::AcquireLease => "acquire_lease".to_owned(),
-        Step::ReleaseLease => "release_lease".to_owned(),
-        Step::CancelRetry => "cancel_retry".to_owned(),
-        Step::Retry(number) => format!("retry {number}"),
-        Step::HandOverToMe(node) => to("hand_over_to_me", node),
-        Step::HandOverInProgress(node) => to("hand_over_in_progress", node),
-        Step::HandOverDone(node) => to("hand_over_done", node),
-        Step::TakeOverFromMe(node) => to("take_over_from_me", node),
+        HandOverStep::StartInstance => "start_instance".to_owned(),
+        HandOverStep::StopInstance => "stop_instance".to_owned(),
+        HandOverStep::AcquireLease => "acquire_lease".to_owned(),
+        HandOverStep::ReleaseLease => "release_lease".to_owned(),
+        HandOverStep::CancelRetry => "cancel_retry".to_owned(),
+        HandOverStep::Retry(number) => format!("retry {number}"),
+        HandOverStep::HandOverToMe(node) => to("hand_over_to_me", node),
+        HandOverStep::HandOverInProgress(node) => to("hand_over_in_progress", node),
+        HandOverStep::HandOverDone(node) => to("hand_over_done", node),
+        HandOverStep::TakeOverFromMe(node) => to("take_over_from_me", node),
     }
 }

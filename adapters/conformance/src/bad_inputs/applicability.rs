@@ -4,7 +4,7 @@
 /// Where a row is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Answered {
+pub enum AnsweredBy {
     /// In the table of `every_bad_input_has_its_reaction`.
     Table,
     /// In the conformance test of this name.
@@ -15,27 +15,27 @@ pub enum Answered {
     Never(&'static str),
 }
 
-use Answered::{Elsewhere, Never, Table, Test};
+use AnsweredBy::{Elsewhere, Never, Table, Test};
 
-const SLOW: Answered = Test("half_a_frame_and_bytes_that_dribble_are_cut_off");
-const PLAIN: Answered = Test("plain_bytes_on_a_protected_port_are_refused");
-const NO_TLS: Answered = Never("a port without TLS takes plain bytes");
-const NO_PLAIN: Answered = Never("a datagram that is no QUIC packet never reaches the adapter");
-const FLOOD: Answered = Test("a_flood_of_connections_of_one_source_is_cut_off");
-const FEW_STREAMS: Answered =
+const SLOW: AnsweredBy = Test("half_a_frame_and_bytes_that_dribble_are_cut_off");
+const PLAIN: AnsweredBy = Test("plain_bytes_on_a_protected_port_are_refused");
+const NO_TLS: AnsweredBy = Never("a port without TLS takes plain bytes");
+const NO_PLAIN: AnsweredBy = Never("a datagram that is no QUIC packet never reaches the adapter");
+const FLOOD: AnsweredBy = Test("a_flood_of_connections_of_one_source_is_cut_off");
+const FEW_STREAMS: AnsweredBy =
     Never("a peer may open four streams, and a stream is seen with its first bytes");
 
-const KEYS: Answered = Test("wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted");
-const CERTIFICATES: Answered = Test("nodes_with_wrong_certificates_are_refused_and_counted");
-const ONLY_CERTIFICATES: Answered =
+const KEYS: AnsweredBy = Test("wrong_empty_and_cut_proofs_and_recorded_sessions_are_refused_and_counted");
+const CERTIFICATES: AnsweredBy = Test("nodes_with_wrong_certificates_are_refused_and_counted");
+const ONLY_CERTIFICATES: AnsweredBy =
     Never("the ends prove themselves by certificates in fresh TLS 1.3 sessions");
-const NO_CERTIFICATES: Answered = Never("a port without TLS asks for no certificate");
+const NO_CERTIFICATES: AnsweredBy = Never("a port without TLS asks for no certificate");
 
 /// The columns of [`APPLICABILITY`].
 pub const COLUMNS: [&str; 3] = ["TCP", "TCP with TLS", "QUIC"];
 
 /// Every row up to B-58 and B-64, for an adapter over TCP, over TCP with TLS, and over QUIC.
-pub const APPLICABILITY: &[(&str, [Answered; 3])] = &[
+pub const APPLICABILITY: &[(&str, [AnsweredBy; 3])] = &[
     ("B-01", [Table; 3]),
     ("B-02", [Table; 3]),
     ("B-03", [Table; 3]),

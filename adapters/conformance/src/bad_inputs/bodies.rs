@@ -6,7 +6,7 @@ use quorate_core::message::ShardingMsg;
 use super::craft::{CONTROL, deflated, frame, in_small_blocks, node};
 use super::rows::{NONSENSE, NONSENSE_OF_A_JOINER, WIRE, gossip, join, row, spoiled};
 use super::state::{Row, StateColumns};
-use super::{BadInput, Reaction, Speaker};
+use super::{BadInput, ExpectedReaction, RowSpeaker};
 
 /// Bodies that no reader takes.
 pub(super) const BODIES: &[BadInput] = &[
@@ -61,7 +61,7 @@ pub(super) const BODIES: &[BadInput] = &[
     row(
         "B-23",
         "a stream that is no deflate",
-        (Speaker::Newcomer, Reaction::Dropped, WIRE),
+        (RowSpeaker::Newcomer, ExpectedReaction::Dropped, WIRE),
         |scene| gossip(scene, &deflated(1_000, &[0xff; 100])),
     ),
     row("B-24", "bytes behind the stream", NONSENSE, |scene| {

@@ -28,11 +28,11 @@ use quorate_core::wire::handshake::{
 use quorate_driver::spi::{Adapter, LinkReader, LinkWriter, Transport};
 use quorate_driver::{Cluster, ClusterEvent, Security, stats::NodeStats};
 
-use super::strangers::{Stranger, rest};
+use super::strangers::{LinkStranger, rest};
 use super::support::{all_up, eventually, first, living_on, node, notebooks, read, until, within};
-use crate::support::{Either, race};
+use crate::support::{FirstReady, race};
 
-pub use applicability::{APPLICABILITY, Answered, COLUMNS};
+pub use applicability::{APPLICABILITY, AnsweredBy, COLUMNS};
 pub use siege::{
     half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes,
     half_done_handshakes_up_to_the_budget_keep_no_honest_node_out,
@@ -51,7 +51,7 @@ const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x0a];
 
 /// What a row's bytes are said on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
+enum RowSpeaker {
     /// A link without a handshake.
     Nobody,
     /// The same, and the link ends behind the bytes.
@@ -70,7 +70,7 @@ enum Speaker {
 
 /// What the node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reaction {
+enum ExpectedReaction {
     /// D: the link stays.
     Dropped,
     /// C.
@@ -83,7 +83,7 @@ enum Reaction {
 
 /// The counter that rises by one.
 #[derive(Clone, Copy, Debug)]
-struct Counter {
+struct RisingCounter {
     name: &'static str,
     read: fn(&NodeStats) -> u64,
 }
@@ -93,15 +93,15 @@ struct Counter {
 struct BadInput {
     id: &'static str,
     what: &'static str,
-    speaker: Speaker,
-    reaction: Reaction,
-    counter: Counter,
-    say: fn(&Scene) -> Vec<u8>,
+    speaker: RowSpeaker,
+    reaction: ExpectedReaction,
+    counter: RisingCounter,
+    say: fn(&RowScene) -> Vec<u8>,
 }
 
 /// What a row's bytes are made of.
 #[derive(Clone, Debug)]
-struct Scene {
+struct RowScene {
     to: UniqueAddress,
     me: UniqueAddress,
     epoch: u32,
@@ -123,7 +123,7 @@ fn table() -> impl Iterator<Item = &'static BadInput> {
 
 /// Links to one node, as nodes that do not exist.
 struct Attacker<T: Transport> {
-    stranger: Stranger<T>,
+    stranger: LinkStranger<T>,
     to: UniqueAddress,
     uid: u64,
     epoch: u32,
@@ -134,7 +134,7 @@ type Halves<T> = (<T as Transport>::Reader, <T as Transport>::Writer);
 impl<T: Transport> Attacker<T> {
     async fn new<A: Adapter<Transport = T>>(to: &UniqueAddress, security: &Security) -> Self {
         Self {
-            stranger: Stranger::new::<A>(security).await,
+            stranger: LinkStranger::new::<A>(security).await,
             to: to.clone(),
             uid: 1_000,
             epoch: 0,
@@ -142,20 +142,20 @@ impl<T: Transport> Attacker<T> {
     }
 
     /// Somebody who was never there before.
-    fn somebody(&mut self, speaker: Speaker) -> Scene {
+    fn somebody(&mut self, speaker: RowSpeaker) -> RowScene {
         self.uid += 1;
         let address = match speaker {
-            Speaker::Namesake => self.to.address().clone(),
+            RowSpeaker::Namesake => self.to.address().clone(),
             // An address of its own for each, or one would have to go for the next. Nobody listens there.
-            Speaker::Newcomer | Speaker::UserLink => {
+            RowSpeaker::Newcomer | RowSpeaker::UserLink => {
                 Address::new("127.0.0.1", u16::try_from(self.uid).unwrap_or(9)).expect("an address")
             }
             // The discard port.
-            Speaker::Nobody | Speaker::Ending | Speaker::Stranger | Speaker::Member => {
+            RowSpeaker::Nobody | RowSpeaker::Ending | RowSpeaker::Stranger | RowSpeaker::Member => {
                 Address::new("127.0.0.1", 9).expect("an address")
             }
         };
-        Scene {
+        RowScene {
             to: self.to.clone(),
             me: UniqueAddress::new(address, self.uid),
             epoch: 0,
@@ -164,12 +164,16 @@ impl<T: Transport> Attacker<T> {
     }
 
     /// A link with a handshake, and its answer. Every link has a new epoch.
-    async fn greet<A: Adapter>(&mut self, scene: &mut Scene, user: bool) -> (Halves<T>, HelloAnswer) {
+    async fn greet<A: Adapter>(&mut self, scene: &mut RowScene, user: bool) -> (Halves<T>, HelloAnswer) {
         let link = if user { HelloLink::User } else { HelloLink::Control };
         self.greet_on::<A>(scene, link).await
     }
 
-    async fn greet_on<A: Adapter>(&mut self, scene: &mut Scene, link: HelloLink) -> (Halves<T>, HelloAnswer) {
+    async fn greet_on<A: Adapter>(
+        &mut self,
+        scene: &mut RowScene,
+        link: HelloLink,
+    ) -> (Halves<T>, HelloAnswer) {
         self.epoch += 1;
         scene.epoch = self.epoch;
         let hello = Hello {
@@ -203,7 +207,7 @@ impl<T: Transport> Attacker<T> {
         ((reader, writer), answer)
     }
 
-    async fn open<A: Adapter>(&mut self, scene: &mut Scene, user: bool) -> Halves<T> {
+    async fn open<A: Adapter>(&mut self, scene: &mut RowScene, user: bool) -> Halves<T> {
         let (halves, answer) = self.greet::<A>(scene, user).await;
         assert!(matches!(answer, HelloAnswer::Ack(_)), "{answer:?}");
         halves
@@ -252,7 +256,7 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
     let before = picture(&target, &honest);
     let handshakes = stats(&target).await.links.handshakes_completed;
     let mut acks = 0;
-    let mut member = attacker.somebody(Speaker::Member);
+    let mut member = attacker.somebody(RowSpeaker::Member);
     let link = join_as::<A>(&mut attacker, &target, &mut member).await;
     acks += 1;
     drop(link);
@@ -268,7 +272,7 @@ pub async fn every_bad_input_has_its_reaction<A: Adapter>(security: &Security) {
     })
     .await;
     // Only what has happened already.
-    while let Either::Left(Some(event)) = race(events.next(), ready(())).await {
+    while let FirstReady::Left(Some(event)) = race(events.next(), ready(())).await {
         if let ClusterEvent::Event(Event::Membership(MembershipEvent::Changed {
             change: MembershipChange::Unreachable(member),
             ..
@@ -291,7 +295,7 @@ fn quiet<A: Adapter>(security: &Security) -> quorate_driver::ClusterBuilder<Secu
 async fn join_as<A: Adapter>(
     attacker: &mut Attacker<A::Transport>,
     target: &Cluster,
-    scene: &mut Scene,
+    scene: &mut RowScene,
 ) -> Halves<A::Transport> {
     let mut halves = attacker.open::<A>(scene, false).await;
     say(&mut halves.1, &rows::first_join(scene)).await;
@@ -307,7 +311,7 @@ async fn play<A: Adapter>(
     row: &BadInput,
     attacker: &mut Attacker<A::Transport>,
     target: &Cluster,
-    member: &Scene,
+    member: &RowScene,
 ) -> u64 {
     let BadInput {
         id, what, counter, ..
@@ -320,37 +324,39 @@ async fn play<A: Adapter>(
             async move || (counter.read)(&stats(target).await) == before + times,
         )
     };
-    let mut scene = if row.speaker == Speaker::Member {
+    let mut scene = if row.speaker == RowSpeaker::Member {
         member.clone()
     } else {
         attacker.somebody(row.speaker)
     };
-    let user = row.speaker == Speaker::UserLink;
+    let user = row.speaker == RowSpeaker::UserLink;
     let mut acks = 0;
-    if matches!(row.speaker, Speaker::Newcomer | Speaker::UserLink) {
+    if matches!(row.speaker, RowSpeaker::Newcomer | RowSpeaker::UserLink) {
         join_as::<A>(attacker, target, &mut scene).await;
         acks += 1;
     }
-    if matches!(row.speaker, Speaker::Nobody | Speaker::Ending) {
+    if matches!(row.speaker, RowSpeaker::Nobody | RowSpeaker::Ending) {
         let (mut reader, mut writer) = attacker.stranger.dial(scene.to.address()).await;
         say(&mut writer, &(row.say)(&scene)).await;
-        if row.speaker == Speaker::Ending {
+        if row.speaker == RowSpeaker::Ending {
             let _ = writer.close().await;
         }
         let heard = within::<A, _>("the node hangs up", rest(&mut reader)).await;
         match row.reaction {
-            Reaction::Refused(reason) => assert_eq!(refusal(&heard), reason, "{id} {what}"),
-            Reaction::Closed => {
+            ExpectedReaction::Refused(reason) => assert_eq!(refusal(&heard), reason, "{id} {what}"),
+            ExpectedReaction::Closed => {
                 let is_tls = (row.say)(&scene).starts_with(&[0x16, 0x03]);
                 let expected = if is_tls { TLS_ALERT.as_slice() } else { b"" };
                 assert_eq!(heard, expected, "{id} {what}");
             }
-            Reaction::Dropped | Reaction::ClosedAndCounted => panic!("not before a handshake: {id}"),
+            ExpectedReaction::Dropped | ExpectedReaction::ClosedAndCounted => {
+                panic!("not before a handshake: {id}")
+            }
         }
         wanted(1).await;
         return 0;
     }
-    if row.reaction == Reaction::Dropped {
+    if row.reaction == ExpectedReaction::Dropped {
         let (_reader, mut writer) = attacker.open::<A>(&mut scene, user).await;
         let wire = stats(target).await.core.node.rejected_wire;
         let counts_the_probe =
@@ -374,11 +380,11 @@ async fn play<A: Adapter>(
     }
     let (_halves, answer) = attacker.greet::<A>(&mut scene, user).await;
     match (row.reaction, answer) {
-        (Reaction::ClosedAndCounted, HelloAnswer::Reject(reject)) => {
+        (ExpectedReaction::ClosedAndCounted, HelloAnswer::Reject(reject)) => {
             assert_eq!(reject.reason, RejectReason::Quarantined, "{id} {what}");
             acks + 3
         }
-        (Reaction::Closed, HelloAnswer::Ack(_)) => acks + 4,
+        (ExpectedReaction::Closed, HelloAnswer::Ack(_)) => acks + 4,
         (_, answer) => panic!("{id} {what}: {answer:?}"),
     }
 }

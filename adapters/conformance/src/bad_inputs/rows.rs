@@ -8,28 +8,28 @@ use quorate_core::wire::handshake::RejectReason;
 
 use super::craft::{CONTROL, GOSSIP, USER, addressed, frame, hello, node, patched, text};
 use super::state::StateColumns;
-use super::{BadInput, Counter, Reaction, Scene, Speaker};
+use super::{BadInput, ExpectedReaction, RisingCounter, RowScene, RowSpeaker};
 
 macro_rules! counter {
     ($($path:ident).+) => {
-        Counter {
+        RisingCounter {
             name: stringify!($($path).+),
             read: |stats| stats.$($path).+,
         }
     };
 }
 
-pub(super) const WIRE: Counter = counter!(core.node.rejected_wire);
-const REJECTED: Counter = counter!(core.node.rejected);
-const MALFORMED: Counter = counter!(links.refused_malformed);
-const MAGIC: Counter = counter!(links.refused_bad_magic);
-const VIOLATION: Counter = counter!(links.links_closed_for_violation);
+pub(super) const WIRE: RisingCounter = counter!(core.node.rejected_wire);
+const REJECTED: RisingCounter = counter!(core.node.rejected);
+const MALFORMED: RisingCounter = counter!(links.refused_malformed);
+const MAGIC: RisingCounter = counter!(links.refused_bad_magic);
+const VIOLATION: RisingCounter = counter!(links.links_closed_for_violation);
 
 pub(super) const fn row(
     id: &'static str,
     what: &'static str,
-    (speaker, reaction, counter): (Speaker, Reaction, Counter),
-    say: fn(&Scene) -> Vec<u8>,
+    (speaker, reaction, counter): (RowSpeaker, ExpectedReaction, RisingCounter),
+    say: fn(&RowScene) -> Vec<u8>,
 ) -> BadInput {
     BadInput {
         id,
@@ -42,24 +42,31 @@ pub(super) const fn row(
 }
 
 /// The body cannot be read, and no honest peer sends it.
-pub(super) const NONSENSE: (Speaker, Reaction, Counter) =
-    (Speaker::Newcomer, Reaction::ClosedAndCounted, WIRE);
+pub(super) const NONSENSE: (RowSpeaker, ExpectedReaction, RisingCounter) =
+    (RowSpeaker::Newcomer, ExpectedReaction::ClosedAndCounted, WIRE);
 /// The same in a message that a joiner may send.
-pub(super) const NONSENSE_OF_A_JOINER: (Speaker, Reaction, Counter) =
-    (Speaker::Stranger, Reaction::ClosedAndCounted, WIRE);
+pub(super) const NONSENSE_OF_A_JOINER: (RowSpeaker, ExpectedReaction, RisingCounter) =
+    (RowSpeaker::Stranger, ExpectedReaction::ClosedAndCounted, WIRE);
 /// The header cannot be read, and no honest peer sends it.
-const BAD_HEADER: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::ClosedAndCounted, VIOLATION);
+const BAD_HEADER: (RowSpeaker, ExpectedReaction, RisingCounter) = (
+    RowSpeaker::Stranger,
+    ExpectedReaction::ClosedAndCounted,
+    VIOLATION,
+);
 /// The message is dropped.
-const DROPPED: (Speaker, Reaction, Counter) = (Speaker::Stranger, Reaction::Dropped, REJECTED);
-const NO_HANDSHAKE: (Speaker, Reaction, Counter) = (Speaker::Nobody, Reaction::Closed, MALFORMED);
-const NO_MAGIC: (Speaker, Reaction, Counter) = (Speaker::Nobody, Reaction::Closed, MAGIC);
+const DROPPED: (RowSpeaker, ExpectedReaction, RisingCounter) =
+    (RowSpeaker::Stranger, ExpectedReaction::Dropped, REJECTED);
+const NO_HANDSHAKE: (RowSpeaker, ExpectedReaction, RisingCounter) =
+    (RowSpeaker::Nobody, ExpectedReaction::Closed, MALFORMED);
+const NO_MAGIC: (RowSpeaker, ExpectedReaction, RisingCounter) =
+    (RowSpeaker::Nobody, ExpectedReaction::Closed, MAGIC);
 
 /// Bodies of links that have not even a hello, and hellos.
 pub(super) const HANDSHAKES: &[BadInput] = &[
     row(
         "B-02",
         "1 to 7 bytes of a hello, then the end",
-        (Speaker::Ending, Reaction::Closed, MALFORMED),
+        (RowSpeaker::Ending, ExpectedReaction::Closed, MALFORMED),
         |scene| hello((1, 1), b"127.0.0.1", 9, &scene.to, &scene.cluster)[..7].to_vec(),
     ),
     row("B-03", "another magic", NO_MAGIC, |_| vec![0x5a; 300]),
@@ -73,8 +80,8 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
         "B-06",
         "version 0",
         (
-            Speaker::Nobody,
-            Reaction::Refused(RejectReason::Version),
+            RowSpeaker::Nobody,
+            ExpectedReaction::Refused(RejectReason::Version),
             counter!(links.refused_version),
         ),
         |scene| hello((0, 0), b"127.0.0.1", 9, &scene.to, &scene.cluster),
@@ -83,8 +90,8 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
         "B-06",
         "version 255",
         (
-            Speaker::Nobody,
-            Reaction::Refused(RejectReason::Version),
+            RowSpeaker::Nobody,
+            ExpectedReaction::Refused(RejectReason::Version),
             counter!(links.refused_version),
         ),
         |scene| hello((255, 255), b"127.0.0.1", 9, &scene.to, &scene.cluster),
@@ -93,8 +100,8 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
         "B-09",
         "a hello of 65,535 bytes",
         (
-            Speaker::Nobody,
-            Reaction::Closed,
+            RowSpeaker::Nobody,
+            ExpectedReaction::Closed,
             counter!(links.refused_too_large),
         ),
         |scene| {
@@ -107,8 +114,8 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
         "B-39",
         "the peer is in another cluster",
         (
-            Speaker::Nobody,
-            Reaction::Refused(RejectReason::WrongCluster),
+            RowSpeaker::Nobody,
+            ExpectedReaction::Refused(RejectReason::WrongCluster),
             counter!(links.refused_cluster),
         ),
         |scene| hello((1, 1), b"127.0.0.1", 9, &scene.to, "others"),
@@ -138,13 +145,13 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
     ),
 ];
 
-fn heartbeat(scene: &Scene) -> Vec<u8> {
+fn heartbeat(scene: &RowScene) -> Vec<u8> {
     let mut body = [0; 16].to_vec();
     node(&mut body, &scene.to);
     frame(CONTROL, DetectorMsg::HEARTBEAT.kind, scene.epoch, &body)
 }
 
-pub(super) fn gossip(scene: &Scene, form: &[u8]) -> Vec<u8> {
+pub(super) fn gossip(scene: &RowScene, form: &[u8]) -> Vec<u8> {
     frame(
         GOSSIP,
         MembershipMsg::GOSSIP.kind,
@@ -154,13 +161,13 @@ pub(super) fn gossip(scene: &Scene, form: &[u8]) -> Vec<u8> {
 }
 
 /// A state of sender and receiver with one thing wrong.
-pub(super) fn spoiled(scene: &Scene, spoil: impl FnOnce(&mut StateColumns)) -> Vec<u8> {
+pub(super) fn spoiled(scene: &RowScene, spoil: impl FnOnce(&mut StateColumns)) -> Vec<u8> {
     let mut state = StateColumns::of(&[&scene.to, &scene.me]);
     spoil(&mut state);
     gossip(scene, &[&[0], &state.bytes()[..]].concat())
 }
 
-pub(super) fn join(scene: &Scene, roles: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn join(scene: &RowScene, roles: &[Vec<u8>]) -> Vec<u8> {
     let mut body = Vec::new();
     node(&mut body, &scene.to);
     text(&mut body, b"0.0.0");
@@ -179,25 +186,25 @@ pub(super) const FRAMES: &[BadInput] = &[
     row(
         "B-03",
         "another magic after the handshake",
-        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        (RowSpeaker::Stranger, ExpectedReaction::Closed, VIOLATION),
         |_| vec![0x5a; 64],
     ),
     row(
         "B-06",
         "frame version 0",
-        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        (RowSpeaker::Stranger, ExpectedReaction::Closed, VIOLATION),
         |scene| patched(heartbeat(scene), 2, &[0]),
     ),
     row(
         "B-06",
         "frame version 255",
-        (Speaker::Stranger, Reaction::Closed, VIOLATION),
+        (RowSpeaker::Stranger, ExpectedReaction::Closed, VIOLATION),
         |scene| patched(heartbeat(scene), 2, &[255]),
     ),
     row(
         "B-07",
         "an unknown kind",
-        (Speaker::Stranger, Reaction::Dropped, WIRE),
+        (RowSpeaker::Stranger, ExpectedReaction::Dropped, WIRE),
         |scene| frame(CONTROL, 0x7ffe, scene.epoch, &[1]),
     ),
     row("B-08", "reserved flags", BAD_HEADER, |scene| {
@@ -210,8 +217,8 @@ pub(super) const FRAMES: &[BadInput] = &[
         "B-09",
         "one byte more than a control frame may have",
         (
-            Speaker::Stranger,
-            Reaction::Closed,
+            RowSpeaker::Stranger,
+            ExpectedReaction::Closed,
             counter!(links.frames_too_large),
         ),
         |scene| patched(heartbeat(scene), 8, &((256_u32 << 10) + 1).to_le_bytes()),
@@ -220,8 +227,8 @@ pub(super) const FRAMES: &[BadInput] = &[
         "B-10",
         "a length of 4 GiB",
         (
-            Speaker::Stranger,
-            Reaction::Closed,
+            RowSpeaker::Stranger,
+            ExpectedReaction::Closed,
             counter!(links.frames_too_large),
         ),
         |scene| patched(heartbeat(scene), 8, &u32::MAX.to_le_bytes()),
@@ -238,8 +245,8 @@ pub(super) const FRAMES: &[BadInput] = &[
         "B-14",
         "a wrong checksum",
         (
-            Speaker::Stranger,
-            Reaction::Dropped,
+            RowSpeaker::Stranger,
+            ExpectedReaction::Dropped,
             counter!(links.frames_skipped),
         ),
         |scene| {
@@ -252,8 +259,8 @@ pub(super) const FRAMES: &[BadInput] = &[
         "B-14",
         "three wrong checksums",
         (
-            Speaker::Stranger,
-            Reaction::Closed,
+            RowSpeaker::Stranger,
+            ExpectedReaction::Closed,
             counter!(links.links_closed_for_checksums),
         ),
         |scene| {
@@ -268,13 +275,13 @@ fn other_incarnation(of: &UniqueAddress) -> UniqueAddress {
     UniqueAddress::new(of.address().clone(), of.uid() ^ 1)
 }
 
-fn welcome(scene: &Scene, to: &UniqueAddress) -> Vec<u8> {
+fn welcome(scene: &RowScene, to: &UniqueAddress) -> Vec<u8> {
     let state = StateColumns::of(&[to, &scene.me]).bytes();
     let body = addressed(to, &[&[0], &state[..]].concat());
     frame(GOSSIP, MembershipMsg::WELCOME.kind, scene.epoch, &body)
 }
 
-fn entity(scene: &Scene, kind: u64, id: &[u8]) -> Vec<u8> {
+fn entity(scene: &RowScene, kind: u64, id: &[u8]) -> Vec<u8> {
     let mut body = kind.to_le_bytes().to_vec();
     body.extend([0, 0, 0, 0]);
     body.extend((id.len() as u16).to_le_bytes());
@@ -298,8 +305,8 @@ pub(super) const MESSAGES: &[BadInput] = &[
         "B-43",
         "a join with the receiver's address",
         (
-            Speaker::Namesake,
-            Reaction::Dropped,
+            RowSpeaker::Namesake,
+            ExpectedReaction::Dropped,
             counter!(core.membership.joins_refused),
         ),
         |scene| join(scene, &[]),
@@ -325,8 +332,8 @@ pub(super) const MESSAGES: &[BadInput] = &[
         "B-58",
         "a message for an unknown kind of entity",
         (
-            Speaker::UserLink,
-            Reaction::Dropped,
+            RowSpeaker::UserLink,
+            ExpectedReaction::Dropped,
             counter!(core.sharding.dead_letters),
         ),
         |scene| entity(scene, 42, b"id"),
@@ -334,13 +341,13 @@ pub(super) const MESSAGES: &[BadInput] = &[
     row(
         "B-58",
         "an entity id without a byte",
-        (Speaker::UserLink, Reaction::Dropped, WIRE),
+        (RowSpeaker::UserLink, ExpectedReaction::Dropped, WIRE),
         |scene| entity(scene, 42, b""),
     ),
     row(
         "B-58",
         "an entity id of 1,025 bytes",
-        (Speaker::UserLink, Reaction::Dropped, WIRE),
+        (RowSpeaker::UserLink, ExpectedReaction::Dropped, WIRE),
         |scene| entity(scene, 42, &[b'i'; 1_025]),
     ),
 ];
@@ -351,8 +358,8 @@ pub(super) const OF_A_MEMBER: &[BadInput] = &[
         "B-37",
         "more changes of mine than I made",
         (
-            Speaker::Member,
-            Reaction::Dropped,
+            RowSpeaker::Member,
+            ExpectedReaction::Dropped,
             counter!(core.membership.rejected_forged_clock),
         ),
         |scene| {
@@ -365,7 +372,7 @@ pub(super) const OF_A_MEMBER: &[BadInput] = &[
     row(
         "B-42",
         "a state without the receiver",
-        (Speaker::Member, Reaction::Dropped, REJECTED),
+        (RowSpeaker::Member, ExpectedReaction::Dropped, REJECTED),
         |scene| {
             let state = StateColumns::of(&[&scene.me]).bytes();
             gossip(scene, &[&[0], &state[..]].concat())
@@ -374,11 +381,11 @@ pub(super) const OF_A_MEMBER: &[BadInput] = &[
 ];
 
 /// One frame that is dropped and counted: shows that a link is still read.
-pub(super) fn probe(scene: &Scene, user: bool) -> Vec<u8> {
+pub(super) fn probe(scene: &RowScene, user: bool) -> Vec<u8> {
     frame(if user { USER } else { CONTROL }, 0x7fff, scene.epoch, &[1])
 }
 
 /// A member's first word.
-pub(super) fn first_join(scene: &Scene) -> Vec<u8> {
+pub(super) fn first_join(scene: &RowScene) -> Vec<u8> {
     join(scene, &[])
 }

@@ -9,10 +9,10 @@ use quorate_driver::spi::{Adapter, LinkWriter};
 use quorate_driver::{Cluster, Security};
 
 use super::craft::{GOSSIP, USER, frame};
-use super::{Attacker, Speaker, rest, rows, say, stats};
-use crate::strangers::{HANDSHAKE_LIMIT, Stranger, goes_on, impatient};
+use super::{Attacker, RowSpeaker, rest, rows, say, stats};
+use crate::strangers::{HANDSHAKE_LIMIT, LinkStranger, goes_on, impatient};
 use crate::support::{
-    Either, cluster, eventually, first, living_on, node, notebooks, race, read, sleep, suspected, within,
+    FirstReady, cluster, eventually, first, living_on, node, notebooks, race, read, sleep, suspected, within,
 };
 
 /// Handshakes that may be under way at once.
@@ -31,7 +31,7 @@ pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Ad
     let target = target.await;
     let to = target.address().address();
     let mut events = target.events();
-    let stranger = Stranger::new::<A>(&Security::insecure_plaintext()).await;
+    let stranger = LinkStranger::new::<A>(&Security::insecure_plaintext()).await;
     let besieging = async {
         let mut held = Vec::new();
         loop {
@@ -57,8 +57,8 @@ pub async fn half_done_handshakes_up_to_the_budget_keep_no_honest_node_out<A: Ad
             goes_on::<A>(&target, security).await;
         }
     };
-    let ended: Either<(), ()> = race(honest, besieging).await;
-    assert!(matches!(ended, Either::Left(())));
+    let ended: FirstReady<(), ()> = race(honest, besieging).await;
+    assert!(matches!(ended, FirstReady::Left(())));
     assert_eq!(suspected::<A>(&mut events).await, 0);
 }
 
@@ -74,7 +74,7 @@ pub async fn half_a_frame_of_a_stranger_draws_nothing_from_the_members_bytes<A: 
     let mut attacker = Attacker::new::<A>(nodes[0].address(), security).await;
     let mut held = Vec::new();
     for _ in 0..4 {
-        let mut scene = attacker.somebody(Speaker::Stranger);
+        let mut scene = attacker.somebody(RowSpeaker::Stranger);
         let mut halves = attacker.open::<A>(&mut scene, false).await;
         let whole = frame(
             GOSSIP,
@@ -119,7 +119,7 @@ pub async fn strangers_who_ask_for_nothing_are_closed_within_the_handshakes_limi
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
     let mut open = Vec::new();
     for kind in HelloLink::ALL {
-        let mut scene = attacker.somebody(Speaker::Stranger);
+        let mut scene = attacker.somebody(RowSpeaker::Stranger);
         let begun = Instant::now();
         let ((reader, mut writer), answer) = attacker.greet_on::<A>(&mut scene, kind).await;
         assert!(matches!(answer, HelloAnswer::Ack(_)), "{kind:?}: {answer:?}");
@@ -173,7 +173,7 @@ async fn violate<A: Adapter>(target: &Cluster, security: &Security, count: u64) 
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
     let before = stats(target).await.links.links_closed_for_violation;
     for _ in 0..count {
-        let mut scene = attacker.somebody(Speaker::Stranger);
+        let mut scene = attacker.somebody(RowSpeaker::Stranger);
         let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
         // No honest peer of any version says what belongs on another link.
         let lost = frame(USER, MembershipMsg::LEAVE.kind, scene.epoch, b"whatever");

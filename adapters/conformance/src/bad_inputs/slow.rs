@@ -14,8 +14,8 @@ use quorate_driver::{ClusterError, ClusterEvent, Security, Termination, security
 
 use super::craft::{CONTROL, GOSSIP, addressed, frame, hello};
 use super::state::StateColumns;
-use super::{Attacker, LinkWriter, Speaker, join_as, picture, quiet, refusal_of, rest, rows, say, stats};
-use crate::strangers::{Stranger, goes_on, impatient};
+use super::{Attacker, LinkWriter, RowSpeaker, join_as, picture, quiet, refusal_of, rest, rows, say, stats};
+use crate::strangers::{LinkStranger, goes_on, impatient};
 use crate::support::{all_up, cluster, eventually, first, node, sleep, within};
 
 /// Far from what any honest peer does.
@@ -41,7 +41,7 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
     assert_eq!(stats(&target).await.links.refused_timeout, 1);
 
     // B-11: half a frame, then silence.
-    let mut scene = attacker.somebody(Speaker::Stranger);
+    let mut scene = attacker.somebody(RowSpeaker::Stranger);
     let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
     // Who asks to join may stay: no settings.
     let ask = frame(CONTROL, MembershipMsg::INIT_JOIN.kind, scene.epoch, &[0; 1]);
@@ -56,7 +56,7 @@ pub async fn half_a_frame_and_bytes_that_dribble_are_cut_off<A: Adapter>(securit
     assert_eq!(stats(&target).await.links.links_closed_for_stalled_frame, 1);
 
     // B-16: the end in the middle of a frame is an end, and nothing else.
-    let mut scene = attacker.somebody(Speaker::Stranger);
+    let mut scene = attacker.somebody(RowSpeaker::Stranger);
     let (_reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
     say(&mut writer, &bytes[..bytes.len() / 2]).await;
     let _ = writer.close().await;
@@ -89,7 +89,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
     let before = picture(&target, &honest);
 
     let mut attacker = Attacker::new::<A>(&to, security).await;
-    let mut scene = attacker.somebody(Speaker::Stranger);
+    let mut scene = attacker.somebody(RowSpeaker::Stranger);
     let (mut reader, mut writer) = attacker.open::<A>(&mut scene, false).await;
     let state = StateColumns::of(&[&scene.to, &scene.me]).bytes();
     let body = addressed(&scene.to, &[&[0], &state[..]].concat());
@@ -124,7 +124,7 @@ pub async fn a_flood_of_gossip_is_dropped_and_then_cut_off<A: Adapter>(security:
 pub async fn a_flood_of_connections_of_one_source_is_cut_off<A: Adapter>(security: &Security) {
     let target = first::<A>(node::<A>(security)).await;
     let to = target.address().address();
-    let stranger = Stranger::new::<A>(security).await;
+    let stranger = LinkStranger::new::<A>(security).await;
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS {
         // A transport with a handshake of its own hears at once that it was cut off.
@@ -156,7 +156,7 @@ pub async fn plain_bytes_on_a_protected_port_are_refused<A: Adapter>(security: &
     }
     let target = impatient::<A>(security).await;
     let to = target.address().clone();
-    let stranger = Stranger::new::<A>(&Security::insecure_plaintext()).await;
+    let stranger = LinkStranger::new::<A>(&Security::insecure_plaintext()).await;
     let said = hello((1, 1), b"127.0.0.1", 9, &to, "conformance");
     let (mut reader, mut writer) = stranger.dial(to.address()).await;
     say(&mut writer, &said).await;
@@ -242,7 +242,7 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
     let mut attacker = Attacker::new::<A>(&to, security).await;
     // Newer than whatever the node itself has used.
     attacker.epoch = 1_000_000;
-    let mut ghost = attacker.somebody(Speaker::Stranger);
+    let mut ghost = attacker.somebody(RowSpeaker::Stranger);
     ghost.me = gone;
     let refused = async || {
         let stats = stats(&nodes[0]).await;
@@ -268,7 +268,7 @@ pub async fn a_removed_incarnation_is_refused<A: Adapter>(security: &Security) {
 pub async fn a_member_may_tell_a_node_that_it_is_down<A: Adapter>(security: &Security) {
     let target = first::<A>(quiet::<A>(security)).await;
     let mut attacker = Attacker::new::<A>(target.address(), security).await;
-    let mut scene = attacker.somebody(Speaker::Member);
+    let mut scene = attacker.somebody(RowSpeaker::Member);
     let (_reader, mut writer) = join_as::<A>(&mut attacker, &target, &mut scene).await;
     let mut state = StateColumns::of(&[&scene.to, &scene.me]);
     let place = |uid: u64| state.members.iter().position(|row| row.uid == uid).unwrap_or(0);

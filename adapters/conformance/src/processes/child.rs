@@ -12,7 +12,7 @@ use quorate_driver::{
     Cluster, ClusterBuilder, ClusterEvent, Security, ShutdownPhase, Termination, events::ShutdownEvent,
 };
 
-use crate::billing::{Journal, billing};
+use crate::billing::{InstanceJournal, billing};
 use crate::moves::is_move;
 use crate::support::{
     LOOK_AGAIN, all_up, first, joined_as, living_on, node, notebooks, runtime, sleep, until,
@@ -243,7 +243,7 @@ async fn surveyed<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> 
 async fn member<A: Adapter>(builder: ClusterBuilder<Security>, seed: &str) -> Termination {
     let node = first_or_joined::<A>(builder, seed).await;
     all_up::<A>(&node, FIVE).await;
-    let journal = Journal::default();
+    let journal = InstanceJournal::default();
     let (region, _billing) = (notebooks(&node).await, billing(&node, &journal).await);
     if seed.is_empty() {
         for member in node.members() {

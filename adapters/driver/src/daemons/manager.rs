@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use quorate_core::daemons::{DAEMONS_MAX, DaemonId, Plan, Scale};
+use quorate_core::daemons::{DAEMONS_MAX, DaemonId, DaemonScale, ScalePlan};
 
 use super::running::{Answered, Told};
-use super::{DaemonsState, Order, Said, Scales, kept};
+use super::{DaemonsReply, DaemonsRequest, DaemonsState, Scales, kept};
 use crate::data::Write;
 use crate::entity::{Entity, EntityContext, ReplyTo};
 use crate::region::Region;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const END_SHARE: u32 = 2;
 
 /// Somebody wants something.
-type Wish = (Order, ReplyTo<Said>);
+type Wish = (DaemonsRequest, ReplyTo<DaemonsReply>);
 
 /// See the module.
 pub(crate) struct Manager {
@@ -66,8 +66,8 @@ impl Manager {
 }
 
 impl Entity for Manager {
-    type Message = Order;
-    type Reply = Said;
+    type Message = DaemonsRequest;
+    type Reply = DaemonsReply;
 
     async fn on_start(&mut self, _: &EntityContext) {
         let (wishes, heard) = async_channel::bounded(ORDERS_MAX);
@@ -80,15 +80,15 @@ impl Entity for Manager {
         });
     }
 
-    async fn handle(&mut self, context: &EntityContext, order: Order) -> Said {
+    async fn handle(&mut self, context: &EntityContext, order: DaemonsRequest) -> DaemonsReply {
         let reply = context.reply_later::<Self>();
         if let (Ok(reply), Some(wishes)) = (reply, &self.wishes)
             && let Err(full) = wishes.try_send((order, reply))
         {
-            full.into_inner().1.send(&Said::InProgress);
+            full.into_inner().1.send(&DaemonsReply::InProgress);
         }
         // Told, or answered by the work.
-        Said::InProgress
+        DaemonsReply::InProgress
     }
 }
 
@@ -103,11 +103,11 @@ struct Work {
 
 impl Work {
     async fn run(&self, wishes: &Receiver<Wish>) {
-        let mut asked: Option<ReplyTo<Said>> = None;
+        let mut asked: Option<ReplyTo<DaemonsReply>> = None;
         loop {
             match self.plan().await {
-                Some(Plan::Begin(scale)) => self.write(scale).await,
-                Some(Plan::Settle { ends, then }) => {
+                Some(ScalePlan::Begin(scale)) => self.write(scale).await,
+                Some(ScalePlan::Settle { ends, then }) => {
                     let ending = async {
                         for scale in ends {
                             self.end_all(scale).await;
@@ -116,9 +116,9 @@ impl Work {
                     self.beside_change(wishes, then, ending).await;
                     self.write(then).await;
                 }
-                Some(Plan::Keep { scale, forget }) => {
+                Some(ScalePlan::Keep { scale, forget }) => {
                     if let Some(asked) = asked.take() {
-                        asked.send(&Said::State(state(scale)));
+                        asked.send(&DaemonsReply::State(state(scale)));
                     }
                     self.forget(forget);
                     match self.keep(scale, wishes).await {
@@ -126,7 +126,7 @@ impl Work {
                         Wanted::Change(next, reply) => {
                             match self.scales.0.add(kept(next), Write::Majority).await {
                                 Ok(()) => asked = Some(reply),
-                                Err(_) => reply.send(&Said::NoMajority),
+                                Err(_) => reply.send(&DaemonsReply::NoMajority),
                             }
                         }
                         Wanted::Nothing => return,
@@ -138,7 +138,7 @@ impl Work {
     }
 
     /// What need not be kept any more; next time, if not now.
-    fn forget(&self, scales: Vec<Scale>) {
+    fn forget(&self, scales: Vec<DaemonScale>) {
         if scales.is_empty() {
             return;
         }
@@ -150,22 +150,27 @@ impl Work {
         });
     }
 
-    async fn plan(&self) -> Option<Plan> {
+    async fn plan(&self) -> Option<ScalePlan> {
         let known = self.scales.known().await;
-        known.ok().map(|known| Plan::of(known, self.count))
+        known.ok().map(|known| ScalePlan::of(known, self.count))
     }
 
     /// Does something while a change is under way, and tells so whoever wishes for anything. At other times
     /// wishes wait.
-    async fn beside_change(&self, wishes: &Receiver<Wish>, then: Scale, work: impl Future<Output = ()>) {
+    async fn beside_change(
+        &self,
+        wishes: &Receiver<Wish>,
+        then: DaemonScale,
+        work: impl Future<Output = ()>,
+    ) {
         let answers = async {
             while let Ok((order, reply)) = wishes.recv().await {
                 match order {
-                    Order::State => reply.send(&Said::State(DaemonsState {
+                    DaemonsRequest::State => reply.send(&DaemonsReply::State(DaemonsState {
                         is_rescaling: true,
                         ..state(then)
                     })),
-                    Order::Rescale { .. } => reply.send(&Said::InProgress),
+                    DaemonsRequest::Rescale { .. } => reply.send(&DaemonsReply::InProgress),
                 }
             }
             std::future::pending::<()>().await;
@@ -174,14 +179,14 @@ impl Work {
     }
 
     /// Writes until a majority has it.
-    async fn write(&self, scale: Scale) {
+    async fn write(&self, scale: DaemonScale) {
         while self.scales.0.add(kept(scale), Write::Majority).await.is_err() {
             self.shared.background.sleeper()(PAUSE).await;
         }
     }
 
     /// Has all daemons of a scale ended: each has said so from where its shard is, and nowhere else is one.
-    async fn end_all(&self, scale: Scale) {
+    async fn end_all(&self, scale: DaemonScale) {
         let daemons: Vec<DaemonId> = scale.daemons().collect();
         for some in daemons.chunks(ENDINGS_MAX) {
             let (ended, all) = async_channel::bounded::<()>(1);
@@ -211,7 +216,7 @@ impl Work {
     }
 
     /// Sees to the daemons, and to wishes, until something else is to be done.
-    async fn keep(&self, scale: Scale, wishes: &Receiver<Wish>) -> Wanted {
+    async fn keep(&self, scale: DaemonScale, wishes: &Receiver<Wish>) -> Wanted {
         let interval = self.shared.keep_alive_interval;
         let breath = (interval / scale.count.max(1)).min(BREATH_MAX);
         let background = &self.shared.background;
@@ -233,7 +238,7 @@ impl Work {
 
     async fn wait(
         &self,
-        scale: Scale,
+        scale: DaemonScale,
         wishes: &Receiver<Wish>,
         until: quorate_core::time::Instant,
     ) -> Option<Wanted> {
@@ -243,14 +248,16 @@ impl Work {
             match race(wishes.recv(), over.as_mut()).await {
                 Either::Right(()) => return None,
                 Either::Left(Err(_)) => return Some(Wanted::Nothing),
-                Either::Left(Ok((Order::State, reply))) => reply.send(&Said::State(state(scale))),
-                Either::Left(Ok((Order::Rescale { count }, reply))) => {
+                Either::Left(Ok((DaemonsRequest::State, reply))) => {
+                    reply.send(&DaemonsReply::State(state(scale)))
+                }
+                Either::Left(Ok((DaemonsRequest::Rescale { count }, reply))) => {
                     if count == scale.count {
-                        reply.send(&Said::State(state(scale)));
+                        reply.send(&DaemonsReply::State(state(scale)));
                     } else if (1..=DAEMONS_MAX).contains(&count) {
                         return Some(Wanted::Change(scale.next(count), reply));
                     } else {
-                        reply.send(&Said::Count);
+                        reply.send(&DaemonsReply::Count);
                     }
                 }
             }
@@ -262,12 +269,12 @@ impl Work {
 enum Wanted {
     /// What is known may have changed.
     Look,
-    Change(Scale, ReplyTo<Said>),
+    Change(DaemonScale, ReplyTo<DaemonsReply>),
     /// This instance is gone.
     Nothing,
 }
 
-const fn state(scale: Scale) -> DaemonsState {
+const fn state(scale: DaemonScale) -> DaemonsState {
     DaemonsState {
         count: scale.count,
         revision: scale.revision,

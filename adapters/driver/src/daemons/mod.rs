@@ -19,7 +19,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use quorate_core::daemons::Scale;
+use quorate_core::daemons::DaemonScale;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Set;
@@ -131,14 +131,14 @@ pub struct DaemonsState {
 
 /// What is said to the manager.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum DaemonsRequest {
     State,
     Rescale { count: u32 },
 }
 
 /// What it answers.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub(crate) enum DaemonsReply {
     State(DaemonsState),
     InProgress,
     Count,
@@ -158,7 +158,7 @@ impl Scales {
     }
 
     /// What a majority knows; nothing if nobody has written anything.
-    async fn known(&self) -> Result<Vec<Scale>, DataReadError> {
+    async fn known(&self) -> Result<Vec<DaemonScale>, DataReadError> {
         match self.0.read(crate::data::Read::Majority).await {
             Ok(kept) => Ok(kept.into_iter().map(scale).collect()),
             Err(DataReadError::Failed(quorate_core::ddata::protocol::ReadError::NotFound)) => Ok(Vec::new()),
@@ -167,15 +167,15 @@ impl Scales {
     }
 }
 
-const fn scale((revision, count, is_settled): Kept) -> Scale {
-    Scale {
+const fn scale((revision, count, is_settled): Kept) -> DaemonScale {
+    DaemonScale {
         revision,
         is_settled,
         count,
     }
 }
 
-const fn kept(scale: Scale) -> Kept {
+const fn kept(scale: DaemonScale) -> Kept {
     (scale.revision, scale.count, scale.is_settled)
 }
 
@@ -183,13 +183,13 @@ const fn kept(scale: Scale) -> Kept {
 /// it stops nothing.
 #[derive(Clone)]
 pub struct Daemons {
-    manager: Singleton<Order, Said>,
+    manager: Singleton<DaemonsRequest, DaemonsReply>,
     /// How long a change may take: until everybody has ended.
     patience: Duration,
 }
 
 impl Daemons {
-    pub(crate) const fn new(manager: Singleton<Order, Said>, patience: Duration) -> Self {
+    pub(crate) const fn new(manager: Singleton<DaemonsRequest, DaemonsReply>, patience: Duration) -> Self {
         Self { manager, patience }
     }
 
@@ -201,7 +201,7 @@ impl Daemons {
     /// # Cancel safety
     /// Safe: it only reads.
     pub fn state(&self) -> Request<Result<DaemonsState, DaemonsError>> {
-        let asked = self.manager.ask(Order::State);
+        let asked = self.manager.ask(DaemonsRequest::State);
         Request::new(TIMEOUT_DEFAULT, async move |timeout| {
             answer(asked.timeout(timeout).await?)
         })
@@ -219,7 +219,7 @@ impl Daemons {
     /// # Cancel safety
     /// Dropping it stops waiting; a change that was begun is completed.
     pub fn rescale(&self, count: u32) -> Request<Result<DaemonsState, DaemonsError>> {
-        let asked = self.manager.ask(Order::Rescale { count });
+        let asked = self.manager.ask(DaemonsRequest::Rescale { count });
         Request::new(self.patience, async move |timeout| {
             if !(1..=DAEMONS_MAX).contains(&count) {
                 return Err(DaemonsError::Count);
@@ -229,12 +229,12 @@ impl Daemons {
     }
 }
 
-const fn answer(said: Said) -> Result<DaemonsState, DaemonsError> {
+const fn answer(said: DaemonsReply) -> Result<DaemonsState, DaemonsError> {
     match said {
-        Said::State(state) => Ok(state),
-        Said::InProgress => Err(DaemonsError::InProgress),
-        Said::Count => Err(DaemonsError::Count),
-        Said::NoMajority => Err(DaemonsError::NoMajority),
+        DaemonsReply::State(state) => Ok(state),
+        DaemonsReply::InProgress => Err(DaemonsError::InProgress),
+        DaemonsReply::Count => Err(DaemonsError::Count),
+        DaemonsReply::NoMajority => Err(DaemonsError::NoMajority),
     }
 }
 
@@ -256,20 +256,24 @@ mod tests {
         fn bytes<T: Serialize>(value: &T) -> Vec<u8> {
             encode(value).unwrap().into_vec()
         }
-        assert_eq!(bytes(&Order::State), [0]);
-        assert_eq!(bytes(&Order::Rescale { count: 300 }), [1, 0xac, 2]);
+        assert_eq!(bytes(&DaemonsRequest::State), [0]);
+        assert_eq!(bytes(&DaemonsRequest::Rescale { count: 300 }), [1, 0xac, 2]);
         let state = DaemonsState {
             count: 7,
             revision: 2,
             is_rescaling: true,
         };
-        assert_eq!(bytes(&Said::State(state)), [0, 7, 2, 1]);
-        let others = [Said::InProgress, Said::Count, Said::NoMajority];
+        assert_eq!(bytes(&DaemonsReply::State(state)), [0, 7, 2, 1]);
+        let others = [
+            DaemonsReply::InProgress,
+            DaemonsReply::Count,
+            DaemonsReply::NoMajority,
+        ];
         assert_eq!(others.map(|said| bytes(&said)), [[1], [2], [3]]);
         assert_eq!([Told::KeepAlive, Told::End].map(|told| bytes(&told)), [[0], [1]]);
         let kept: Kept = (2, 7, true);
         assert_eq!(bytes(&kept), [2, 7, 1]);
         assert_eq!(decode(&[2, 7, 1]), Some(kept));
-        assert!(matches!(decode(&[0, 7, 2, 1]), Some(Said::State(said)) if said == state));
+        assert!(matches!(decode(&[0, 7, 2, 1]), Some(DaemonsReply::State(said)) if said == state));
     }
 }

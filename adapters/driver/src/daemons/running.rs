@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Daemon, DaemonContext, Scales};
 use crate::codec;
 use crate::entity::{Beside, Life};
-use crate::mailbox::{Start, Starter};
+use crate::mailbox::{EntityStart, Starter};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
@@ -44,7 +44,7 @@ where
     F: Fn(u32) -> D + Send + Sync + 'static,
     D: Daemon,
 {
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, start: EntityStart) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let life = Life::new(start, Arc::clone(&self.shared));
         Box::pin(run(Arc::clone(&self.make), life, self.scales.clone()))
     }

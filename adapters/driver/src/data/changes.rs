@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use quorate_core::ddata::protocol::Change;
+use quorate_core::ddata::protocol::DataChange;
 use quorate_core::ddata::state::key::{Key, Pattern};
 
 use super::kind::DataKind;
 use crate::commands::DataCommand;
 use crate::error::DataReadError;
 use crate::shared::Shared;
-use crate::subscriptions::Inbox;
+use crate::subscriptions::ChangeInbox;
 
 /// A change of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,30 +44,30 @@ pub struct KeyChange<V> {
 /// A subscription, until it is dropped.
 struct Subscription {
     shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    inbox: Arc<ChangeInbox>,
 }
 
 impl Subscription {
     fn new(shared: Arc<Shared>, pattern: Option<Pattern>) -> Self {
         let inbox = match (pattern, shared.subscribers.take()) {
             (Some(pattern), Some(place)) => {
-                let inbox = Inbox::new(place);
+                let inbox = ChangeInbox::new(place);
                 let told = Arc::clone(&inbox);
                 shared.data_later(DataCommand::Subscribe { pattern, inbox: told });
                 inbox
             }
-            (Some(_), None) => Inbox::refused(DataReadError::TooManySubscribers),
-            (None, _) => Inbox::refused(DataReadError::BadKey),
+            (Some(_), None) => ChangeInbox::refused(DataReadError::TooManySubscribers),
+            (None, _) => ChangeInbox::refused(DataReadError::BadKey),
         };
         Self { shared, inbox }
     }
 
     fn poll<T: DataKind>(&self, cx: &Context<'_>) -> Poll<Option<Next<T::Value>>> {
-        let read = |(key, change): (Key, Change)| {
+        let read = |(key, change): (Key, DataChange)| {
             let change = match change {
-                Change::Value(data) => T::value(&data).map(ValueChange::Value),
-                Change::Deleted => Ok(ValueChange::Deleted),
-                Change::Expired => Ok(ValueChange::Expired),
+                DataChange::Value(data) => T::value(&data).map(ValueChange::Value),
+                DataChange::Deleted => Ok(ValueChange::Deleted),
+                DataChange::Expired => Ok(ValueChange::Expired),
             };
             (key, change)
         };

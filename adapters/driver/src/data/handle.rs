@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::ddata::crdt::Op;
+use quorate_core::ddata::crdt::DataOp;
 use quorate_core::ddata::protocol::{Answer, Command};
 use quorate_core::ddata::state::key::{Key, Pattern};
 
@@ -113,12 +113,16 @@ impl<T: DataKind> Replicated<T> {
     ///
     /// # Cancel safety
     /// Dropping it before it was polled changes nothing; afterwards the write may have taken place.
-    pub fn update(&self, op: Op, level: Write) -> Request<Result<(), DataWriteError>> {
+    pub fn update(&self, op: DataOp, level: Write) -> Request<Result<(), DataWriteError>> {
         self.update_with(Some(op), level)
     }
 
     /// [`Self::update`] with an operation whose elements may fail to be serialised.
-    pub(super) fn update_with(&self, op: Option<Op>, level: Write) -> Request<Result<(), DataWriteError>> {
+    pub(super) fn update_with(
+        &self,
+        op: Option<DataOp>,
+        level: Write,
+    ) -> Request<Result<(), DataWriteError>> {
         self.write(move |key, timeout| {
             Ok(Command::Update {
                 key,

@@ -1,6 +1,6 @@
 //! What a type of replicated values is to its users. States it; decides nothing. Spec: sharding 1.13.
 
-pub(super) use quorate_core::ddata::crdt::Data as CoreData;
+pub(super) use quorate_core::ddata::crdt::DataValue as CoreData;
 
 use crate::error::DataReadError;
 

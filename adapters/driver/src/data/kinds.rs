@@ -5,8 +5,8 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use quorate_core::ddata::crdt::{
-    Clock, Element, Flag as CoreFlag, FlagOp, GCounter, GCounterOp, GSet, GSetOp, LwwMap, LwwMapOp,
-    LwwRegister, LwwRegisterOp, Op, OrMultiMap, OrMultiMapOp, OrSet, OrSetOp, PnCounter, PnCounterMap,
+    DataOp, Element, Flag as CoreFlag, FlagOp, GCounter, GCounterOp, GSet, GSetOp, LwwClock, LwwMap,
+    LwwMapOp, LwwRegister, LwwRegisterOp, OrMultiMap, OrMultiMapOp, OrSet, OrSetOp, PnCounter, PnCounterMap,
     PnCounterMapOp, PnCounterOp,
 };
 use serde::Serialize;
@@ -135,58 +135,58 @@ pub(super) use writes;
 impl Counter {
     writes! {
         /// Adds to the counter.
-        increment(by: u64) => Some(Op::GCounter(GCounterOp::Increment(by)));
+        increment(by: u64) => Some(DataOp::GCounter(GCounterOp::Increment(by)));
     }
 }
 
 impl UpDownCounter {
     writes! {
         /// Adds to the counter.
-        increment(by: u64) => Some(Op::PnCounter(PnCounterOp::Increment(by)));
+        increment(by: u64) => Some(DataOp::PnCounter(PnCounterOp::Increment(by)));
         /// Takes away from the counter; it may fall below zero.
-        decrement(by: u64) => Some(Op::PnCounter(PnCounterOp::Decrement(by)));
+        decrement(by: u64) => Some(DataOp::PnCounter(PnCounterOp::Decrement(by)));
     }
 }
 
 impl<E: Serialize + DeserializeOwned> Set<E> {
     writes! {
         /// Adds an element; one that somebody removes at the same time stays.
-        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::OrSet(OrSetOp::Add(element)));
+        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| DataOp::OrSet(OrSetOp::Add(element)));
         /// Removes an element as far as this node knows of it.
-        remove(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::OrSet(OrSetOp::Remove(element)));
+        remove(element: impl Borrow<E>) => encode(element.borrow()).map(|element| DataOp::OrSet(OrSetOp::Remove(element)));
         /// Removes every element that this node knows of.
-        clear() => Some(Op::OrSet(OrSetOp::Clear));
+        clear() => Some(DataOp::OrSet(OrSetOp::Clear));
     }
 }
 
 impl<E: Serialize + DeserializeOwned> GrowSet<E> {
     writes! {
         /// Adds an element, for good.
-        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| Op::GSet(GSetOp::Add(element)));
+        add(element: impl Borrow<E>) => encode(element.borrow()).map(|element| DataOp::GSet(GSetOp::Add(element)));
     }
 }
 
 impl Flag {
     writes! {
         /// Switches the flag on, for good.
-        switch_on() => Some(Op::Flag(FlagOp::SwitchOn));
+        switch_on() => Some(DataOp::Flag(FlagOp::SwitchOn));
     }
 }
 
 impl<V: Serialize + DeserializeOwned> Register<V> {
     writes! {
         /// Writes the value; the last write wins, by the clocks of the nodes.
-        set(value: impl Borrow<V>) => encode(value.borrow()).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }));
+        set(value: impl Borrow<V>) => encode(value.borrow()).map(|value| DataOp::LwwRegister(LwwRegisterOp::Set { value, clock: LwwClock::Forward }));
         /// Writes the value unless an earlier write is known anywhere: the first write wins, by the clocks of
         /// the nodes. All writers of a key must use this or [`Self::set`], not both.
-        set_first(value: impl Borrow<V>) => encode(value.borrow()).map(|value| Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Reverse }));
+        set_first(value: impl Borrow<V>) => encode(value.borrow()).map(|value| DataOp::LwwRegister(LwwRegisterOp::Set { value, clock: LwwClock::Reverse }));
     }
 }
 
-fn put<K: Serialize, V: Serialize>(key: &K, value: &V) -> Option<Op> {
+fn put<K: Serialize, V: Serialize>(key: &K, value: &V) -> Option<DataOp> {
     let (key, value) = (encode(key)?, encode(value)?);
-    let clock = Clock::Forward;
-    Some(Op::LwwMap(LwwMapOp::Put { key, value, clock }))
+    let clock = LwwClock::Forward;
+    Some(DataOp::LwwMap(LwwMapOp::Put { key, value, clock }))
 }
 
 impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> RegisterMap<K, V> {
@@ -194,22 +194,22 @@ impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> RegisterM
         /// Writes the value of a key; the last write wins, by the clocks of the nodes.
         put(key: impl Borrow<K>, value: impl Borrow<V>) => put(key.borrow(), value.borrow());
         /// Removes what this node knows of under a key; a write at the same time stays.
-        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::LwwMap(LwwMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| DataOp::LwwMap(LwwMapOp::Remove(key)));
         /// Removes everything that this node knows of.
-        clear() => Some(Op::LwwMap(LwwMapOp::Clear));
+        clear() => Some(DataOp::LwwMap(LwwMapOp::Clear));
     }
 }
 
 impl<K: Serialize + DeserializeOwned> CounterMap<K> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Increment { key, by }));
+        increment(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| DataOp::PnCounterMap(PnCounterMapOp::Increment { key, by }));
         /// Takes away from the counter of a key.
-        decrement(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Decrement { key, by }));
+        decrement(key: impl Borrow<K>, by: u64) => encode(key.borrow()).map(|key| DataOp::PnCounterMap(PnCounterMapOp::Decrement { key, by }));
         /// Removes what this node knows of a counter.
-        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::PnCounterMap(PnCounterMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| DataOp::PnCounterMap(PnCounterMapOp::Remove(key)));
         /// Removes every counter as far as this node knows of it.
-        clear() => Some(Op::PnCounterMap(PnCounterMapOp::Clear));
+        clear() => Some(DataOp::PnCounterMap(PnCounterMapOp::Clear));
     }
 }
 
@@ -234,19 +234,19 @@ impl<K: Serialize + DeserializeOwned, V: Serialize + DeserializeOwned> MultiMap<
     writes! {
         /// Adds a value under a key.
         add(key: impl Borrow<K>, value: impl Borrow<V>) => {
-            pair(key.borrow(), value.borrow()).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }))
+            pair(key.borrow(), value.borrow()).map(|(key, value)| DataOp::OrMultiMap(OrMultiMapOp::AddBinding { key, value }))
         };
         /// Removes a value under a key as far as this node knows of it.
         remove(key: impl Borrow<K>, value: impl Borrow<V>) => {
-            pair(key.borrow(), value.borrow()).map(|(key, value)| Op::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }))
+            pair(key.borrow(), value.borrow()).map(|(key, value)| DataOp::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }))
         };
         /// Removes one value under a key and adds another.
-        replace(key: impl Borrow<K>, old: impl Borrow<V>, new: impl Borrow<V>) => replace(key.borrow(), old.borrow(), new.borrow()).map(Op::OrMultiMap);
+        replace(key: impl Borrow<K>, old: impl Borrow<V>, new: impl Borrow<V>) => replace(key.borrow(), old.borrow(), new.borrow()).map(DataOp::OrMultiMap);
         /// Makes these the values of a key; none removes it.
-        put(key: impl Borrow<K>, values: &[V]) => put_all(key.borrow(), values).map(Op::OrMultiMap);
+        put(key: impl Borrow<K>, values: &[V]) => put_all(key.borrow(), values).map(DataOp::OrMultiMap);
         /// Removes every value under a key that this node knows of.
-        remove_key(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::OrMultiMap(OrMultiMapOp::Remove(key)));
+        remove_key(key: impl Borrow<K>) => encode(key.borrow()).map(|key| DataOp::OrMultiMap(OrMultiMapOp::Remove(key)));
         /// Removes everything that this node knows of.
-        clear() => Some(Op::OrMultiMap(OrMultiMapOp::Clear));
+        clear() => Some(DataOp::OrMultiMap(OrMultiMapOp::Clear));
     }
 }

@@ -5,7 +5,8 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 use quorate_core::ddata::crdt::{
-    Clock, FlagOp, GCounterOp, GSetOp, LwwRegisterOp, Op, OrMap, OrMapOp, OrSetOp, PnCounterOp, ValueType,
+    DataOp, FlagOp, GCounterOp, GSetOp, LwwClock, LwwRegisterOp, OrMap, OrMapOp, OrSetOp, PnCounterOp,
+    ValueType,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,36 +75,36 @@ impl<K: DeserializeOwned, T: MapValue> DataKind for MergeMapKind<K, T> {
 }
 
 /// Changes the value of a key; nothing if the key cannot be serialised.
-fn at<K: Serialize>(key: &K, op: Op) -> Option<Op> {
+fn at<K: Serialize>(key: &K, op: DataOp) -> Option<DataOp> {
     let (key, op) = (encode(key)?, Box::new(op));
-    Some(Op::OrMap(OrMapOp::Update { key, op }))
+    Some(DataOp::OrMap(OrMapOp::Update { key, op }))
 }
 
 impl<K: Serialize + DeserializeOwned, T: MapValue> MergeMap<K, T> {
     writes! {
         /// Changes the value of a key, an empty one if there is none, by an operation of the core's own
         /// vocabulary.
-        update_at(key: impl Borrow<K>, op: Op) => at(key.borrow(), op);
+        update_at(key: impl Borrow<K>, op: DataOp) => at(key.borrow(), op);
         /// Removes what this node knows of under a key; a change of its value at the same time stays.
-        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| Op::OrMap(OrMapOp::Remove(key)));
+        remove(key: impl Borrow<K>) => encode(key.borrow()).map(|key| DataOp::OrMap(OrMapOp::Remove(key)));
         /// Removes everything that this node knows of.
-        clear() => Some(Op::OrMap(OrMapOp::Clear));
+        clear() => Some(DataOp::OrMap(OrMapOp::Clear));
     }
 }
 
 impl<K: Serialize + DeserializeOwned> MergeMap<K, CounterKind> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::GCounter(GCounterOp::Increment(by)));
+        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), DataOp::GCounter(GCounterOp::Increment(by)));
     }
 }
 
 impl<K: Serialize + DeserializeOwned> MergeMap<K, UpDownCounterKind> {
     writes! {
         /// Adds to the counter of a key.
-        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::PnCounter(PnCounterOp::Increment(by)));
+        increment(key: impl Borrow<K>, by: u64) => at(key.borrow(), DataOp::PnCounter(PnCounterOp::Increment(by)));
         /// Takes away from the counter of a key.
-        decrement(key: impl Borrow<K>, by: u64) => at(key.borrow(), Op::PnCounter(PnCounterOp::Decrement(by)));
+        decrement(key: impl Borrow<K>, by: u64) => at(key.borrow(), DataOp::PnCounter(PnCounterOp::Decrement(by)));
     }
 }
 
@@ -114,7 +115,7 @@ where
 {
     writes! {
         /// Adds an element to the set of a key, for as long as the key is there.
-        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), Op::GSet(GSetOp::Add(element))));
+        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), DataOp::GSet(GSetOp::Add(element))));
     }
 }
 
@@ -125,10 +126,10 @@ where
 {
     writes! {
         /// Adds an element to the set of a key.
-        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), Op::OrSet(OrSetOp::Add(element))));
+        add(key: impl Borrow<K>, element: impl Borrow<E>) => encode(element.borrow()).and_then(|element| at(key.borrow(), DataOp::OrSet(OrSetOp::Add(element))));
         /// Removes an element from the set of a key as far as this node knows of it.
         remove_element(key: impl Borrow<K>, element: impl Borrow<E>) => {
-            encode(element.borrow()).and_then(|element| at(key.borrow(), Op::OrSet(OrSetOp::Remove(element))))
+            encode(element.borrow()).and_then(|element| at(key.borrow(), DataOp::OrSet(OrSetOp::Remove(element))))
         };
     }
 }
@@ -141,7 +142,7 @@ where
     writes! {
         /// Writes the register of a key; the last write wins, by the clocks of the nodes.
         set(key: impl Borrow<K>, value: impl Borrow<V>) => encode(value.borrow()).and_then(|value| {
-            at(key.borrow(), Op::LwwRegister(LwwRegisterOp::Set { value, clock: Clock::Forward }))
+            at(key.borrow(), DataOp::LwwRegister(LwwRegisterOp::Set { value, clock: LwwClock::Forward }))
         });
     }
 }
@@ -149,6 +150,6 @@ where
 impl<K: Serialize + DeserializeOwned> MergeMap<K, FlagKind> {
     writes! {
         /// Switches the flag of a key on.
-        switch_on(key: impl Borrow<K>) => at(key.borrow(), Op::Flag(FlagOp::SwitchOn));
+        switch_on(key: impl Borrow<K>) => at(key.borrow(), DataOp::Flag(FlagOp::SwitchOn));
     }
 }

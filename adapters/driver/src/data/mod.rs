@@ -23,7 +23,7 @@ pub use maps::{MapValue, MergeMap, MergeMapKind};
 pub use own::{CustomChange, CustomError, CustomType, Minting, Own, OwnKind, OwnType, RegisterError};
 pub use quorate_core::ddata::crdt;
 pub use quorate_core::ddata::protocol::{ReadError, WriteError};
-pub use quorate_core::ddata::state::consistency::{Consistency, Electorate};
+pub use quorate_core::ddata::state::consistency::{Consistency, OperationElectorate};
 pub use quorate_core::ddata::state::key::{BadKey, Key, Pattern};
 
 use std::fmt;

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quorate_core::ddata::crdt::{Custom, Op};
+use quorate_core::ddata::crdt::{Custom, DataOp};
 pub use quorate_core::ddata::crdt::{CustomChange, CustomError, CustomType, Minting, RegisterError};
 
 use super::handle::Replicated;
@@ -55,6 +55,6 @@ impl<T: OwnType> DataKind for OwnKind<T> {
 impl<T: OwnType> Own<T> {
     writes! {
         /// Applies an operation of the type; what its bytes mean is between the type and its callers.
-        apply(op: &[u8]) => Some(Op::Custom(op.into()));
+        apply(op: &[u8]) => Some(DataOp::Custom(op.into()));
     }
 }

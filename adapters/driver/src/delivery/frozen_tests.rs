@@ -3,7 +3,7 @@
 
 use quorate_core::sharding::ids::Payload;
 
-use super::message::{DeliveryMessage, Inside, Origin, Receipt, Wanted};
+use super::message::{DeliveryBody, DeliveryMessage, Origin, Receipt, Wanted};
 use super::queue::Entry;
 use crate::codec::Bytes;
 use crate::codec::{decode, encode};
@@ -22,7 +22,7 @@ fn two_bytes() -> Bytes {
 
 #[test]
 fn the_bytes_of_parcels_and_receipts_never_change() {
-    let message = Inside::Message {
+    let message = DeliveryBody::Message {
         from: origin(),
         seq: 300,
         first: true,
@@ -30,11 +30,11 @@ fn the_bytes_of_parcels_and_receipts_never_change() {
         ends: false,
         payload: two_bytes(),
     };
-    let said: [(Inside, &[u8]); 4] = [
+    let said: [(DeliveryBody, &[u8]); 4] = [
         (message, &[0, 1, b'p', 7, 1, 0xac, 2, 1, 1, 0, 2, 9, 8]),
-        (Inside::Line { from: origin() }, &[1, 1, b'p', 7, 1]),
-        (Inside::Bye { from: origin() }, &[2, 1, b'p', 7, 1]),
-        (Inside::Look, &[3]),
+        (DeliveryBody::Line { from: origin() }, &[1, 1, b'p', 7, 1]),
+        (DeliveryBody::Bye { from: origin() }, &[2, 1, b'p', 7, 1]),
+        (DeliveryBody::Look, &[3]),
     ];
     for (inside, bytes) in said {
         let message = DeliveryMessage::<u64>::new(inside);

@@ -42,7 +42,7 @@ struct Live {
 /// What makes the log shorter: these are written anew, together, and then everything through this record is
 /// deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct TrimPlan {
     pub(super) anew: Vec<u64>,
     pub(super) through: Sequence,
 }
@@ -147,7 +147,7 @@ impl Length {
     }
 
     /// The next step. What is at the log's beginning and needless goes without being written anew.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> TrimPlan {
         let mut anew = Vec::new();
         let mut room = self.bounds.batch_bytes();
         let mut through = self.last;
@@ -165,14 +165,14 @@ impl Length {
             anew.push(live.seq);
             before = *at + 1;
         }
-        Plan { anew, through }
+        TrimPlan { anew, through }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_core::journal::state::Entry;
+    use quorate_core::journal::state::LogEntry;
     use quorate_core::token::Token;
 
     const BOUNDS: QueueBounds = QueueBounds {
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn s_1_14_each_record_of_an_append_counts_as_voters_count_it() {
         for records in [1, 2, BATCH_MAX] {
-            let entry = Entry {
+            let entry = LogEntry {
                 position: 1,
                 origin: Token::NONE,
                 first: 1,

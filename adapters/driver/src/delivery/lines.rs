@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use quorate_core::delivery::Request;
+use quorate_core::delivery::ConsumerRequest;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::EntityId;
 use quorate_core::time::Instant;
 
-use super::message::{DeliveryMessage, Inside, Receipt};
-use super::orders::Said;
+use super::message::{DeliveryBody, DeliveryMessage, Receipt};
+use super::orders::TaskReport;
 use super::sending::{Ended, Output, Task};
 use crate::codec;
 use crate::error::AskError;
@@ -48,7 +48,7 @@ impl Task {
             self.rules.on_resend(now, entity, from, outputs);
         }
         if let Some(wanted) = receipt.request {
-            let request = Request {
+            let request = ConsumerRequest {
                 confirmed: wanted.confirmed,
                 up_to: wanted.up_to,
                 support_resend: wanted.support_resend,
@@ -106,14 +106,14 @@ impl Task {
         pair.again_at = None;
         pair.lines = 1;
         let from = self.from.clone();
-        let line = self.ask(entity, Inside::Line { from });
+        let line = self.ask(entity, DeliveryBody::Line { from });
         let (inbox, entity) = (Arc::clone(&self.inbox), entity.clone());
         self.shared
             .background
-            .spawn(async move { inbox.put(Said::Line(entity, line.await)) });
+            .spawn(async move { inbox.put(TaskReport::Line(entity, line.await)) });
     }
 
-    pub(super) fn ask(&self, entity: &EntityId, inside: Inside) -> Ask<Receipt> {
+    pub(super) fn ask(&self, entity: &EntityId, inside: DeliveryBody) -> Ask<Receipt> {
         let to = Recipient::Entity(self.kind, entity.clone());
         let payload = codec::encode(&DeliveryMessage::<()>::new(inside));
         let share = self.rules.settings().resend_idle / LINE_SHARE;
@@ -130,12 +130,12 @@ impl Task {
             Poll::Pending => Poll::Pending,
         });
         match first.await {
-            Some(done) => self.inbox.put(Said::Line(entity, done)),
+            Some(done) => self.inbox.put(TaskReport::Line(entity, done)),
             None => {
                 let inbox = Arc::clone(&self.inbox);
                 self.shared
                     .background
-                    .spawn(async move { inbox.put(Said::Line(entity, asked.await)) });
+                    .spawn(async move { inbox.put(TaskReport::Line(entity, asked.await)) });
             }
         }
         Ok(())

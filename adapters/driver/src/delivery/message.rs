@@ -4,7 +4,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use quorate_core::delivery::{ConsumerOutput, Part};
+use quorate_core::delivery::{ConsumerOutput, MessagePart};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Bytes;
@@ -14,13 +14,13 @@ use crate::codec::Bytes;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "", transparent)]
 pub(crate) struct DeliveryMessage<M> {
-    pub(super) inside: Inside,
+    pub(super) inside: DeliveryBody,
     #[serde(skip)]
     types: PhantomData<fn(M)>,
 }
 
 impl<M> DeliveryMessage<M> {
-    pub(super) const fn new(inside: Inside) -> Self {
+    pub(super) const fn new(inside: DeliveryBody) -> Self {
         let types = PhantomData;
         Self { inside, types }
     }
@@ -42,7 +42,7 @@ pub(super) struct Origin {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Inside {
+pub(super) enum DeliveryBody {
     /// A numbered message, or a part of one; answered when it is confirmed, or as soon as there is something
     /// to say.
     Message {
@@ -61,10 +61,10 @@ pub(super) enum Inside {
     Look,
 }
 
-impl Inside {
+impl DeliveryBody {
     /// Which part of a message it is.
-    pub(super) const fn part(begins: bool, ends: bool) -> Part {
-        Part {
+    pub(super) const fn part(begins: bool, ends: bool) -> MessagePart {
+        MessagePart {
             first: begins,
             last: ends,
         }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_parcel_shows_what_is_inside() {
-        let message = DeliveryMessage::<u64>::new(Inside::Look);
+        let message = DeliveryMessage::<u64>::new(DeliveryBody::Look);
         assert_eq!(format!("{message:?}"), "DeliveryMessage(Look)");
     }
 }

@@ -38,7 +38,7 @@ mod work;
 
 pub use consumer::{Confirm, Consumer, Delivery};
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
-pub(crate) use queue::{Entry, Queue};
+pub(crate) use queue::{DurableQueue, Entry};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};
 pub(crate) use receiving::Receiving;
 

@@ -13,7 +13,7 @@ use crate::error::AskError;
 use crate::sync::{self, Notify, lock};
 
 /// What users want of a producer.
-pub(super) enum Order {
+pub(super) enum ProducerOrder {
     Send(Offer),
     Try(Offer),
     Unconfirmed(sync::Sender<usize>),
@@ -36,7 +36,7 @@ impl Offer {
 }
 
 /// What other tasks have to say.
-pub(super) enum Said {
+pub(super) enum TaskReport {
     /// An entity, or why it did not.
     Line(EntityId, Result<Receipt, AskError>),
     /// The store has kept a message.
@@ -49,18 +49,18 @@ pub(super) enum Said {
 
 /// Where they say it. As long as there are lines, and messages that are being stored.
 #[derive(Default)]
-pub(super) struct Inbox {
-    said: Mutex<VecDeque<Said>>,
+pub(super) struct ProducerInbox {
+    said: Mutex<VecDeque<TaskReport>>,
     pub(super) notify: Notify,
 }
 
-impl Inbox {
-    pub(super) fn put(&self, said: Said) {
+impl ProducerInbox {
+    pub(super) fn put(&self, said: TaskReport) {
         lock(&self.said).push_back(said);
         self.notify.notify();
     }
 
-    pub(super) fn take(&self) -> Option<Said> {
+    pub(super) fn take(&self) -> Option<TaskReport> {
         lock(&self.said).pop_front()
     }
 }

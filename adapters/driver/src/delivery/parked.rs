@@ -133,7 +133,7 @@ mod tests {
         parked.push(offer("b", "6"));
         assert_eq!(rest(&mut parked), ["2", "4", "6"]);
         assert!(parked.first().is_none() && parked.waits_for(&a) && parked.len() == 3);
-        // Said twice, it is not looked at twice.
+        // TaskReport twice, it is not looked at twice.
         parked.has_room(&a);
         parked.has_room(&a);
         parked.push(offer("b", "7"));

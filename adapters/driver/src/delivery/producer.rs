@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use super::consumer::Delivery;
 use super::message::Origin;
-use super::orders::{Offer, Order};
-use super::queue::Queue;
+use super::orders::{Offer, ProducerOrder};
+use super::queue::DurableQueue;
 use super::sending::{self, ORDERS_MAX, Task};
 use crate::codec;
 use crate::error::{DurabilityError, TellError};
@@ -181,7 +181,7 @@ impl<M: Serialize + 'static> ProducerBuilder<M> {
             return Err(ProducerError::PartTooLarge { bytes });
         }
         let queue = if settings.producer.is_durable {
-            Some(Queue::open(&shared, &name).await?)
+            Some(DurableQueue::open(&shared, &name).await?)
         } else {
             None
         };
@@ -231,7 +231,7 @@ struct Limits {
 /// the order in which [`Self::send`] completed. It does not keep the node alive.
 pub struct Producer<M> {
     shared: Arc<Shared>,
-    orders: async_channel::Sender<Order>,
+    orders: async_channel::Sender<ProducerOrder>,
     limits: Limits,
     types: PhantomData<fn(M)>,
 }
@@ -256,7 +256,7 @@ impl<M: Serialize> Producer<M> {
         let offered = self.offer(entity.as_ref(), message.borrow());
         async move {
             let (offer, ways) = offered?;
-            let order = Order::Send(offer);
+            let order = ProducerOrder::Send(offer);
             self.orders.send(order).await.map_err(|_| SendError::Stopped)?;
             ways.taken().await
         }
@@ -277,7 +277,7 @@ impl<M: Serialize> Producer<M> {
         let offered = self.offer(entity.as_ref(), message.borrow());
         async move {
             let (offer, ways) = offered?;
-            match self.orders.try_send(Order::Try(offer)) {
+            match self.orders.try_send(ProducerOrder::Try(offer)) {
                 Ok(()) => ways.taken().await,
                 Err(TrySendError::Full(_)) => Err(SendError::Full),
                 Err(TrySendError::Closed(_)) => Err(SendError::Stopped),
@@ -327,7 +327,7 @@ impl<M> Producer<M> {
     /// # Cancel safety
     /// Safe: it only reads.
     pub async fn unconfirmed(&self) -> Result<usize, SendError> {
-        self.asked(Order::Unconfirmed).await
+        self.asked(ProducerOrder::Unconfirmed).await
     }
 
     /// Completes when all messages taken before are confirmed, and a durable producer has stored that.
@@ -338,10 +338,10 @@ impl<M> Producer<M> {
     /// # Cancel safety
     /// Safe: it only waits.
     pub async fn flushed(&self) -> Result<(), SendError> {
-        self.asked(Order::Flush).await
+        self.asked(ProducerOrder::Flush).await
     }
 
-    async fn asked<T>(&self, order: impl FnOnce(sync::Sender<T>) -> Order) -> Result<T, SendError> {
+    async fn asked<T>(&self, order: impl FnOnce(sync::Sender<T>) -> ProducerOrder) -> Result<T, SendError> {
         let (reply, answer) = sync::oneshot();
         let sent = self.orders.send(order(reply)).await;
         sent.map_err(|_| SendError::Stopped)?;

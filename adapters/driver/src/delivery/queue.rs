@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use super::ProducerError;
 use super::length::{BATCH_MAX, Length, bytes_of};
-use super::orders::{Inbox, Said};
+use super::orders::{ProducerInbox, TaskReport};
 use crate::background::Background;
 use crate::codec;
 use crate::codec::Bytes;
-use crate::journal::{Journal, Keeper, KeptJournal, Purpose, log_name};
+use crate::journal::{AppendPurpose, Journal, Keeper, KeptJournal, log_name};
 use crate::shared::Shared;
 use crate::sync::{Either, race};
 
@@ -74,7 +74,7 @@ struct Kept {
 }
 
 /// See the module.
-pub(crate) struct Queue {
+pub(crate) struct DurableQueue {
     journal: KeptJournal,
     length: Length,
     unconfirmed: OrderedMap<u64, Kept>,
@@ -82,7 +82,7 @@ pub(crate) struct Queue {
     waits_for_room: bool,
 }
 
-impl Queue {
+impl DurableQueue {
     /// Takes the queue of this name over, and reads it.
     pub(crate) async fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, ProducerError> {
         // A producer stays where it was started, so a store of this node alone will do where no other is to
@@ -170,7 +170,7 @@ impl Queue {
     pub(super) async fn run(
         mut self,
         entries: Receiver<Entry>,
-        inbox: &Inbox,
+        inbox: &ProducerInbox,
         background: &Background,
         settings: &ProducerSettings,
     ) {
@@ -206,10 +206,12 @@ impl Queue {
                     target: "cluster::delivery", event = "delivery_store_failed", %error,
                     "a durable producer ended because its store failed to keep its messages"
                 );
-                return inbox.put(Said::StoreFailed);
+                return inbox.put(TaskReport::StoreFailed);
             }
-            stored.into_iter().for_each(|seq| inbox.put(Said::Stored(seq)));
-            inbox.put(Said::Noted(noted));
+            stored
+                .into_iter()
+                .for_each(|seq| inbox.put(TaskReport::Stored(seq)));
+            inbox.put(TaskReport::Noted(noted));
             if next.is_none() {
                 next = entries.recv().await.ok();
             }
@@ -229,9 +231,9 @@ impl Queue {
     ) -> Result<(), StoreError> {
         let is_sent = |entry: &Entry| matches!(entry, Entry::Sent { .. });
         let purpose = if batch.iter().any(is_sent) {
-            Purpose::Keep
+            AppendPurpose::Keep
         } else {
-            Purpose::Upkeep
+            AppendPurpose::Upkeep
         };
         self.append(batch, purpose, background).await?;
         self.shorten(background).await
@@ -240,7 +242,7 @@ impl Queue {
     async fn append(
         &mut self,
         batch: Vec<Entry>,
-        purpose: Purpose,
+        purpose: AppendPurpose,
         background: &Background,
     ) -> Result<(), StoreError> {
         let records: Vec<Record> = batch.iter().filter_map(Entry::record).collect();
@@ -285,7 +287,7 @@ impl Queue {
                     Some(Entry::Sent { seq, entity, payload })
                 });
                 let again = again.collect();
-                self.append(again, Purpose::Upkeep, background).await?;
+                self.append(again, AppendPurpose::Upkeep, background).await?;
             }
             // What cannot be deleted now is deleted with the next.
             if self.journal.delete(plan.through).await.is_err() {

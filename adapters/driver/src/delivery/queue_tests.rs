@@ -9,9 +9,9 @@ use quorate_core::sharding::ids::EntityId;
 use quorate_core::store::{LogName, Outcome, Space, StoreAnswer, StoreIdentity, StoreOrder};
 
 use super::ProducerError;
-use super::queue::{Entry, Queue};
+use super::queue::{DurableQueue, Entry};
 use crate::codec::Bytes;
-use crate::journal::{Journal, Keeper, Purpose, log_name};
+use crate::journal::{AppendPurpose, Journal, Keeper, log_name};
 use crate::queue_bounds::QueueBounds;
 use crate::shared::Shared;
 use crate::store::{SharedMemoryStore, Store, StoreFault, StoreScope, Stores};
@@ -30,8 +30,8 @@ fn node() -> Arc<Shared> {
     shared
 }
 
-fn open(shared: &Arc<Shared>) -> Queue {
-    block_on(Queue::open_with(shared, &Keeper::Quorum, "jobs")).unwrap()
+fn open(shared: &Arc<Shared>) -> DurableQueue {
+    block_on(DurableQueue::open_with(shared, &Keeper::Quorum, "jobs")).unwrap()
 }
 
 fn sent(seq: u64) -> Entry {
@@ -42,7 +42,7 @@ fn sent(seq: u64) -> Entry {
     }
 }
 
-fn write(shared: &Shared, queue: &mut Queue, entry: Entry) {
+fn write(shared: &Shared, queue: &mut DurableQueue, entry: Entry) {
     block_on(queue.write(vec![entry], &shared.background)).unwrap();
 }
 
@@ -152,7 +152,7 @@ fn s_1_14_a_queue_in_which_a_record_is_missing_is_not_begun_with() {
         (stores, keeper)
     };
     let (_whole, whole) = keeper(Box::new(logs.node()));
-    let open = |keeper: &Keeper| block_on(Queue::open_with(&shared, keeper, "jobs"));
+    let open = |keeper: &Keeper| block_on(DurableQueue::open_with(&shared, keeper, "jobs"));
     let mut queue = open(&whole).unwrap();
     (1..=3).for_each(|seq| write(&shared, &mut queue, sent(seq)));
     let (_holed, holed) = keeper(Box::new(Holed(logs.node())));
@@ -177,7 +177,7 @@ fn fill(shared: &Arc<Shared>, name: &LogName, every: u64) {
             .flatten()
         {
             let record = entry.record().unwrap();
-            if block_on(journal.append(last, vec![record], Purpose::Keep)).is_err() {
+            if block_on(journal.append(last, vec![record], AppendPurpose::Keep)).is_err() {
                 return;
             }
             last += 1;
@@ -199,11 +199,11 @@ fn s_1_14_a_producer_of_a_queue_that_is_nearly_full_has_all_its_messages_written
         }
     }
     entries.close();
-    let inbox = super::orders::Inbox::default();
+    let inbox = super::orders::ProducerInbox::default();
     let settings = ProducerSettings::default();
     block_on(queue.run(written, &inbox, &shared.background, &settings));
     while let Some(said) = inbox.take() {
-        assert!(!matches!(said, super::orders::Said::StoreFailed));
+        assert!(!matches!(said, super::orders::TaskReport::StoreFailed));
     }
     assert_eq!(unconfirmed(&shared), [296, 297, 298, 299]);
 }
@@ -219,14 +219,14 @@ fn s_1_14_a_log_that_has_an_end_is_not_waited_for_when_it_is_full() {
         entries.try_send(Entry::Sent { seq, entity, payload }).unwrap();
     }
     entries.close();
-    let inbox = super::orders::Inbox::default();
+    let inbox = super::orders::ProducerInbox::default();
     let settings = ProducerSettings::default();
     block_on(queue.run(written, &inbox, &shared.background, &settings));
     let said: Vec<_> = std::iter::from_fn(|| inbox.take()).collect();
     let [
-        super::orders::Said::Stored(0),
+        super::orders::TaskReport::Stored(0),
         ..,
-        super::orders::Said::StoreFailed,
+        super::orders::TaskReport::StoreFailed,
     ] = said[..]
     else {
         panic!("{} answers", said.len())

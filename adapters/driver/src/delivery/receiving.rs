@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::delivery::{self as rules, ConsumerOutput, ConsumerSettings, Sequenced};
+use quorate_core::delivery::{self as rules, ConsumerOutput, ConsumerSettings, SequencedMessage};
 use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::Payload;
 use quorate_core::time::Instant;
 
 use super::consumer::{Confirm, Consumer, Delivery, Desk, Outcome};
-use super::message::{DeliveryMessage, Inside, Origin, Receipt};
+use super::message::{DeliveryBody, DeliveryMessage, Origin, Receipt};
 use crate::codec;
 use crate::entity::{Entity, EntityContext, ReplyTo};
 
@@ -24,8 +24,8 @@ const LOOK: &str = "quorate-delivery-look";
 const DUE: &str = "quorate-delivery-due";
 
 /// What is known of one producer.
-struct Source {
-    rules: rules::Consumer<()>,
+struct KnownProducer {
+    rules: rules::ConsumerController<()>,
     /// Whether a message of it was taken: if not, it does not know that it speaks to a new incarnation.
     has_begun: bool,
     /// The asks by which it hears, oldest first: one for each message that is on its way or with its user.
@@ -39,7 +39,7 @@ struct Source {
     used: u64,
 }
 
-impl Source {
+impl KnownProducer {
     /// Answers a line for which somebody waits, if there is one and something to say.
     fn say(&mut self) {
         while !self.said.is_empty()
@@ -86,7 +86,7 @@ impl Source {
 pub(crate) struct Receiving<C> {
     consumer: C,
     settings: ConsumerSettings,
-    sources: OrderedMap<Arc<Origin>, Source>,
+    sources: OrderedMap<Arc<Origin>, KnownProducer>,
     /// What is to be handed out, in this order.
     ready: VecDeque<Arc<Origin>>,
     desk: Arc<Desk>,
@@ -105,7 +105,7 @@ impl<C: Consumer> Receiving<C> {
         }
     }
 
-    fn source(&mut self, from: Origin) -> Option<(Arc<Origin>, &mut Source)> {
+    fn source(&mut self, from: Origin) -> Option<(Arc<Origin>, &mut KnownProducer)> {
         let from = Arc::new(from);
         self.uses += 1;
         if !self.sources.contains_key(&from) {
@@ -118,8 +118,8 @@ impl<C: Consumer> Receiving<C> {
                 let oldest = oldest.map(|(from, _)| Arc::clone(from))?;
                 self.sources.remove(&oldest);
             }
-            let source = Source {
-                rules: rules::Consumer::new(self.settings.clone()).ok()?,
+            let source = KnownProducer {
+                rules: rules::ConsumerController::new(self.settings.clone()).ok()?,
                 has_begun: false,
                 lines: VecDeque::new(),
                 said: Receipt::default(),
@@ -134,7 +134,7 @@ impl<C: Consumer> Receiving<C> {
         Some((from, source))
     }
 
-    fn on_message(&mut self, context: &EntityContext, from: Origin, message: Sequenced<()>) {
+    fn on_message(&mut self, context: &EntityContext, from: Origin, message: SequencedMessage<()>) {
         let (now, lines_max) = (context.now(), self.lines_max());
         let line = context.reply_later::<Self>().ok();
         let Some((from, source)) = self.source(from) else {
@@ -247,7 +247,7 @@ impl<C: Consumer> Receiving<C> {
     /// Which message is handed out next: one whose confirmation will be heard at once, so that the entity can
     /// end at any moment after it without its being delivered again.
     fn next_ready(&self) -> Option<usize> {
-        let is_heard = |from| self.sources.get(from).is_none_or(Source::is_heard);
+        let is_heard = |from| self.sources.get(from).is_none_or(KnownProducer::is_heard);
         self.ready.iter().position(is_heard)
     }
 
@@ -283,7 +283,7 @@ impl<C: Consumer> Receiving<C> {
         if self.next_ready().is_some() {
             look::<C>(context, LOOK, Duration::ZERO);
         }
-        match self.sources.values().filter_map(Source::due_at).min() {
+        match self.sources.values().filter_map(KnownProducer::due_at).min() {
             Some(at) => look::<C>(context, DUE, at.since(context.now())),
             None => {
                 context.cancel_timer(DUE);
@@ -294,7 +294,7 @@ impl<C: Consumer> Receiving<C> {
 
 /// Has the entity look after a time. From any thread.
 fn look<C: Consumer>(context: &EntityContext, timer: &'static str, after: Duration) {
-    let started = context.start_timer::<Receiving<C>>(timer, after, DeliveryMessage::new(Inside::Look));
+    let started = context.start_timer::<Receiving<C>>(timer, after, DeliveryMessage::new(DeliveryBody::Look));
     debug_assert!(started.is_ok(), "an entity of such a kind has two timers");
 }
 
@@ -308,7 +308,7 @@ impl<C: Consumer> Entity for Receiving<C> {
 
     async fn handle(&mut self, context: &EntityContext, message: DeliveryMessage<C::Message>) -> Receipt {
         match message.inside {
-            Inside::Message {
+            DeliveryBody::Message {
                 from,
                 seq,
                 first,
@@ -316,20 +316,20 @@ impl<C: Consumer> Entity for Receiving<C> {
                 ends,
                 payload,
             } => {
-                let message = Sequenced {
+                let message = SequencedMessage {
                     producer: (),
                     seq,
                     first,
-                    part: Inside::part(begins, ends),
+                    part: DeliveryBody::part(begins, ends),
                     payload: payload.0,
                 };
                 self.on_message(context, from, message);
             }
-            Inside::Line { from } => self.on_line(context, from),
-            Inside::Bye { from } => {
+            DeliveryBody::Line { from } => self.on_line(context, from),
+            DeliveryBody::Bye { from } => {
                 self.sources.remove(&from);
             }
-            Inside::Look => {
+            DeliveryBody::Look => {
                 self.settle(context);
                 self.on_due(context);
             }

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_channel::Receiver;
-use quorate_core::delivery::{BadSetting, Sequenced, ToEntities, ToEntitiesOutput, ToEntitiesSettings};
+use quorate_core::delivery::{
+    BadSetting, SequencedMessage, ToEntities, ToEntitiesOutput, ToEntitiesSettings,
+};
 use quorate_core::ordered::OrderedMap;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::time::Instant;
 
 use super::SendError;
 use super::length::bytes_of;
-use super::message::{DeliveryMessage, Inside, Origin};
-use super::orders::{Inbox, Offer, Order, Said};
+use super::message::{DeliveryBody, DeliveryMessage, Origin};
+use super::orders::{Offer, ProducerInbox, ProducerOrder, TaskReport};
 use super::parked::Parked;
-use super::queue::{Entry, Queue};
+use super::queue::{DurableQueue, Entry};
 use crate::codec;
 use crate::codec::Bytes;
 use crate::commands::UserCommand;
@@ -64,7 +66,7 @@ pub(super) struct Pair {
 }
 
 /// A message that is not confirmed.
-struct Open {
+struct OpenDelivery {
     entity: EntityId,
     bytes: usize,
     /// Until it is stored.
@@ -84,14 +86,14 @@ pub(super) struct Task {
     waiting_max: usize,
     pub(super) rules: ToEntities<(), EntityId>,
     pub(super) pairs: OrderedMap<EntityId, Pair>,
-    open: OrderedMap<u64, Open>,
+    open: OrderedMap<u64, OpenDelivery>,
     bytes: usize,
     /// Who waits for room.
     parked: Parked,
     /// When times are looked at next.
     tick_at: Option<Instant>,
     flushes: Vec<(u64, sync::Sender<()>)>,
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) inbox: Arc<ProducerInbox>,
     /// Confirmations that a durable one has not stored yet.
     unnoted: usize,
     /// What is to be stored, for a durable one.
@@ -134,7 +136,7 @@ impl Task {
     }
 
     /// Runs until the last handle is gone and everything is confirmed, or the node has ended.
-    pub(super) async fn run(mut self, orders: Receiver<Order>, queue: Option<Queue>) {
+    pub(super) async fn run(mut self, orders: Receiver<ProducerOrder>, queue: Option<DurableQueue>) {
         if let Some(queue) = queue {
             let (entries, kept) = self.begin_with(queue);
             self.entries = Some(entries);
@@ -149,12 +151,15 @@ impl Task {
             let entities: Vec<EntityId> = self.pairs.keys().cloned().collect();
             for entity in entities {
                 let from = self.from.clone();
-                let _ = self.tell(entity, Inside::Bye { from }).await;
+                let _ = self.tell(entity, DeliveryBody::Bye { from }).await;
             }
         }
     }
 
-    fn begin_with(&self, queue: Queue) -> (async_channel::Sender<Entry>, Vec<(u64, EntityId, Payload)>) {
+    fn begin_with(
+        &self,
+        queue: DurableQueue,
+    ) -> (async_channel::Sender<Entry>, Vec<(u64, EntityId, Payload)>) {
         let (entries, written) = async_channel::bounded(2 * UNCONFIRMED_MAX);
         let (kept, writer) = queue.split();
         let (background, inbox) = (self.shared.background.clone(), Arc::clone(&self.inbox));
@@ -192,7 +197,7 @@ impl Task {
         self.pairs.entry(entity.clone()).or_default().unconfirmed += 1;
         self.open.insert(
             seq,
-            Open {
+            OpenDelivery {
                 entity,
                 bytes,
                 taken,
@@ -201,7 +206,7 @@ impl Task {
         );
     }
 
-    async fn serve(&mut self, orders: &Receiver<Order>) -> Ended {
+    async fn serve(&mut self, orders: &Receiver<ProducerOrder>) -> Ended {
         let mut has_handles = true;
         loop {
             while let Some(said) = self.inbox.take() {
@@ -253,13 +258,15 @@ impl Task {
         Some(at)
     }
 
-    async fn obey(&mut self, order: Order) -> Result<(), Ended> {
+    async fn obey(&mut self, order: ProducerOrder) -> Result<(), Ended> {
         match order {
-            Order::Send(offer) => self.parked.push(offer),
-            Order::Try(offer) if self.is_next(&offer) && self.has_room(&offer) => self.take(offer).await?,
-            Order::Try(offer) => offer.taken.send(Err(SendError::Full)),
-            Order::Unconfirmed(reply) => reply.send(self.open.len()),
-            Order::Flush(reply) => {
+            ProducerOrder::Send(offer) => self.parked.push(offer),
+            ProducerOrder::Try(offer) if self.is_next(&offer) && self.has_room(&offer) => {
+                self.take(offer).await?
+            }
+            ProducerOrder::Try(offer) => offer.taken.send(Err(SendError::Full)),
+            ProducerOrder::Unconfirmed(reply) => reply.send(self.open.len()),
+            ProducerOrder::Flush(reply) => {
                 let newest = self.open.last_key_value().map_or(0, |(seq, _)| *seq);
                 self.flushes.push((newest, reply));
             }
@@ -371,11 +378,11 @@ impl Task {
         Ok(())
     }
 
-    async fn hear(&mut self, said: Said) -> Result<(), Ended> {
+    async fn hear(&mut self, said: TaskReport) -> Result<(), Ended> {
         let now = self.shared.background.now();
         let mut outputs = Vec::new();
         match said {
-            Said::StoreFailed => {
+            TaskReport::StoreFailed => {
                 for open in self.open.values_mut() {
                     if let Some(taken) = open.taken.take() {
                         taken.send(Err(SendError::Store));
@@ -386,14 +393,14 @@ impl Task {
                 }
                 return Err(Ended);
             }
-            Said::Stored(seq) => {
+            TaskReport::Stored(seq) => {
                 if let Some(taken) = self.open.get_mut(&seq).and_then(|open| open.taken.take()) {
                     taken.send(Ok(()));
                 }
                 self.rules.on_stored(now, seq, &mut outputs);
             }
-            Said::Noted(count) => self.unnoted = self.unnoted.saturating_sub(count),
-            Said::Line(entity, Ok(receipt)) => {
+            TaskReport::Noted(count) => self.unnoted = self.unnoted.saturating_sub(count),
+            TaskReport::Line(entity, Ok(receipt)) => {
                 if let Some(pair) = self.pairs.get_mut(&entity) {
                     pair.lines = pair.lines.saturating_sub(1);
                     pair.pause = None;
@@ -403,7 +410,7 @@ impl Task {
                 self.open_line(&entity);
                 return Ok(());
             }
-            Said::Line(entity, Err(error)) => return self.on_broken_line(now, &entity, error),
+            TaskReport::Line(entity, Err(error)) => return self.on_broken_line(now, &entity, error),
         }
         self.carry_out(outputs).await
     }
@@ -435,14 +442,18 @@ impl Task {
         }
     }
 
-    async fn send(&mut self, entity: EntityId, message: Sequenced<((), EntityId)>) -> Result<(), Ended> {
+    async fn send(
+        &mut self,
+        entity: EntityId,
+        message: SequencedMessage<((), EntityId)>,
+    ) -> Result<(), Ended> {
         let Some(pair) = self.pairs.get_mut(&entity) else {
             return Ok(());
         };
         let is_again = message.seq <= pair.sent;
         pair.sent = pair.sent.max(message.seq);
         self.shared.deliveries.sent(is_again);
-        let inside = Inside::Message {
+        let inside = DeliveryBody::Message {
             from: self.from.clone(),
             seq: message.seq,
             first: message.first,
@@ -455,7 +466,7 @@ impl Task {
         self.submit(entity, line).await
     }
 
-    async fn tell(&self, entity: EntityId, inside: Inside) -> Result<(), Ended> {
+    async fn tell(&self, entity: EntityId, inside: DeliveryBody) -> Result<(), Ended> {
         let Some(payload) = codec::encode(&DeliveryMessage::<()>::new(inside)) else {
             return Ok(());
         };

@@ -12,8 +12,8 @@ use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::time::Instant;
 
 use super::message::{Origin, Receipt};
-use super::orders::{Inbox, Offer, Order, Said};
-use super::queue::Queue;
+use super::orders::{Offer, ProducerInbox, ProducerOrder, TaskReport};
+use super::queue::DurableQueue;
 use super::sending::{PARKED_MAX, PER_ENTITY_MAX, TICK, Task};
 use crate::background::Background;
 use crate::journal::Keeper;
@@ -24,8 +24,8 @@ use crate::testing::{block_on, node_beside, voter};
 /// A producer's task, and the test in place of everything around it.
 struct Bench {
     task: sync::Task,
-    inbox: Arc<Inbox>,
-    orders: async_channel::Sender<Order>,
+    inbox: Arc<ProducerInbox>,
+    orders: async_channel::Sender<ProducerOrder>,
     /// Until when the task waits.
     waits: Arc<Mutex<Vec<Instant>>>,
     /// What it has others do, which is never done.
@@ -45,7 +45,7 @@ impl Bench {
         let (shared, commands) = node_beside(background, |config| config.journal.voters = 1);
         let queue = is_durable.then(|| {
             voter::serve(&commands, 1 << 20, Duration::ZERO);
-            block_on(Queue::open_with(&shared, &Keeper::Quorum, "p")).unwrap()
+            block_on(DurableQueue::open_with(&shared, &Keeper::Quorum, "p")).unwrap()
         });
         let from = Origin {
             name: "p".to_owned(),
@@ -67,7 +67,7 @@ impl Bench {
         }
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: ProducerOrder) {
         self.orders.try_send(order).unwrap();
     }
 
@@ -85,12 +85,12 @@ impl Bench {
             ack: Some(ack),
             ..Receipt::default()
         };
-        self.inbox.put(Said::Line(EntityId::from("e"), Ok(receipt)));
+        self.inbox.put(TaskReport::Line(EntityId::from("e"), Ok(receipt)));
     }
 }
 
-fn message() -> Order {
-    Order::Send(Offer {
+fn message() -> ProducerOrder {
+    ProducerOrder::Send(Offer {
         entity: EntityId::from("e"),
         payload: [7].into(),
         taken: sync::oneshot().0,
@@ -125,11 +125,11 @@ fn s_1_14_a_durable_producer_is_flushed_when_it_has_noted_what_is_confirmed() {
     let mut bench = Bench::new(true);
     bench.order(message());
     bench.turn();
-    bench.inbox.put(Said::Stored(1));
+    bench.inbox.put(TaskReport::Stored(1));
     bench.turn();
     bench.confirms(1);
     let (reply, mut flushed) = sync::oneshot();
-    bench.order(Order::Flush(reply));
+    bench.order(ProducerOrder::Flush(reply));
     bench.turn();
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(
@@ -137,7 +137,7 @@ fn s_1_14_a_durable_producer_is_flushed_when_it_has_noted_what_is_confirmed() {
         Poll::Pending,
         "it is not noted"
     );
-    bench.inbox.put(Said::Noted(1));
+    bench.inbox.put(TaskReport::Noted(1));
     bench.turn();
     assert_eq!(Pin::new(&mut flushed).poll(&mut cx), Poll::Ready(Some(())));
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::durable::Wish;
+use quorate_core::durable::ReminderWish;
 use serde::Serialize;
 
 use super::DurableState;
@@ -77,7 +77,7 @@ pub struct ChangeTo<D: DurableState> {
     /// `None`: it stays as it is. `Some(None)`: nothing is kept any more.
     pub(super) state: Option<Option<D::State>>,
     pub(super) deliveries: Vec<Draft>,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) wishes: Vec<ReminderWish>,
 }
 
 impl<D: DurableState> ChangeTo<D> {
@@ -126,7 +126,7 @@ impl<D: DurableState> ChangeTo<D> {
     /// Forgets a reminder, if there is one of this name.
     pub fn forget_reminder(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.wishes.push(Wish::Forget { name });
+        self.wishes.push(ReminderWish::Forget { name });
         self
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::durable::Wish;
+use quorate_core::durable::ReminderWish;
 use serde::Serialize;
 
 use super::EventSourced;
@@ -17,8 +17,8 @@ pub(super) fn remind<M: Serialize>(
     name: String,
     (after, every): (Duration, Option<Duration>),
     command: &M,
-) -> Wish {
-    Wish::Remind {
+) -> ReminderWish {
+    ReminderWish::Remind {
         name,
         after,
         every,
@@ -107,7 +107,7 @@ impl<E: EventSourced> fmt::Debug for Decision<E> {
 pub struct Persist<E: EventSourced> {
     pub(super) events: Vec<E::Event>,
     pub(super) deliveries: Vec<Draft>,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) wishes: Vec<ReminderWish>,
 }
 
 impl<E: EventSourced> Persist<E> {
@@ -178,7 +178,7 @@ impl<E: EventSourced> Persist<E> {
     /// Forgets a reminder, if there is one of this name.
     pub fn forget_reminder(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.wishes.push(Wish::Forget { name });
+        self.wishes.push(ReminderWish::Forget { name });
         self
     }
 

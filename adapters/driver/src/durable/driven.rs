@@ -1,15 +1,15 @@
 //! Does what the core's value of an entity says: asks the journal, waits, and tells who asks meanwhile.
 //! Decides nothing. Spec: sharding 10.7.
 
-use quorate_core::durable::{DurableEntity, Retention, Step, Wait};
-use quorate_core::log::Request;
+use quorate_core::durable::{DurableMachine, DurablePause, DurableStep, LogRetention};
+use quorate_core::log::LogRequest;
 use quorate_core::store::{Bytes, Sequence, StoreError};
 
 use super::DurableFailure;
 use crate::background::Sleep;
 use crate::codec;
 use crate::entity::Life;
-use crate::journal::{Journal, Purpose};
+use crate::journal::{AppendPurpose, Journal};
 use crate::sync::{Either, race};
 
 /// The entity ends at once, and without its last hook.
@@ -46,16 +46,16 @@ pub(super) fn or_failed(kept: Result<(), Unkept>, failed: impl FnOnce(DurableFai
 /// See the module.
 pub(super) struct Driven<J> {
     pub(super) journal: J,
-    pub(super) entity: DurableEntity,
+    pub(super) entity: DurableMachine,
     pub(super) sleep: Sleep,
     /// The mailbox has nothing more to give: nobody waits for what comes now.
     pub(super) is_stopping: bool,
 }
 
 impl<J: Journal> Driven<J> {
-    pub(super) fn new(journal: J, retention: Retention, sleep: Sleep) -> Self {
+    pub(super) fn new(journal: J, retention: LogRetention, sleep: Sleep) -> Self {
         Self {
-            entity: DurableEntity::new(retention, journal.has_an_end()),
+            entity: DurableMachine::new(retention, journal.has_an_end()),
             journal,
             sleep,
             is_stopping: false,
@@ -94,50 +94,55 @@ impl<J: Journal> Driven<J> {
     async fn go_on(
         &mut self,
         life: &mut Life,
-        mut step: Step,
+        mut step: DurableStep,
         state: impl Fn() -> Option<Bytes>,
     ) -> Result<(), Unkept> {
         loop {
             step = match step {
-                Step::Ask(request) => self.ask(life, request).await?,
-                Step::Wait(wait) => {
+                DurableStep::Ask(request) => self.ask(life, request).await?,
+                DurableStep::Wait(wait) => {
                     repeated(life, &wait);
                     self.wait(life, &wait).await?;
                     self.entity.on_waited()
                 }
-                Step::MakeRoom => self.entity.retain(&state),
-                Step::Durable | Step::Retained => return Ok(()),
-                Step::NotDone(failure) => return Err(Unkept::Failed(failure)),
-                Step::Stopped(failure) => {
+                DurableStep::MakeRoom => self.entity.retain(&state),
+                DurableStep::Durable | DurableStep::Retained => return Ok(()),
+                DurableStep::NotDone(failure) => return Err(Unkept::Failed(failure)),
+                DurableStep::Stopped(failure) => {
                     fenced(life, failure);
                     return Err(Unkept::Ended);
                 }
                 // Of an entity that recovers, or that is driven by somebody else too.
-                Step::Recovered | Step::Nothing => return Err(Unkept::Ended),
+                DurableStep::Recovered | DurableStep::Nothing => return Err(Unkept::Ended),
             };
         }
     }
 
     /// Asks the journal, and hands in what it says.
-    async fn ask(&mut self, life: &Life, request: Request) -> Result<Step, Ended> {
+    async fn ask(&mut self, life: &Life, request: LogRequest) -> Result<DurableStep, Ended> {
         let journal = &mut self.journal;
-        let is_snapshot = matches!(request, Request::Keep { .. } | Request::Forget { .. });
+        let is_snapshot = matches!(request, LogRequest::Keep { .. } | LogRequest::Forget { .. });
         let asked = async {
             match request {
-                Request::Append {
+                LogRequest::Append {
                     expected,
                     records,
                     upkeep,
                 } => {
-                    let purpose = if upkeep { Purpose::Upkeep } else { Purpose::Keep };
+                    let purpose = if upkeep {
+                        AppendPurpose::Upkeep
+                    } else {
+                        AppendPurpose::Keep
+                    };
                     journal.append(expected, records, purpose).await
                 }
-                Request::Keep { covers, state } => journal.keep(covers, state).await,
-                Request::Forget { through } => journal.delete(through).await,
+                LogRequest::Keep { covers, state } => journal.keep(covers, state).await,
+                LogRequest::Forget { through } => journal.delete(through).await,
                 // Of an entity that recovers.
-                Request::Claim | Request::ReadSnapshot | Request::Read { .. } | Request::Close => {
-                    Err(StoreError::Unavailable)
-                }
+                LogRequest::Claim
+                | LogRequest::ReadSnapshot
+                | LogRequest::Read { .. }
+                | LogRequest::Close => Err(StoreError::Unavailable),
             }
         };
         match race(asked, life.killed()).await {
@@ -154,7 +159,7 @@ impl<J: Journal> Driven<J> {
     }
 
     /// Waits for a while. With a failure to tell, whoever has a command here or sends one meanwhile hears it.
-    pub(super) async fn wait(&mut self, life: &Life, wait: &Wait) -> Result<(), Ended> {
+    pub(super) async fn wait(&mut self, life: &Life, wait: &DurablePause) -> Result<(), Ended> {
         let told = wait.told.filter(|_| !self.is_stopping);
         let sleeping = (self.sleep)(wait.pause);
         let waiting = async {
@@ -175,7 +180,7 @@ impl<J: Journal> Driven<J> {
 }
 
 /// Says that an append is tried again; louder once that takes long, because everything behind it waits.
-fn repeated(life: &Life, wait: &Wait) {
+fn repeated(life: &Life, wait: &DurablePause) {
     let (entity, error, is_unknown) = (life.context(), wait.why, wait.is_unknown);
     if wait.told.is_none() {
         tracing::debug!(target: "cluster::store", event = "append_repeated", ?entity, %error, is_unknown);

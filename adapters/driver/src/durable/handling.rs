@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use quorate_core::durable::{self, Keeps, Letter, Note, Outbox, Reminders, Wish};
+use quorate_core::durable::{
+    self, DurableNote, Letter, LetterOutbox, ReminderWish, Reminders, RetentionKeeps,
+};
 use quorate_core::sharding::ids::Payload;
 use quorate_core::store::Bytes;
 use quorate_core::wakeups;
 
-use super::clocks::Waker;
+use super::clocks::ClockWaker;
 use super::decision::{Answer, Decision, Persist, Then};
 use super::driven::{Driven, Ended, Unkept, or_failed};
 use super::letter::Draft;
@@ -26,12 +28,12 @@ pub(super) struct Handling<E: EventSourced, J> {
     pub(super) state: E::State,
     pub(super) context: EntityContext,
     /// What stays of its records.
-    pub(super) keeps: Keeps,
+    pub(super) keeps: RetentionKeeps,
     pub(super) driven: Driven<J>,
     pub(super) post: Post,
     pub(super) reminders: Reminders,
     /// The way to who wakes it; `None` where nobody does.
-    pub(super) waker: Option<Waker>,
+    pub(super) waker: Option<ClockWaker>,
 }
 
 impl<E: EventSourced, J: Journal> Handling<E, J> {
@@ -63,7 +65,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &mut self,
         life: &mut Life,
         command: E::Command,
-        cause: Option<Note>,
+        cause: Option<DurableNote>,
     ) -> Result<(), Unkept> {
         let deciding = self.entity.handle(&self.context, &self.state, command);
         let Some(decision) = life.unless_killed(deciding).await else {
@@ -145,7 +147,9 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         }
         let deciding = self.entity.on_confirmed(&self.context, &self.state, confirmed);
         let persist = life.unless_killed(deciding).await.ok_or(Ended)?;
-        let kept = self.keep(life, persist, Some(Note::Confirmed { number })).await;
+        let kept = self
+            .keep(life, persist, Some(DurableNote::Confirmed { number }))
+            .await;
         // What is not noted is sent and answered again.
         or_failed(kept, |_| {})?;
         self.retain(life).await
@@ -171,7 +175,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &mut self,
         life: &mut Life,
         persist: Persist<E>,
-        cause: Option<Note>,
+        cause: Option<DurableNote>,
     ) -> Result<(), Unkept> {
         let Persist {
             events,
@@ -206,12 +210,12 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &self,
         life: &Life,
         events: &[E::Event],
-        (deliveries, wishes): (Vec<Draft>, Vec<Wish>),
-        cause: Option<Note>,
+        (deliveries, wishes): (Vec<Draft>, Vec<ReminderWish>),
+        cause: Option<DurableNote>,
     ) -> Result<DrawnUp, DurableFailure> {
         let letters = life.enter(|| outbox::number(&self.post.outbox, &self.context, deliveries))?;
         let wished = self.reminders.notes_of(self.unix_ms(), wishes)?;
-        let notes: Vec<Note> = cause.into_iter().chain(wished).collect();
+        let notes: Vec<DurableNote> = cause.into_iter().chain(wished).collect();
         Ok(DrawnUp {
             records: self.records(events, &letters, &notes)?,
             letters,
@@ -230,10 +234,10 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
     }
 
     /// What is noted beside the events is durable.
-    fn learn(&mut self, life: &Life, notes: &[Note]) {
+    fn learn(&mut self, life: &Life, notes: &[DurableNote]) {
         let mut has_reminders_changed = false;
         for note in notes {
-            if let Note::Confirmed { number } = note {
+            if let DurableNote::Confirmed { number } = note {
                 life.counters().confirmed();
                 self.post.confirm(*number);
             } else {
@@ -250,7 +254,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &self,
         events: &[E::Event],
         letters: &[(u64, Letter)],
-        notes: &[Note],
+        notes: &[DurableNote],
     ) -> Result<Vec<Bytes>, DurableFailure> {
         if events.len() + letters.len() + notes.len() > EVENTS_PER_COMMAND_MAX {
             return Err(DurableFailure::TooLarge);
@@ -262,13 +266,13 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         }
         let mut records = Records::default();
         match self.keeps {
-            Keeps::Last => records.add(self.revision(events, letters, notes), STATE_BYTES_MAX)?,
-            Keeps::Everything | Keeps::BehindSnapshot => {
+            RetentionKeeps::Last => records.add(self.revision(events, letters, notes), STATE_BYTES_MAX)?,
+            RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => {
                 let sent = letters
                     .iter()
                     .map(|(number, letter)| sent(*number, letter).record());
                 let events = events.iter().map(schema::to_bytes);
-                let notes = notes.iter().map(Note::record);
+                let notes = notes.iter().map(DurableNote::record);
                 for record in events.chain(sent.chain(notes).map(Some)) {
                     records.add(record, EVENT_BYTES_MAX)?;
                 }
@@ -279,7 +283,12 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
 
     /// The one record that says everything: the newest state, which is an event of its own, with all notes in
     /// front.
-    fn revision(&self, events: &[E::Event], letters: &[(u64, Letter)], notes: &[Note]) -> Option<Bytes> {
+    fn revision(
+        &self,
+        events: &[E::Event],
+        letters: &[(u64, Letter)],
+        notes: &[DurableNote],
+    ) -> Option<Bytes> {
         let state = match events.last() {
             Some(newest) => schema::to_bytes(newest),
             None => schema::to_bytes(&self.state),
@@ -308,7 +317,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
 struct DrawnUp {
     records: Vec<Bytes>,
     letters: Vec<(u64, Letter)>,
-    notes: Vec<Note>,
+    notes: Vec<DurableNote>,
 }
 
 /// Records of one write, within its bounds.
@@ -331,9 +340,9 @@ impl Records {
     }
 }
 
-fn sent(number: u64, letter: &Letter) -> Note {
+fn sent(number: u64, letter: &Letter) -> DurableNote {
     let letter = letter.clone();
-    Note::Sent { number, letter }
+    DurableNote::Sent { number, letter }
 }
 
 /// The answer's bytes, if somebody waits for them. What is computed is computed anyway.
@@ -350,8 +359,12 @@ fn answered<E: EventSourced>(
 }
 
 /// A state as it is kept, with what the library keeps beside it; `None` if it is too large.
-fn snapshot<E: EventSourced>(state: &E::State, outbox: &Outbox, reminders: &Reminders) -> Option<Bytes> {
-    let notes: Vec<Note> = outbox.notes().into_iter().chain(reminders.notes()).collect();
+fn snapshot<E: EventSourced>(
+    state: &E::State,
+    outbox: &LetterOutbox,
+    reminders: &Reminders,
+) -> Option<Bytes> {
+    let notes: Vec<DurableNote> = outbox.notes().into_iter().chain(reminders.notes()).collect();
     let mut bytes = schema::to_bytes(state)?;
     if !notes.is_empty() {
         bytes = durable::in_front(&notes, &bytes)?;

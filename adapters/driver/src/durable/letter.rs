@@ -1,6 +1,6 @@
 //! A message that a durable entity has to deliver, before it has its bytes. Values only. Spec: sharding 1.15.
 
-use quorate_core::durable::Recipient;
+use quorate_core::durable::LetterRecipient;
 use quorate_core::sharding::ids::Payload;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ impl DeliveryId {
 
 /// A message that is to be sent until it is confirmed, before it has its number.
 pub(super) struct Draft {
-    pub(super) to: Recipient,
+    pub(super) to: LetterRecipient,
     /// Its bytes; `None` if it cannot be encoded.
     pub(super) make: Box<dyn FnOnce(DeliveryId) -> Option<Payload> + Send>,
 }
@@ -44,7 +44,7 @@ impl Draft {
         message: impl FnOnce(DeliveryId) -> M + Send + 'static,
     ) -> Self {
         Self {
-            to: Recipient {
+            to: LetterRecipient {
                 kind: to.kind(),
                 id: to.id().clone(),
             },

@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::clocks::Waker;
+use super::clocks::ClockWaker;
 use super::driven::Driven;
 use super::handling::Handling;
 use super::post::Post;
@@ -63,7 +63,10 @@ pub(super) async fn run<E, F, J>(
     {
         return;
     }
-    let waker = around.clocks.as_ref().map(|clocks| Waker::new(clocks, &context));
+    let waker = around
+        .clocks
+        .as_ref()
+        .map(|clocks| ClockWaker::new(clocks, &context));
     let handling = Handling {
         entity,
         state,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::durable::{Letter, Outbox};
+use quorate_core::durable::{Letter, LetterOutbox};
 use serde::{Deserialize, Serialize};
 
 use super::DurableFailure;
@@ -73,12 +73,12 @@ impl Received {
     }
 }
 
-/// Gives messages of this entity their numbers. Nothing is taken before [`Outbox::take`].
+/// Gives messages of this entity their numbers. Nothing is taken before [`LetterOutbox::take`].
 ///
 /// # Errors
 /// Why the command that sends them fails; no number is used up.
 pub(super) fn number(
-    outbox: &Outbox,
+    outbox: &LetterOutbox,
     sender: &EntityContext,
     drafts: Vec<Draft>,
 ) -> Result<Vec<(u64, Letter)>, DurableFailure> {
@@ -90,7 +90,11 @@ pub(super) fn number(
     numbered(outbox, &sender, drafts)
 }
 
-fn numbered(outbox: &Outbox, sender: &str, drafts: Vec<Draft>) -> Result<Vec<(u64, Letter)>, DurableFailure> {
+fn numbered(
+    outbox: &LetterOutbox,
+    sender: &str,
+    drafts: Vec<Draft>,
+) -> Result<Vec<(u64, Letter)>, DurableFailure> {
     let numbers = outbox.number(drafts.iter().map(|draft| &draft.to))?;
     let letters = numbers
         .into_iter()
@@ -110,7 +114,7 @@ fn numbered(outbox: &Outbox, sender: &str, drafts: Vec<Draft>) -> Result<Vec<(u6
 #[cfg(test)]
 mod tests {
     use quorate_core::delivery::AtLeastOnceSettings;
-    use quorate_core::durable::{Noted, Recipient};
+    use quorate_core::durable::{EntityNotes, LetterRecipient};
     use quorate_core::sharding::ids::{EntityId, KindId};
     use quorate_core::time::Instant;
 
@@ -119,7 +123,7 @@ mod tests {
 
     fn draft(to: &str) -> Draft {
         Draft {
-            to: Recipient {
+            to: LetterRecipient {
                 kind: KindId::of("account"),
                 id: EntityId::new(to.as_bytes()),
             },
@@ -127,7 +131,7 @@ mod tests {
         }
     }
 
-    fn send(outbox: &mut Outbox, to: &[&str]) -> Vec<DeliveryId> {
+    fn send(outbox: &mut LetterOutbox, to: &[&str]) -> Vec<DeliveryId> {
         let drafts = to.iter().map(|to| draft(to)).collect();
         let letters = numbered(outbox, "account/ann", drafts).unwrap();
         let ids = letters
@@ -140,7 +144,8 @@ mod tests {
 
     #[test]
     fn what_comes_twice_is_known_however_late_and_little_is_kept_of_it() {
-        let mut sender = Outbox::recovered(AtLeastOnceSettings::default(), Noted::default()).unwrap();
+        let mut sender =
+            LetterOutbox::recovered(AtLeastOnceSettings::default(), EntityNotes::default()).unwrap();
         sender.begin(Instant::default());
         let mut received = Received::default();
         let mut all = Vec::new();

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use quorate_core::durable::Outbox;
+use quorate_core::durable::LetterOutbox;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, Payload};
 use serde::de::DeserializeOwned;
@@ -76,7 +76,7 @@ pub(super) enum Due {
 
 /// See the module.
 pub(super) struct Post {
-    pub(super) outbox: Outbox,
+    pub(super) outbox: LetterOutbox,
     /// Answers, once something was sent: at most one for each message that is unconfirmed and each time it
     /// was sent.
     answers: Option<(Sender<Confirmed>, Receiver<Confirmed>)>,
@@ -84,7 +84,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    pub(super) const fn new(outbox: Outbox) -> Self {
+    pub(super) const fn new(outbox: LetterOutbox) -> Self {
         Self {
             outbox,
             answers: None,

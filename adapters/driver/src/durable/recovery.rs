@@ -2,8 +2,10 @@
 //! is handled before it is done. Spec: sharding 10.7.
 
 use quorate_core::delivery::BadSetting;
-use quorate_core::durable::{self, Note, Noted, Outbox, Reminders, Step, Wait};
-use quorate_core::log::{Found, Request, Unreadable};
+use quorate_core::durable::{
+    self, DurableNote, DurablePause, DurableStep, EntityNotes, LetterOutbox, Reminders,
+};
+use quorate_core::log::{LogRequest, ReplayedPart, UnreadableLog};
 use quorate_core::store::{LogState, Record, Sequence, Snapshot, StoreError};
 
 use super::driven::{Driven, Ended};
@@ -40,7 +42,7 @@ impl Recovery {
 pub(super) struct Recovered<E: EventSourced> {
     pub(super) state: E::State,
     pub(super) recovery: Recovery,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: LetterOutbox,
     pub(super) reminders: Reminders,
 }
 
@@ -82,15 +84,15 @@ impl<J: Journal> Driven<J> {
         let mut step = self.entity.begin();
         loop {
             step = match step {
-                Step::Ask(Request::Claim) => match suits(entity, life, around) {
-                    Ok(()) => self.read(Request::Claim, entity, life, &mut replayed).await?,
+                DurableStep::Ask(LogRequest::Claim) => match suits(entity, life, around) {
+                    Ok(()) => self.read(LogRequest::Claim, entity, life, &mut replayed).await?,
                     Err((failure, detail)) => {
                         replayed.detail = Some(detail);
                         self.entity.hinder(failure)
                     }
                 },
-                Step::Ask(request) => self.read(request, entity, life, &mut replayed).await?,
-                Step::Wait(wait) => {
+                DurableStep::Ask(request) => self.read(request, entity, life, &mut replayed).await?,
+                DurableStep::Wait(wait) => {
                     not_recovered(life, &wait, replayed.detail.take());
                     self.wait(life, &wait).await?;
                     if self.is_stopping {
@@ -98,17 +100,17 @@ impl<J: Journal> Driven<J> {
                     }
                     self.entity.on_waited()
                 }
-                Step::Recovered => match replayed.finish(life.enter(|| entity.redelivery())) {
+                DurableStep::Recovered => match replayed.finish(life.enter(|| entity.redelivery())) {
                     Ok(recovered) => return Ok(recovered),
                     // It said something else before.
                     Err(_) => return Err(Ended),
                 },
-                Step::Nothing
-                | Step::Durable
-                | Step::NotDone(_)
-                | Step::MakeRoom
-                | Step::Retained
-                | Step::Stopped(_) => return Err(Ended),
+                DurableStep::Nothing
+                | DurableStep::Durable
+                | DurableStep::NotDone(_)
+                | DurableStep::MakeRoom
+                | DurableStep::Retained
+                | DurableStep::Stopped(_) => return Err(Ended),
             };
         }
     }
@@ -116,21 +118,22 @@ impl<J: Journal> Driven<J> {
     /// Asks the journal, and hands in what it says.
     async fn read<E: EventSourced>(
         &mut self,
-        request: Request,
+        request: LogRequest,
         entity: &mut E,
         life: &Life,
         replayed: &mut Replayed<E>,
-    ) -> Result<Step, Ended> {
+    ) -> Result<DurableStep, Ended> {
         let journal = &mut self.journal;
         let asked = async {
             match request {
-                Request::Claim => journal.open().await.map(Read::Log),
-                Request::ReadSnapshot => journal.read_snapshot().await.map(Read::Snapshot),
-                Request::Read { from } => journal.read(from).await.map(Read::Records),
+                LogRequest::Claim => journal.open().await.map(Read::Log),
+                LogRequest::ReadSnapshot => journal.read_snapshot().await.map(Read::Snapshot),
+                LogRequest::Read { from } => journal.read(from).await.map(Read::Records),
                 // Of an entity that has recovered.
-                Request::Append { .. } | Request::Keep { .. } | Request::Forget { .. } | Request::Close => {
-                    Err(StoreError::Unavailable)
-                }
+                LogRequest::Append { .. }
+                | LogRequest::Keep { .. }
+                | LogRequest::Forget { .. }
+                | LogRequest::Close => Err(StoreError::Unavailable),
             }
         };
         let read = match race(asked, life.killed()).await {
@@ -142,13 +145,18 @@ impl<J: Journal> Driven<J> {
             replayed.last = log.last;
         }
         let is_page = matches!(read, Read::Records(_));
-        let mut take = |found: Found<'_>| replayed.take(life, found);
+        let mut take = |found: ReplayedPart<'_>| replayed.take(life, found);
         let step = match read {
             Read::Log(log) => self.entity.on_claimed(log, &mut take),
             Read::Snapshot(snapshot) => self.entity.on_snapshot(snapshot.as_ref(), &mut take),
             Read::Records(records) => self.entity.on_records(&records, &mut take),
         };
-        if is_page && matches!(step, Step::Recovered | Step::Ask(Request::Read { .. })) {
+        if is_page
+            && matches!(
+                step,
+                DurableStep::Recovered | DurableStep::Ask(LogRequest::Read { .. })
+            )
+        {
             life.enter(|| entity.on_recovering(life.context(), &replayed.so_far));
         }
         Ok(step)
@@ -169,7 +177,7 @@ fn suits<E: EventSourced>(
     checked.map_err(|bad| (DurableFailure::BadSetting, Detail::Setting(bad)))
 }
 
-fn not_recovered(life: &Life, wait: &Wait, detail: Option<Detail>) {
+fn not_recovered(life: &Life, wait: &DurablePause, detail: Option<Detail>) {
     if let Some(left_out) = life.counters().take_line() {
         let error = detail.map_or_else(|| wait.why.to_string(), |detail| detail.to_string());
         tracing::warn!(
@@ -182,7 +190,7 @@ fn not_recovered(life: &Life, wait: &Wait, detail: Option<Detail>) {
 /// What was read so far.
 struct Replayed<E: EventSourced> {
     state: E::State,
-    noted: Noted,
+    noted: EntityNotes,
     so_far: Recovery,
     last: Sequence,
     /// What could not be read.
@@ -193,7 +201,7 @@ impl<E: EventSourced> Default for Replayed<E> {
     fn default() -> Self {
         Self {
             state: E::State::default(),
-            noted: Noted::default(),
+            noted: EntityNotes::default(),
             so_far: Recovery::default(),
             last: 0,
             detail: None,
@@ -202,9 +210,9 @@ impl<E: EventSourced> Default for Replayed<E> {
 }
 
 impl<E: EventSourced> Replayed<E> {
-    fn take(&mut self, life: &Life, found: Found<'_>) -> Result<(), Unreadable> {
+    fn take(&mut self, life: &Life, found: ReplayedPart<'_>) -> Result<(), UnreadableLog> {
         let taken = match found {
-            Found::Beginning => {
+            ReplayedPart::Beginning => {
                 let last = self.last;
                 *self = Self {
                     so_far: Recovery {
@@ -216,12 +224,12 @@ impl<E: EventSourced> Replayed<E> {
                 };
                 Ok(())
             }
-            Found::Snapshot(kept) => self.take_snapshot(kept),
-            Found::Record(record) => self.take_record(life, record),
+            ReplayedPart::Snapshot(kept) => self.take_snapshot(kept),
+            ReplayedPart::Record(record) => self.take_record(life, record),
         };
         taken.map_err(|detail| {
             self.detail = Some(detail);
-            Unreadable
+            UnreadableLog
         })
     }
 
@@ -239,7 +247,7 @@ impl<E: EventSourced> Replayed<E> {
             Recorded::Event(event) => life.enter(|| E::apply(&mut self.state, event)),
             Recorded::Note(note) => self.noted.learn(note),
             Recorded::Revision(notes, event) => {
-                self.noted = Noted::default();
+                self.noted = EntityNotes::default();
                 notes.into_iter().for_each(|note| self.noted.learn(note));
                 life.enter(|| E::apply(&mut self.state, event));
             }
@@ -260,7 +268,7 @@ impl<E: EventSourced> Replayed<E> {
             state,
             recovery: so_far,
             reminders: std::mem::take(&mut noted.reminders),
-            outbox: Outbox::recovered(redelivery, noted)?,
+            outbox: LetterOutbox::recovered(redelivery, noted)?,
         })
     }
 }
@@ -268,14 +276,14 @@ impl<E: EventSourced> Replayed<E> {
 /// One record.
 enum Recorded<E> {
     Event(E),
-    Note(Note),
+    Note(DurableNote),
     /// The newest state, and all notes that there are.
-    Revision(Vec<Note>, E),
+    Revision(Vec<DurableNote>, E),
 }
 
 fn recorded<E: EventSourced>(record: &Record) -> Result<Recorded<E::Event>, Detail> {
     let sequence = record.sequence;
-    if let Some(note) = Note::read(&record.bytes).map_err(|_| Detail::Note { sequence })? {
+    if let Some(note) = DurableNote::read(&record.bytes).map_err(|_| Detail::Note { sequence })? {
         return Ok(Recorded::Note(note));
     }
     let (notes, event) = durable::split(&record.bytes).map_err(|_| Detail::Note { sequence })?;

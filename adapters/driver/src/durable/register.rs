@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorate_core::sharding::ids::KindId;
 
-use super::clocks::{Clock, Order, Said, Seeing, kind_beside};
+use super::clocks::{ClockAnswer, ClockEntity, ClockRequest, ClockSeeing, kind_beside};
 use super::replacing::Replacing;
 use super::surroundings::Surroundings;
 use super::{DurableStarter, DurableState, EventSourced};
@@ -58,19 +58,19 @@ async fn host_clocks<M, R>(
     kind: &Kind<M, R>,
     keeper: Keeper,
     around: Surroundings,
-) -> Result<Region<Order, Said>, ClusterError> {
+) -> Result<Region<ClockRequest, ClockAnswer>, ClusterError> {
     let entities = KindId::of(kind.name());
     let clocks = kind_beside(kind);
     let role = clocks.settings(true)?.role;
     let starter = DurableStarter {
-        make: Arc::new(move |_| Clock::new(entities)),
+        make: Arc::new(move |_| ClockEntity::new(entities)),
         shared: Arc::clone(shared),
         keeper,
         around,
     };
     let region = Region::host(shared, &clocks, Arc::new(starter)).await?;
     if shared.follows(region.kind()) {
-        let seeing = Seeing::new(&region, role);
+        let seeing = ClockSeeing::new(&region, role);
         shared.background.spawn(seeing.run());
     }
     Ok(region)

@@ -9,7 +9,7 @@ use super::surroundings::Surroundings;
 use super::{DurableFailure, EventSourced};
 use crate::entity::{EntityContext, Life};
 use crate::journal::{Keeper, log_name};
-use crate::mailbox::{Start, Starter};
+use crate::mailbox::{EntityStart, Starter};
 use crate::shared::Shared;
 #[cfg(any(test, feature = "testing"))]
 use crate::store::StoreAccess;
@@ -64,7 +64,7 @@ where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: EventSourced,
 {
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, start: EntityStart) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let life = Life::new(start, Arc::clone(&self.shared));
         let context = life.context();
         let name = log_name(context.kind(), context.id());

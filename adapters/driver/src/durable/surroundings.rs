@@ -3,7 +3,7 @@
 use quorate_core::ident::Role;
 use quorate_core::membership::member::Member;
 
-use super::clocks::{Order, Said};
+use super::clocks::{ClockAnswer, ClockRequest};
 use crate::background::Sleep;
 use crate::entity::EntityContext;
 use crate::region::Region;
@@ -15,7 +15,7 @@ pub(super) struct Surroundings {
     /// The role of a kind that only this node may host; `None` in there: all members.
     pub(super) alone: Option<Option<Role>>,
     /// The clocks that wake its kind; `None` where nobody does.
-    pub(super) clocks: Option<Region<Order, Said>>,
+    pub(super) clocks: Option<Region<ClockRequest, ClockAnswer>>,
 }
 
 impl Surroundings {

@@ -2,7 +2,7 @@
 //! that is kept, and it says what is next when it was woken. Only who surely owns the log says so. Spec:
 //! issue "reminders", sharding 1.15; `docs/adr/0016`.
 
-use quorate_core::durable::{Letter, Note};
+use quorate_core::durable::{DurableNote, Letter};
 
 use super::EventSourced;
 use super::decision::Persist;
@@ -29,7 +29,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         if !is_sure && self.driven.last() == written {
             // Another incarnation may own the log by now, and have wanted to be woken: then this is refused.
             let number = self.post.outbox.rules().counter();
-            let given = Note::Given { number };
+            let given = DurableNote::Given { number };
             let kept = self.keep(life, Persist::nothing(), Some(given)).await;
             let mut is_kept = true;
             or_failed(kept, |_| is_kept = false)?;
@@ -64,9 +64,9 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         &mut self,
         life: &Life,
         letters: &[(u64, Letter)],
-        notes: &[Note],
+        notes: &[DurableNote],
     ) -> Result<(), Unkept> {
-        let reminded = notes.iter().filter_map(Note::wakes_at_ms);
+        let reminded = notes.iter().filter_map(DurableNote::wakes_at_ms);
         let sent = (!letters.is_empty()).then(|| self.post.outbox.first_awake_ms(self.unix_ms()));
         let (Some(at_ms), Some(waker)) = (reminded.chain(sent).min(), &mut self.waker) else {
             return Ok(());

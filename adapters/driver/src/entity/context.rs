@@ -14,14 +14,14 @@ use quorate_core::time::Instant;
 use quorate_core::token::Token;
 use serde::Serialize;
 
-use super::timers::{Message, Source, TIMER_INTERVAL_MIN, Timers};
+use super::timers::{Message, TIMER_INTERVAL_MIN, TimerSource, Timers};
 use super::upcoming::Upcoming;
 use super::{Entity, ReplyTo};
 use crate::asking::Asker;
 use crate::codec;
 use crate::error::{LookupError, OtherTypes, PassivateError, ReplyLaterError, TimerError};
 use crate::kinds::Types;
-use crate::mailbox::{Mailbox, Occasion, Reports, Start, Who};
+use crate::mailbox::{EntityStart, Mailbox, Occasion, Reports, Who};
 use crate::region::{EntityRef, Region};
 use crate::shared::Shared;
 use crate::singleton::Singleton;
@@ -32,10 +32,10 @@ use quorate_core::input::Recipient;
 /// the entity.
 #[derive(Clone)]
 pub struct EntityContext {
-    inside: Arc<Inside>,
+    inside: Arc<ContextInner>,
 }
 
-struct Inside {
+struct ContextInner {
     who: Who,
     slot: Slot,
     shared: Arc<Shared>,
@@ -52,8 +52,8 @@ struct Inside {
 }
 
 impl EntityContext {
-    pub(super) fn new(start: Start, shared: Arc<Shared>) -> Self {
-        let inside = Inside {
+    pub(super) fn new(start: EntityStart, shared: Arc<Shared>) -> Self {
+        let inside = ContextInner {
             who: start.who,
             slot: start.slot,
             shared,
@@ -197,7 +197,7 @@ impl EntityContext {
         message: E::Message,
     ) -> Result<(), TimerError> {
         self.is_typed::<E>().map_err(TimerError::OtherTypes)?;
-        self.arm(key.into(), delay, Source::Once(Box::new(message)))
+        self.arm(key.into(), delay, TimerSource::Once(Box::new(message)))
     }
 
     /// Like [`Self::start_timer`], repeatedly: first after `interval`, then each time an interval after the
@@ -220,7 +220,7 @@ impl EntityContext {
             return Err(TimerError::TooShort);
         }
         let make = Box::new(move || -> Message { Box::new(message.clone()) });
-        self.arm(key.into(), interval, Source::Each(interval, make))
+        self.arm(key.into(), interval, TimerSource::Each(interval, make))
     }
 
     /// Cancels a timer; returns whether it was active. A message that was due is no longer handled, unless
@@ -355,7 +355,7 @@ impl EntityContext {
         &self.inside.shared
     }
 
-    fn arm(&self, key: Cow<'static, str>, delay: Duration, source: Source) -> Result<(), TimerError> {
+    fn arm(&self, key: Cow<'static, str>, delay: Duration, source: TimerSource) -> Result<(), TimerError> {
         let at = self.inside.reports.gate.now() + delay;
         let has_room = self.inside.timers.start(key, at, source);
         self.inside.mailbox.nudge();
@@ -415,11 +415,11 @@ impl EntityContext {
     }
 
     pub(super) fn asker(&self) -> Arc<dyn Asker> {
-        Arc::<Inside>::clone(&self.inside)
+        Arc::<ContextInner>::clone(&self.inside)
     }
 }
 
-impl Asker for Inside {
+impl Asker for ContextInner {
     fn is(&self, node: &Arc<Shared>, recipient: &Recipient) -> bool {
         Arc::ptr_eq(&self.shared, node) && self.who.is(recipient)
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
-use quorate_core::supervision::{Restarts, Verdict};
+use quorate_core::supervision::{RestartHistory, SupervisionVerdict};
 use quorate_core::time::Instant;
 
 use super::failure::{Failure, note};
@@ -20,7 +20,7 @@ use super::timers::{Due, Message};
 use super::{Entity, EntityContext};
 use crate::codec;
 use crate::kinds::Types;
-use crate::mailbox::{Start, Starter};
+use crate::mailbox::{EntityStart, Starter};
 use crate::shared::Shared;
 use crate::supervision::{Directive, Supervision};
 use crate::sync::{Task, yield_now};
@@ -55,7 +55,7 @@ where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: Entity,
 {
-    fn start(&self, start: Start) -> Task {
+    fn start(&self, start: EntityStart) -> Task {
         let make = Arc::clone(&self.make);
         let life = Life::new(start, Arc::clone(&self.shared));
         Box::pin(run(make, life, Arc::clone(&self.supervision)))
@@ -72,7 +72,7 @@ where
         return;
     }
     life.context.made_of(Types::of::<E::Message, E::Reply>);
-    let mut restarts = Restarts::default();
+    let mut restarts = RestartHistory::default();
     loop {
         let (failure, directive) = match live(&*make, &mut life, &supervision).await {
             Ok(()) | Err(End::Killed) => return,
@@ -166,17 +166,17 @@ fn survived<T>(life: &Life, supervision: &Supervision, done: Result<T, End>) -> 
 }
 
 /// Does what was decided; whether the entity is to be restarted now.
-async fn goes_on(life: &mut Life, verdict: Verdict, now: Instant) -> bool {
+async fn goes_on(life: &mut Life, verdict: SupervisionVerdict, now: Instant) -> bool {
     let reports = Arc::clone(life.reports());
     let pause = match verdict {
-        Verdict::GoOn => Duration::ZERO,
-        Verdict::Restart { after } => after,
-        Verdict::Stop => return false,
-        Verdict::Escalate => {
+        SupervisionVerdict::GoOn => Duration::ZERO,
+        SupervisionVerdict::Restart { after } => after,
+        SupervisionVerdict::Stop => return false,
+        SupervisionVerdict::Escalate => {
             reports.escalated(life.slot());
             return false;
         }
-        Verdict::GiveUp => {
+        SupervisionVerdict::GiveUp => {
             let entity = &life.context;
             tracing::error!(
                 target: "cluster::sharding", event = "entity_given_up", ?entity,

@@ -17,7 +17,7 @@ use crate::asking;
 use crate::codec;
 use crate::counters::DurableCounters;
 use crate::error::DurableFailure;
-use crate::mailbox::{Delivery, Mailbox, Reports, Start};
+use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Reports};
 use crate::shared::Shared;
 use crate::supervision::Directive;
 use crate::sync::yield_now;
@@ -45,7 +45,7 @@ enum Came {
 }
 
 impl Came {
-    fn of(delivery: &Delivery) -> Self {
+    fn of(delivery: &MailboxMessage) -> Self {
         match &delivery.occasion {
             None => Self::Told,
             Some(occasion) if occasion.chain.is_of_a_clock() => Self::Woken,
@@ -65,7 +65,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn new(start: Start, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(start: EntityStart, shared: Arc<Shared>) -> Self {
         Self {
             context: EntityContext::new(start, shared),
             has_begun: false,
@@ -182,7 +182,7 @@ impl Life {
 
     /// What is known of a message is the context's, and its bytes are the handler's. Perhaps there is room
     /// again.
-    fn opened(&mut self, (delivery, made_room): (Delivery, bool)) -> Payload {
+    fn opened(&mut self, (delivery, made_room): (MailboxMessage, bool)) -> Payload {
         if made_room {
             self.reports().wake.notify();
         }
@@ -257,7 +257,7 @@ impl Drop for Life {
             ask,
             result: Err(failure),
         };
-        let unhandled = |delivery: Delivery| match delivery.into_ask() {
+        let unhandled = |delivery: MailboxMessage| match delivery.into_ask() {
             Some(ask) => answered(ask, AskFailure::EntityStoppedUnhandled),
             None => HostReport::Refused {
                 slot,

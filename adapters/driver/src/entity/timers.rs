@@ -24,7 +24,7 @@ pub const TIMER_INTERVAL_MIN: Duration = Duration::from_millis(1);
 pub(super) type Message = Box<dyn Any + Send>;
 
 /// Where a timer's messages come from.
-pub(super) enum Source {
+pub(super) enum TimerSource {
     Once(Message),
     /// Copies of one message.
     Each(Duration, Box<dyn FnMut() -> Message + Send>),
@@ -32,7 +32,7 @@ pub(super) enum Source {
 
 struct Timer {
     at: Instant,
-    source: Source,
+    source: TimerSource,
 }
 
 /// What is due.
@@ -61,7 +61,7 @@ pub(super) struct Timers {
 
 impl Timers {
     /// Starts one, instead of another one with this key; `false` if there are too many.
-    pub(super) fn start(&self, key: Cow<'static, str>, at: Instant, source: Source) -> bool {
+    pub(super) fn start(&self, key: Cow<'static, str>, at: Instant, source: TimerSource) -> bool {
         let mut place = lock(&self.table);
         let table = place.get_or_insert_default();
         if table.timers.len() >= TIMERS_MAX && !table.timers.contains_key(&key) {
@@ -117,14 +117,14 @@ impl Timers {
         let first = due.min_by_key(|(_, timer)| timer.at).map(|(key, _)| key.clone());
         if let Some(key) = first {
             let message = match table.timers.remove(&key)?.source {
-                Source::Once(message) => {
+                TimerSource::Once(message) => {
                     self.note_use(&mut place);
                     message
                 }
-                Source::Each(interval, mut make) => {
+                TimerSource::Each(interval, mut make) => {
                     let message = make();
                     let at = now + interval;
-                    let source = Source::Each(interval, make);
+                    let source = TimerSource::Each(interval, make);
                     table.timers.insert(key, Timer { at, source });
                     message
                 }
@@ -177,8 +177,8 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    fn once(number: u32) -> Source {
-        Source::Once(Box::new(number))
+    fn once(number: u32) -> TimerSource {
+        TimerSource::Once(Box::new(number))
     }
 
     fn numbers(timers: &Timers, now: u64) -> Vec<Option<u32>> {
@@ -217,7 +217,7 @@ mod tests {
         timers.start(
             "t".into(),
             at(10),
-            Source::Each(Duration::from_millis(10), Box::new(tick)),
+            TimerSource::Each(Duration::from_millis(10), Box::new(tick)),
         );
         assert_eq!(numbers(&timers, 10), [Some(1)]);
         assert_eq!(numbers(&timers, 95), [Some(2)]);

@@ -6,7 +6,7 @@ use quorate_core::store::{
 };
 use quorate_core::token::Token;
 
-use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
+use super::{AppendPurpose, Journal, RECOVERY_PAGE_BYTES};
 use crate::store::StoreAccess;
 
 /// The part of a store that logs of entities are in. On disks, so it never changes; the core's machines have
@@ -108,7 +108,7 @@ impl Journal for AtomicJournal {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
-        _: Purpose,
+        _: AppendPurpose,
     ) -> Result<(), StoreError> {
         let order = StoreOrder::Append {
             log: LogName::clone(&self.log),
@@ -164,10 +164,10 @@ mod tests {
         let record = || vec![Bytes::from(&b"x"[..])];
         let mut first = journal(&stores, None);
         block_on(first.open()).unwrap();
-        block_on(first.append(0, record(), Purpose::Keep)).unwrap();
+        block_on(first.append(0, record(), AppendPurpose::Keep)).unwrap();
         let mut second = journal(&stores, None);
         assert_eq!(block_on(second.open()).unwrap().last, 1);
-        assert!(block_on(first.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
+        assert!(block_on(first.append(1, record(), AppendPurpose::Keep)).is_err_and(StoreError::is_refusal));
         assert_eq!(first.token, FIRST);
         assert_eq!(second.token, Token::new(0, 2));
         assert!(
@@ -178,11 +178,11 @@ mod tests {
         // Whoever was given its place has a token above all that the store has counted.
         let mut placed = journal(&stores, Some(Token::new(1, 1)));
         assert_eq!(block_on(placed.open()).unwrap().last, 1);
-        assert!(block_on(second.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
+        assert!(block_on(second.append(1, record(), AppendPurpose::Keep)).is_err_and(StoreError::is_refusal));
         // The entity ends and begins again there.
         let mut again = journal(&stores, Some(Token::new(1, 1)));
         block_on(again.open()).unwrap();
-        assert!(block_on(placed.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
+        assert!(block_on(placed.append(1, record(), AppendPurpose::Keep)).is_err_and(StoreError::is_refusal));
         let mut newer = journal(&stores, Some(Token::new(1, 2)));
         block_on(newer.open()).unwrap();
         let held = Token::new(1, 2).opened();
@@ -191,13 +191,13 @@ mod tests {
             Err(StoreError::Fenced { held }),
             "it was replaced"
         );
-        assert!(block_on(again.append(1, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
-        block_on(newer.append(1, record(), Purpose::Keep)).unwrap();
+        assert!(block_on(again.append(1, record(), AppendPurpose::Keep)).is_err_and(StoreError::is_refusal));
+        block_on(newer.append(1, record(), AppendPurpose::Keep)).unwrap();
         // Where homes are stored no more, the store goes on counting above them.
         let mut unplaced = journal(&stores, None);
         assert_eq!(block_on(unplaced.open()).unwrap().last, 2);
         assert_eq!(unplaced.token, held.next());
-        assert!(block_on(newer.append(2, record(), Purpose::Keep)).is_err_and(StoreError::is_refusal));
+        assert!(block_on(newer.append(2, record(), AppendPurpose::Keep)).is_err_and(StoreError::is_refusal));
         block_on(journal(&stores, Some(Token::new(2, 1))).open()).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use quorate_core::token::Token;
 
 use super::atomic::AtomicJournal;
 use super::quorum::QuorumJournal;
-use super::{Journal, Purpose};
+use super::{AppendPurpose, Journal};
 use crate::background::Sleep;
 use crate::error::DurabilityError;
 use crate::shared::Shared;
@@ -90,7 +90,7 @@ impl Journal for KeptJournal {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
-        purpose: Purpose,
+        purpose: AppendPurpose,
     ) -> Result<(), StoreError> {
         match self {
             Self::Atomic(journal) => journal.append(expected, records, purpose).await,

@@ -25,7 +25,7 @@ pub(crate) use quorum::QuorumJournal;
 
 /// What an append is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum AppendPurpose {
     /// What somebody wants to be kept.
     Keep,
     /// What makes the log shorter once it is there: a full log has some room for it.
@@ -50,7 +50,7 @@ pub(crate) trait Journal: Send + 'static {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
-        purpose: Purpose,
+        purpose: AppendPurpose,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Keeps what the records up to `through` amount to.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use quorate_core::input::JournalCommand;
 use quorate_core::journal::protocol::LOG_NAME_BYTES_MAX;
-use quorate_core::journal::state::{Claim, WriterEnd, WriterError};
+use quorate_core::journal::state::{TokenClaim, WriterEnd, WriterError};
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
-use super::{Journal, Purpose, RECOVERY_PAGE_BYTES};
+use super::{AppendPurpose, Journal, RECOVERY_PAGE_BYTES};
 use crate::background::Sleep;
 use crate::shared::Shared;
 use crate::sync::{self, Either, race};
@@ -29,7 +29,7 @@ pub(crate) struct QuorumJournal {
     shared: Arc<Shared>,
     sleep: Sleep,
     log: LogName,
-    claim: Claim,
+    claim: TokenClaim,
     /// What this opening is called; `None` while it is not open.
     opener: Option<u64>,
     /// The answer to an opening that has taken too long so far.
@@ -51,7 +51,7 @@ impl QuorumJournal {
             shared,
             sleep,
             log,
-            claim: placement.map_or(Claim::Count, Claim::Placed),
+            claim: placement.map_or(TokenClaim::Count, TokenClaim::Placed),
             opener: None,
             opening: None,
             records: VecDeque::new(),
@@ -202,7 +202,7 @@ impl Journal for QuorumJournal {
         &mut self,
         expected: Sequence,
         records: Vec<Bytes>,
-        purpose: Purpose,
+        purpose: AppendPurpose,
     ) -> Result<(), StoreError> {
         self.forget_what_was_found();
         let command = JournalCommand::Append {
@@ -210,7 +210,7 @@ impl Journal for QuorumJournal {
             opener: self.opened()?,
             expected,
             records,
-            upkeep: purpose == Purpose::Upkeep,
+            upkeep: purpose == AppendPurpose::Upkeep,
         };
         match self.order(command).await {
             Some(Answer::Journal(JournalAnswer::Appended { .. })) => Ok(()),

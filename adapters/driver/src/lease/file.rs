@@ -35,7 +35,7 @@ pub struct FileLeases {
 
 /// What is in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Record {
+struct LeaseFile {
     /// Nobody after a release.
     owner: Option<String>,
     time_to_live: Duration,
@@ -92,13 +92,13 @@ impl FileLeases {
     }
 
     /// The lease as it stands.
-    fn latest(&self, name: &str) -> io::Result<Option<(u64, Record)>> {
+    fn latest(&self, name: &str) -> io::Result<Option<(u64, LeaseFile)>> {
         for _ in 0..LOOKS_MAX {
             let Some(token) = self.tokens(name)?.pop() else {
                 return Ok(None);
             };
             match fs::read_to_string(self.path(name, token)) {
-                Ok(text) => return Ok(Some((token, Record::parse(&text)?))),
+                Ok(text) => return Ok(Some((token, LeaseFile::parse(&text)?))),
                 // A higher one has come, and this one was cleared away.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -112,7 +112,7 @@ impl FileLeases {
     }
 
     /// Writes a file of its own that [`fs::hard_link`] or [`fs::rename`] can put in place at once.
-    fn write(&self, name: &str, record: &Record) -> io::Result<PathBuf> {
+    fn write(&self, name: &str, record: &LeaseFile) -> io::Result<PathBuf> {
         static WRITTEN: AtomicU64 = AtomicU64::new(0);
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let file = format!("{}.{}-{number}.new", file_name(name), process::id());
@@ -122,7 +122,7 @@ impl FileLeases {
     }
 
     /// Makes `token` the lease, unless somebody else was faster.
-    fn create(&self, name: &str, token: u64, record: &Record) -> io::Result<bool> {
+    fn create(&self, name: &str, token: u64, record: &LeaseFile) -> io::Result<bool> {
         let new = self.write(name, record)?;
         let linked = fs::hard_link(&new, self.path(name, token));
         fs::remove_file(&new)?;
@@ -141,7 +141,7 @@ impl FileLeases {
         Ok(true)
     }
 
-    fn replace(&self, name: &str, token: u64, record: &Record) -> io::Result<()> {
+    fn replace(&self, name: &str, token: u64, record: &LeaseFile) -> io::Result<()> {
         let new = self.write(name, record)?;
         fs::rename(new, self.path(name, token))
     }
@@ -165,7 +165,7 @@ impl LeaseKeeper for FileLeases {
             let is_mine = record.owner.as_deref() == Some(&*me) && self.renew(name, owner, *token)?;
             return Ok(is_mine.then_some(*token));
         }
-        let record = Record {
+        let record = LeaseFile {
             owner: Some(me),
             time_to_live,
             heartbeat: now,
@@ -183,7 +183,7 @@ impl LeaseKeeper for FileLeases {
         if latest != token || record.owner.as_deref() != Some(&*me) || !record.is_held(now) {
             return Ok(false);
         }
-        let renewed = Record {
+        let renewed = LeaseFile {
             heartbeat: now,
             ..record.clone()
         };
@@ -196,7 +196,7 @@ impl LeaseKeeper for FileLeases {
         let me = owner.to_string();
         match self.latest(name)? {
             Some((token, record)) if record.owner.as_deref() == Some(&*me) => {
-                let released = Record {
+                let released = LeaseFile {
                     owner: None,
                     ..record
                 };
@@ -208,7 +208,7 @@ impl LeaseKeeper for FileLeases {
     }
 }
 
-impl Record {
+impl LeaseFile {
     fn is_held(&self, now: Duration) -> bool {
         self.owner.is_some() && now < self.heartbeat + self.time_to_live
     }
@@ -233,7 +233,7 @@ impl Record {
     }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for LeaseFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = self.owner.as_deref().unwrap_or(NOBODY);
         let lives = self.time_to_live.as_millis();

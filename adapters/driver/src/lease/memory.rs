@@ -15,10 +15,10 @@ use crate::sync::lock;
 /// A lease keeper in memory. Share one between the nodes with an `Arc`.
 pub struct MemoryLeases {
     now: Box<dyn Fn() -> Duration + Send + Sync>,
-    leases: Mutex<OrderedMap<String, Held>>,
+    leases: Mutex<OrderedMap<String, MemoryLease>>,
 }
 
-struct Held {
+struct MemoryLease {
     /// Nobody after a release.
     owner: Option<UniqueAddress>,
     token: u64,
@@ -60,7 +60,7 @@ impl LeaseKeeper for MemoryLeases {
     fn acquire(&self, name: &str, owner: &UniqueAddress, time_to_live: Duration) -> io::Result<Option<u64>> {
         let mut leases = lock(&self.leases);
         let now = (self.now)();
-        let held = leases.entry(name.to_owned()).or_insert(Held {
+        let held = leases.entry(name.to_owned()).or_insert(MemoryLease {
             owner: None,
             token: 0,
             time_to_live,
@@ -82,7 +82,7 @@ impl LeaseKeeper for MemoryLeases {
     fn renew(&self, name: &str, owner: &UniqueAddress, token: u64) -> io::Result<bool> {
         let mut leases = lock(&self.leases);
         let now = (self.now)();
-        let is_mine = |held: &&mut Held| {
+        let is_mine = |held: &&mut MemoryLease| {
             held.owner.as_ref() == Some(owner) && held.token == token && now < held.expires_at
         };
         let Some(held) = leases.get_mut(name).filter(is_mine) else {

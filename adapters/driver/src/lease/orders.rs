@@ -12,7 +12,7 @@ use quorate_core::ordered::OrderedMap;
 use crate::sync::lock;
 
 #[derive(Debug, Default)]
-struct Inside {
+struct OrdersInner {
     turn: VecDeque<LeaseName>,
     waiting: OrderedMap<LeaseName, LeaseOrder>,
     ended: bool,
@@ -20,14 +20,14 @@ struct Inside {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
-    inside: Mutex<Inside>,
+pub(super) struct LeaseOrders {
+    inside: Mutex<OrdersInner>,
     changed: Condvar,
 }
 
-/// What [`Orders::next`] found.
+/// What [`LeaseOrders::next`] found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextLeaseOrder {
     Order(LeaseOrder),
     /// None came until then.
     Due,
@@ -35,7 +35,7 @@ pub(super) enum Next {
     Ended,
 }
 
-impl Orders {
+impl LeaseOrders {
     /// Puts an order in, in place of an older one for the same lease that nobody has begun with.
     pub(super) fn push(&self, order: LeaseOrder) {
         let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = &order;
@@ -55,25 +55,25 @@ impl Orders {
     }
 
     /// Waits for the next order, until `due` if that is given.
-    pub(super) fn next(&self, due: Option<Instant>) -> Next {
+    pub(super) fn next(&self, due: Option<Instant>) -> NextLeaseOrder {
         let mut inside = lock(&self.inside);
         loop {
             while let Some(name) = inside.turn.pop_front() {
                 match inside.waiting.remove(&name) {
                     Some(LeaseOrder::Acquire { .. }) if inside.ended => {}
-                    Some(order) => return Next::Order(order),
+                    Some(order) => return NextLeaseOrder::Order(order),
                     None => {}
                 }
             }
             if inside.ended {
-                return Next::Ended;
+                return NextLeaseOrder::Ended;
             }
             inside = match due {
                 None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => {
                     let left = due.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        return Next::Due;
+                        return NextLeaseOrder::Due;
                     }
                     let waited = self.changed.wait_timeout(inside, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_newest_order_of_each_lease_is_done_and_none_is_refused() {
-        let orders = Orders::default();
+        let orders = LeaseOrders::default();
         for _ in 0..3 {
             for lease in 0..300 {
                 orders.push(acquire(&lease.to_string()));
@@ -124,17 +124,17 @@ mod tests {
             } else {
                 acquire(&lease.to_string())
             };
-            assert_eq!(orders.next(now), Next::Order(order));
+            assert_eq!(orders.next(now), NextLeaseOrder::Order(order));
         }
-        assert_eq!(orders.next(now), Next::Due);
+        assert_eq!(orders.next(now), NextLeaseOrder::Due);
         orders.push(acquire("7"));
         orders.push(release("8"));
         orders.end();
         assert_eq!(
             orders.next(None),
-            Next::Order(release("8")),
+            NextLeaseOrder::Order(release("8")),
             "somebody waits for it"
         );
-        assert_eq!(orders.next(None), Next::Ended);
+        assert_eq!(orders.next(None), NextLeaseOrder::Ended);
     }
 }

@@ -14,7 +14,7 @@ use quorate_core::time::Instant;
 use crate::sync::lock;
 
 /// See the module.
-pub(crate) struct Gate {
+pub(crate) struct MailboxGate {
     /// The runtime's, which the loop goes by.
     clock: Box<dyn Fn() -> Instant + Send + Sync>,
     /// How long the loop may be silent.
@@ -27,14 +27,14 @@ pub(crate) struct Gate {
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Default for Gate {
+impl Default for MailboxGate {
     /// One that closes only when told.
     fn default() -> Self {
         Self::new(Duration::MAX, Instant::default)
     }
 }
 
-impl Gate {
+impl MailboxGate {
     /// A gate that closes when the loop is silent for longer than `patience`.
     pub(crate) fn new(patience: Duration, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
         let beat = AtomicU64::new(clock().as_micros());
@@ -108,7 +108,7 @@ impl Gate {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for MailboxGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate")
             .field("patience", &self.patience)
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    fn poll(gate: &Gate) -> Poll<()> {
+    fn poll(gate: &MailboxGate) -> Poll<()> {
         gate.poll(&Context::from_waker(Waker::noop()))
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let micros = Arc::new(AtomicU64::new(7_000_000));
         let clock = Arc::clone(&micros);
         let now = move || Instant::from_micros(clock.load(Ordering::SeqCst));
-        let gate = Gate::new(Duration::from_millis(20), now);
+        let gate = MailboxGate::new(Duration::from_millis(20), now);
         assert_eq!(poll(&gate), Poll::Ready(()));
         micros.fetch_add(20_000, Ordering::SeqCst);
         assert_eq!(poll(&gate), Poll::Ready(()));
@@ -159,7 +159,7 @@ mod tests {
         let micros = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&micros);
         let now = move || Instant::from_micros(clock.load(Ordering::SeqCst));
-        let gate = Gate::new(Duration::from_millis(20), now);
+        let gate = MailboxGate::new(Duration::from_millis(20), now);
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         micros.store(30_000, Ordering::SeqCst);

@@ -28,7 +28,7 @@ thread_local! {
 /// One thread, if an entity holds it. A cache line of its own: every message writes here.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Place {
+struct HeldThread {
     /// The look during which it began, counted from 1; [`FREE`].
     since: AtomicU64,
     /// Index and generation of the entity's slot.
@@ -37,24 +37,24 @@ struct Place {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Holding {
+pub(crate) struct ThreadHolding {
     look: AtomicU64,
-    places: Box<[Place]>,
+    places: Box<[HeldThread]>,
 }
 
-impl Default for Holding {
+impl Default for ThreadHolding {
     fn default() -> Self {
         Self {
             look: AtomicU64::new(1),
-            places: (0..PLACES).map(|_| Place::default()).collect(),
+            places: (0..PLACES).map(|_| HeldThread::default()).collect(),
         }
     }
 }
 
 /// Lets go of the thread when it is dropped.
-pub(crate) struct Held<'a>(Option<&'a Place>);
+pub(crate) struct ThreadGuard<'a>(Option<&'a HeldThread>);
 
-impl Drop for Held<'_> {
+impl Drop for ThreadGuard<'_> {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
             place.since.store(FREE, Ordering::Release);
@@ -62,9 +62,9 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Holding {
+impl ThreadHolding {
     /// An entity's handler runs on this thread from now on.
-    pub(crate) fn begin(&self, slot: Slot) -> Held<'_> {
+    pub(crate) fn begin(&self, slot: Slot) -> ThreadGuard<'_> {
         let look = self.look.load(Ordering::Relaxed);
         let first = PLACE.get();
         let mut places = (first..first + PLACES_TRIED).map(|index| &self.places[index % PLACES]);
@@ -78,18 +78,18 @@ impl Holding {
             let who = u64::from(slot.index) << 32 | u64::from(slot.generation);
             place.who.store(who, Ordering::Release);
         }
-        Held(place)
+        ThreadGuard(place)
     }
 
     /// Looks once more; says who has held a thread since exactly `looks` looks ago, so that everybody is
     /// named once.
     pub(crate) fn look(&self, looks: u64) -> Vec<Slot> {
         let now = self.look.fetch_add(1, Ordering::Relaxed) + 1;
-        let overdue = |place: &&Place| {
+        let overdue = |place: &&HeldThread| {
             let since = place.since.load(Ordering::Acquire);
             since != FREE && since + looks == now
         };
-        let slot = |place: &Place| {
+        let slot = |place: &HeldThread| {
             let who = place.who.load(Ordering::Acquire).to_be_bytes();
             let [i, j, k, l, generation @ ..] = who;
             Slot {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn who_holds_a_thread_for_so_many_looks_is_named_once_and_who_let_go_is_not() {
-        let holding = Holding::default();
+        let holding = ThreadHolding::default();
         let held = holding.begin(slot(1));
         drop(holding.begin(slot(2)));
         assert_eq!(holding.look(2), []);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_finds_no_place_goes_unwatched() {
-        let holding = Holding::default();
+        let holding = ThreadHolding::default();
         let held: Vec<_> = (0..20).map(|index| holding.begin(slot(index))).collect();
         assert_eq!(holding.look(1).len(), PLACES_TRIED);
         drop(held);

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use quorate_core::sharding::ids::Payload;
 
-use super::reports::{Start, Starter};
+use super::reports::{EntityStart, Starter};
 use crate::sync::Task;
 
 /// Starts what another starter starts, each with a last message.
-pub(crate) struct Parting {
+pub(crate) struct PartingStarter {
     pub(crate) starter: Arc<dyn Starter>,
     pub(crate) last: Payload,
 }
 
-impl Starter for Parting {
-    fn start(&self, start: Start) -> Task {
+impl Starter for PartingStarter {
+    fn start(&self, start: EntityStart) -> Task {
         start.mailbox.ends_with(self.last.clone());
         self.starter.start(start)
     }

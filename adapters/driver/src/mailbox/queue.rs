@@ -3,12 +3,12 @@
 //! driver's loop body) puts in and orders, the entity's task takes out. Spec: sharding 10.3, reliability 3b.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use quorate_core::sharding::ids::{AskRef, Payload};
 
+use super::budget::MailboxBudget;
 use super::occasion::Occasion;
 use crate::sync::lock;
 
@@ -17,75 +17,19 @@ use crate::sync::lock;
 /// for bounded mailboxes is 1,000 as well.
 pub(crate) const MAILBOX_MESSAGES_MAX: usize = 1_000;
 
-/// Bytes that may wait in all mailboxes of a node before its user links are paused. As much as the core's
-/// region buffers while a shard moves (`sharding.buffer_bytes_max`).
-const MAILBOX_BYTES_SOFT_MAX: usize = 64 << 20;
-
-/// Bytes from which every mailbox refuses: what was already read from the user links when they were paused,
-/// and what this node's own callers send, still fits in between.
-const MAILBOX_BYTES_HARD_MAX: usize = 2 * MAILBOX_BYTES_SOFT_MAX;
-
 /// What a message costs besides its payload.
 const DELIVERY_BYTES: usize = 64;
 
-/// The bytes waiting in all mailboxes of a node.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    used: AtomicUsize,
-    soft_max: usize,
-    hard_max: usize,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self::new(MAILBOX_BYTES_SOFT_MAX, MAILBOX_BYTES_HARD_MAX)
-    }
-}
-
-impl Budget {
-    pub(crate) const fn new(soft_max: usize, hard_max: usize) -> Self {
-        Self {
-            used: AtomicUsize::new(0),
-            soft_max,
-            hard_max,
-        }
-    }
-
-    /// Whether user links may be read.
-    pub(crate) fn has_room(&self) -> bool {
-        self.used.load(Ordering::Relaxed) < self.soft_max
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        if self
-            .used
-            .fetch_add(bytes, Ordering::Relaxed)
-            .saturating_add(bytes)
-            <= self.hard_max
-        {
-            return true;
-        }
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        false
-    }
-
-    /// Whether this release made room again.
-    fn give_back(&self, bytes: usize) -> bool {
-        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
-        before >= self.soft_max && before.saturating_sub(bytes) < self.soft_max
-    }
-}
-
 /// One message on its way to an entity.
 #[derive(Debug)]
-pub(crate) struct Delivery {
+pub(crate) struct MailboxMessage {
     pub(crate) payload: Payload,
     /// What is known of an ask; nothing of a message that was told. Kept apart, so that who waits for
     /// nobody's answer has no room for it.
     pub(crate) occasion: Option<Box<Occasion>>,
 }
 
-impl Delivery {
+impl MailboxMessage {
     /// The ask that it came with.
     pub(crate) fn into_ask(self) -> Option<AskRef> {
         self.occasion?.ask
@@ -98,16 +42,16 @@ impl Delivery {
 
 /// Why a mailbox did not take a message.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum MailboxRefusal {
     /// It is full, or all mailboxes together are.
-    Full(Delivery),
+    Full(MailboxMessage),
     /// The entity is gone.
-    Gone(Delivery),
+    Gone(MailboxMessage),
 }
 
 /// How far the entity is on its way out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Lifecycle {
+enum EntityLifecycle {
     #[default]
     Open,
     /// Handles what is here, then stops.
@@ -121,9 +65,9 @@ enum Lifecycle {
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    queue: VecDeque<Delivery>,
-    lifecycle: Lifecycle,
+struct MailboxInner {
+    queue: VecDeque<MailboxMessage>,
+    lifecycle: EntityLifecycle,
     waker: Option<Waker>,
     /// Its kind's or its own last message: handled when it has been told to stop and nothing else waits.
     last: Option<Payload>,
@@ -134,19 +78,25 @@ struct Inside {
 /// The mailbox of one entity: the pump puts in, the entity's task takes out.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    inside: Mutex<Inside>,
+    inside: Mutex<MailboxInner>,
 }
 
 impl Mailbox {
     /// Puts a message in.
-    pub(crate) fn push(&self, delivery: Delivery, budget: &Budget) -> Result<(), Refused> {
+    pub(crate) fn push(
+        &self,
+        delivery: MailboxMessage,
+        budget: &MailboxBudget,
+    ) -> Result<(), MailboxRefusal> {
         let mut inside = lock(&self.inside);
         match inside.lifecycle {
-            Lifecycle::Open | Lifecycle::Draining => {}
-            Lifecycle::Stopping | Lifecycle::Killed | Lifecycle::Gone => return Err(Refused::Gone(delivery)),
+            EntityLifecycle::Open | EntityLifecycle::Draining => {}
+            EntityLifecycle::Stopping | EntityLifecycle::Killed | EntityLifecycle::Gone => {
+                return Err(MailboxRefusal::Gone(delivery));
+            }
         }
         if inside.queue.len() >= MAILBOX_MESSAGES_MAX || !budget.take(delivery.bytes()) {
-            return Err(Refused::Full(delivery));
+            return Err(MailboxRefusal::Full(delivery));
         }
         if inside.queue.capacity() == 0 {
             // Most entities have one message at a time, and those that have more get more room.
@@ -167,27 +117,27 @@ impl Mailbox {
 
     /// Whether it may still live for long.
     pub(crate) fn is_open(&self) -> bool {
-        lock(&self.inside).lifecycle == Lifecycle::Open
+        lock(&self.inside).lifecycle == EntityLifecycle::Open
     }
 
     /// Ready once the entity is to end in whatever way; `true` if what waits here is to be handled before.
     pub(crate) fn poll_ending(&self, cx: &Context<'_>) -> Poll<bool> {
         let mut inside = lock(&self.inside);
-        if inside.lifecycle == Lifecycle::Open {
+        if inside.lifecycle == EntityLifecycle::Open {
             inside.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(inside.lifecycle == Lifecycle::Draining)
+        Poll::Ready(inside.lifecycle == EntityLifecycle::Draining)
     }
 
     /// Lets the entity finish what is here, then stop.
     pub(crate) fn drain(&self) {
-        self.advance(Lifecycle::Draining);
+        self.advance(EntityLifecycle::Draining);
     }
 
     /// The entity ends by itself, after the message that it handles.
     pub(crate) fn stop(&self) {
-        self.advance(Lifecycle::Stopping);
+        self.advance(EntityLifecycle::Stopping);
     }
 
     /// The entity wants to be passivated, with a last message if it gives one; whether that has to be said.
@@ -195,13 +145,13 @@ impl Mailbox {
     /// nothing.
     pub(crate) fn passivate(&self, last: Option<Payload>) -> bool {
         let mut inside = lock(&self.inside);
-        if inside.lifecycle > Lifecycle::Draining {
+        if inside.lifecycle > EntityLifecycle::Draining {
             return false;
         }
         if last.is_some() {
             inside.last = last;
         }
-        inside.lifecycle == Lifecycle::Open && !std::mem::replace(&mut inside.has_asked, true)
+        inside.lifecycle == EntityLifecycle::Open && !std::mem::replace(&mut inside.has_asked, true)
     }
 
     /// What it handles last unless it says something else, from its beginning.
@@ -211,10 +161,10 @@ impl Mailbox {
 
     /// Stops the entity now.
     pub(crate) fn kill(&self) {
-        self.advance(Lifecycle::Killed);
+        self.advance(EntityLifecycle::Killed);
     }
 
-    fn advance(&self, lifecycle: Lifecycle) {
+    fn advance(&self, lifecycle: EntityLifecycle) {
         let mut inside = lock(&self.inside);
         inside.lifecycle = inside.lifecycle.max(lifecycle);
         let waker = inside.waker.take();
@@ -224,9 +174,13 @@ impl Mailbox {
 
     /// The next message, `None` once the entity has to stop. The flag says that taking it made room in the
     /// budget.
-    pub(crate) fn poll_next(&self, cx: &Context<'_>, budget: &Budget) -> Poll<Option<(Delivery, bool)>> {
+    pub(crate) fn poll_next(
+        &self,
+        cx: &Context<'_>,
+        budget: &MailboxBudget,
+    ) -> Poll<Option<(MailboxMessage, bool)>> {
         let mut inside = lock(&self.inside);
-        if inside.lifecycle >= Lifecycle::Stopping {
+        if inside.lifecycle >= EntityLifecycle::Stopping {
             return Poll::Ready(None);
         }
         if let Some(delivery) = inside.queue.pop_front() {
@@ -234,9 +188,9 @@ impl Mailbox {
             let made_room = budget.give_back(delivery.bytes());
             return Poll::Ready(Some((delivery, made_room)));
         }
-        if inside.lifecycle == Lifecycle::Draining {
+        if inside.lifecycle == EntityLifecycle::Draining {
             // Its own, so no budget has counted it.
-            let last = inside.last.take().map(|payload| Delivery {
+            let last = inside.last.take().map(|payload| MailboxMessage {
                 payload,
                 occasion: None,
             });
@@ -248,13 +202,13 @@ impl Mailbox {
 
     /// Whether the entity has to stop at once.
     pub(crate) fn is_killed(&self) -> bool {
-        lock(&self.inside).lifecycle >= Lifecycle::Killed
+        lock(&self.inside).lifecycle >= EntityLifecycle::Killed
     }
 
     /// Ready once the entity has to stop at once.
     pub(crate) fn poll_killed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut inside = lock(&self.inside);
-        if inside.lifecycle >= Lifecycle::Killed {
+        if inside.lifecycle >= EntityLifecycle::Killed {
             return Poll::Ready(());
         }
         inside.waker = Some(cx.waker().clone());
@@ -263,17 +217,17 @@ impl Mailbox {
 
     /// Closes it for good and returns what was never handled. The flag says that this made room in the
     /// budget.
-    pub(crate) fn close(&self, budget: &Budget) -> (VecDeque<Delivery>, bool) {
+    pub(crate) fn close(&self, budget: &MailboxBudget) -> (VecDeque<MailboxMessage>, bool) {
         let mut inside = lock(&self.inside);
-        inside.lifecycle = Lifecycle::Gone;
+        inside.lifecycle = EntityLifecycle::Gone;
         take_all(inside, budget)
     }
 
     /// Stops the entity now and takes what it has not begun with. In one piece: an entity that hears at once
     /// that it is to end finds nothing there.
-    pub(crate) fn kill_and_take(&self, budget: &Budget) -> VecDeque<Delivery> {
+    pub(crate) fn kill_and_take(&self, budget: &MailboxBudget) -> VecDeque<MailboxMessage> {
         let mut inside = lock(&self.inside);
-        inside.lifecycle = inside.lifecycle.max(Lifecycle::Killed);
+        inside.lifecycle = inside.lifecycle.max(EntityLifecycle::Killed);
         let waker = inside.waker.take();
         let (left, _) = take_all(inside, budget);
         wake(waker);
@@ -281,10 +235,13 @@ impl Mailbox {
     }
 }
 
-fn take_all(mut inside: MutexGuard<'_, Inside>, budget: &Budget) -> (VecDeque<Delivery>, bool) {
+fn take_all(
+    mut inside: MutexGuard<'_, MailboxInner>,
+    budget: &MailboxBudget,
+) -> (VecDeque<MailboxMessage>, bool) {
     let left = std::mem::take(&mut inside.queue);
     drop(inside);
-    let bytes = left.iter().map(Delivery::bytes).sum();
+    let bytes = left.iter().map(MailboxMessage::bytes).sum();
     (left, budget.give_back(bytes))
 }
 
@@ -297,18 +254,19 @@ fn wake(waker: Option<Waker>) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use super::*;
 
-    fn delivery(bytes: usize) -> Delivery {
-        Delivery {
+    fn delivery(bytes: usize) -> MailboxMessage {
+        MailboxMessage {
             payload: vec![0; bytes].into(),
             occasion: None,
         }
     }
 
-    fn next(mailbox: &Mailbox, budget: &Budget) -> Poll<Option<usize>> {
+    fn next(mailbox: &Mailbox, budget: &MailboxBudget) -> Poll<Option<usize>> {
         mailbox
             .poll_next(&Context::from_waker(Waker::noop()), budget)
             .map(|next| next.map(|(delivery, _)| delivery.payload.len()))
@@ -316,13 +274,13 @@ mod tests {
 
     #[test]
     fn the_newest_is_refused_when_the_mailbox_is_full() {
-        let (mailbox, budget) = (Mailbox::default(), Budget::default());
+        let (mailbox, budget) = (Mailbox::default(), MailboxBudget::default());
         for _ in 0..MAILBOX_MESSAGES_MAX {
             assert!(mailbox.push(delivery(1), &budget).is_ok());
         }
         assert!(matches!(
             mailbox.push(delivery(2), &budget),
-            Err(Refused::Full(_))
+            Err(MailboxRefusal::Full(_))
         ));
         assert_eq!(next(&mailbox, &budget), Poll::Ready(Some(1)));
         assert!(mailbox.push(delivery(2), &budget).is_ok());
@@ -330,12 +288,15 @@ mod tests {
 
     #[test]
     fn all_mailboxes_share_one_budget_of_bytes() {
-        let budget = Budget::new(1_000, 2_000);
+        let budget = MailboxBudget::new(1_000, 2_000);
         let (a, b) = (Mailbox::default(), Mailbox::default());
         assert!(a.push(delivery(1_000), &budget).is_ok());
         assert!(!budget.has_room());
         assert!(b.push(delivery(700), &budget).is_ok());
-        assert!(matches!(b.push(delivery(700), &budget), Err(Refused::Full(_))));
+        assert!(matches!(
+            b.push(delivery(700), &budget),
+            Err(MailboxRefusal::Full(_))
+        ));
         let (left, made_room) = a.close(&budget);
         assert_eq!((left.len(), made_room), (1, true));
         assert!(budget.has_room());
@@ -343,7 +304,7 @@ mod tests {
 
     #[test]
     fn room_is_said_by_whoever_brings_the_bytes_below_their_bound_also_from_exactly_there() {
-        let (mailbox, budget) = (Mailbox::default(), Budget::new(2 * DELIVERY_BYTES, 1_000));
+        let (mailbox, budget) = (Mailbox::default(), MailboxBudget::new(2 * DELIVERY_BYTES, 1_000));
         for _ in 0..3 {
             assert!(mailbox.push(delivery(0), &budget).is_ok());
         }
@@ -384,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_last_message_comes_when_the_entity_is_told_to_stop_and_nothing_else_waits() {
-        let budget = Budget::default();
+        let budget = MailboxBudget::default();
         let mailbox = Mailbox::default();
         assert!(mailbox.push(delivery(1), &budget).is_ok());
         assert!(mailbox.passivate(None), "said");
@@ -410,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_kinds_last_message_gives_way_to_the_entitys_own_and_one_that_stops_itself_gets_none() {
-        let (mailbox, budget) = (Mailbox::default(), Budget::default());
+        let (mailbox, budget) = (Mailbox::default(), MailboxBudget::default());
         mailbox.ends_with(vec![0; 5].into());
         assert!(mailbox.push(delivery(1), &budget).is_ok());
         assert!(mailbox.passivate(None));
@@ -432,7 +393,7 @@ mod tests {
 
     #[test]
     fn an_entity_that_goes_on_may_ask_to_be_passivated_again() {
-        let budget = Budget::default();
+        let budget = MailboxBudget::default();
         let mailbox = Mailbox::default();
         assert!(mailbox.passivate(None) && !mailbox.passivate(None));
         assert!(mailbox.push(delivery(1), &budget).is_ok());
@@ -442,7 +403,7 @@ mod tests {
 
     #[test]
     fn draining_hands_out_what_is_there_and_killing_does_not() {
-        let budget = Budget::default();
+        let budget = MailboxBudget::default();
         let mailbox = Mailbox::default();
         assert!(mailbox.push(delivery(1), &budget).is_ok());
         mailbox.drain();
@@ -458,7 +419,7 @@ mod tests {
         assert_eq!(next(&mailbox, &budget), Poll::Ready(None));
         assert!(matches!(
             mailbox.push(delivery(1), &budget),
-            Err(Refused::Gone(_))
+            Err(MailboxRefusal::Gone(_))
         ));
         assert_eq!(mailbox.close(&budget).0.len(), 1);
         assert!(budget.has_room());
@@ -468,7 +429,7 @@ mod tests {
     #[derive(Default)]
     struct Quick {
         mailbox: Mailbox,
-        budget: Budget,
+        budget: MailboxBudget,
         found: Mutex<Option<usize>>,
     }
 

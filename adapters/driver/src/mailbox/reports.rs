@@ -10,9 +10,10 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::time::Instant;
 
-use super::gate::Gate;
-use super::holding::Holding;
-use super::queue::{Budget, Mailbox};
+use super::budget::MailboxBudget;
+use super::gate::MailboxGate;
+use super::holding::ThreadHolding;
+use super::queue::Mailbox;
 use super::who::Who;
 use crate::counters::{DurableCounters, FailureCounters};
 use crate::runtime::Runtime;
@@ -43,12 +44,12 @@ impl fmt::Debug for SleepUntil {
 pub(crate) struct Reports {
     queue: Pile<HostReport>,
     /// What waits in all mailboxes of the node.
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Arc<MailboxBudget>,
     pub(crate) wake: Arc<Notify>,
     /// Whether entities may begin with a message.
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gate: Arc<MailboxGate>,
     /// Who holds threads of the executor.
-    pub(crate) holding: Holding,
+    pub(crate) holding: ThreadHolding,
     /// What durable entities have done.
     pub(crate) durable: DurableCounters,
     /// How often entities failed.
@@ -58,7 +59,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    pub(crate) fn new(wake: Arc<Notify>, gate: Gate, sleep: SleepUntil) -> Self {
+    pub(crate) fn new(wake: Arc<Notify>, gate: MailboxGate, sleep: SleepUntil) -> Self {
         Self {
             wake,
             gate: Arc::new(gate),
@@ -141,7 +142,7 @@ impl Reports {
 
 /// One entity to be started.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct EntityStart {
     pub(crate) who: Who,
     pub(crate) slot: Slot,
     pub(crate) mailbox: Arc<Mailbox>,
@@ -151,5 +152,5 @@ pub(crate) struct Start {
 /// Starts entities of one kind without knowing their types.
 pub(crate) trait Starter: Send + Sync {
     /// The entity's task. Users' code first runs when it is polled.
-    fn start(&self, start: Start) -> Task;
+    fn start(&self, start: EntityStart) -> Task;
 }

@@ -17,11 +17,11 @@ pub(crate) struct Who {
     /// Of the kind, or of the singleton.
     name: Arc<str>,
     id: EntityId,
-    place: Place,
+    place: HostedAt,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum HostedAt {
     Shard(ShardId, PlacementToken),
     Singleton(Token),
 }
@@ -36,7 +36,7 @@ impl Who {
         Self {
             name: kind,
             id,
-            place: Place::Shard(shard, token),
+            place: HostedAt::Shard(shard, token),
         }
     }
 
@@ -45,7 +45,7 @@ impl Who {
         Self {
             id: EntityId::new(name.as_bytes()),
             name,
-            place: Place::Singleton(token),
+            place: HostedAt::Singleton(token),
         }
     }
 
@@ -59,53 +59,52 @@ impl Who {
 
     pub(crate) const fn shard(&self) -> ShardId {
         match self.place {
-            Place::Shard(shard, _) => shard,
-            Place::Singleton(_) => ShardId(0),
+            HostedAt::Shard(shard, _) => shard,
+            HostedAt::Singleton(_) => ShardId(0),
         }
     }
 
     pub(crate) const fn token(&self) -> Token {
         match self.place {
-            Place::Shard(_, token) => token.token,
-            Place::Singleton(token) => token,
+            HostedAt::Shard(_, token) => token.token,
+            HostedAt::Singleton(token) => token,
         }
     }
 
     /// The token of its shard's placement, if that is above all earlier ones for good.
     pub(crate) fn placement(&self) -> Option<Token> {
         match self.place {
-            Place::Shard(_, token) => token.stored(),
-            Place::Singleton(_) => None,
+            HostedAt::Shard(_, token) => token.stored(),
+            HostedAt::Singleton(_) => None,
         }
     }
 
     pub(crate) const fn is_singleton(&self) -> bool {
         match self.place {
-            Place::Shard(..) => false,
-            Place::Singleton(_) => true,
+            HostedAt::Shard(..) => false,
+            HostedAt::Singleton(_) => true,
         }
     }
 
     /// Its name among those who wait for an answer.
     pub(crate) fn chain_name(&self) -> u64 {
         match self.place {
-            Place::Shard(..) => AskChain::entity(KindId::of(&self.name), &self.id),
-            Place::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
+            HostedAt::Shard(..) => AskChain::entity(KindId::of(&self.name), &self.id),
+            HostedAt::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
         }
     }
 
     /// Whether messages to this recipient are for it.
     pub(crate) fn is(&self, recipient: &Recipient) -> bool {
         match (self.place, recipient) {
-            (Place::Shard(..), Recipient::Entity(kind, id)) => {
+            (HostedAt::Shard(..), Recipient::Entity(kind, id)) => {
                 *kind == KindId::of(&self.name) && *id == self.id
             }
-            (Place::Singleton(_), Recipient::Singleton(singleton)) => {
+            (HostedAt::Singleton(_), Recipient::Singleton(singleton)) => {
                 *singleton == SingletonId::of(&self.name)
             }
-            (Place::Shard(..), Recipient::Singleton(_)) | (Place::Singleton(_), Recipient::Entity(..)) => {
-                false
-            }
+            (HostedAt::Shard(..), Recipient::Singleton(_))
+            | (HostedAt::Singleton(_), Recipient::Entity(..)) => false,
         }
     }
 }
@@ -115,8 +114,8 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.escape_debug();
         match self.place {
-            Place::Shard(shard, _) => write!(f, "{name}/{}/{}", shard.0, self.id),
-            Place::Singleton(token) => write!(f, "{name}@{token}"),
+            HostedAt::Shard(shard, _) => write!(f, "{name}/{}/{}", shard.0, self.id),
+            HostedAt::Singleton(token) => write!(f, "{name}@{token}"),
         }
     }
 }

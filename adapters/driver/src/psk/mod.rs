@@ -43,18 +43,18 @@ const SALT: &[u8] = b"quorate psk 1";
 /// all `[new]`: the first one is the one a node dials with, and all of them are accepted.
 #[derive(Clone)]
 pub struct Psk {
-    keys: Arc<Mutex<Arc<[Key]>>>,
+    keys: Arc<Mutex<Arc<[NoiseKey]>>>,
 }
 
 /// One key, as links use it.
-pub(crate) struct Key {
+pub(crate) struct NoiseKey {
     /// What goes into a session.
     secret: Zeroizing<[u8; 32]>,
     /// What a link remembers of it: nothing that opens a session.
     name: PeerKey,
 }
 
-impl Key {
+impl NoiseKey {
     /// HKDF (RFC 5869) with SHA-256, in two blocks: one is the key, one its name.
     fn derive(given: &[u8]) -> Self {
         let extracted = Zeroizing::new(digest(SALT, &[given]));
@@ -132,7 +132,7 @@ impl Psk {
         Ok(())
     }
 
-    fn keys(&self) -> Arc<[Key]> {
+    fn keys(&self) -> Arc<[NoiseKey]> {
         Arc::clone(&lock(&self.keys))
     }
 
@@ -156,7 +156,7 @@ impl fmt::Debug for Psk {
     }
 }
 
-fn checked(keys: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<Arc<[Key]>, PskError> {
+fn checked(keys: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<Arc<[NoiseKey]>, PskError> {
     let mut checked = Vec::new();
     for (number, key) in (1..).zip(keys) {
         let key = key.as_ref();
@@ -164,7 +164,7 @@ fn checked(keys: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<Arc<[Key]
         if !(PSK_BYTES_MIN..=PSK_BYTES_MAX).contains(&bytes) {
             return Err(PskError::Length { number, bytes });
         }
-        checked.push(Key::derive(key));
+        checked.push(NoiseKey::derive(key));
     }
     match checked.len() {
         0 => Err(PskError::NoKey),

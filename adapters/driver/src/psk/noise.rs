@@ -7,7 +7,7 @@ use std::io;
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
-use super::{Key, Psk};
+use super::{NoiseKey, Psk};
 use crate::proved::PeerKey;
 use crate::transport::Unproved;
 use quorate_links::first_bytes::NOISE;
@@ -21,14 +21,14 @@ pub(super) const HANDSHAKE_BYTES: usize = 32 + TAG_BYTES;
 pub(super) const TAG_BYTES: usize = 16;
 
 /// What was agreed upon.
-pub(super) struct Session {
+pub(super) struct NoiseSession {
     pub(super) noise: StatelessTransportState,
     /// The key that the peer has.
     pub(super) key: PeerKey,
 }
 
 /// A dialer that has spoken and waits for the answer.
-pub(super) struct Dialer {
+pub(super) struct NoiseDialer {
     state: HandshakeState,
     key: PeerKey,
 }
@@ -37,7 +37,7 @@ fn broken(error: snow::Error) -> io::Error {
     io::Error::other(error)
 }
 
-fn builder(key: &Key) -> Result<Builder<'_>, snow::Error> {
+fn builder(key: &NoiseKey) -> Result<Builder<'_>, snow::Error> {
     let params: NoiseParams = PATTERN.parse()?;
     Builder::new(params).psk(0, &key.secret)?.prologue(&NOISE)
 }
@@ -51,7 +51,7 @@ fn speak(state: &mut HandshakeState) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Dialer {
+impl NoiseDialer {
     /// With this node's first key; what to say.
     pub(super) fn new(psk: &Psk) -> io::Result<(Self, Vec<u8>)> {
         let keys = psk.keys();
@@ -61,7 +61,7 @@ impl Dialer {
         Self::with(key, builder(key).map_err(broken)?)
     }
 
-    fn with(key: &Key, builder: Builder<'_>) -> io::Result<(Self, Vec<u8>)> {
+    fn with(key: &NoiseKey, builder: Builder<'_>) -> io::Result<(Self, Vec<u8>)> {
         let mut state = builder.build_initiator().map_err(broken)?;
         let said = speak(&mut state)?;
         let key = key.name.clone();
@@ -69,18 +69,18 @@ impl Dialer {
     }
 
     /// The acceptor's answer, behind the magic: it has the key, or somebody has changed a byte.
-    pub(super) fn hear(mut self, answer: &[u8; HANDSHAKE_BYTES]) -> io::Result<Session> {
+    pub(super) fn hear(mut self, answer: &[u8; HANDSHAKE_BYTES]) -> io::Result<NoiseSession> {
         let refused = |_| Unproved::error("what answers there does not have this node's key");
         self.state.read_message(answer, &mut []).map_err(refused)?;
         let noise = self.state.into_stateless_transport_mode().map_err(broken)?;
         let key = self.key;
-        Ok(Session { noise, key })
+        Ok(NoiseSession { noise, key })
     }
 }
 
 /// What a dialer said behind the magic, tried with one key after the other; what to answer. Who has no key
 /// costs four tries at most and no public-key operation.
-pub(super) fn accept(psk: &Psk, said: &[u8; HANDSHAKE_BYTES]) -> io::Result<(Session, Vec<u8>)> {
+pub(super) fn accept(psk: &Psk, said: &[u8; HANDSHAKE_BYTES]) -> io::Result<(NoiseSession, Vec<u8>)> {
     for key in psk.keys().iter() {
         if let Some(done) = accept_with(key, builder(key).map_err(broken)?, said)? {
             return Ok(done);
@@ -90,10 +90,10 @@ pub(super) fn accept(psk: &Psk, said: &[u8; HANDSHAKE_BYTES]) -> io::Result<(Ses
 }
 
 fn accept_with(
-    key: &Key,
+    key: &NoiseKey,
     builder: Builder<'_>,
     said: &[u8; HANDSHAKE_BYTES],
-) -> io::Result<Option<(Session, Vec<u8>)>> {
+) -> io::Result<Option<(NoiseSession, Vec<u8>)>> {
     let mut state = builder.build_responder().map_err(broken)?;
     if state.read_message(said, &mut []).is_err() {
         return Ok(None);
@@ -101,7 +101,7 @@ fn accept_with(
     let answer = speak(&mut state)?;
     let noise = state.into_stateless_transport_mode().map_err(broken)?;
     let key = key.name.clone();
-    Ok(Some((Session { noise, key }, answer)))
+    Ok(Some((NoiseSession { noise, key }, answer)))
 }
 
 #[cfg(test)]
@@ -119,14 +119,14 @@ mod tests {
     /// The values of `docs/WIRE.md` 3.4, made by another implementation (Python's hmac and cryptography).
     #[test]
     fn the_golden_session_of_the_wire_is_ours() {
-        let key = Key::derive(b"0123456789abcdef");
+        let key = NoiseKey::derive(b"0123456789abcdef");
         assert_eq!(hex(&*key.secret), GOLDEN[0]);
         let fixed = |private| {
             builder(&key)
                 .unwrap()
                 .fixed_ephemeral_key_for_testing_only(private)
         };
-        let (dialer, hello) = Dialer::with(&key, fixed(&[1; 32])).unwrap();
+        let (dialer, hello) = NoiseDialer::with(&key, fixed(&[1; 32])).unwrap();
         assert_eq!(hex(&hello), GOLDEN[1]);
         let (acceptor, answer) = accept_with(&key, fixed(&[2; 32]), part(&hello)).unwrap().unwrap();
         assert_eq!(hex(&answer), GOLDEN[2]);

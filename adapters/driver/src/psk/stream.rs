@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Psk;
-use super::noise::{self, Dialer, HANDSHAKE_BYTES, Session, TAG_BYTES};
+use super::noise::{self, HANDSHAKE_BYTES, NoiseDialer, NoiseSession, TAG_BYTES};
 use crate::opening::{Opening, Pending, linger, opened, opening};
 use crate::proved::Proved;
 use crate::transport::{LinkReader, LinkWriter, Unproved};
@@ -26,13 +26,13 @@ const WIRE_BYTES_MAX: usize = LENGTH_BYTES + RECORD_BYTES_MAX + TAG_BYTES;
 const OUT_BYTES: usize = 64 * 1024;
 
 /// The receiving half.
-pub(crate) struct NoiseReader<R>(Opening<Receiving<R>>);
+pub(crate) struct NoiseReader<R>(Opening<NoiseReceiver<R>>);
 
 /// The sending half.
-pub(crate) struct NoiseWriter<W>(Pending<Sending<W>>);
+pub(crate) struct NoiseWriter<W>(Pending<NoiseSender<W>>);
 
-struct Receiving<R> {
-    session: Arc<Session>,
+struct NoiseReceiver<R> {
+    session: Arc<NoiseSession>,
     reader: R,
     /// Number of the next record.
     number: u64,
@@ -49,16 +49,21 @@ struct Receiving<R> {
     confirmed: bool,
 }
 
-struct Sending<W> {
-    session: Arc<Session>,
+struct NoiseSender<W> {
+    session: Arc<NoiseSession>,
     writer: W,
     number: u64,
     out: Vec<u8>,
 }
 
-fn halves<R, W>(session: Session, reader: R, writer: W, confirmed: bool) -> (Receiving<R>, Sending<W>) {
+fn halves<R, W>(
+    session: NoiseSession,
+    reader: R,
+    writer: W,
+    confirmed: bool,
+) -> (NoiseReceiver<R>, NoiseSender<W>) {
     let session = Arc::new(session);
-    let receiving = Receiving {
+    let receiving = NoiseReceiver {
         session: Arc::clone(&session),
         reader,
         number: 0,
@@ -71,7 +76,7 @@ fn halves<R, W>(session: Session, reader: R, writer: W, confirmed: bool) -> (Rec
         ended: false,
         confirmed,
     };
-    let sending = Sending {
+    let sending = NoiseSender {
         session,
         writer,
         number: 0,
@@ -98,7 +103,7 @@ pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
     mut reader: R,
     mut writer: W,
 ) -> io::Result<(NoiseReader<R>, NoiseWriter<W>)> {
-    let (dialer, hello) = Dialer::new(psk)?;
+    let (dialer, hello) = NoiseDialer::new(psk)?;
     writer.write_all(&hello).await?;
     let mut begin = [0; NOISE.len()];
     read_exact(&mut reader, &mut begin).await?;
@@ -132,35 +137,35 @@ pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
                 hand_over.send(sending);
                 Ok(receiving)
             }
-            Err(Refused::Told(why)) => {
+            Err(NoiseRefusal::Told(why)) => {
                 if writer.write_all(&NOISE_REFUSAL).await.is_ok() && writer.close().await.is_ok() {
                     linger(&mut reader).await;
                 }
                 Err(why)
             }
-            Err(Refused::Silently(why)) => Err(why),
+            Err(NoiseRefusal::Silently(why)) => Err(why),
         }
     });
     (NoiseReader(reader), NoiseWriter(writer))
 }
 
 /// Why a dialer gets no session, and whether it hears so: scanners learn nothing of what listens here.
-enum Refused {
+enum NoiseRefusal {
     Told(io::Error),
     Silently(io::Error),
 }
 
-async fn greet(psk: &Psk, reader: &mut impl LinkReader) -> Result<(Session, Vec<u8>), Refused> {
+async fn greet(psk: &Psk, reader: &mut impl LinkReader) -> Result<(NoiseSession, Vec<u8>), NoiseRefusal> {
     let mut begin = [0; NOISE.len()];
     let mut filled = 0;
     // Byte by byte as they come: who speaks something else need not say more to be told.
     while let Some(rest) = begin.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        filled += match reader.read(rest).await.map_err(Refused::Silently)? {
-            0 => return Err(Refused::Silently(io::ErrorKind::UnexpectedEof.into())),
+        filled += match reader.read(rest).await.map_err(NoiseRefusal::Silently)? {
+            0 => return Err(NoiseRefusal::Silently(io::ErrorKind::UnexpectedEof.into())),
             count => count,
         };
         if !may_be_node(begin.get(..filled).unwrap_or_default()) {
-            return Err(Refused::Silently(Unproved::error(
+            return Err(NoiseRefusal::Silently(Unproved::error(
                 "what it says is no greeting of a node",
             )));
         }
@@ -170,15 +175,15 @@ async fn greet(psk: &Psk, reader: &mut impl LinkReader) -> Result<(Session, Vec<
             true => "it speaks TLS, and this node asks for a pre-shared key",
             false => "it speaks plaintext, and this node asks for a pre-shared key",
         };
-        return Err(Refused::Told(Unproved::error(why)));
+        return Err(NoiseRefusal::Told(Unproved::error(why)));
     }
     let mut said = [0; HANDSHAKE_BYTES];
     let heard = read_exact(reader, &mut said).await;
-    heard.map_err(Refused::Silently)?;
-    noise::accept(psk, &said).map_err(Refused::Told)
+    heard.map_err(NoiseRefusal::Silently)?;
+    noise::accept(psk, &said).map_err(NoiseRefusal::Told)
 }
 
-impl<R: LinkReader> Receiving<R> {
+impl<R: LinkReader> NoiseReceiver<R> {
     /// The next whole record's place in the buffer, once it is there; `None` if more has to be read.
     fn record(&self) -> io::Result<Option<(usize, usize)>> {
         let read = self.cipher.get(self.taken..self.filled).unwrap_or_default();
@@ -266,7 +271,7 @@ impl<R: LinkReader> LinkReader for NoiseReader<R> {
     }
 }
 
-impl<W: LinkWriter> Sending<W> {
+impl<W: LinkWriter> NoiseSender<W> {
     /// One record behind what is to be written.
     fn encrypt(&mut self, plain: &[u8]) -> io::Result<()> {
         let length = plain.len() + TAG_BYTES;

@@ -2,14 +2,14 @@
 
 use quorate_core::effect::{Answer, HaltReason};
 use quorate_core::event::Event;
-use quorate_links::Order;
+use quorate_links::LinkOrder;
 
 use crate::sync::{Sender, Task};
 
 /// What the loop has to do.
-pub(crate) enum Action {
+pub(crate) enum LoopAction {
     /// Something with a link.
-    Link(Order),
+    Link(LinkOrder),
     /// Run an entity.
     Start(Task),
     /// Tell those who listen.

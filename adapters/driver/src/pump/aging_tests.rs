@@ -16,7 +16,7 @@ use super::tests::{Bench, aborts, answer_bytes, heartbeat, me, peer};
 use crate::proved::Proved;
 use crate::psk::Psk;
 use crate::security::Authentication;
-use quorate_links::{Identity, LinkId, LinkInput, LinkLimits, Order};
+use quorate_links::{LinkId, LinkInput, LinkLimits, LinkOrder, PeerIdentity};
 
 const AGE: Duration = Duration::from_secs(8);
 const KEY: &str = "a key of thirty-two random bytes";
@@ -72,9 +72,10 @@ impl Pair {
             (&mut self.dialer, self.dialed),
             (&mut self.acceptor, self.accepted),
         ] {
-            bench
-                .pump
-                .link(LinkInput::Identified(link, Identity::new(Proved::Key(has_key()))));
+            bench.pump.link(LinkInput::Identified(
+                link,
+                PeerIdentity::new(Proved::Key(has_key())),
+            ));
         }
     }
 
@@ -102,7 +103,7 @@ impl Pair {
             self.acceptor.pass(1_000);
             let actions = self.dialer.actions();
             for action in &actions {
-                if let Order::Dial { link, .. } = action {
+                if let LinkOrder::Dial { link, .. } = action {
                     self.dialer.fail_dial(*link);
                 }
             }
@@ -220,7 +221,7 @@ fn a_plain_refusal_is_nobodys_word() {
         let actions = pair.dialer.actions();
         assert!(!aborts(&actions, pair.dialed));
         for action in actions {
-            if let Order::Dial { link, .. } = action {
+            if let LinkOrder::Dial { link, .. } = action {
                 let refusal = SeedCause::Security("it does not have this node's key".to_owned());
                 pair.dialer.pump.link(LinkInput::DialFailed(link, refusal));
             }
@@ -259,15 +260,15 @@ mod certificates {
     use super::*;
     use crate::proved::PeerCertificate;
     use crate::tls::{DevCa, Mtls};
-    use quorate_links::{Authentication as _, End};
+    use quorate_links::{LinkAuthentication as _, LinkEnd};
 
     const PAUSE: Duration = Duration::from_secs(56);
     /// The start of 2040, in milliseconds.
     const IN_2040: u64 = 2_208_988_800_000;
 
-    fn believes(mtls: &Mtls, proved: &Identity, unix_ms: u64) -> [Result<Duration, String>; 2] {
+    fn believes(mtls: &Mtls, proved: &PeerIdentity, unix_ms: u64) -> [Result<Duration, String>; 2] {
         let authentication = Authentication::Certificates(mtls.clone());
-        [End::Dialer, End::Acceptor]
+        [LinkEnd::Dialer, LinkEnd::Acceptor]
             .map(|end| authentication.holds_for(Some(proved), end, me().address(), unix_ms, PAUSE))
     }
 
@@ -284,14 +285,14 @@ mod certificates {
             DevCa::new("c.internal").unwrap(),
         );
         let (mtls, certificate) = of(&ours, &["h"]);
-        let proved = Identity::new(Proved::Certificate(certificate));
+        let proved = PeerIdentity::new(Proved::Certificate(certificate));
         assert_eq!(believes(&mtls, &proved, IN_2040), [Ok(PAUSE), Ok(PAUSE)]);
         let (_, elsewhere) = of(&ours, &["other"]);
-        for refused in believes(&mtls, &Identity::new(Proved::Certificate(elsewhere)), IN_2040) {
+        for refused in believes(&mtls, &PeerIdentity::new(Proved::Certificate(elsewhere)), IN_2040) {
             assert!(refused.unwrap_err().contains("host"));
         }
         let unnamed = ours.issue_for("others.internal").unwrap();
-        let unnamed = Identity::new(Proved::Certificate(PeerCertificate::new(unnamed.own())));
+        let unnamed = PeerIdentity::new(Proved::Certificate(PeerCertificate::new(unnamed.own())));
         let any = mtls.clone().any_address();
         assert!(believes(&any, &unnamed, IN_2040).iter().all(Result::is_err));
         // Another authority from now on.
@@ -311,7 +312,7 @@ mod certificates {
                     .push(rcgen::SanType::DnsName("h".try_into().unwrap()));
             })
             .unwrap();
-        let proved = Identity::new(Proved::Certificate(PeerCertificate::new(short.own())));
+        let proved = PeerIdentity::new(Proved::Certificate(PeerCertificate::new(short.own())));
         let mut now = IN_2040 - 200_000;
         let mut looks = 0;
         while let [Ok(pause), Ok(_)] = believes(&mtls, &proved, now) {
@@ -341,14 +342,14 @@ mod certificates {
             }
             pair.acceptor.pump.link(LinkInput::Identified(
                 accepted,
-                Identity::new(Proved::Certificate(our_certificate.clone())),
+                PeerIdentity::new(Proved::Certificate(our_certificate.clone())),
             ));
             pair.dialer.pump.link(LinkInput::Dialed(dialed));
             let hello = said(&mut pair.dialer, dialed).concat();
             pair.acceptor.receive(accepted, &hello);
             pair.dialer.pump.link(LinkInput::Identified(
                 dialed,
-                Identity::new(Proved::Certificate(their_certificate.clone())),
+                PeerIdentity::new(Proved::Certificate(their_certificate.clone())),
             ));
             let answer = said(&mut pair.acceptor, accepted).concat();
             pair.dialer.receive(dialed, &answer);

@@ -5,35 +5,37 @@
 use std::fmt;
 
 use quorate_core::event::Event;
-use quorate_core::event::telling::{Area, Field, Fields, Listener, Mark, Severity, Tell};
+use quorate_core::event::telling::{
+    EventArea, EventField, EventListener, EventMark, Fields, Severity, TellEvent,
+};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
 use tracing::field::display;
 
-use super::hosted::{Hosted, Named};
+use super::hosted::{Hosted, RegisteredName};
 use crate::log_limit::LogLimit;
 
 /// Writes an event to the log. What is hosted has names for what events name by number only. What strangers
 /// can cause has a limit.
 pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Hosted) {
-    let line = Line {
+    let line = LogLine {
         me,
         kind: None,
         name: None,
         left_out: None,
     };
     let written = if let Event::Sharding { kind, event } = event {
-        let kind = names.name(Named::Kind(*kind)).escape_debug().to_string();
-        event.tell(&mut Line {
+        let kind = names.name(RegisteredName::Kind(*kind)).escape_debug().to_string();
+        event.tell(&mut LogLine {
             kind: Some(&kind),
             ..line
         })
     } else if let Event::Singleton { singleton, event } = event {
         let name = names
-            .name(Named::Singleton(*singleton))
+            .name(RegisteredName::Singleton(*singleton))
             .escape_debug()
             .to_string();
-        event.tell(&mut Line {
+        event.tell(&mut LogLine {
             name: Some(&name),
             ..line
         })
@@ -41,7 +43,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
         let Some(left_out) = log.take_line(now) else {
             return;
         };
-        event.tell(&mut Line {
+        event.tell(&mut LogLine {
             left_out: Some(left_out),
             ..line
         })
@@ -52,7 +54,7 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
 }
 
 /// A line to be written, and whose it is.
-struct Line<'a> {
+struct LogLine<'a> {
     me: &'a UniqueAddress,
     kind: Option<&'a str>,
     name: Option<&'a str>,
@@ -63,7 +65,7 @@ struct Line<'a> {
 macro_rules! write_line {
     ($line:ident, $mark:ident, $text:ident, $about:ident, $($area:ident => $target:literal),+) => {
         match $mark.area {$(
-            Area::$area => match $mark.severity {
+            EventArea::$area => match $mark.severity {
                 Severity::Silent => {}
                 Severity::Trace => write_line!(@trace $target, $line, $mark, $text, $about),
                 Severity::Debug => write_line!(@debug $target, $line, $mark, $text, $about),
@@ -80,27 +82,27 @@ macro_rules! write_line {
             me = %$line.me,
             kind = $line.kind.map(display),
             name = $line.name.map(display),
-            member = $about(Field::Member),
-            status = $about(Field::Status),
-            node = $about(Field::Node),
-            leader = $about(Field::Leader),
-            role = $about(Field::Role),
-            shard = $about(Field::Shard),
-            token = $about(Field::Token),
-            strategy = $about(Field::Strategy),
-            decision = $about(Field::Decision),
-            reason = $about(Field::Reason),
-            rule = $about(Field::Rule),
-            down = $about(Field::Down),
+            member = $about(EventField::Member),
+            status = $about(EventField::Status),
+            node = $about(EventField::Node),
+            leader = $about(EventField::Leader),
+            role = $about(EventField::Role),
+            shard = $about(EventField::Shard),
+            token = $about(EventField::Token),
+            strategy = $about(EventField::Strategy),
+            decision = $about(EventField::Decision),
+            reason = $about(EventField::Reason),
+            rule = $about(EventField::Rule),
+            down = $about(EventField::Down),
             left_out = $line.left_out,
             "{}", $text
         )
     };
 }
 
-impl Listener for Line<'_> {
-    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
-        let about = |field: Field| {
+impl EventListener for LogLine<'_> {
+    fn hear(&mut self, mark: EventMark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+        let about = |field: EventField| {
             let found = fields.iter().find(|(name, _)| *name == field);
             found.map(|(_, value)| display(*value))
         };

@@ -7,25 +7,25 @@ use quorate_core::ident::UniqueAddress;
 use quorate_core::input::Input;
 use quorate_core::time::{Instant, Now};
 
-use super::action::Action;
+use super::action::LoopAction;
 use crate::log_limit::LogLimit;
 use crate::stats::HostStats;
 
 /// See the module.
-pub(crate) struct Base {
+pub(crate) struct PumpBase {
     pub(crate) me: UniqueAddress,
     pub(crate) config: ValidConfig,
     pub(crate) now: Now,
     pub(crate) stats: HostStats,
     pub(crate) log: LogLimit,
-    pub(crate) actions: VecDeque<Action>,
+    pub(crate) actions: VecDeque<LoopAction>,
     /// What the node hears once it has finished with its present input.
     pub(crate) feedback: VecDeque<Input<'static>>,
     /// When the users' executor is looked at, if it is watched.
     pub(crate) look_at: Option<Instant>,
 }
 
-impl Base {
+impl PumpBase {
     pub(crate) fn new(config: ValidConfig, me: UniqueAddress, now: Now) -> Self {
         let log_lines = config.limits.log_lines_per_second_max;
         Self {
@@ -40,12 +40,12 @@ impl Base {
         }
     }
 
-    pub(crate) fn act(&mut self, action: Action) {
+    pub(crate) fn act(&mut self, action: LoopAction) {
         self.actions.push_back(action);
     }
 }
 
-impl std::fmt::Debug for Base {
+impl std::fmt::Debug for PumpBase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Base")
             .field("me", &self.me)

@@ -5,7 +5,7 @@ use quorate_core::input::{Command, Input, MessageCommand};
 
 use super::Pump;
 use super::machine::Machine;
-use super::replies::Waiting;
+use super::replies::ReplyWaiter;
 use crate::commands::UserCommand;
 
 impl<M: Machine> Pump<M> {
@@ -14,7 +14,7 @@ impl<M: Machine> Pump<M> {
         let input = match command {
             UserCommand::Tell { to, payload } => Input::Tell { to, payload },
             UserCommand::TellInTime { to, payload, reply } => Input::Command {
-                token: self.replies.insert(Waiting::Owner(reply)),
+                token: self.replies.insert(ReplyWaiter::Owner(reply)),
                 command: Command::Message(MessageCommand::Tell { to, payload }),
             },
             UserCommand::Ask {
@@ -24,7 +24,7 @@ impl<M: Machine> Pump<M> {
                 chain,
                 reply,
             } => Input::Command {
-                token: self.replies.insert(Waiting::Ask(reply)),
+                token: self.replies.insert(ReplyWaiter::Ask(reply)),
                 command: Command::Message(MessageCommand::Ask {
                     to,
                     payload,

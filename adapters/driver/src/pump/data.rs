@@ -7,7 +7,7 @@ use quorate_core::input::{Command, DdataCommand, Input, ShardingCommand, Token};
 
 use super::Pump;
 use super::machine::Machine;
-use super::replies::Waiting;
+use super::replies::ReplyWaiter;
 use crate::commands::DataCommand;
 
 impl<M: Machine> Pump<M> {
@@ -15,19 +15,21 @@ impl<M: Machine> Pump<M> {
     pub(crate) fn data(&mut self, command: DataCommand) {
         let (token, command) = match command {
             DataCommand::Watch { watch, target, reply } => {
-                let token = self.replies.insert(Waiting::Owner(reply));
+                let token = self.replies.insert(ReplyWaiter::Owner(reply));
                 let command = ShardingCommand::Watch { watch, target };
                 return self.hand_in(token, Command::Sharding(command));
             }
             DataCommand::Unwatch(watch, place) => {
                 drop(place);
-                let token = self.replies.insert(Waiting::Nobody);
+                let token = self.replies.insert(ReplyWaiter::Nobody);
                 let command = ShardingCommand::Unwatch { watch };
                 return self.hand_in(token, Command::Sharding(command));
             }
-            DataCommand::Operation { command, reply } => (self.replies.insert(Waiting::Data(reply)), command),
+            DataCommand::Operation { command, reply } => {
+                (self.replies.insert(ReplyWaiter::Data(reply)), command)
+            }
             DataCommand::Subscribe { pattern, inbox } => {
-                let token = self.replies.insert(Waiting::Subscription(Arc::clone(&inbox)));
+                let token = self.replies.insert(ReplyWaiter::Subscription(Arc::clone(&inbox)));
                 self.subscriptions.insert(token, inbox);
                 (token, DdataCommand::Subscribe { pattern })
             }
@@ -36,7 +38,7 @@ impl<M: Machine> Pump<M> {
                     return;
                 };
                 self.subscriptions.remove(subscriber);
-                let token = self.replies.insert(Waiting::Nobody);
+                let token = self.replies.insert(ReplyWaiter::Nobody);
                 (token, DdataCommand::Unsubscribe { subscriber })
             }
         };

@@ -4,13 +4,13 @@
 use quorate_core::effect::{Answer, Effect, HostOrder};
 use quorate_core::event::Event;
 use quorate_core::input::{Command, HostReport, Input, ShardingCommand, Token};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 
 use super::Pump;
-use super::action::Action;
+use super::action::LoopAction;
 use super::limits::FEEDBACK_PER_TURN;
 use super::machine::Machine;
-use super::replies::{Follows, Waiting};
+use super::replies::{AfterReply, ReplyWaiter};
 use super::{announce, policy};
 use crate::listeners::Listener;
 
@@ -62,9 +62,9 @@ impl<M: Machine> Pump<M> {
     }
 
     /// Something for what runs here.
-    fn order(&mut self, owner: Owner, order: HostOrder) {
+    fn order(&mut self, owner: Requester, order: HostOrder) {
         match self.hosted.order(owner, order) {
-            Ok(Some(task)) => self.base.act(Action::Start(task)),
+            Ok(Some(task)) => self.base.act(LoopAction::Start(task)),
             Ok(None) => {}
             Err(report) => {
                 if matches!(report, HostReport::Refused { .. }) {
@@ -78,8 +78,8 @@ impl<M: Machine> Pump<M> {
     fn reply(&mut self, token: Token, answer: Answer) {
         match self.replies.answer(token, answer) {
             None => {}
-            Some(Follows::Answer(reply, answer)) => self.base.act(Action::Answer(reply, answer)),
-            Some(Follows::Undo(undo)) => self.hosted.undo(undo),
+            Some(AfterReply::Answer(reply, answer)) => self.base.act(LoopAction::Answer(reply, answer)),
+            Some(AfterReply::Undo(undo)) => self.hosted.undo(undo),
         }
     }
 
@@ -97,9 +97,9 @@ impl<M: Machine> Pump<M> {
                 self.not_stored(answer);
             }
             Effect::Allocate(question) => match self.hosted.decide(*question) {
-                Ok(task) => self.base.act(Action::Start(task)),
+                Ok(task) => self.base.act(LoopAction::Start(task)),
                 Err(answer) => {
-                    let token = self.replies.insert(Waiting::Nobody);
+                    let token = self.replies.insert(ReplyWaiter::Nobody);
                     let command = Command::Sharding(ShardingCommand::AnswerAllocation(answer));
                     self.base.feedback.push_back(Input::Command { token, command });
                 }
@@ -107,7 +107,7 @@ impl<M: Machine> Pump<M> {
             Effect::Halt(reason) => {
                 self.halted = Some(reason);
                 self.stop();
-                self.base.act(Action::Halt(reason));
+                self.base.act(LoopAction::Halt(reason));
             }
             // The links have done the first three.
             Effect::Send { .. }
@@ -140,6 +140,6 @@ impl<M: Machine> Pump<M> {
     pub(super) fn publish(&mut self, event: Event) {
         let (me, log) = (&self.base.me, &mut self.base.log);
         announce::event(me, &event, log, self.base.now.mono, &self.hosted);
-        self.base.act(Action::Publish(event));
+        self.base.act(LoopAction::Publish(event));
     }
 }

@@ -11,8 +11,8 @@ use quorate_core::input::{Command, Input, MembershipCommand};
 use quorate_core::membership::member::Status;
 
 use super::machine::Machine;
-use super::replies::Waiting;
-use super::{Action, Pump};
+use super::replies::ReplyWaiter;
+use super::{LoopAction, Pump};
 
 /// How often the loop looks at its executor: half of what a handler may hold a thread before it is named.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ const STALLED_LOOKS: u32 = 3;
 
 /// What a look has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ExecutorFinding {
     /// Nothing to say.
     Nothing,
     /// It stands still; said once.
@@ -65,16 +65,16 @@ impl Executor {
     pub(crate) fn look(
         &mut self,
         limit: Option<Duration>,
-    ) -> (Found, Option<impl Future<Output = ()> + use<>>) {
+    ) -> (ExecutorFinding, Option<impl Future<Output = ()> + use<>>) {
         if self
             .has_run
             .as_ref()
             .is_none_or(|has_run| has_run.load(Ordering::Acquire))
         {
             let found = if std::mem::take(&mut self.stalled) {
-                Found::GoesOn
+                ExecutorFinding::GoesOn
             } else {
-                Found::Nothing
+                ExecutorFinding::Nothing
             };
             let has_run = Arc::new(AtomicBool::new(false));
             self.has_run = Some(Arc::clone(&has_run));
@@ -84,13 +84,13 @@ impl Executor {
         self.looks = self.looks.saturating_add(1);
         if limit.is_some_and(|limit| self.waited() >= limit) {
             self.stalled = true;
-            return (Found::TooLong, None);
+            return (ExecutorFinding::TooLong, None);
         }
         if self.looks >= STALLED_LOOKS && !self.stalled {
             self.stalled = true;
-            return (Found::StandsStill, None);
+            return (ExecutorFinding::StandsStill, None);
         }
-        (Found::Nothing, None)
+        (ExecutorFinding::Nothing, None)
     }
 }
 
@@ -115,22 +115,22 @@ impl<M: Machine> Pump<M> {
         }
         let (found, task) = self.executor.look(self.base.config.executor.stall_timeout);
         if let Some(task) = task {
-            self.base.act(Action::Start(Box::pin(task)));
+            self.base.act(LoopAction::Start(Box::pin(task)));
         }
         let waited = self.executor.waited();
         match found {
-            Found::Nothing => {}
-            Found::StandsStill => {
+            ExecutorFinding::Nothing => {}
+            ExecutorFinding::StandsStill => {
                 self.base.stats.executor_stalls += 1;
                 tracing::warn!(
                     target: "cluster::membership", event = "executor_stalled", me = %self.base.me, ?waited,
                     "the application's executor makes no progress; this node is not ready"
                 );
             }
-            Found::GoesOn => {
+            ExecutorFinding::GoesOn => {
                 tracing::info!(target: "cluster::membership", event = "executor_goes_on", me = %self.base.me);
             }
-            Found::TooLong => self.give_up_place(waited),
+            ExecutorFinding::TooLong => self.give_up_place(waited),
         }
     }
 
@@ -146,7 +146,7 @@ impl<M: Machine> Pump<M> {
             "the application's executor made no progress for `executor.stall_timeout`; this node leaves"
         );
         self.executor.gave_up = true;
-        let token = self.replies.insert(Waiting::Nobody);
+        let token = self.replies.insert(ReplyWaiter::Nobody);
         let command = Command::Membership(MembershipCommand::Leave);
         self.linked.handle(Input::Command { token, command });
     }
@@ -175,17 +175,17 @@ mod tests {
     fn an_executor_that_runs_nothing_is_said_to_stand_still_once_and_then_too_long_until_it_goes_on() {
         let mut executor = Executor::default();
         let (found, task) = executor.look(LIMIT);
-        assert_eq!(found, Found::Nothing);
+        assert_eq!(found, ExecutorFinding::Nothing);
         let found: Vec<_> = (0..7).map(|_| executor.look(LIMIT).0).collect();
         let expected = [
-            Found::Nothing,
-            Found::Nothing,
-            Found::StandsStill,
-            Found::Nothing,
-            Found::Nothing,
+            ExecutorFinding::Nothing,
+            ExecutorFinding::Nothing,
+            ExecutorFinding::StandsStill,
+            ExecutorFinding::Nothing,
+            ExecutorFinding::Nothing,
         ];
         assert_eq!(found[..5], expected);
-        assert_eq!(found[5..], [Found::TooLong, Found::TooLong]);
+        assert_eq!(found[5..], [ExecutorFinding::TooLong, ExecutorFinding::TooLong]);
         assert!(executor.is_stalled());
         let mut task = pin!(task.unwrap());
         assert!(
@@ -194,7 +194,7 @@ mod tests {
                 .is_ready()
         );
         let (found, task) = executor.look(LIMIT);
-        assert_eq!((found, executor.is_stalled()), (Found::GoesOn, false));
+        assert_eq!((found, executor.is_stalled()), (ExecutorFinding::GoesOn, false));
         assert!(task.is_some());
     }
 
@@ -204,10 +204,12 @@ mod tests {
         drop(executor.look(None));
         let said: Vec<_> = (0..100).map(|_| executor.look(None).0).collect();
         assert_eq!(
-            said.iter().filter(|found| **found == Found::StandsStill).count(),
+            said.iter()
+                .filter(|found| **found == ExecutorFinding::StandsStill)
+                .count(),
             1
         );
-        assert!(!said.contains(&Found::TooLong));
+        assert!(!said.contains(&ExecutorFinding::TooLong));
     }
 
     #[test]
@@ -217,7 +219,7 @@ mod tests {
             let (_, task) = executor.look(LIMIT);
             let mut task = pin!(task.expect("the last one has run"));
             for _ in 0..2 {
-                assert_eq!(executor.look(LIMIT).0, Found::Nothing);
+                assert_eq!(executor.look(LIMIT).0, ExecutorFinding::Nothing);
             }
             let done = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(done.is_ready());

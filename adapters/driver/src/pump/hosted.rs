@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use quorate_core::effect::{AllocationQuestion, HostOrder, Instance};
+use quorate_core::effect::{AllocationQuestion, HostOrder, HostedInstance};
 use quorate_core::input::{HostReport, Recipient};
 use quorate_core::ordered::OrderedMap;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::ids::{KindId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use quorate_core::singleton::state::SingletonId;
@@ -16,19 +16,19 @@ use quorate_core::singleton::state::SingletonId;
 use super::slots::Slots;
 use crate::allocating::Decider;
 use crate::listeners::Gate;
-use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Occasion, Reports, Starter, Who};
 use crate::stats::HostStats;
 use crate::sync::Task;
 
 /// What is registered on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Named {
+pub(crate) enum RegisteredName {
     Kind(KindId),
     Singleton(SingletonId),
 }
 
 #[derive(Clone)]
-struct Registered {
+struct RegisteredHost {
     name: Arc<str>,
     starter: Option<Arc<dyn Starter>>,
     /// Who says where its shards go, where the application does.
@@ -36,15 +36,15 @@ struct Registered {
 }
 
 /// What a registration has to take back if the core refuses it.
-pub(crate) struct Undo {
-    of: Named,
+pub(crate) struct RegistrationUndo {
+    of: RegisteredName,
     /// What there was before; nothing if it is new.
-    before: Option<Registered>,
+    before: Option<RegisteredHost>,
 }
 
 /// The table of what runs on a node, and of what it only reaches.
 pub(crate) struct Hosted {
-    known: OrderedMap<Named, Registered>,
+    known: OrderedMap<RegisteredName, RegisteredHost>,
     entities: Slots,
     /// Slots and reports of their own. They share the room, the gate and the users' runtime of the entities.
     instances: Slots,
@@ -52,7 +52,7 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     /// Whose orders come here, and who hears the reports.
-    pub(crate) const OWNERS: [Owner; 2] = [Owner::Sharding, Owner::Singleton];
+    pub(crate) const OWNERS: [Requester; 2] = [Requester::Sharding, Requester::Singleton];
 
     pub(crate) fn new(reports: Arc<Reports>) -> Self {
         Self {
@@ -66,41 +66,41 @@ impl Hosted {
     /// as a proxy: entities by the first registration that can make them, instances by the newest.
     pub(crate) fn register(
         &mut self,
-        of: Named,
+        of: RegisteredName,
         name: &Arc<str>,
         starter: Option<Arc<dyn Starter>>,
         decider: Option<Decider>,
-    ) -> Option<Undo> {
+    ) -> Option<RegistrationUndo> {
         let before = self.known.get(&of).cloned();
         // Another name with the same hash is the core's to refuse.
         if before.as_ref().is_some_and(|known| known.name != *name) {
             return None;
         }
-        let known = before.clone().unwrap_or_else(|| Registered {
+        let known = before.clone().unwrap_or_else(|| RegisteredHost {
             name: Arc::clone(name),
             starter: None,
             decider: None,
         });
         let is_taken = match of {
-            Named::Kind(_) => known.starter.is_none(),
-            Named::Singleton(_) => true,
+            RegisteredName::Kind(_) => known.starter.is_none(),
+            RegisteredName::Singleton(_) => true,
         };
         let starter = starter.filter(|_| is_taken);
         let decider = decider.filter(|_| known.decider.is_none());
         if before.is_some() && starter.is_none() && decider.is_none() {
             return None;
         }
-        let registered = Registered {
+        let registered = RegisteredHost {
             starter: starter.or(known.starter),
             decider: decider.or(known.decider),
             name: known.name,
         };
         self.known.insert(of, registered);
-        Some(Undo { of, before })
+        Some(RegistrationUndo { of, before })
     }
 
     /// The core has refused it.
-    pub(crate) fn undo(&mut self, Undo { of, before }: Undo) {
+    pub(crate) fn undo(&mut self, RegistrationUndo { of, before }: RegistrationUndo) {
         match before {
             Some(before) => self.known.insert(of, before),
             None => self.known.remove(&of),
@@ -110,7 +110,7 @@ impl Hosted {
     /// The task that has the application say where shards of a kind go; the answer at once if there is nobody
     /// to ask.
     pub(crate) fn decide(&self, question: AllocationQuestion) -> Result<Task, AllocationAnswer> {
-        let registered = self.known.get(&Named::Kind(question.kind));
+        let registered = self.known.get(&RegisteredName::Kind(question.kind));
         match registered.and_then(|registered| registered.decider.as_ref()) {
             Some(decider) => {
                 let too_late = self.entities.reports().until(question.deadline);
@@ -125,11 +125,11 @@ impl Hosted {
     }
 
     /// A name, or the number where this node does not know it.
-    pub(crate) fn name(&self, of: Named) -> Cow<'_, str> {
+    pub(crate) fn name(&self, of: RegisteredName) -> Cow<'_, str> {
         match (self.known.get(&of), of) {
             (Some(known), _) => Cow::Borrowed(&known.name),
-            (None, Named::Kind(kind)) => Cow::Owned(format!("{kind:?}")),
-            (None, Named::Singleton(singleton)) => Cow::Owned(format!("{singleton:?}")),
+            (None, RegisteredName::Kind(kind)) => Cow::Owned(format!("{kind:?}")),
+            (None, RegisteredName::Singleton(singleton)) => Cow::Owned(format!("{singleton:?}")),
         }
     }
 
@@ -177,12 +177,12 @@ impl Hosted {
     pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
         let name = |who: &Recipient| match who {
             Recipient::Entity(kind, id) => {
-                format!("{}/{id}", self.name(Named::Kind(*kind)).escape_debug())
+                format!("{}/{id}", self.name(RegisteredName::Kind(*kind)).escape_debug())
             }
             Recipient::Singleton(singleton) => {
                 format!(
                     "singleton/{}",
-                    self.name(Named::Singleton(*singleton)).escape_debug()
+                    self.name(RegisteredName::Singleton(*singleton)).escape_debug()
                 )
             }
         };
@@ -203,18 +203,18 @@ impl Hosted {
     }
 
     /// The next report for this owner of what was taken over. Forgets what has ended.
-    pub(crate) fn next_report(&mut self, owner: Owner) -> Option<HostReport> {
+    pub(crate) fn next_report(&mut self, owner: Requester) -> Option<HostReport> {
         self.slots_mut(owner).next_report()
     }
 
     /// An entity or instance has reported.
     #[cfg(test)]
-    pub(super) fn is_told(&self, owner: Owner, report: HostReport) {
+    pub(super) fn is_told(&self, owner: Requester, report: HostReport) {
         self.slots(owner).reports().push(report);
     }
 
     /// Everything that was reported.
-    pub(crate) fn all_reports(&mut self) -> Vec<(Owner, HostReport)> {
+    pub(crate) fn all_reports(&mut self) -> Vec<(Requester, HostReport)> {
         let mut all = Vec::new();
         for owner in Self::OWNERS {
             let reports = self.slots_mut(owner).all_reports();
@@ -224,7 +224,7 @@ impl Hosted {
     }
 
     /// Does what the core orders. What cannot be done is said at once.
-    pub(crate) fn order(&mut self, owner: Owner, order: HostOrder) -> Result<Option<Task>, HostReport> {
+    pub(crate) fn order(&mut self, owner: Requester, order: HostOrder) -> Result<Option<Task>, HostReport> {
         match order {
             HostOrder::Start { slot, instance } => self.start(owner, slot, instance).map(Some),
             HostOrder::Deliver {
@@ -235,7 +235,7 @@ impl Hosted {
                 chain,
             } => {
                 let occasion = Occasion::of(reply_to, deadline, chain);
-                let delivery = Delivery { payload, occasion };
+                let delivery = MailboxMessage { payload, occasion };
                 self.slots(owner).deliver(slot, delivery).map(|()| None)
             }
             HostOrder::Stop { slot } => self.slots(owner).end(slot, Mailbox::drain).map(|()| None),
@@ -244,7 +244,7 @@ impl Hosted {
     }
 
     /// Stops all of them now. What to say of the asks that they have not begun with.
-    pub(crate) fn kill_all(&self) -> Vec<(Owner, HostReport)> {
+    pub(crate) fn kill_all(&self) -> Vec<(Requester, HostReport)> {
         let left = |owner| {
             let reports = self.slots(owner).kill_all();
             reports.into_iter().map(move |report| (owner, report))
@@ -252,17 +252,17 @@ impl Hosted {
         Self::OWNERS.into_iter().flat_map(left).collect()
     }
 
-    fn start(&mut self, owner: Owner, slot: Slot, instance: Instance) -> Result<Task, HostReport> {
+    fn start(&mut self, owner: Requester, slot: Slot, instance: HostedInstance) -> Result<Task, HostReport> {
         let of = match instance {
-            Instance::Entity { kind, .. } => Named::Kind(kind),
-            Instance::Singleton { singleton, .. } => Named::Singleton(singleton),
+            HostedInstance::Entity { kind, .. } => RegisteredName::Kind(kind),
+            HostedInstance::Singleton { singleton, .. } => RegisteredName::Singleton(singleton),
         };
         let registered = self.known.get(&of);
         let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
             return Err(HostReport::Stopped { slot });
         };
         let (recipient, who) = match instance {
-            Instance::Entity {
+            HostedInstance::Entity {
                 kind,
                 shard,
                 entity,
@@ -271,13 +271,13 @@ impl Hosted {
                 let who = Who::entity(Arc::clone(name), (shard, token), entity.clone());
                 (Recipient::Entity(kind, entity), who)
             }
-            Instance::Singleton { singleton, token } => {
+            HostedInstance::Singleton { singleton, token } => {
                 let who = Who::singleton(Arc::clone(name), token);
                 (Recipient::Singleton(singleton), who)
             }
         };
         let mailbox = Arc::new(Mailbox::default());
-        let task = starter.start(Start {
+        let task = starter.start(EntityStart {
             who,
             slot,
             mailbox: Arc::clone(&mailbox),
@@ -288,16 +288,16 @@ impl Hosted {
     }
 
     /// No other machine has anything run.
-    fn slots(&self, owner: Owner) -> &Slots {
-        if owner == Owner::Singleton {
+    fn slots(&self, owner: Requester) -> &Slots {
+        if owner == Requester::Singleton {
             &self.instances
         } else {
             &self.entities
         }
     }
 
-    fn slots_mut(&mut self, owner: Owner) -> &mut Slots {
-        if owner == Owner::Singleton {
+    fn slots_mut(&mut self, owner: Requester) -> &mut Slots {
+        if owner == Requester::Singleton {
             &mut self.instances
         } else {
             &mut self.entities
@@ -329,7 +329,7 @@ mod tests {
     struct Idle;
 
     impl Starter for Idle {
-        fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        fn start(&self, start: EntityStart) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             drop(start);
             Box::pin(ready(()))
         }
@@ -339,12 +339,12 @@ mod tests {
         Slot { index: 0, generation }
     }
 
-    fn kind() -> Named {
-        Named::Kind(KindId::of("k"))
+    fn kind() -> RegisteredName {
+        RegisteredName::Kind(KindId::of("k"))
     }
 
     fn start(hosted: &mut Hosted, generation: u32) -> bool {
-        let instance = Instance::Entity {
+        let instance = HostedInstance::Entity {
             kind: KindId::of("k"),
             shard: ShardId(0),
             entity: EntityId::from("e"),
@@ -352,7 +352,7 @@ mod tests {
         };
         let slot = slot(generation);
         matches!(
-            hosted.order(Owner::Sharding, HostOrder::Start { slot, instance }),
+            hosted.order(Requester::Sharding, HostOrder::Start { slot, instance }),
             Ok(Some(_))
         )
     }
@@ -391,7 +391,7 @@ mod tests {
                 deadline: None,
                 chain: AskChain::default(),
             };
-            match hosted.order(Owner::Sharding, deliver) {
+            match hosted.order(Requester::Sharding, deliver) {
                 Ok(None) => assert!(is_there, "{generation}"),
                 Err(HostReport::Refused { reason, .. }) => {
                     assert_eq!((is_there, reason), (false, AskFailure::EntityStoppedUnhandled));

@@ -4,13 +4,13 @@ use quorate_core::input::Command;
 
 use super::Pump;
 use super::machine::Machine;
-use super::replies::Waiting;
+use super::replies::ReplyWaiter;
 use crate::commands::LogCommand;
 
 impl<M: Machine> Pump<M> {
     /// Something for a log.
     pub(crate) fn journal(&mut self, LogCommand { command, reply }: LogCommand) {
-        let token = self.replies.insert(Waiting::Owner(reply));
+        let token = self.replies.insert(ReplyWaiter::Owner(reply));
         self.hand_in(token, Command::Journal(command));
     }
 }

@@ -2,7 +2,7 @@
 //! back as inputs; nothing here waits and nothing is decided. Spec: reliability I-26, I-83.
 
 use quorate_core::input::Input;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::{StoreError, StoreReport};
 
 use super::Pump;
@@ -44,7 +44,7 @@ impl<M: Machine> Pump<M> {
     }
 
     /// An order that the store did not take, if it did not: its owner hears why.
-    pub(super) fn not_stored(&mut self, answer: Option<(Owner, StoreReport)>) {
+    pub(super) fn not_stored(&mut self, answer: Option<(Requester, StoreReport)>) {
         let Some((owner, report)) = answer else {
             return;
         };

@@ -10,7 +10,7 @@ use super::tests::{Bench, answer_bytes, me, peer, plain_hello};
 use crate::proved::Proved;
 use crate::psk::Psk;
 use crate::security::Authentication;
-use quorate_links::{Identity, LinkId, LinkInput, Report};
+use quorate_links::{LinkId, LinkInput, LinkReport, PeerIdentity};
 
 const KEY: &str = "a key of thirty-two random bytes";
 const OTHER: &str = "another key of the same length!!";
@@ -67,7 +67,8 @@ fn only_who_has_a_listed_key_is_greeted() {
         let mut node = bench();
         let link = node.knock().unwrap();
         if let Some(proved) = proved {
-            node.pump.link(LinkInput::Identified(link, Identity::new(proved)));
+            node.pump
+                .link(LinkInput::Identified(link, PeerIdentity::new(proved)));
         }
         match node.hears_hello(link) {
             HelloAnswer::Ack(_) => assert!(greeted),
@@ -87,7 +88,8 @@ fn only_an_acceptor_that_has_a_listed_key_is_believed() {
         let mut node = bench();
         let link = node.greeting();
         if let Some(proved) = proved {
-            node.pump.link(LinkInput::Identified(link, Identity::new(proved)));
+            node.pump
+                .link(LinkInput::Identified(link, PeerIdentity::new(proved)));
         }
         node.receive(link, &answer_bytes(&consent()));
         let stats = node.pump.stats().links;
@@ -104,7 +106,7 @@ fn a_key_that_is_replaced_in_the_middle_of_a_handshake_is_not_believed() {
     let mut node = Bench::of(me(), Authentication::Psk(keys.clone()));
     let link = node.knock().unwrap();
     node.pump
-        .link(LinkInput::Identified(link, Identity::new(has(KEY))));
+        .link(LinkInput::Identified(link, PeerIdentity::new(has(KEY))));
     keys.replace([OTHER]).unwrap();
     assert!(matches!(node.hears_hello(link), HelloAnswer::Reject(_)));
 }
@@ -114,7 +116,7 @@ fn who_proves_nothing_replaces_no_link_and_is_counted() {
     let mut node = bench();
     let honest = node.knock().unwrap();
     node.pump
-        .link(LinkInput::Identified(honest, Identity::new(has(KEY))));
+        .link(LinkInput::Identified(honest, PeerIdentity::new(has(KEY))));
     assert!(matches!(node.hears_hello(honest), HelloAnswer::Ack(_)));
     let stranger = node.knock().unwrap();
     let why = "it has none of this node's keys".to_owned();
@@ -150,7 +152,7 @@ fn b_005_a_dialer_that_speaks_plaintext_hears_what_is_asked_for() {
         assert_eq!(node.pump.stats().links.dials_refused, 1);
         let mut reports = std::iter::from_fn(|| node.pump.linked.links.next_report());
         let refused = reports.find_map(|report| match report {
-            Report::DialRefused { why, .. } => Some(why),
+            LinkReport::DialRefused { why, .. } => Some(why),
             _ => None,
         });
         assert!(refused.unwrap().contains(why));

@@ -3,23 +3,23 @@
 
 use quorate_core::time::Instant;
 use quorate_core::wire::handshake::RejectReason;
-use quorate_links::{Refusal, Report};
+use quorate_links::{LinkRefusal, LinkReport};
 
 use crate::log_limit::LogLimit;
 
 /// Writes a report to the log. Those that no stranger can cause are not limited.
-pub(crate) fn report(report: &Report, log: &mut LogLimit, now: Instant) {
+pub(crate) fn report(report: &LinkReport, log: &mut LogLimit, now: Instant) {
     match report {
-        Report::Opened { peer, kind, epoch } => {
+        LinkReport::Opened { peer, kind, epoch } => {
             tracing::debug!(target: "cluster::transport", event = "link_opened", %peer, ?kind, epoch);
         }
-        Report::Accepted { peer, kind, epoch } => {
+        LinkReport::Accepted { peer, kind, epoch } => {
             tracing::debug!(target: "cluster::transport", event = "link_accepted", %peer, ?kind, epoch);
         }
-        Report::Renewed { to, kind, epoch } => {
+        LinkReport::Renewed { to, kind, epoch } => {
             tracing::debug!(target: "cluster::transport", event = "link_renewed", address = %to, ?kind, epoch);
         }
-        Report::DialFailed {
+        LinkReport::DialFailed {
             to,
             kind,
             failures,
@@ -27,60 +27,60 @@ pub(crate) fn report(report: &Report, log: &mut LogLimit, now: Instant) {
         } => {
             tracing::debug!(target: "cluster::transport", event = "dial_failed", address = %to, ?kind, failures, "{why}");
         }
-        Report::Quarantined { node } => {
+        LinkReport::Quarantined { node } => {
             tracing::info!(target: "cluster::transport", event = "quarantined", peer = %node);
         }
-        Report::Refused { .. }
-        | Report::Closed { .. }
-        | Report::DialRefused { .. }
-        | Report::RenewalFailed { .. }
-        | Report::Kept { .. }
-        | Report::Expired { .. } => limited(report, log, now),
+        LinkReport::Refused { .. }
+        | LinkReport::Closed { .. }
+        | LinkReport::DialRefused { .. }
+        | LinkReport::RenewalFailed { .. }
+        | LinkReport::Kept { .. }
+        | LinkReport::Expired { .. } => limited(report, log, now),
         // What a later version of the links reports.
         _ => limited(report, log, now),
     }
 }
 
-fn limited(report: &Report, log: &mut LogLimit, now: Instant) {
+fn limited(report: &LinkReport, log: &mut LogLimit, now: Instant) {
     if let Some(left_out) = log.take_line(now) {
         line(report, left_out);
     }
 }
 
-fn line(report: &Report, left_out: u64) {
+fn line(report: &LinkReport, left_out: u64) {
     match report {
         // A peer that has not heard of a restart: a cluster's life, and nobody's fault.
-        Report::Refused {
+        LinkReport::Refused {
             from,
-            refusal: refusal @ Refusal::Rejected(RejectReason::WrongIncarnation { .. }),
+            refusal: refusal @ LinkRefusal::Rejected(RejectReason::WrongIncarnation { .. }),
         } => tracing::info!(
             target: "cluster::transport", event = "handshake_refused", %from, left_out, "{refusal}"
         ),
-        Report::Refused { from, refusal } => tracing::warn!(
+        LinkReport::Refused { from, refusal } => tracing::warn!(
             target: "cluster::transport", event = "handshake_refused", %from, left_out, "{refusal}"
         ),
-        Report::Closed { peer, why } => {
+        LinkReport::Closed { peer, why } => {
             tracing::warn!(target: "cluster::transport", event = "link_closed", %peer, left_out, "{why}");
         }
-        Report::DialRefused { to, kind, why } => tracing::warn!(
+        LinkReport::DialRefused { to, kind, why } => tracing::warn!(
             target: "cluster::transport", event = "link_refused", address = %to, ?kind, left_out, "{why}"
         ),
-        Report::RenewalFailed { to, kind, why } => tracing::warn!(
+        LinkReport::RenewalFailed { to, kind, why } => tracing::warn!(
             target: "cluster::transport", event = "renewal_failed", address = %to, ?kind, left_out, "{why}"
         ),
-        Report::Kept { peer, kind } => tracing::warn!(
+        LinkReport::Kept { peer, kind } => tracing::warn!(
             target: "cluster::transport", event = "link_kept", %peer, ?kind, left_out,
             "a link was not renewed in time; it stays open while its peer's credentials are valid"
         ),
-        Report::Expired { peer, kind, why } => tracing::warn!(
+        LinkReport::Expired { peer, kind, why } => tracing::warn!(
             target: "cluster::transport", event = "link_expired", %peer, ?kind, left_out,
             "a link was not renewed in time: {why}"
         ),
-        Report::DialFailed { .. }
-        | Report::Opened { .. }
-        | Report::Accepted { .. }
-        | Report::Renewed { .. }
-        | Report::Quarantined { .. } => {
+        LinkReport::DialFailed { .. }
+        | LinkReport::Opened { .. }
+        | LinkReport::Accepted { .. }
+        | LinkReport::Renewed { .. }
+        | LinkReport::Quarantined { .. } => {
             tracing::debug!(target: "cluster::transport", event = "unlimited", left_out, ?report);
         }
         // What a later version of the links reports.
@@ -95,7 +95,7 @@ mod tests {
 
     use quorate_core::ident::{Address, UniqueAddress};
     use quorate_core::wire::handshake::LinkKind;
-    use quorate_links::Party;
+    use quorate_links::ReportParty;
     use tracing::field::{Field, Visit};
     use tracing::{Level, Metadata, span};
 
@@ -150,21 +150,21 @@ mod tests {
         let warned = [
             (
                 "handshake_refused",
-                Report::Refused {
-                    from: Party::Unknown,
-                    refusal: Refusal::Rejected(RejectReason::WrongCluster),
+                LinkReport::Refused {
+                    from: ReportParty::Unknown,
+                    refusal: LinkRefusal::Rejected(RejectReason::WrongCluster),
                 },
             ),
             (
                 "link_closed",
-                Report::Closed {
-                    peer: Party::Unknown,
+                LinkReport::Closed {
+                    peer: ReportParty::Unknown,
                     why: why.clone(),
                 },
             ),
             (
                 "link_refused",
-                Report::DialRefused {
+                LinkReport::DialRefused {
                     to: to.clone(),
                     kind,
                     why: why.clone(),
@@ -172,7 +172,7 @@ mod tests {
             ),
             (
                 "renewal_failed",
-                Report::RenewalFailed {
+                LinkReport::RenewalFailed {
                     to,
                     kind,
                     why: why.clone(),
@@ -180,12 +180,12 @@ mod tests {
             ),
             (
                 "link_kept",
-                Report::Kept {
+                LinkReport::Kept {
                     peer: peer.clone(),
                     kind,
                 },
             ),
-            ("link_expired", Report::Expired { peer, kind, why }),
+            ("link_expired", LinkReport::Expired { peer, kind, why }),
         ];
         let lines = Lines::default();
         let mut limit = LogLimit::new(100);

@@ -5,13 +5,13 @@ use quorate_core::node::Node;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
 use quorate_core::time::Now;
-use quorate_links::Recipient;
+use quorate_links::LinkRecipient;
 use rand_core::Rng;
 
 use crate::stats::KindState;
 
 /// What the pump asks of a node beside what its links do. See [`Node`].
-pub(crate) trait Machine: Recipient {
+pub(crate) trait Machine: LinkRecipient {
     /// See [`Node::stop`].
     fn stop(&mut self, now: Now);
     fn stats(&self) -> &Stats;

@@ -51,13 +51,13 @@ use quorate_links::{LinkId, LinkInput, LinkedNode, Links, Source, ValidLinkLimit
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-pub(crate) use action::Action;
-use base::Base;
+pub(crate) use action::LoopAction;
+use base::PumpBase;
 use executor::Executor;
-use hosted::{Hosted, Named};
+use hosted::{Hosted, RegisteredName};
 use limits::{FEEDBACK_BEFORE_TICK, REPORTS_PER_TURN};
 use machine::Machine;
-use replies::{Replies, Waiting};
+use replies::{Replies, ReplyWaiter};
 
 use crate::commands::{ControlCommand, Registration};
 use crate::lease::Leases;
@@ -72,7 +72,7 @@ use crate::transport::HandshakeStats;
 #[derive(Debug)]
 pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     linked: LinkedNode<M>,
-    base: Base,
+    base: PumpBase,
     /// Handshakes that the transport does below them.
     below: HandshakeStats,
     hosted: Hosted,
@@ -117,12 +117,17 @@ impl Pump {
         let rng = ChaCha8Rng::from_rng(&mut parts.rng);
         let node = Node::new(parts.config.clone(), parts.me.clone(), rng, now);
         let links = parts.links(now);
-        Self::around(node, links, Base::new(parts.config, parts.me, now), parts.reports)
+        Self::around(
+            node,
+            links,
+            PumpBase::new(parts.config, parts.me, now),
+            parts.reports,
+        )
     }
 }
 
 impl<M: Machine> Pump<M> {
-    fn around(node: M, links: Links, base: Base, reports: Arc<Reports>) -> Self {
+    fn around(node: M, links: Links, base: PumpBase, reports: Arc<Reports>) -> Self {
         Self {
             linked: LinkedNode::of(node, links),
             base,
@@ -211,7 +216,7 @@ impl<M: Machine> Pump<M> {
         let (token, command) = match command {
             ControlCommand::Core { command, reply } => {
                 policy::own_command(&self.base.me, &command);
-                (self.replies.insert(Waiting::Command(reply)), command)
+                (self.replies.insert(ReplyWaiter::Command(reply)), command)
             }
             ControlCommand::Register {
                 what,
@@ -223,14 +228,14 @@ impl<M: Machine> Pump<M> {
                     return reply.send(Answer::Refused(what.without_keeper()));
                 }
                 let (of, name) = match &what {
-                    Registration::Kind(kind) => (Named::Kind(KindId::of(&kind.name)), &kind.name),
+                    Registration::Kind(kind) => (RegisteredName::Kind(KindId::of(&kind.name)), &kind.name),
                     Registration::Singleton(singleton) => {
                         let id = SingletonId::of(&singleton.name);
-                        (Named::Singleton(id), &singleton.name)
+                        (RegisteredName::Singleton(id), &singleton.name)
                     }
                 };
                 let undo = self.hosted.register(of, name, starter, decider);
-                let token = self.replies.insert(Waiting::Register { reply, undo });
+                let token = self.replies.insert(ReplyWaiter::Register { reply, undo });
                 (token, what.into_command())
             }
             ControlCommand::SingletonState(singleton, reply) => {
@@ -304,8 +309,8 @@ impl<M: Machine> Pump<M> {
     }
 
     /// The next thing for the hands.
-    pub(crate) fn next_action(&mut self) -> Option<Action> {
-        let order = self.linked.links.next_order().map(Action::Link);
+    pub(crate) fn next_action(&mut self) -> Option<LoopAction> {
+        let order = self.linked.links.next_order().map(LoopAction::Link);
         order.or_else(|| self.base.actions.pop_front())
     }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::admission::{AdmissionPolicy, Ask, Denied, Proof, Request};
+use quorate_core::admission::{AdmissionPolicy, Denied, PeerAsk, PeerProof, PeerRequest};
 use quorate_core::event::Audit;
 use quorate_core::ident::{Roles, UniqueAddress};
 use quorate_core::input::{Command, DownTarget, MembershipCommand};
@@ -60,14 +60,14 @@ impl Policy {
 }
 
 impl AdmissionPolicy for Policy {
-    fn allows(&self, request: &Request<'_>) -> Result<(), Denied> {
+    fn allows(&self, request: &PeerRequest<'_>) -> Result<(), Denied> {
         let by = request.by;
         let proved = match request.proof {
-            Proof::Certificate { der, intermediates } => {
+            PeerProof::Certificate { der, intermediates } => {
                 let others = intermediates.iter().map(Vec::as_slice);
                 Some(PeerCertificate::with_intermediates(der, others))
             }
-            Proof::Nothing | Proof::Key { .. } => None,
+            PeerProof::Nothing | PeerProof::Key { .. } => None,
         };
         let certificate = proved.as_ref();
         let manages = |whom, down| {
@@ -80,7 +80,7 @@ impl AdmissionPolicy for Policy {
             self.allows.as_ref().map_or(Ok(()), |allows| allows(&manager))
         };
         let answer = match request.ask {
-            Ask::Join { roles, app_version } => self.admits.as_ref().map_or(Ok(()), |admits| {
+            PeerAsk::Join { roles, app_version } => self.admits.as_ref().map_or(Ok(()), |admits| {
                 admits(&Joiner {
                     node: by,
                     roles,
@@ -88,8 +88,8 @@ impl AdmissionPolicy for Policy {
                     certificate,
                 })
             }),
-            Ask::Leave(whom) => manages(whom, false),
-            Ask::Down(whom) => manages(whom, true),
+            PeerAsk::Leave(whom) => manages(whom, false),
+            PeerAsk::Down(whom) => manages(whom, true),
             // What a later version lets peers ask is nothing that these functions were written for.
             _ => Err("the policy does not know what is asked".to_owned()),
         };
@@ -172,19 +172,19 @@ impl fmt::Debug for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pump::action::Action;
+    use crate::pump::action::LoopAction;
     use crate::pump::tests::{Bench, accepted_control, frame, heartbeat, me, peer};
     use quorate_core::effect::Effect;
     use quorate_core::event::{Event, MembershipEvent};
 
-    fn refused(policy: &Policy, proof: Proof<'_>, ask: Ask<'_>) -> Option<String> {
-        let answer = policy.allows(&Request::new(&peer(), proof, ask));
+    fn refused(policy: &Policy, proof: PeerProof<'_>, ask: PeerAsk<'_>) -> Option<String> {
+        let answer = policy.allows(&PeerRequest::new(&peer(), proof, ask));
         answer.err().map(|denied| denied.0)
     }
 
-    fn joins(policy: &Policy, proof: Proof<'_>) -> Option<String> {
+    fn joins(policy: &Policy, proof: PeerProof<'_>) -> Option<String> {
         let (roles, app_version) = (&Roles::default(), &AppVersion::default());
-        refused(policy, proof, Ask::Join { roles, app_version })
+        refused(policy, proof, PeerAsk::Join { roles, app_version })
     }
 
     #[test]
@@ -201,16 +201,19 @@ mod tests {
             admits: Some(Arc::new(by_certificate)),
             ..Policy::default()
         };
-        let of = |der| Proof::Certificate {
+        let of = |der| PeerProof::Certificate {
             der,
             intermediates: &[],
         };
         assert_eq!(joins(&policy, of(b"good")), None);
         assert_eq!(joins(&policy, of(b"bad")).as_deref(), Some("not this one"));
-        assert_eq!(joins(&policy, Proof::Nothing).as_deref(), Some("no certificate"));
-        let key = Proof::Key { name: &[1; 32] };
+        assert_eq!(
+            joins(&policy, PeerProof::Nothing).as_deref(),
+            Some("no certificate")
+        );
+        let key = PeerProof::Key { name: &[1; 32] };
         assert_eq!(joins(&policy, key).as_deref(), Some("no certificate"));
-        assert_eq!(refused(&policy, Proof::Nothing, Ask::Down(&me())), None);
+        assert_eq!(refused(&policy, PeerProof::Nothing, PeerAsk::Down(&me())), None);
     }
 
     #[test]
@@ -226,12 +229,12 @@ mod tests {
             allows: Some(Arc::new(only_leave)),
             ..Policy::default()
         };
-        let nothing = Proof::Nothing;
+        let nothing = PeerProof::Nothing;
         assert_eq!(
-            refused(&policy, nothing, Ask::Down(&me())).as_deref(),
+            refused(&policy, nothing, PeerAsk::Down(&me())).as_deref(),
             Some("nobody downs")
         );
-        assert_eq!(refused(&policy, nothing, Ask::Leave(&me())), None);
+        assert_eq!(refused(&policy, nothing, PeerAsk::Leave(&me())), None);
         assert_eq!(joins(&policy, nothing), None);
     }
 
@@ -252,7 +255,7 @@ mod tests {
         bench.pump.linked.node.says.push_back(Effect::Notify(asked));
         bench.pump.tick();
         bench.pump.drive_node();
-        let published = |action: &Action| matches!(action, Action::Publish(_));
+        let published = |action: &LoopAction| matches!(action, LoopAction::Publish(_));
         assert!(!bench.pump.base.actions.iter().any(published));
     }
 }

@@ -8,13 +8,13 @@ use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
 
-use super::hosted::Undo;
+use super::hosted::RegistrationUndo;
 use crate::error::DataReadError;
-use crate::subscriptions::Inbox;
+use crate::subscriptions::ChangeInbox;
 use crate::sync::Sender;
 
 /// Who waits.
-pub(crate) enum Waiting {
+pub(crate) enum ReplyWaiter {
     /// An ask.
     Ask(Sender<Result<Payload, AskFailure>>),
     /// An operation on replicated data.
@@ -22,7 +22,7 @@ pub(crate) enum Waiting {
     /// An owner of a log, or of a watch, or a caller who waits for room.
     Owner(Sender<Answer>),
     /// A subscription.
-    Subscription(Arc<Inbox>),
+    Subscription(Arc<ChangeInbox>),
     /// Nobody: the driver gave the command itself.
     Nobody,
     /// A command.
@@ -30,16 +30,16 @@ pub(crate) enum Waiting {
     /// A registration, which is undone if it is refused.
     Register {
         reply: Sender<Answer>,
-        undo: Option<Undo>,
+        undo: Option<RegistrationUndo>,
     },
 }
 
 /// What the pump has to do after an answer.
-pub(crate) enum Follows {
+pub(crate) enum AfterReply {
     /// Its caller is answered.
     Answer(Sender<Answer>, Answer),
     /// A registration was refused.
-    Undo(Undo),
+    Undo(RegistrationUndo),
 }
 
 /// The table. Bounded by the core: it refuses asks beyond its own limit, and callers who wait for room, and
@@ -47,21 +47,21 @@ pub(crate) enum Follows {
 #[derive(Default)]
 pub(crate) struct Replies {
     next: Token,
-    waiting: HashMap<Token, Waiting>,
+    waiting: HashMap<Token, ReplyWaiter>,
 }
 
 impl Replies {
     /// Keeps a waiter under a token that was never used.
-    pub(crate) fn insert(&mut self, waiting: Waiting) -> Token {
+    pub(crate) fn insert(&mut self, waiting: ReplyWaiter) -> Token {
         self.next = self.next.wrapping_add(1);
         self.waiting.insert(self.next, waiting);
         self.next
     }
 
     /// Answers; says what follows.
-    pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<Follows> {
+    pub(crate) fn answer(&mut self, token: Token, answer: Answer) -> Option<AfterReply> {
         match self.waiting.remove(&token)? {
-            Waiting::Ask(reply) => {
+            ReplyWaiter::Ask(reply) => {
                 reply.send(match answer {
                     Answer::Asked(result) => result,
                     Answer::Done
@@ -73,7 +73,7 @@ impl Replies {
                 });
                 None
             }
-            Waiting::Data(reply) => {
+            ReplyWaiter::Data(reply) => {
                 match answer {
                     Answer::Ddata(answer) => reply.send(answer),
                     // The node has stopped: so says the closed end.
@@ -86,7 +86,7 @@ impl Replies {
                 }
                 None
             }
-            Waiting::Subscription(inbox) => {
+            ReplyWaiter::Subscription(inbox) => {
                 if matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Err(_)))) {
                     inbox.refuse(DataReadError::TooManySubscribers);
                 } else if !matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) {
@@ -94,16 +94,16 @@ impl Replies {
                 }
                 None
             }
-            Waiting::Nobody => None,
-            Waiting::Owner(reply) => {
+            ReplyWaiter::Nobody => None,
+            ReplyWaiter::Owner(reply) => {
                 reply.send(answer);
                 None
             }
-            Waiting::Command(reply) => Some(Follows::Answer(reply, answer)),
-            Waiting::Register { reply, undo } => {
+            ReplyWaiter::Command(reply) => Some(AfterReply::Answer(reply, answer)),
+            ReplyWaiter::Register { reply, undo } => {
                 let refused = matches!(answer, Answer::Refused(_));
                 reply.send(answer);
-                undo.filter(|_| refused).map(Follows::Undo)
+                undo.filter(|_| refused).map(AfterReply::Undo)
             }
         }
     }

@@ -6,20 +6,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use quorate_core::effect::{Answer, CommandError, Effect, HostOrder, Instance, SingletonCommandError};
+use quorate_core::effect::{Answer, CommandError, Effect, HostOrder, HostedInstance, SingletonCommandError};
 use quorate_core::input::{HostReport, SingletonSettings};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
-use super::action::Action;
-use super::hosted::Named;
+use super::action::LoopAction;
+use super::hosted::RegisteredName;
 use super::tests::{Bench, Heard, me};
 use crate::commands::{ControlCommand, Registration, UserCommand};
-use crate::mailbox::{Start, Starter};
+use crate::mailbox::{EntityStart, Starter};
 use crate::sync;
 use crate::sync::Task;
 use quorate_core::input::Recipient;
@@ -33,7 +33,7 @@ const SLOT: Slot = Slot {
 struct Idle;
 
 impl Starter for Idle {
-    fn start(&self, start: Start) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, start: EntityStart) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         drop(start);
         Box::pin(ready(()))
     }
@@ -71,24 +71,24 @@ impl Bench {
 
     fn starts_billing(&mut self) -> Option<Task> {
         self.says(Effect::Host(
-            Owner::Singleton,
+            Requester::Singleton,
             HostOrder::Start {
                 slot: SLOT,
-                instance: Instance::Singleton {
+                instance: HostedInstance::Singleton {
                     singleton: id(),
                     token: Token::new(1, 1),
                 },
             },
         ));
         std::iter::from_fn(|| self.pump.next_action()).find_map(|action| match action {
-            Action::Start(task) => Some(task),
+            LoopAction::Start(task) => Some(task),
             _ => None,
         })
     }
 
     fn delivers(&mut self, reply_to: Option<AskRef>) {
         self.says(Effect::Host(
-            Owner::Singleton,
+            Requester::Singleton,
             HostOrder::Deliver {
                 slot: SLOT,
                 payload: Payload::from([7]),
@@ -120,7 +120,7 @@ fn an_instance_gets_what_is_for_it_until_it_has_ended() {
     assert_eq!(bench.pump.stats().host.singletons, 1);
     bench.delivers(Some(ask()));
     assert_eq!(bench.heard(), [], "it waits in its mailbox");
-    bench.says(Effect::Host(Owner::Singleton, HostOrder::Kill { slot: SLOT }));
+    bench.says(Effect::Host(Requester::Singleton, HostOrder::Kill { slot: SLOT }));
     bench.delivers(Some(ask()));
     let unhandled = HostReport::Refused {
         slot: SLOT,
@@ -177,7 +177,7 @@ fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_bef
         slot: Slot { generation, ..SLOT },
     };
     for (generation, lives) in [(0, 1), (2, 1), (1, 0), (1, 0)] {
-        bench.pump.hosted.is_told(Owner::Singleton, of(generation));
+        bench.pump.hosted.is_told(Requester::Singleton, of(generation));
         assert_eq!(bench.pump.forget_ended_entities(), lives == 0, "{generation}");
         assert_eq!(bench.pump.stats().host.singletons, lives, "{generation}");
     }
@@ -187,7 +187,7 @@ fn an_instance_lives_until_its_own_end_is_reported_and_the_node_does_not_end_bef
 fn an_instance_is_called_by_its_name_and_one_that_is_not_known_by_its_number() {
     let mut bench = Bench::new();
     let unknown = format!("{:?}", id());
-    let named = Named::Singleton(id());
+    let named = RegisteredName::Singleton(id());
     assert_eq!(bench.pump.hosted.name(named), unknown);
     bench.register_billing(false);
     assert_eq!(bench.pump.hosted.name(named), "billing");

@@ -8,10 +8,10 @@ use quorate_core::input::{HostReport, Recipient};
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Slot;
 
-use crate::mailbox::{Delivery, Mailbox, Refused, Reports};
+use crate::mailbox::{Mailbox, MailboxMessage, MailboxRefusal, Reports};
 
 /// One that lives.
-struct Live {
+struct LiveSlot {
     generation: u32,
     who: Recipient,
     mailbox: Arc<Mailbox>,
@@ -20,7 +20,7 @@ struct Live {
 /// A table of what lives here, of one owner.
 pub(super) struct Slots {
     /// By slot index: the core uses small indexes again, so the table is as long as the most there ever were.
-    places: Vec<Option<Live>>,
+    places: Vec<Option<LiveSlot>>,
     live: u64,
     reports: Arc<Reports>,
     /// What was reported and the node has not heard yet.
@@ -88,7 +88,7 @@ impl Slots {
         if index >= self.places.len() {
             self.places.resize_with(index + 1, || None);
         }
-        self.places[index] = Some(Live {
+        self.places[index] = Some(LiveSlot {
             generation: slot.generation,
             who,
             mailbox,
@@ -116,7 +116,7 @@ impl Slots {
         for live in self.places.iter().flatten() {
             left.extend(live.mailbox.kill_and_take(&self.reports.budget));
         }
-        let unhandled = |delivery: Delivery| {
+        let unhandled = |delivery: MailboxMessage| {
             let result = Err(AskFailure::EntityStoppedUnhandled);
             delivery
                 .into_ask()
@@ -125,8 +125,8 @@ impl Slots {
         left.into_iter().filter_map(unhandled).collect()
     }
 
-    pub(super) fn deliver(&self, slot: Slot, delivery: Delivery) -> Result<(), HostReport> {
-        let refused = |delivery: Delivery, reason| HostReport::Refused {
+    pub(super) fn deliver(&self, slot: Slot, delivery: MailboxMessage) -> Result<(), HostReport> {
+        let refused = |delivery: MailboxMessage, reason| HostReport::Refused {
             slot,
             ask: delivery.into_ask(),
             reason,
@@ -136,8 +136,8 @@ impl Slots {
         };
         match live.mailbox.push(delivery, &self.reports.budget) {
             Ok(()) => Ok(()),
-            Err(Refused::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
-            Err(Refused::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),
+            Err(MailboxRefusal::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
+            Err(MailboxRefusal::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),
         }
     }
 
@@ -148,7 +148,7 @@ impl Slots {
         Ok(())
     }
 
-    fn find(&self, slot: Slot) -> Option<&Live> {
+    fn find(&self, slot: Slot) -> Option<&LiveSlot> {
         let live = self.places.get(slot.index as usize)?.as_ref()?;
         (live.generation == slot.generation).then_some(live)
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_core::effect::Effect;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::{StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 
 use super::tests::{Bench, Heard};
@@ -20,12 +20,12 @@ fn get(id: u64) -> StoreRequest {
     StoreRequest { id, order }
 }
 
-fn stored(owner: Owner, id: u64, outcome: Result<StoreAnswer, StoreError>) -> Heard {
+fn stored(owner: Requester, id: u64, outcome: Result<StoreAnswer, StoreError>) -> Heard {
     Heard::Stored(owner, StoreReport { id, outcome })
 }
 
 impl Bench {
-    fn order(&mut self, owner: Owner, id: u64) {
+    fn order(&mut self, owner: Requester, id: u64) {
         self.says(Effect::Store(owner, get(id)));
     }
 
@@ -46,20 +46,20 @@ impl Bench {
 fn i_83_an_order_goes_to_the_stores_thread_and_its_answer_to_its_owner() {
     let mut bench = Bench::new();
     bench.pump.stores = Stores::start(Box::new(MemoryStore::new()), Default::default()).unwrap();
-    bench.order(Owner::Ddata, 1);
+    bench.order(Requester::Ddata, 1);
     assert_eq!(bench.heard(), [], "nothing is answered on the loop");
     assert_eq!(
         bench.heard_of_store(1),
-        [stored(Owner::Ddata, 1, Ok(StoreAnswer::Value(None)))]
+        [stored(Requester::Ddata, 1, Ok(StoreAnswer::Value(None)))]
     );
     // Numbers are each owner's own.
-    bench.order(Owner::Resolver, 1);
-    bench.order(Owner::Ddata, 2);
+    bench.order(Requester::Resolver, 1);
+    bench.order(Requester::Ddata, 2);
     assert_eq!(
         bench.heard_of_store(2),
         [
-            stored(Owner::Resolver, 1, Ok(StoreAnswer::Value(None))),
-            stored(Owner::Ddata, 2, Ok(StoreAnswer::Value(None))),
+            stored(Requester::Resolver, 1, Ok(StoreAnswer::Value(None))),
+            stored(Requester::Ddata, 2, Ok(StoreAnswer::Value(None))),
         ]
     );
     assert!(!bench.pump.has_work());
@@ -68,17 +68,17 @@ fn i_83_an_order_goes_to_the_stores_thread_and_its_answer_to_its_owner() {
 #[test]
 fn i_83_an_order_without_a_store_is_answered_and_so_is_one_too_many() {
     let mut bench = Bench::new();
-    bench.order(Owner::Ddata, 7);
+    bench.order(Requester::Ddata, 7);
     assert_eq!(
         bench.heard(),
-        [Heard::Stored(Owner::Ddata, get(7).without_a_store())]
+        [Heard::Stored(Requester::Ddata, get(7).without_a_store())]
     );
     let (stall, gate) = std::sync::mpsc::channel();
     bench.pump.stores = Stores::start(Box::new(Stalled(gate)), Default::default()).unwrap();
     let mut ids = 0..;
     let busy = ids.find(|id| {
         assert!(*id < 100_000, "what waits is bounded");
-        bench.order(Owner::Ddata, *id);
+        bench.order(Requester::Ddata, *id);
         !bench.heard().is_empty()
     });
     assert_eq!(bench.pump.stats().host.store_orders_turned_away, 1);

@@ -16,10 +16,10 @@ use quorate_core::effect::{Effect, Output};
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::ident::{Address, ClusterName};
 use quorate_core::input::HostReport;
-use quorate_core::input::{LinkEvent, Target};
+use quorate_core::input::{LinkEvent, SendTarget};
 use quorate_core::lease::protocol::LeaseOrder;
 use quorate_core::message::{AskTicket, DetectorMsg, EntityEnvelope, Heartbeat, Lane, Message, ShardingMsg};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, ShardId};
 use quorate_core::stats::Stats;
@@ -28,14 +28,14 @@ use quorate_core::wire::handshake::{
     HandshakeDecoded, Hello, HelloAck, HelloAnswer, LinkKind, decode_answer, decode_hello, encode_answer,
     encode_hello,
 };
-use quorate_links::{Chunk, LinkLimits, Order, Recipient};
+use quorate_links::{LinkLimits, LinkOrder, LinkRecipient, ReadChunk};
 
 /// What the scripted node was told.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
     Frame(UniqueAddress, Lane),
     Link(LinkEvent),
-    Stored(quorate_core::owner::Owner, quorate_core::store::StoreReport),
+    Stored(quorate_core::owner::Requester, quorate_core::store::StoreReport),
     Instance(HostReport),
     Stop,
     Other,
@@ -55,13 +55,13 @@ pub(super) struct Script {
     pub(super) hears: Vec<u16>,
 }
 
-impl Recipient for Script {
+impl LinkRecipient for Script {
     fn handle(&mut self, _: Now, input: Input<'_>) {
         self.heard.push(match input {
             Input::Frame { from, lane, .. } => Heard::Frame(from.clone(), lane),
             Input::Link(event) => Heard::Link(event),
             Input::Stored(owner, report) => Heard::Stored(owner, report),
-            Input::Host(Owner::Singleton, report) => Heard::Instance(report),
+            Input::Host(Requester::Singleton, report) => Heard::Instance(report),
             Input::Tick | Input::Command { .. } | Input::Tell { .. } | Input::Host(..) | Input::Lease(..) => {
                 Heard::Other
             }
@@ -196,7 +196,7 @@ impl Bench {
             authentication,
         };
         let links = parts.links(Now::default());
-        let base = Base::new(parts.config, me.clone(), Now::default());
+        let base = PumpBase::new(parts.config, me.clone(), Now::default());
         let script = Script {
             says: VecDeque::new(),
             heard: Vec::new(),
@@ -224,16 +224,16 @@ impl Bench {
     }
 
     /// What there is to do with links. Whether the pump has halted is noted.
-    pub(super) fn actions(&mut self) -> Vec<Order> {
+    pub(super) fn actions(&mut self) -> Vec<LinkOrder> {
         self.pump.flush();
         let mut orders = Vec::new();
         while let Some(action) = self.pump.next_action() {
             assert!(!self.halted, "a halt is the last of all");
             match action {
-                Action::Link(order) => orders.push(order),
-                Action::Halt(_) => self.halted = true,
-                Action::Answer(reply, answer) => reply.send(answer),
-                Action::Start(_) | Action::Publish(_) => {}
+                LoopAction::Link(order) => orders.push(order),
+                LoopAction::Halt(_) => self.halted = true,
+                LoopAction::Answer(reply, answer) => reply.send(answer),
+                LoopAction::Start(_) | LoopAction::Publish(_) => {}
             }
         }
         orders
@@ -244,7 +244,7 @@ impl Bench {
     }
 
     pub(super) fn send(&mut self, to: &UniqueAddress, message: Message) {
-        let to = Target::Node(to.clone());
+        let to = SendTarget::Node(to.clone());
         self.says(Effect::Send { to, message });
     }
 
@@ -257,7 +257,7 @@ impl Bench {
     pub(super) fn receive(&mut self, link: LinkId, bytes: &[u8]) {
         let mut buffer = bytes.to_vec();
         buffer.push(0);
-        let chunk = Chunk {
+        let chunk = ReadChunk {
             len: bytes.len(),
             buffer,
         };
@@ -284,7 +284,7 @@ impl Bench {
             }),
         );
         let answer = self.actions().into_iter().find_map(|action| match action {
-            Order::Write { link, bytes } if link == id => Some(bytes),
+            LinkOrder::Write { link, bytes } if link == id => Some(bytes),
             _ => None,
         });
         assert!(matches!(
@@ -303,7 +303,7 @@ impl Bench {
             .actions()
             .into_iter()
             .filter_map(|action| match action {
-                Order::Dial { link, .. } => Some(link),
+                LinkOrder::Dial { link, .. } => Some(link),
                 _ => None,
             })
             .collect();
@@ -315,7 +315,7 @@ impl Bench {
     pub(super) fn answer(&mut self, link: LinkId, as_peer: &UniqueAddress) -> Hello {
         self.pump.link(LinkInput::Dialed(link));
         let hello = self.actions().into_iter().find_map(|action| match action {
-            Order::Write { bytes, .. } => Some(bytes),
+            LinkOrder::Write { bytes, .. } => Some(bytes),
             _ => None,
         });
         let HandshakeDecoded::Done { value: hello, .. } = decode_hello(&hello.unwrap()) else {
@@ -352,7 +352,7 @@ impl Bench {
         self.actions()
             .into_iter()
             .filter_map(|action| match action {
-                Order::Write { link, bytes } => Some((link, bytes)),
+                LinkOrder::Write { link, bytes } => Some((link, bytes)),
                 _ => None,
             })
             .collect()
@@ -405,10 +405,10 @@ pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn aborts(actions: &[Order], id: LinkId) -> bool {
+pub(super) fn aborts(actions: &[LinkOrder], id: LinkId) -> bool {
     actions
         .iter()
-        .any(|action| matches!(action, Order::Abort(link) | Order::Finish(link) if *link == id))
+        .any(|action| matches!(action, LinkOrder::Abort(link) | LinkOrder::Finish(link) if *link == id))
 }
 
 #[test]
@@ -427,10 +427,10 @@ fn a_node_that_halts_writes_what_waits_and_closes() {
     let actions = bench.actions();
     let wrote = actions
         .iter()
-        .position(|a| matches!(a, Order::Write { link: l, .. } if *l == link));
+        .position(|a| matches!(a, LinkOrder::Write { link: l, .. } if *l == link));
     let finished = actions
         .iter()
-        .position(|a| matches!(a, Order::Finish(l) if *l == link));
+        .position(|a| matches!(a, LinkOrder::Finish(l) if *l == link));
     assert!(
         wrote.is_some() && wrote < finished && bench.halted,
         "{wrote:?} {finished:?}"
@@ -461,7 +461,7 @@ fn i_44_a_node_that_ends_hears_what_no_writer_has_before_it_answers_the_rest() {
         bench.send(&peer(), own_ask(1));
         bench.send(&peer(), own_ask(2));
         bench.pump.hosted.is_told(
-            Owner::Sharding,
+            Requester::Sharding,
             HostReport::Answered {
                 ask: AskRef { asker: me(), id: 3 },
                 result: Ok(Box::from([1])),
@@ -503,7 +503,7 @@ fn i_26_the_loop_wakes_for_the_end_of_a_lease() {
         owner: me(),
         time_to_live: TIME,
     };
-    bench.says(Effect::Lease(quorate_core::owner::Owner::Resolver, order));
+    bench.says(Effect::Lease(quorate_core::owner::Requester::Resolver, order));
     block_on(wake.notified());
     let at = bench.pump.deadline().unwrap();
     assert!(at <= ends, "{at:?}");
@@ -521,7 +521,7 @@ fn reports_of_entities_come_in_batches() {
         reason: quorate_core::sharding::errors::AskFailure::EntityStopped,
     };
     for _ in 0..REPORTS_PER_TURN + 10 {
-        bench.pump.hosted.is_told(Owner::Sharding, report());
+        bench.pump.hosted.is_told(Requester::Sharding, report());
     }
     bench.pump.take_reports();
     assert_eq!(bench.heard().len(), REPORTS_PER_TURN);
@@ -537,7 +537,7 @@ fn i_43_what_found_no_room_comes_back_before_what_peers_sent_is_read() {
     let link = bench.accepted(LinkKind::User, 1);
     bench.receive(link, &frame(&own_ask(1), 1));
     let offer = |id| Effect::Offer {
-        to: Target::Node(peer()),
+        to: SendTarget::Node(peer()),
         message: own_ask(id),
     };
     bench.heard();

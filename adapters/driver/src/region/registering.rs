@@ -12,7 +12,7 @@ use crate::commands::{ControlCommand, Registration, outcome};
 use crate::error::{ClusterError, LookupError};
 use crate::kind::Kind;
 use crate::kinds::Types;
-use crate::mailbox::{Parting, Starter};
+use crate::mailbox::{PartingStarter, Starter};
 use crate::places;
 use crate::shared::Shared;
 use crate::sync::{self, Task};
@@ -34,7 +34,7 @@ impl<M: 'static, R: 'static> Region<M, R> {
     ) -> Result<Self, ClusterError> {
         let settings = kind.settings(true)?;
         let starter = match kind.last_message()? {
-            Some(last) => Arc::new(Parting { starter, last }) as Arc<dyn Starter>,
+            Some(last) => Arc::new(PartingStarter { starter, last }) as Arc<dyn Starter>,
             None => starter,
         };
         Self::register(shared, kind, settings, Some(starter)).await

@@ -12,12 +12,12 @@ use crate::proved::Proved;
 use crate::sync::{Either, Notify, Pile, Rarely, both, lock, race};
 use crate::transport::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
 use quorate_links::limits::READ_BYTES_MIN;
-use quorate_links::{Chunk, Identity, LinkId, LinkInput};
+use quorate_links::{LinkId, LinkInput, PeerIdentity, ReadChunk};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and
 /// one end under way, and as many writes as the pump has handed over.
 #[derive(Debug)]
-pub(crate) struct Inputs {
+pub(crate) struct LinkInputs {
     queue: Pile<LinkInput>,
     /// A count and the newest reason: strangers decide how many there are.
     turned_away: Rarely<(u64, String)>,
@@ -25,7 +25,7 @@ pub(crate) struct Inputs {
     wake: Arc<Notify>,
 }
 
-impl Inputs {
+impl LinkInputs {
     pub(crate) fn new(wake: Arc<Notify>) -> Self {
         Self {
             queue: Pile::default(),
@@ -70,9 +70,9 @@ impl Inputs {
 }
 
 #[derive(Debug, Default)]
-struct Orders {
+struct WriterOrders {
     write: VecDeque<Vec<u8>>,
-    read: Option<Chunk>,
+    read: Option<ReadChunk>,
     drain: bool,
     finish: bool,
     abort: bool,
@@ -80,22 +80,22 @@ struct Orders {
 
 /// What the loop wants of a link's tasks.
 #[derive(Debug, Default)]
-pub(crate) struct Control {
-    orders: Mutex<Orders>,
+pub(crate) struct LinkControl {
+    orders: Mutex<WriterOrders>,
     reader: Notify,
     writer: Notify,
     datagrams: OnceLock<Arc<dyn Datagrams>>,
 }
 
 /// What a writer does next.
-enum Next {
+enum WriterStep {
     Write(Vec<u8>),
     Drain,
     Finish,
     Abort,
 }
 
-impl Control {
+impl LinkControl {
     pub(crate) fn write(&self, bytes: Vec<u8>) {
         lock(&self.orders).write.push_back(bytes);
         self.writer.notify();
@@ -111,7 +111,7 @@ impl Control {
         self.datagrams.get().map(Arc::as_ref)
     }
 
-    pub(crate) fn resume(&self, chunk: Chunk) {
+    pub(crate) fn resume(&self, chunk: ReadChunk) {
         lock(&self.orders).read = Some(chunk);
         self.reader.notify();
     }
@@ -148,21 +148,21 @@ impl Control {
         self.until_aborted(&self.reader).await;
     }
 
-    async fn next_write(&self) -> Next {
+    async fn next_write(&self) -> WriterStep {
         poll_fn(|cx| {
             loop {
                 let mut orders = lock(&self.orders);
                 if orders.abort {
-                    return Poll::Ready(Next::Abort);
+                    return Poll::Ready(WriterStep::Abort);
                 }
                 if let Some(bytes) = orders.write.pop_front() {
-                    return Poll::Ready(Next::Write(bytes));
+                    return Poll::Ready(WriterStep::Write(bytes));
                 }
                 if orders.finish {
-                    return Poll::Ready(Next::Finish);
+                    return Poll::Ready(WriterStep::Finish);
                 }
                 if orders.drain {
-                    return Poll::Ready(Next::Drain);
+                    return Poll::Ready(WriterStep::Drain);
                 }
                 drop(orders);
                 if self.writer.poll(cx).is_pending() {
@@ -174,7 +174,7 @@ impl Control {
     }
 
     /// The buffer, once the pump is done with it; `None` if the link has to be closed.
-    async fn next_read(&self) -> Option<Chunk> {
+    async fn next_read(&self) -> Option<ReadChunk> {
         poll_fn(|cx| {
             loop {
                 let mut orders = lock(&self.orders);
@@ -207,16 +207,16 @@ pub(crate) async fn serve(
     reader: impl LinkReader,
     writer: impl LinkWriter,
     link: LinkId,
-    control: Arc<Control>,
-    inputs: Arc<Inputs>,
+    control: Arc<LinkControl>,
+    inputs: Arc<LinkInputs>,
 ) {
     let reading = read(reader, link, Arc::clone(&control), Arc::clone(&inputs));
     both(reading, write(writer, link, control, inputs)).await;
 }
 
 /// Reads until the link ends or is closed.
-async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, inputs: Arc<Inputs>) {
-    let mut chunk = Chunk {
+async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<LinkControl>, inputs: Arc<LinkInputs>) {
+    let mut chunk = ReadChunk {
         buffer: vec![0; READ_BYTES_MIN],
         len: 0,
     };
@@ -241,7 +241,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
                     identified = true;
                     let proved = reader.proved();
                     if proved != Proved::Nothing {
-                        inputs.push(LinkInput::Identified(link, Identity::new(proved)));
+                        inputs.push(LinkInput::Identified(link, PeerIdentity::new(proved)));
                     }
                 }
                 chunk.len = len;
@@ -256,20 +256,25 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<Control>, 
 }
 
 /// Writes what it is given until the link ends or is closed.
-async fn write(mut writer: impl LinkWriter, link: LinkId, control: Arc<Control>, inputs: Arc<Inputs>) {
+async fn write(
+    mut writer: impl LinkWriter,
+    link: LinkId,
+    control: Arc<LinkControl>,
+    inputs: Arc<LinkInputs>,
+) {
     loop {
         match control.next_write().await {
-            Next::Abort => break,
-            Next::Drain => {
+            WriterStep::Abort => break,
+            WriterStep::Drain => {
                 // The reader sees when the peer has read everything: it closes.
                 let _ = race(control.until_aborted(&control.writer), writer.close()).await;
                 return;
             }
-            Next::Finish => {
+            WriterStep::Finish => {
                 let _ = race(control.until_aborted(&control.writer), writer.close()).await;
                 break;
             }
-            Next::Write(bytes) => {
+            WriterStep::Write(bytes) => {
                 match race(control.until_aborted(&control.writer), writer.write_all(&bytes)).await {
                     Either::Left(()) => break,
                     Either::Right(Ok(())) => inputs.push(LinkInput::Written(link, bytes)),

@@ -22,7 +22,7 @@ use quorate_core::sharding::errors::AskFailure;
 use quorate_core::time::Instant;
 use quorate_core::view::View;
 use quorate_links::limits::SLOW_PEER_PATIENCE;
-use quorate_links::{LinkInput, Order};
+use quorate_links::{LinkInput, LinkOrder};
 
 use runner::Runner;
 
@@ -30,13 +30,13 @@ use crate::commands::ControlCommand;
 use crate::error::Termination;
 use crate::events::ClusterEvent;
 use crate::listeners::Listener;
-use crate::pump::{Action, Pump};
+use crate::pump::{LoopAction, Pump};
 use crate::runtime::Runtime;
 use crate::shared::{Commands, Shared};
 use crate::sync::yield_now;
 use crate::transport::{Accepted, Transport};
-use hands::{Hands, source};
-use link::Inputs;
+use hands::{LoopHands, source};
+use link::LinkInputs;
 
 /// Messages of this node's callers, and frames of peers' user links, in one turn: about half a millisecond
 /// together, so that a heartbeat never waits longer than that for its turn.
@@ -75,9 +75,9 @@ pub(crate) fn start<R: Runtime, T: Transport>(
     commands: Commands,
 ) {
     let wake = Arc::clone(&shared.wake);
-    let inputs = Arc::new(Inputs::new(Arc::clone(&wake)));
+    let inputs = Arc::new(LinkInputs::new(Arc::clone(&wake)));
     let (knocks_in, knocks) = async_channel::bounded(KNOCKS_WAITING_MAX);
-    let hands = Hands::new(
+    let hands = LoopHands::new(
         runtime.clone(),
         users,
         transport,
@@ -114,15 +114,15 @@ type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Loop<R, T: Transport> {
     runtime: R,
     pump: Pump,
-    hands: Hands<R, T>,
+    hands: LoopHands<R, T>,
     shared: Arc<Shared>,
     commands: Commands,
-    inputs: Arc<Inputs>,
+    inputs: Arc<LinkInputs>,
     knocks: Receiver<Accepted<T::Reader, T::Writer>>,
     /// Kept between turns for its memory.
     batch: VecDeque<LinkInput>,
     /// Links that write their last bytes.
-    finishing: Vec<std::sync::Weak<link::Control>>,
+    finishing: Vec<std::sync::Weak<link::LinkControl>>,
     /// Kept between waits: most of them are for the same deadline.
     sleep: Option<(Instant, Sleep)>,
     /// What users see: the picture, and whether the node is able to work.
@@ -273,11 +273,11 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.show();
         while let Some(action) = self.pump.next_action() {
             match action {
-                Action::Link(order) => self.obey(order),
-                Action::Start(task) => self.hands.start(task),
-                Action::Answer(reply, answer) => reply.send(answer),
-                Action::Publish(event) => self.publish(event),
-                Action::Halt(reason) => {
+                LoopAction::Link(order) => self.obey(order),
+                LoopAction::Start(task) => self.hands.start(task),
+                LoopAction::Answer(reply, answer) => reply.send(answer),
+                LoopAction::Publish(event) => self.publish(event),
+                LoopAction::Halt(reason) => {
                     let halted = Termination::Halted(reason);
                     self.shared.life.is_out(halted.clone());
                     self.ended = Some(halted);
@@ -320,36 +320,36 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
     }
 
     /// What links want of the hands.
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: LinkOrder) {
         match order {
-            Order::Dial { link, to, kind } => self.hands.dial(link, to, kind),
-            Order::Write { link, bytes } => {
+            LinkOrder::Dial { link, to, kind } => self.hands.dial(link, to, kind),
+            LinkOrder::Write { link, bytes } => {
                 if let Some(control) = self.hands.control(link) {
                     control.write(bytes);
                 }
             }
-            Order::Resume { link, chunk } => {
+            LinkOrder::Resume { link, chunk } => {
                 if let Some(control) = self.hands.control(link) {
                     control.resume(chunk);
                 }
             }
-            Order::Datagram { link, bytes } => {
+            LinkOrder::Datagram { link, bytes } => {
                 if let Some(max) = self.hands.send_datagram(link, &bytes) {
                     self.pump.datagram_unsent(link, &bytes, max);
                 }
             }
-            Order::Drain(link) => {
+            LinkOrder::Drain(link) => {
                 if let Some(control) = self.hands.control(link) {
                     control.drain();
                 }
             }
-            Order::Finish(link) => {
+            LinkOrder::Finish(link) => {
                 self.finishing.retain(|control| control.strong_count() > 0);
                 let finishing = self.hands.finish(link);
                 self.finishing
                     .extend(finishing.map(|control| Arc::downgrade(&control)));
             }
-            Order::Abort(link) => self.hands.abort(link),
+            LinkOrder::Abort(link) => self.hands.abort(link),
         }
     }
 

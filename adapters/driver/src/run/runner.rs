@@ -9,14 +9,16 @@ use std::time::Duration;
 use async_channel::Sender;
 use quorate_core::drain::DrainPart;
 use quorate_core::input::{Command, MembershipCommand};
-use quorate_core::shutdown::{Late, ShutdownPhase, Step};
+use quorate_core::shutdown::{LatePhase, ShutdownPhase, ShutdownStep};
 use quorate_core::time::Instant;
 
 use crate::error::Termination;
 use crate::events::ClusterEvent;
 use crate::runtime::Runtime;
 use crate::shared::Shared;
-use crate::shutdown::{Life, Next, Outcome, Registered, Running, ShutdownEvent, TaskFailure};
+use crate::shutdown::{
+    Life, RegisteredTask, RunningTask, ShutdownEvent, ShutdownNext, TaskFailure, TaskOutcome,
+};
 use crate::sync::race;
 
 /// What callbacks about the node's removal are called when they run as tasks.
@@ -33,21 +35,21 @@ pub(crate) struct Runner<R> {
 impl<R: Runtime> Runner<R> {
     /// Until the node and its phases are over.
     pub(crate) async fn run(self) {
-        let mut tasks = Tasks::default();
+        let mut tasks = PhaseTasks::default();
         loop {
             self.note_ended(&mut tasks);
             let now = self.runtime.now().mono;
             match self.life().next(now, tasks.running.is_empty()) {
                 None => self.wait(self.life().deadline()).await,
-                Some(Next { cause, late, step }) => {
+                Some(ShutdownNext { cause, late, step }) => {
                     if let Some(cause) = cause {
                         tracing::info!(target: "cluster::shutdown", event = "shutdown_begun", me = %self.shared.me, %cause);
                         self.publish(ShutdownEvent::Begun { cause });
                     }
                     self.give_up(&mut tasks, late);
                     match step {
-                        Step::Enter(phase) => self.enter(&mut tasks, phase),
-                        Step::Over => break,
+                        ShutdownStep::Enter(phase) => self.enter(&mut tasks, phase),
+                        ShutdownStep::Over => break,
                     }
                 }
             }
@@ -74,7 +76,7 @@ impl<R: Runtime> Runner<R> {
     }
 
     /// A phase begins: its tasks at once, and the node's own work beside them.
-    fn enter(&self, tasks: &mut Tasks, phase: ShutdownPhase) {
+    fn enter(&self, tasks: &mut PhaseTasks, phase: ShutdownPhase) {
         tracing::info!(target: "cluster::shutdown", event = "shutdown_phase", me = %self.shared.me, %phase);
         self.publish(ShutdownEvent::PhaseBegun { phase });
         tasks.phase = Some(phase);
@@ -126,31 +128,31 @@ impl<R: Runtime> Runner<R> {
         });
     }
 
-    fn start(&self, tasks: &mut Tasks, task: Registered) {
-        let (running, work) = Running::new(task, Arc::clone(&self.life().wake));
+    fn start(&self, tasks: &mut PhaseTasks, task: RegisteredTask) {
+        let (running, work) = RunningTask::new(task, Arc::clone(&self.life().wake));
         tasks.running.push(running);
         self.life().run(work);
     }
 
     /// Starts what waits for the node's removal.
-    fn call_back(&self, tasks: &mut Tasks) {
+    fn call_back(&self, tasks: &mut PhaseTasks) {
         for make in self.life().take_on_removed() {
             let name = Arc::from(ON_REMOVED);
-            self.start(tasks, Registered { name, make });
+            self.start(tasks, RegisteredTask { name, make });
         }
     }
 
     /// Lets go of tasks that have ended, and names those that did not end well.
-    fn note_ended(&self, tasks: &mut Tasks) {
+    fn note_ended(&self, tasks: &mut PhaseTasks) {
         let mut failed = Vec::new();
         tasks.running.retain(|task| match task.outcome() {
             None => true,
-            Some(Outcome::Done) => false,
-            Some(Outcome::Panicked) => {
+            Some(TaskOutcome::Done) => false,
+            Some(TaskOutcome::Panicked) => {
                 failed.push((Arc::clone(&task.name), TaskFailure::Panicked));
                 false
             }
-            Some(Outcome::Lost) => {
+            Some(TaskOutcome::Lost) => {
                 failed.push((Arc::clone(&task.name), TaskFailure::Lost));
                 false
             }
@@ -172,7 +174,7 @@ impl<R: Runtime> Runner<R> {
     }
 
     /// The limit of a phase has passed: what it waited for is named, and not waited for any more.
-    fn give_up(&self, tasks: &mut Tasks, late: Option<Late>) {
+    fn give_up(&self, tasks: &mut PhaseTasks, late: Option<LatePhase>) {
         let Some(late) = late else {
             return;
         };
@@ -187,7 +189,7 @@ impl<R: Runtime> Runner<R> {
         }
     }
 
-    fn let_go(&self, tasks: &mut Tasks, failure: TaskFailure) {
+    fn let_go(&self, tasks: &mut PhaseTasks, failure: TaskFailure) {
         for task in tasks.running.drain(..) {
             task.give_up();
             self.say_failed(tasks.phase, &task.name, failure);
@@ -195,7 +197,7 @@ impl<R: Runtime> Runner<R> {
     }
 
     /// No phase follows: the loop ends, if it has not, and then everybody hears of it.
-    async fn end(self, mut tasks: Tasks) {
+    async fn end(self, mut tasks: PhaseTasks) {
         self.let_go(&mut tasks, TaskFailure::CutShort);
         while self.life().termination().is_none() {
             self.wait(None).await;
@@ -212,7 +214,7 @@ impl<R: Runtime> Runner<R> {
         self.ended.close();
     }
 
-    async fn wait_for(&self, tasks: &mut Tasks, limit: Duration) {
+    async fn wait_for(&self, tasks: &mut PhaseTasks, limit: Duration) {
         let until = self.runtime.now().mono + limit;
         loop {
             self.note_ended(tasks);
@@ -229,7 +231,7 @@ impl<R: Runtime> Runner<R> {
 
 /// The tasks of the present phase.
 #[derive(Debug, Default)]
-struct Tasks {
+struct PhaseTasks {
     phase: Option<ShutdownPhase>,
-    running: Vec<Running>,
+    running: Vec<RunningTask>,
 }

@@ -9,17 +9,17 @@ use quorate_core::config::ShutdownConfig;
 use quorate_core::event::ShutdownProgress;
 use quorate_core::membership::member::Status;
 use quorate_core::ordered::OrderedMap;
-use quorate_core::shutdown::{Late, Phases, ShutdownPhase, Step};
+use quorate_core::shutdown::{LatePhase, Phases, ShutdownPhase, ShutdownStep};
 use quorate_core::time::Instant;
 
-use super::tasks::{Make, Registered, Work};
+use super::tasks::{Make, RegisteredTask, Work};
 use super::{SHUTDOWN_TASKS_MAX, ShutdownCause, ShutdownError};
 use crate::error::Termination;
 use crate::sync::{Notify, lock};
 
 /// What is known of the node.
 #[derive(Debug)]
-struct Facts {
+struct NodeFacts {
     /// Its own status.
     status: Status,
     /// It was asked here to end.
@@ -37,7 +37,7 @@ struct Facts {
     is_cut: bool,
 }
 
-impl Facts {
+impl NodeFacts {
     /// Why the shutdown has to begin, if it has to.
     fn cause(&self) -> Option<ShutdownCause> {
         if let Some(termination) = &self.out {
@@ -76,12 +76,12 @@ impl Facts {
 
 /// What is called when something happens to the node, or at once if it has.
 #[derive(Default)]
-struct Callbacks {
+struct LifeCallbacks {
     waiting: Vec<Make>,
     has_happened: bool,
 }
 
-impl Callbacks {
+impl LifeCallbacks {
     /// What has to be called at once, if it has happened.
     fn add(&mut self, callback: Make) -> Result<Option<Make>, ShutdownError> {
         if self.has_happened {
@@ -103,27 +103,27 @@ impl Callbacks {
     }
 }
 
-struct State {
+struct LifeState {
     phases: Phases,
-    facts: Facts,
-    tasks: OrderedMap<ShutdownPhase, Vec<Registered>>,
-    on_up: Callbacks,
-    on_removed: Callbacks,
+    facts: NodeFacts,
+    tasks: OrderedMap<ShutdownPhase, Vec<RegisteredTask>>,
+    on_up: LifeCallbacks,
+    on_removed: LifeCallbacks,
 }
 
 /// What the runner has to do next.
 #[derive(Debug)]
-pub(crate) struct Next {
+pub(crate) struct ShutdownNext {
     /// Why the shutdown begins, if it does.
     pub(crate) cause: Option<ShutdownCause>,
     /// What the phase before still waited for, if it was given up.
-    pub(crate) late: Option<Late>,
-    pub(crate) step: Step,
+    pub(crate) late: Option<LatePhase>,
+    pub(crate) step: ShutdownStep,
 }
 
 /// See the module.
 pub(crate) struct Life {
-    state: Mutex<State>,
+    state: Mutex<LifeState>,
     pub(crate) limits: ShutdownConfig,
     /// Whoever runs the phases looks again.
     pub(crate) wake: Arc<Notify>,
@@ -133,9 +133,9 @@ pub(crate) struct Life {
 
 impl Life {
     pub(crate) fn new(limits: ShutdownConfig, spawn: impl Fn(Work) + Send + Sync + 'static) -> Self {
-        let state = State {
+        let state = LifeState {
             phases: Phases::new(limits.clone()),
-            facts: Facts {
+            facts: NodeFacts {
                 status: Status::Removed,
                 is_wanted: false,
                 is_stalled: false,
@@ -146,8 +146,8 @@ impl Life {
                 is_cut: false,
             },
             tasks: OrderedMap::new(),
-            on_up: Callbacks::default(),
-            on_removed: Callbacks::default(),
+            on_up: LifeCallbacks::default(),
+            on_removed: LifeCallbacks::default(),
         };
         Self {
             state: Mutex::new(state),
@@ -175,7 +175,7 @@ impl Life {
         }
         let tasks = state.tasks.entry(phase).or_default();
         let name = name.unwrap_or_else(|| format!("task {}", tasks.len() + 1));
-        tasks.push(Registered {
+        tasks.push(RegisteredTask {
             name: Arc::from(name),
             make,
         });
@@ -214,11 +214,11 @@ impl Life {
     }
 
     /// The tasks of a phase that has begun.
-    pub(crate) fn take_tasks(&self, phase: ShutdownPhase) -> Vec<Registered> {
+    pub(crate) fn take_tasks(&self, phase: ShutdownPhase) -> Vec<RegisteredTask> {
         lock(&self.state).tasks.remove(&phase).unwrap_or_default()
     }
 
-    fn learn(&self, change: impl FnOnce(&mut Facts)) {
+    fn learn(&self, change: impl FnOnce(&mut NodeFacts)) {
         change(&mut lock(&self.state).facts);
         self.wake.notify();
     }
@@ -266,21 +266,21 @@ impl Life {
 
     /// What follows from all that is known, if something does. `tasks_ended`: none of the present phase's
     /// tasks runs.
-    pub(crate) fn next(&self, now: Instant, tasks_ended: bool) -> Option<Next> {
+    pub(crate) fn next(&self, now: Instant, tasks_ended: bool) -> Option<ShutdownNext> {
         let state = &mut *lock(&self.state);
         let (phases, facts) = (&mut state.phases, &state.facts);
-        let step = |step| Next {
+        let step = |step| ShutdownNext {
             cause: None,
             late: None,
             step,
         };
         if facts.is_cut && !phases.is_over() {
             phases.cut_short();
-            return Some(step(Step::Over));
+            return Some(step(ShutdownStep::Over));
         }
         if let Some(cause) = facts.cause().filter(|_| !phases.has_begun()) {
             let begun = phases.begin(now)?;
-            return Some(Next {
+            return Some(ShutdownNext {
                 cause: Some(cause),
                 ..step(begun)
             });
@@ -302,7 +302,7 @@ impl Life {
             return Some(step(next));
         }
         let (late, next) = phases.on_time(now)?;
-        Some(Next {
+        Some(ShutdownNext {
             late: Some(late),
             ..step(next)
         })

@@ -13,8 +13,8 @@ pub use quorate_core::shutdown::ShutdownPhase;
 use crate::error::Termination;
 
 pub use crate::signals::{ShutdownSignal, shutdown_signal};
-pub(crate) use life::{Life, Next};
-pub(crate) use tasks::{Outcome, Registered, Running, boxed};
+pub(crate) use life::{Life, ShutdownNext};
+pub(crate) use tasks::{RegisteredTask, RunningTask, TaskOutcome, boxed};
 
 /// The most tasks that a node may have in all its phases together, and the most callbacks of each kind. Far
 /// more than the parts of an application: one per request is a mistake.

@@ -24,12 +24,12 @@ where
 }
 
 /// A task that waits for its phase.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredTask {
     pub(crate) name: Arc<str>,
     pub(crate) make: Make,
 }
 
-impl fmt::Debug for Registered {
+impl fmt::Debug for RegisteredTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registered").field(&self.name).finish()
     }
@@ -37,7 +37,7 @@ impl fmt::Debug for Registered {
 
 /// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum TaskOutcome {
     Done,
     Panicked,
     /// Its executor has dropped it.
@@ -45,61 +45,61 @@ pub(crate) enum Outcome {
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    outcome: Mutex<Option<Outcome>>,
+struct TaskInner {
+    outcome: Mutex<Option<TaskOutcome>>,
     given_up: Notify,
 }
 
 /// A task that runs.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningTask {
     pub(crate) name: Arc<str>,
-    inside: Arc<Inside>,
+    inside: Arc<TaskInner>,
 }
 
 /// Tells the end of a task, whatever it is.
-struct Ticket {
-    inside: Arc<Inside>,
+struct TaskTicket {
+    inside: Arc<TaskInner>,
     tell: Arc<Notify>,
 }
 
-impl Ticket {
-    fn ended(&self, outcome: Outcome) {
+impl TaskTicket {
+    fn ended(&self, outcome: TaskOutcome) {
         lock(&self.inside.outcome).get_or_insert(outcome);
         self.tell.notify();
     }
 }
 
-impl Drop for Ticket {
+impl Drop for TaskTicket {
     fn drop(&mut self) {
         self.ended(if std::thread::panicking() {
-            Outcome::Panicked
+            TaskOutcome::Panicked
         } else {
-            Outcome::Lost
+            TaskOutcome::Lost
         });
     }
 }
 
-impl Running {
+impl RunningTask {
     /// A task, and the future that runs it; `tell` is notified of its end.
-    pub(crate) fn new(registered: Registered, tell: Arc<Notify>) -> (Self, Work) {
-        let inside = Arc::new(Inside::default());
-        let ticket = Ticket {
+    pub(crate) fn new(registered: RegisteredTask, tell: Arc<Notify>) -> (Self, Work) {
+        let inside = Arc::new(TaskInner::default());
+        let ticket = TaskTicket {
             inside: Arc::clone(&inside),
             tell,
         };
-        let Registered { name, make } = registered;
+        let RegisteredTask { name, make } = registered;
         let work = async move {
             let given_up = Arc::clone(&ticket.inside);
             if let Either::Right(()) = race(given_up.given_up.notified(), async { make().await }).await {
-                ticket.ended(Outcome::Done);
+                ticket.ended(TaskOutcome::Done);
             }
         };
         (Self { name, inside }, Box::pin(work))
     }
 
     /// How it ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<TaskOutcome> {
         *lock(&self.inside.outcome)
     }
 
@@ -118,8 +118,8 @@ mod tests {
 
     fn registered<Fut: Future<Output = ()> + Send + 'static>(
         make: impl FnOnce() -> Fut + Send + 'static,
-    ) -> Registered {
-        Registered {
+    ) -> RegisteredTask {
+        RegisteredTask {
             name: Arc::from("task"),
             make: boxed(make),
         }
@@ -136,34 +136,37 @@ mod tests {
     #[test]
     fn a_task_that_ends_panics_or_is_dropped_is_told_once() {
         let tell = Arc::new(Notify::default());
-        let (task, mut work) = Running::new(registered(|| async {}), Arc::clone(&tell));
+        let (task, mut work) = RunningTask::new(registered(|| async {}), Arc::clone(&tell));
         assert_eq!((task.outcome(), is_told(&tell)), (None, false));
         assert!(poll(&mut work).is_ready());
         assert!(is_told(&tell));
         drop(work);
-        assert_eq!(task.outcome(), Some(Outcome::Done));
+        assert_eq!(task.outcome(), Some(TaskOutcome::Done));
 
-        let (task, mut work) = Running::new(
+        let (task, mut work) = RunningTask::new(
             registered(|| async { panic!("as it was told to") }),
             Arc::clone(&tell),
         );
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut work)));
         assert!(caught.is_err());
-        assert_eq!((task.outcome(), is_told(&tell)), (Some(Outcome::Panicked), true));
+        assert_eq!(
+            (task.outcome(), is_told(&tell)),
+            (Some(TaskOutcome::Panicked), true)
+        );
 
-        let (task, work) = Running::new(registered(std::future::pending), Arc::clone(&tell));
+        let (task, work) = RunningTask::new(registered(std::future::pending), Arc::clone(&tell));
         drop(work);
-        assert_eq!((task.outcome(), is_told(&tell)), (Some(Outcome::Lost), true));
+        assert_eq!((task.outcome(), is_told(&tell)), (Some(TaskOutcome::Lost), true));
     }
 
     #[test]
     fn a_task_that_panics_when_it_is_made_has_panicked() {
         let tell = Arc::new(Notify::default());
         let make = || -> std::future::Ready<()> { panic!("as it was told to") };
-        let (task, mut work) = Running::new(registered(make), tell);
+        let (task, mut work) = RunningTask::new(registered(make), tell);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut work)));
         assert!(caught.is_err());
-        assert_eq!(task.outcome(), Some(Outcome::Panicked));
+        assert_eq!(task.outcome(), Some(TaskOutcome::Panicked));
     }
 
     #[test]
@@ -180,7 +183,7 @@ mod tests {
             let _held = held;
             std::future::pending::<()>().await;
         };
-        let (task, mut work) = Running::new(registered(make), Arc::default());
+        let (task, mut work) = RunningTask::new(registered(make), Arc::default());
         assert!(poll(&mut work).is_pending());
         task.give_up();
         assert!(poll(&mut work).is_ready());

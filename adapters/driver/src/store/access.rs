@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use async_channel::{Receiver, Sender};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::{Outcome, Space, StoreError, StoreOrder};
 
 use super::StoreScope;
@@ -20,27 +20,27 @@ use crate::sync::{self, lock};
 const TASK_ORDERS_MAX: usize = 512;
 
 /// One order on its way to the store.
-pub(super) struct Asked {
+pub(super) struct AskedOrder {
     pub(super) space: Space,
     pub(super) order: StoreOrder,
-    pub(super) asker: Asker,
+    pub(super) asker: OrderAsker,
 }
 
 /// Who is told the outcome.
-pub(super) enum Asker {
+pub(super) enum OrderAsker {
     /// A machine of the core, with its name for the order: by way of the loop.
-    Machine(Owner, u64),
+    Machine(Requester, u64),
     /// A task that waits.
-    Task(Waiting),
+    Task(WaitingTask),
 }
 
 /// A task that waits, and the place that it holds.
-pub(super) struct Waiting {
+pub(super) struct WaitingTask {
     answer: sync::Sender<Outcome>,
-    place: Place,
+    place: TaskPlace,
 }
 
-impl Waiting {
+impl WaitingTask {
     /// Tells it.
     pub(super) fn answer(self, outcome: Outcome) {
         drop(self.place);
@@ -49,9 +49,9 @@ impl Waiting {
 }
 
 /// One of [`TASK_ORDERS_MAX`]; free again when it is dropped.
-struct Place(Receiver<()>);
+struct TaskPlace(Receiver<()>);
 
-impl Drop for Place {
+impl Drop for TaskPlace {
     fn drop(&mut self) {
         // Each place was filled by who holds it.
         let _ = self.0.try_recv();
@@ -62,14 +62,14 @@ impl Drop for Place {
 #[derive(Clone, Debug)]
 pub(crate) struct StoreAccess {
     /// `None` once the node lets go of its store.
-    orders: Arc<Mutex<Option<SyncSender<Asked>>>>,
+    orders: Arc<Mutex<Option<SyncSender<AskedOrder>>>>,
     places: (Sender<()>, Receiver<()>),
     scope: StoreScope,
     openers: Arc<AtomicU64>,
 }
 
 impl StoreAccess {
-    pub(super) fn new(orders: SyncSender<Asked>, scope: StoreScope) -> io::Result<Self> {
+    pub(super) fn new(orders: SyncSender<AskedOrder>, scope: StoreScope) -> io::Result<Self> {
         Ok(Self {
             orders: Arc::new(Mutex::new(Some(orders))),
             places: async_channel::bounded(TASK_ORDERS_MAX),
@@ -97,13 +97,13 @@ impl StoreAccess {
         if fill.send(()).await.is_err() {
             return Err(StoreError::Unavailable);
         }
-        let place = Place(free.clone());
+        let place = TaskPlace(free.clone());
         let is_read = order.is_read();
         let (answer, outcome) = sync::oneshot();
-        let asked = Asked {
+        let asked = AskedOrder {
             space,
             order,
-            asker: Asker::Task(Waiting { answer, place }),
+            asker: OrderAsker::Task(WaitingTask { answer, place }),
         };
         // Closed while nobody looks, or full of what machines ask: it was not taken.
         let taken = match &*lock(&self.orders) {

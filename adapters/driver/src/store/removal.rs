@@ -2,7 +2,7 @@
 //! and lowers terms that no cluster can have taken. Spec: sharding 1.9; reliability I-100.
 
 use quorate_core::journal::erasure::{Erasure, ask_head, lower_head};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::{
     coordinator_log, is_remembered_key, remembered_keys, remembered_logs, remembered_range,
 };
@@ -147,7 +147,7 @@ pub fn lower_terms(
             kind: (*name).to_owned(),
             error,
         };
-        let mut ask = |order| one(store, name, (Owner::Singleton.space(), order));
+        let mut ask = |order| one(store, name, (Requester::Singleton.space(), order));
         let held = ask(ask_promise(name))?;
         if let Some(order) = lower_promise(name, &held, term).map_err(refused)? {
             ask(order)?.map_err(refused)?;
@@ -159,7 +159,7 @@ pub fn lower_terms(
             kind: (*name).to_owned(),
             error,
         };
-        let mut ask = |order| one(store, name, (Owner::Journal.space(), order));
+        let mut ask = |order| one(store, name, (Requester::Journal.space(), order));
         let held = ask(ask_head(name))?;
         if let Some(order) = lower_head(name, &held, term).map_err(refused)? {
             ask(order)?.map_err(refused)?;
@@ -181,12 +181,12 @@ fn erase(store: &mut impl Store, kind: &str, mut erasure: Erasure) -> Result<boo
         error,
     };
     while let Some(question) = erasure.ask() {
-        for answer in all(store, (kind, Owner::Journal), &[question])? {
+        for answer in all(store, (kind, Requester::Journal), &[question])? {
             erasure.on_answer(&answer).map_err(refused)?;
         }
     }
     for removals in erasure.removals().chunks(LOGS_AT_ONCE) {
-        for outcome in all(store, (kind, Owner::Journal), removals)? {
+        for outcome in all(store, (kind, Requester::Journal), removals)? {
             outcome.map_err(refused)?;
         }
     }
@@ -225,7 +225,7 @@ fn erase_keys(store: &mut impl Store, kind: &str) -> Result<bool, RemovalError> 
     for keys in keys.chunks(CHANGES_PER_BATCH_MAX) {
         let delete = |key: &Bytes| Change::Delete { key: key.clone() };
         let batch = keys.iter().map(delete).collect();
-        for outcome in all(store, (kind, Owner::Ddata), &[StoreOrder::Write { batch }])? {
+        for outcome in all(store, (kind, Requester::Ddata), &[StoreOrder::Write { batch }])? {
             outcome.map_err(|error| RemovalError::Refused {
                 kind: kind.to_owned(),
                 error,
@@ -245,7 +245,7 @@ fn found_keys(store: &mut impl Store, kind: &str) -> Result<Result<Vec<Bytes>, S
             to: Some(to.clone()),
             bytes_max: ANSWER_BYTES_MAX,
         };
-        let answer = all(store, (kind, Owner::Ddata), &[question])?.pop();
+        let answer = all(store, (kind, Requester::Ddata), &[question])?.pop();
         let (items, more) = match answer {
             Some(Ok(StoreAnswer::Items { items, more })) => (items, more),
             Some(Ok(_)) | None => return Ok(Err(StoreError::Unavailable)),
@@ -267,7 +267,7 @@ fn found_keys(store: &mut impl Store, kind: &str) -> Result<Result<Vec<Bytes>, S
 /// What the store says to each of these.
 fn all(
     store: &mut impl Store,
-    (kind, owner): (&str, Owner),
+    (kind, owner): (&str, Requester),
     orders: &[StoreOrder],
 ) -> Result<Vec<Outcome>, RemovalError> {
     let fault = |fault| RemovalError::Fault {
@@ -301,12 +301,12 @@ mod tests {
         let value: Bytes = Arc::from(kept(term));
         let batch = vec![Change::Put { key, value }];
         let order = StoreOrder::Write { batch };
-        store.commit(&[(Owner::Singleton.space(), &order)]).unwrap();
+        store.commit(&[(Requester::Singleton.space(), &order)]).unwrap();
     }
 
     fn promised(store: &mut MemoryStore, name: &str) -> Option<Bytes> {
         let outcomes = store
-            .commit(&[(Owner::Singleton.space(), &ask_promise(name))])
+            .commit(&[(Requester::Singleton.space(), &ask_promise(name))])
             .unwrap();
         match outcomes.into_iter().next() {
             Some(Ok(StoreAnswer::Value(value))) => value,
@@ -349,7 +349,7 @@ mod tests {
 
         fn commit(&mut self, orders: &[(Space, &StoreOrder)]) -> Result<Vec<Outcome>, StoreFault> {
             let is_hidden = |(space, order): &(Space, &StoreOrder)| {
-                *space == Owner::Ddata.space() && matches!(order, StoreOrder::Range { .. })
+                *space == Requester::Ddata.space() && matches!(order, StoreOrder::Range { .. })
             };
             if orders.iter().any(is_hidden) {
                 return Ok(orders.iter().map(|_| Err(StoreError::Corrupt)).collect());
@@ -375,7 +375,9 @@ mod tests {
         let order = StoreOrder::Write {
             batch: keys.iter().map(put).collect(),
         };
-        let outcomes = store.commit(&[(Owner::Ddata.space(), &order)]).expect("it works");
+        let outcomes = store
+            .commit(&[(Requester::Ddata.space(), &order)])
+            .expect("it works");
         assert_eq!(outcomes, [Ok(StoreAnswer::Written)]);
         keys
     }
@@ -383,7 +385,9 @@ mod tests {
     fn held(store: &mut impl Store, keys: &[Bytes]) -> Vec<Bytes> {
         let has = |key: &&Bytes| {
             let order = StoreOrder::Read { key: (*key).clone() };
-            let mut outcomes = store.commit(&[(Owner::Ddata.space(), &order)]).expect("it works");
+            let mut outcomes = store
+                .commit(&[(Requester::Ddata.space(), &order)])
+                .expect("it works");
             matches!(outcomes.pop(), Some(Ok(StoreAnswer::Value(Some(_)))))
         };
         keys.iter().filter(has).cloned().collect()

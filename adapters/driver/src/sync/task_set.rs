@@ -17,19 +17,19 @@ const PASSES_MAX: usize = 4;
 
 /// Who was woken. Holds each future at most once.
 #[derive(Debug, Default)]
-struct Woken {
+struct WokenTasks {
     keys: Mutex<Vec<u64>>,
     owner: Notify,
 }
 
 #[derive(Debug)]
-struct Alarm {
+struct TaskAlarm {
     key: u64,
     is_woken: AtomicBool,
-    woken: Arc<Woken>,
+    woken: Arc<WokenTasks>,
 }
 
-impl Wake for Alarm {
+impl Wake for TaskAlarm {
     fn wake(self: Arc<Self>) {
         Self::wake_by_ref(&self);
     }
@@ -42,9 +42,9 @@ impl Wake for Alarm {
     }
 }
 
-struct Member {
+struct TaskMember {
     future: Pin<Box<dyn Future<Output = ()> + Send>>,
-    alarm: Arc<Alarm>,
+    alarm: Arc<TaskAlarm>,
     /// The alarm, in the form that futures want.
     waker: Waker,
 }
@@ -52,9 +52,9 @@ struct Member {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct TaskSet {
-    members: HashMap<u64, Member>,
+    members: HashMap<u64, TaskMember>,
     next: u64,
-    woken: Arc<Woken>,
+    woken: Arc<WokenTasks>,
     /// Kept for its memory.
     batch: Vec<u64>,
 }
@@ -64,12 +64,12 @@ impl TaskSet {
     pub(crate) fn push(&mut self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let key = self.next;
         self.next += 1;
-        let alarm = Arc::new(Alarm {
+        let alarm = Arc::new(TaskAlarm {
             key,
             is_woken: AtomicBool::new(false),
             woken: Arc::clone(&self.woken),
         });
-        let member = Member {
+        let member = TaskMember {
             future,
             waker: Waker::from(Arc::clone(&alarm)),
             alarm,

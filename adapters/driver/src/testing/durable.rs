@@ -25,7 +25,7 @@ use crate::codec;
 use crate::durable::{DurableStarter, EventSourced};
 use crate::entity::EntityContext;
 use crate::error::AskError;
-use crate::mailbox::{Delivery, Mailbox, Occasion, Reports, Start, Starter, Who};
+use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Occasion, Reports, Starter, Who};
 use crate::shared::{Commands, Shared, SharedParts};
 use crate::shutdown::Life;
 use crate::store::{Store, Stores};
@@ -125,7 +125,7 @@ impl DurableHost {
 
     fn begin<M, R>(&self, (kind, id): (&str, &[u8]), starter: &dyn Starter) -> DurableEntity<M, R> {
         let (mailbox, reports) = (Arc::new(Mailbox::default()), Arc::<Reports>::default());
-        let task = starter.start(Start {
+        let task = starter.start(EntityStart {
             who: Who::entity(
                 Arc::from(kind),
                 (ShardId(0), PlacementToken::default()),
@@ -182,7 +182,7 @@ impl<M: Serialize, R: DeserializeOwned> DurableEntity<M, R> {
             id: self.asked,
         };
         let occasion = Occasion::of(Some(ask), None, chain);
-        let delivery = Delivery { payload, occasion };
+        let delivery = MailboxMessage { payload, occasion };
         let taken = self.mailbox.push(delivery, &self.reports.budget);
         taken.ok().map(|()| self.asked)
     }

@@ -9,7 +9,7 @@ pub(crate) mod voter;
 use std::io;
 use std::sync::Arc;
 
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::{StoreAnswer, StoreError, StoreOrder, StoreRequest};
 
 #[cfg(test)]
@@ -67,7 +67,9 @@ impl StoreThread {
     /// Hands an order over; says whether there was room for it.
     #[must_use]
     pub fn order(&self, id: u64, order: StoreOrder) -> bool {
-        self.0.order(Owner::Ddata, StoreRequest { id, order }).is_none()
+        self.0
+            .order(Requester::Ddata, StoreRequest { id, order })
+            .is_none()
     }
 
     /// The next outcome, if there is one.

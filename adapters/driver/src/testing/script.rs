@@ -13,13 +13,13 @@ use quorate_core::message::{DetectorMsg, Heartbeat, Join, MembershipMsg, Message
 use quorate_core::time::{Instant, Now};
 use quorate_core::wire::encode_message;
 use quorate_core::wire::handshake::{AUTH_NONE, FEATURES, Hello, LinkKind as HelloLink, encode_hello};
-use quorate_links::{Chunk, LinkId, LinkInput, Order, Source, ValidLinkLimits};
+use quorate_links::{LinkId, LinkInput, LinkOrder, ReadChunk, Source, ValidLinkLimits};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::commands::ControlCommand;
 use crate::mailbox::Reports;
-use crate::pump::{Action, Parts, Pump};
+use crate::pump::{LoopAction, Parts, Pump};
 use crate::security::Security;
 use crate::sync::oneshot;
 
@@ -124,7 +124,7 @@ impl Stage {
         self.pump.flush();
         let mut failed = Vec::new();
         while let Some(action) = self.pump.next_action() {
-            if let Action::Link(Order::Dial { link, .. }) = action {
+            if let LoopAction::Link(LinkOrder::Dial { link, .. }) = action {
                 failed.push(link);
             }
             self.effects
@@ -178,34 +178,35 @@ impl Stage {
 
     fn received(&mut self, link: LinkId, buffer: Vec<u8>) {
         let len = buffer.len();
-        self.pump.link(LinkInput::Received(link, Chunk { buffer, len }));
+        self.pump
+            .link(LinkInput::Received(link, ReadChunk { buffer, len }));
         self.turn();
     }
 }
 
 /// An effect in words. Bytes by their number and hash.
-fn shown(action: &Action) -> String {
+fn shown(action: &LoopAction) -> String {
     match action {
-        Action::Link(order) => ordered(order),
-        Action::Start(_) => "Start".into(),
-        Action::Publish(event) => format!("Publish {event:?}"),
-        Action::Answer(_, answer) => format!("Answer {answer:?}"),
-        Action::Halt(reason) => format!("Halt {reason:?}"),
+        LoopAction::Link(order) => ordered(order),
+        LoopAction::Start(_) => "Start".into(),
+        LoopAction::Publish(event) => format!("Publish {event:?}"),
+        LoopAction::Answer(_, answer) => format!("Answer {answer:?}"),
+        LoopAction::Halt(reason) => format!("Halt {reason:?}"),
     }
 }
 
-fn ordered(order: &Order) -> String {
+fn ordered(order: &LinkOrder) -> String {
     match order {
-        Order::Dial { link, to, kind } => format!("Dial {link} {to} {kind:?}"),
-        Order::Write { link, bytes } => {
+        LinkOrder::Dial { link, to, kind } => format!("Dial {link} {to} {kind:?}"),
+        LinkOrder::Write { link, bytes } => {
             let mut hash = DefaultHasher::new();
             bytes.hash(&mut hash);
             format!("Write {link}: {} bytes, {:x}", bytes.len(), hash.finish())
         }
-        Order::Resume { link, .. } => format!("Resume {link}"),
-        Order::Datagram { link, bytes } => format!("Datagram {link}: {} bytes", bytes.len()),
-        Order::Drain(link) => format!("Drain {link}"),
-        Order::Finish(link) => format!("Finish {link}"),
-        Order::Abort(link) => format!("Abort {link}"),
+        LinkOrder::Resume { link, .. } => format!("Resume {link}"),
+        LinkOrder::Datagram { link, bytes } => format!("Datagram {link}: {} bytes", bytes.len()),
+        LinkOrder::Drain(link) => format!("Drain {link}"),
+        LinkOrder::Finish(link) => format!("Finish {link}"),
+        LinkOrder::Abort(link) => format!("Abort {link}"),
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use quorate_core::input::JournalCommand;
-use quorate_core::journal::replica::{Replica, ReplicaOutput};
+use quorate_core::journal::replica::{LogReplica, ReplicaOutput};
 use quorate_core::journal::state::{StoreId, WriterError};
-use quorate_core::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use quorate_core::journal::writer::{LogWriter, WriterBounds, WriterOutput, WriterSettings};
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{Space, StoreReport};
 
@@ -26,7 +26,7 @@ pub(crate) fn serve(commands: &Commands, log_bytes_max: usize, opens_in: Duratio
     let logs = commands.logs.clone();
     let mut voter = Voter {
         log_bytes_max,
-        replica: Replica::new(STORE, PAGE_BYTES),
+        replica: LogReplica::new(STORE, PAGE_BYTES),
         disk: MemoryMap::new(),
         owner: None,
     };
@@ -43,9 +43,9 @@ pub(crate) fn serve(commands: &Commands, log_bytes_max: usize, opens_in: Duratio
 /// One voter, which is a majority, and the owners of one log at it.
 struct Voter {
     log_bytes_max: usize,
-    replica: Replica<()>,
+    replica: LogReplica<()>,
     disk: MemoryMap,
-    owner: Option<(u64, Writer)>,
+    owner: Option<(u64, LogWriter)>,
 }
 
 impl Voter {
@@ -64,7 +64,7 @@ impl Voter {
             JournalCommand::Open { log, opener, claim } => {
                 let stores = Arc::from([STORE]);
                 let bounds = self.bounds();
-                let writer = Writer::open(
+                let writer = LogWriter::open(
                     WriterSettings {
                         log,
                         stores,
@@ -109,7 +109,7 @@ impl Voter {
     fn owned(
         &mut self,
         opener: u64,
-        call: impl FnOnce(&mut Writer) -> Result<(), WriterError>,
+        call: impl FnOnce(&mut LogWriter) -> Result<(), WriterError>,
     ) -> Result<(), JournalCommandError> {
         match &mut self.owner {
             Some((owner, writer)) if *owner == opener => call(writer).map_err(JournalCommandError::Refused),

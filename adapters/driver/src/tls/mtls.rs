@@ -17,7 +17,7 @@ use super::credentials::{Credentials, TlsError};
 use super::verifier::NamedPeers;
 use crate::proved::PeerCertificate;
 use crate::sync::lock;
-use quorate_links::End;
+use quorate_links::LinkEnd;
 
 /// What both sides have to name: a node that reaches another protocol's port by mistake is told so.
 const ALPN: &[u8] = b"quorate";
@@ -28,11 +28,11 @@ const ALPN: &[u8] = b"quorate";
 pub struct Mtls {
     peer_name: ServerName<'static>,
     binds_addresses: bool,
-    configs: Arc<Mutex<Configs>>,
+    configs: Arc<Mutex<TlsConfigs>>,
 }
 
 #[derive(Clone)]
-struct Configs {
+struct TlsConfigs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
     /// Whether a dialer is believed.
@@ -115,7 +115,7 @@ impl Mtls {
     pub(crate) fn believes(
         &self,
         certificate: &PeerCertificate,
-        peer: End,
+        peer: LinkEnd,
         unix_ms: u64,
     ) -> Result<(), String> {
         let (dialers, acceptors) = {
@@ -129,8 +129,8 @@ impl Mtls {
             .map(|other| CertificateDer::from(other.as_slice()))
             .collect();
         let verified = match peer {
-            End::Dialer => dialers.verify_client_cert(&der, &others, now).map(drop),
-            End::Acceptor => {
+            LinkEnd::Dialer => dialers.verify_client_cert(&der, &others, now).map(drop),
+            LinkEnd::Acceptor => {
                 let name = &self.peer_name;
                 acceptors
                     .verify_server_cert(&der, &others, name, &[], now)
@@ -166,7 +166,7 @@ impl fmt::Debug for Mtls {
     }
 }
 
-fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<Configs, TlsError> {
+fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<TlsConfigs, TlsError> {
     let rejected = |error: rustls::Error| TlsError::Rejected(error.to_string());
     let Credentials { chain, key, roots } = credentials;
     // Handed in rather than installed for the process: the program may use another one for its own
@@ -202,7 +202,7 @@ fn configs(peer_name: &ServerName<'static>, credentials: Credentials) -> Result<
         .map_err(rejected)?;
     client.resumption = Resumption::disabled();
     client.alpn_protocols = vec![ALPN.to_vec()];
-    Ok(Configs {
+    Ok(TlsConfigs {
         client: Arc::new(client),
         server: Arc::new(server),
         dialers,

@@ -26,15 +26,15 @@ const PLAIN_BYTES: usize = 64 * 1024;
 type Session = Arc<Mutex<Connection>>;
 
 /// The receiving half.
-pub(crate) struct TlsReader<R>(Opening<Open<R>>);
+pub(crate) struct TlsReader<R>(Opening<OpenTls<R>>);
 
-struct Open<R> {
+struct OpenTls<R> {
     session: Session,
-    cipher: Cipher<R>,
+    cipher: CipherStream<R>,
 }
 
 /// The encrypted stream: the link and what was read from it but not yet taken by the session.
-struct Cipher<R> {
+struct CipherStream<R> {
     reader: R,
     /// As long as what is read at once.
     buffer: Vec<u8>,
@@ -43,9 +43,9 @@ struct Cipher<R> {
 }
 
 /// The sending half.
-pub(crate) struct TlsWriter<W>(Pending<Sending<W>>);
+pub(crate) struct TlsWriter<W>(Pending<TlsSender<W>>);
 
-struct Sending<W> {
+struct TlsSender<W> {
     session: Session,
     writer: W,
     out: Vec<u8>,
@@ -59,14 +59,14 @@ pub(crate) async fn connect<R: LinkReader, W: LinkWriter>(
 ) -> io::Result<(TlsReader<R>, TlsWriter<W>)> {
     let session = ClientConnection::new(mtls.client_config(), mtls.peer_name().clone()).map_err(invalid)?;
     let mut session = Connection::from(session);
-    let mut cipher = Cipher::new(reader);
+    let mut cipher = CipherStream::new(reader);
     shake_hands(&mut session, &mut cipher, &mut writer).await?;
     let session = Arc::new(Mutex::new(session));
-    let open = Open {
+    let open = OpenTls {
         session: Arc::clone(&session),
         cipher: cipher.reads_records(),
     };
-    let (reader, writer) = opened(open, Sending::new(session, writer));
+    let (reader, writer) = opened(open, TlsSender::new(session, writer));
     Ok((TlsReader(reader), TlsWriter(writer)))
 }
 
@@ -78,19 +78,19 @@ pub(crate) fn accept<R: LinkReader, W: LinkWriter>(
 ) -> io::Result<(TlsReader<R>, TlsWriter<W>)> {
     let mut session = Connection::from(ServerConnection::new(mtls.server_config()).map_err(invalid)?);
     let (reader, writer) = opening(|hand_over| async move {
-        let mut cipher = Cipher::new(reader);
+        let mut cipher = CipherStream::new(reader);
         shake_hands(&mut session, &mut cipher, &mut writer).await?;
         let session = Arc::new(Mutex::new(session));
-        hand_over.send(Sending::new(Arc::clone(&session), writer));
+        hand_over.send(TlsSender::new(Arc::clone(&session), writer));
         let cipher = cipher.reads_records();
-        Ok(Open { session, cipher })
+        Ok(OpenTls { session, cipher })
     });
     Ok((TlsReader(reader), TlsWriter(writer)))
 }
 
 async fn shake_hands<R: LinkReader, W: LinkWriter>(
     session: &mut Connection,
-    cipher: &mut Cipher<R>,
+    cipher: &mut CipherStream<R>,
     writer: &mut W,
 ) -> io::Result<()> {
     loop {
@@ -123,7 +123,7 @@ fn other_method(bytes: &[u8]) -> Option<&'static str> {
 /// Tells the peer why, as well as that can be done.
 async fn refuse<R: LinkReader, W: LinkWriter>(
     session: &mut Connection,
-    cipher: &mut Cipher<R>,
+    cipher: &mut CipherStream<R>,
     writer: &mut W,
 ) {
     if flush(session, writer).await.is_err() || writer.close().await.is_err() {
@@ -155,7 +155,7 @@ fn certificate_of(session: &Connection) -> Option<PeerCertificate> {
     Some(PeerCertificate::with_intermediates(first, others))
 }
 
-impl<R: LinkReader> Cipher<R> {
+impl<R: LinkReader> CipherStream<R> {
     fn new(reader: R) -> Self {
         Self {
             reader,
@@ -209,7 +209,7 @@ impl<R: LinkReader> Cipher<R> {
     }
 }
 
-impl<R: LinkReader> Open<R> {
+impl<R: LinkReader> OpenTls<R> {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             {
@@ -250,7 +250,7 @@ impl<R: LinkReader> LinkReader for TlsReader<R> {
     }
 }
 
-impl<W> Sending<W> {
+impl<W> TlsSender<W> {
     const fn new(session: Session, writer: W) -> Self {
         let out = Vec::new();
         Self { session, writer, out }
@@ -272,7 +272,7 @@ fn encrypt(session: &mut Connection, plain: &mut &[u8], out: &mut Vec<u8>) -> io
 
 impl<W: LinkWriter> LinkWriter for TlsWriter<W> {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Sending { session, writer, out } = self.0.open().await?;
+        let TlsSender { session, writer, out } = self.0.open().await?;
         let mut rest = bytes;
         while !rest.is_empty() {
             encrypt(&mut lock(session), &mut rest, out)?;
@@ -282,7 +282,7 @@ impl<W: LinkWriter> LinkWriter for TlsWriter<W> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        let Sending { session, writer, out } = self.0.open().await?;
+        let TlsSender { session, writer, out } = self.0.open().await?;
         out.clear();
         {
             let mut session = lock(session);

@@ -25,7 +25,7 @@ const USAGE: &str = "lower_terms TERM (--store FILE | --postgres SERVER --node N
 
 /// What is asked for.
 #[derive(Debug, Default)]
-struct Options {
+struct TermsOptions {
     term: Option<u64>,
     store: Option<PathBuf>,
     postgres: Option<String>,
@@ -62,8 +62,8 @@ fn main() -> ExitCode {
 }
 
 /// `None`: only help was asked for.
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options::default();
+fn parse() -> Result<Option<TermsOptions>, lexopt::Error> {
+    let mut options = TermsOptions::default();
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -102,7 +102,7 @@ fn trusting(file: &Path) -> Result<Tls, String> {
     read.map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn run(mut options: Options) -> Result<Vec<String>, String> {
+fn run(mut options: TermsOptions) -> Result<Vec<String>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let tls = options.tls.take().unwrap_or_else(Tls::off);
     match (&options.store, &options.postgres, &options.node) {
@@ -115,7 +115,7 @@ fn run(mut options: Options) -> Result<Vec<String>, String> {
     }
 }
 
-fn lower(mut store: impl Store, options: &Options) -> Result<Vec<String>, String> {
+fn lower(mut store: impl Store, options: &TermsOptions) -> Result<Vec<String>, String> {
     let singletons: Vec<&str> = options.singletons.iter().map(String::as_str).collect();
     let kinds: Vec<&str> = options.kinds.iter().map(String::as_str).collect();
     let logs: Vec<&str> = options.logs.iter().map(String::as_str).collect();

@@ -31,14 +31,14 @@ Exit code: 0 if it is removed, 1 if the store cannot be reached or read, 2 for a
 ";
 
 /// What the user wants.
-struct Options {
-    what: What,
-    place: Place,
+struct HomesOptions {
+    what: RemovedState,
+    place: HomesPlace,
     kinds: Vec<String>,
 }
 
 /// Where the state is.
-enum Place {
+enum HomesPlace {
     File(PathBuf),
     Server {
         server: String,
@@ -72,13 +72,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let (mut what, mut server, mut tls, mut words) = (What::Homes, None, None, Vec::new());
+fn parse() -> Result<Option<HomesOptions>, lexopt::Error> {
+    let (mut what, mut server, mut tls, mut words) = (RemovedState::Homes, None, None, Vec::new());
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
-            Long("remembered") => what = What::Remembered,
+            Long("remembered") => what = RemovedState::Remembered,
             Long("postgres") => server = Some(parser.value()?.string()?),
             Long("ca") => tls = Some(trusting(&PathBuf::from(parser.value()?))?),
             Value(word) => words.push(word),
@@ -91,17 +91,17 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         Some(server) => {
             let node = place.string()?;
             let tls = Box::new(tls.unwrap_or_else(Tls::off));
-            Place::Server { server, node, tls }
+            HomesPlace::Server { server, node, tls }
         }
         None if tls.is_some() => return Err("--ca is for a server: say --postgres SERVER".into()),
-        None if Path::new(&place).is_file() => Place::File(place.into()),
+        None if Path::new(&place).is_file() => HomesPlace::File(place.into()),
         None => return Err(format!("{} is no file", place.to_string_lossy()).into()),
     };
     let kinds = words.map(ValueExt::string).collect::<Result<Vec<String>, _>>()?;
     if kinds.is_empty() {
         return Err("say the names of kinds".into());
     }
-    Ok(Some(Options { what, place, kinds }))
+    Ok(Some(HomesOptions { what, place, kinds }))
 }
 
 /// A connection that trusts these authorities.
@@ -110,14 +110,14 @@ fn trusting(file: &Path) -> Result<Tls, String> {
     read.map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn run(Options { what, place, kinds }: Options) -> Result<Vec<String>, String> {
+fn run(HomesOptions { what, place, kinds }: HomesOptions) -> Result<Vec<String>, String> {
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     match place {
-        Place::File(file) => {
+        HomesPlace::File(file) => {
             let store = Redb::open(file).map_err(|error| error.to_string())?;
             remove(store, what, &kinds)
         }
-        Place::Server { server, node, tls } => {
+        HomesPlace::Server { server, node, tls } => {
             let store = Postgres::new(&server, &node, *tls).map_err(|error| error.to_string())?;
             remove(store, what, &kinds)
         }
@@ -126,15 +126,15 @@ fn run(Options { what, place, kinds }: Options) -> Result<Vec<String>, String> {
 
 /// What is removed.
 #[derive(Clone, Copy)]
-enum What {
+enum RemovedState {
     Homes,
     Remembered,
 }
 
-fn remove(mut store: impl Store, what: What, kinds: &[&str]) -> Result<Vec<String>, String> {
+fn remove(mut store: impl Store, what: RemovedState, kinds: &[&str]) -> Result<Vec<String>, String> {
     let removed = match what {
-        What::Homes => remove_coordinator_state(&mut store, kinds),
-        What::Remembered => remove_remembered_entities(&mut store, kinds),
+        RemovedState::Homes => remove_coordinator_state(&mut store, kinds),
+        RemovedState::Remembered => remove_remembered_entities(&mut store, kinds),
     };
     removed.map_err(|error| error.to_string())
 }

@@ -28,7 +28,7 @@ pub(crate) struct Dot {
 
 /// Versions from the first to the last of them, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Range {
+pub(crate) struct VersionRange {
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
@@ -36,13 +36,13 @@ pub(crate) struct Range {
 /// What was seen of one node: every version up to `upto`, and the ranges of `later`, which rise and neither
 /// touch each other nor `upto`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenVersions {
     pub(crate) node: UniqueAddress,
     pub(crate) upto: u64,
-    pub(crate) later: Vec<Range>,
+    pub(crate) later: Vec<VersionRange>,
 }
 
-impl Seen {
+impl SeenVersions {
     fn covers(&self, version: u64) -> bool {
         version <= self.upto || {
             let at = self.later.partition_point(|range| range.to < version);
@@ -59,7 +59,7 @@ impl Seen {
     }
 
     /// Whether the range added anything.
-    fn add(&mut self, range: Range) -> bool {
+    fn add(&mut self, range: VersionRange) -> bool {
         if range.to <= self.upto {
             return false;
         }
@@ -72,7 +72,7 @@ impl Seen {
         {
             return false;
         }
-        let joined = Range {
+        let joined = VersionRange {
             from: self.later[first..after]
                 .first()
                 .map_or(range.from, |held| held.from.min(range.from)),
@@ -113,20 +113,20 @@ impl Seen {
 /// The dots that a value has seen. A context that names no node twice and has no empty entry has one written
 /// form.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Context {
+pub(crate) struct CausalContext {
     /// Positions never change while the value lives; a removed node rebuilds the table.
-    seen: Vec<Seen>,
+    seen: Vec<SeenVersions>,
     /// Positions in the order of the nodes.
     order: Vec<u16>,
 }
 
-impl Context {
+impl CausalContext {
     /// Entries in the order of their nodes. `None` if the nodes do not rise strictly, one is empty, or there
     /// are too many.
-    pub(crate) fn from_sorted(seen: Vec<Seen>) -> Option<Self> {
+    pub(crate) fn from_sorted(seen: Vec<SeenVersions>) -> Option<Self> {
         let legal = seen.len() <= NODES_MAX
             && seen.windows(2).all(|pair| pair[0].node < pair[1].node)
-            && !seen.iter().any(Seen::is_nothing);
+            && !seen.iter().any(SeenVersions::is_nothing);
         let count = u16::try_from(seen.len()).ok()?;
         legal.then(|| Self {
             seen,
@@ -151,7 +151,7 @@ impl Context {
                 let new =
                     u16::try_from(self.seen.len()).expect("invariant: NODES_MAX bounds a table and two fit");
                 self.order.insert(at, new);
-                self.seen.push(Seen {
+                self.seen.push(SeenVersions {
                     node: node.clone(),
                     upto: 0,
                     later: Vec::new(),
@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// Entries in the order of their nodes, with their positions.
-    pub(crate) fn sorted(&self) -> impl ExactSizeIterator<Item = (NodeIndex, &Seen)> {
+    pub(crate) fn sorted(&self) -> impl ExactSizeIterator<Item = (NodeIndex, &SeenVersions)> {
         self.order
             .iter()
             .map(|at| (NodeIndex(*at), &self.seen[usize::from(*at)]))
@@ -203,10 +203,10 @@ impl Context {
     }
 
     /// Takes a version that this node itself minted: nothing of it is missing below.
-    pub(super) fn mint(&mut self, node: &UniqueAddress, version: u64) -> (Dot, Range) {
+    pub(super) fn mint(&mut self, node: &UniqueAddress, version: u64) -> (Dot, VersionRange) {
         let index = self.intern(node);
         let seen = &mut self.seen[usize::from(index.0)];
-        let range = Range {
+        let range = VersionRange {
             from: seen.upto + 1,
             to: version,
         };
@@ -215,7 +215,7 @@ impl Context {
     }
 
     /// Adds a range of a node.
-    pub(super) fn add(&mut self, node: &UniqueAddress, range: Range) -> Dot {
+    pub(super) fn add(&mut self, node: &UniqueAddress, range: VersionRange) -> Dot {
         let index = self.intern(node);
         self.seen[usize::from(index.0)].add(range);
         Dot {
@@ -235,17 +235,17 @@ impl Context {
     }
 
     /// How the positions of two contexts correspond. Interns the other's nodes here.
-    pub(super) fn translate(&mut self, other: &Self) -> Translation {
+    pub(super) fn translate(&mut self, other: &Self) -> PositionMap {
         let to_mine: Vec<NodeIndex> = other.seen.iter().map(|seen| self.intern(&seen.node)).collect();
         let mut to_theirs = Vec::from_iter(self.seen.iter().map(|_| None));
         for (theirs, mine) in (0_u16..).zip(&to_mine) {
             to_theirs[usize::from(mine.0)] = Some(NodeIndex(theirs));
         }
-        Translation { to_mine, to_theirs }
+        PositionMap { to_mine, to_theirs }
     }
 
     /// Forgets a node; what the positions behind it become.
-    pub(super) fn forget(&mut self, node: &UniqueAddress) -> Option<Shift> {
+    pub(super) fn forget(&mut self, node: &UniqueAddress) -> Option<PositionShift> {
         let at = self.find(node).ok()?;
         let gone = self.order.remove(at);
         self.seen.remove(usize::from(gone));
@@ -254,11 +254,11 @@ impl Context {
                 *position -= 1;
             }
         }
-        Some(Shift { gone })
+        Some(PositionShift { gone })
     }
 }
 
-impl PartialEq for Context {
+impl PartialEq for CausalContext {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()
             && self
@@ -268,14 +268,14 @@ impl PartialEq for Context {
     }
 }
 
-impl Eq for Context {}
+impl Eq for CausalContext {}
 
 /// How positions moved when a node was forgotten.
-pub(super) struct Shift {
+pub(super) struct PositionShift {
     gone: u16,
 }
 
-impl Shift {
+impl PositionShift {
     pub(super) const fn shift(&self, index: &mut NodeIndex) {
         if index.0 > self.gone {
             index.0 -= 1;
@@ -284,12 +284,12 @@ impl Shift {
 }
 
 /// Positions of one value's nodes in another value.
-pub(super) struct Translation {
+pub(super) struct PositionMap {
     to_mine: Vec<NodeIndex>,
     to_theirs: Vec<Option<NodeIndex>>,
 }
 
-impl Translation {
+impl PositionMap {
     pub(super) fn mine(&self, theirs: Dot) -> Dot {
         Dot {
             node: self.to_mine[usize::from(theirs.node.0)],

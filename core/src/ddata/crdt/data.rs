@@ -5,10 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::minting::is_nobody;
-use super::op::Op;
+use super::op::DataOp;
 use super::replicated::ReplicatedData;
 use super::{
-    Custom, CustomError, Delta, Flag, GCounter, GSet, LwwMap, LwwRegister, Minting, OpError, OrMap,
+    Custom, CustomError, DataDelta, Flag, GCounter, GSet, LwwMap, LwwRegister, Minting, OpError, OrMap,
     OrMultiMap, OrSet, PnCounter, PnCounterMap,
 };
 use crate::ident::UniqueAddress;
@@ -38,7 +38,7 @@ macro_rules! value_types {
             }
         }
 
-        impl Data {
+        impl DataValue {
             /// An empty value that a map can hold.
             pub(super) fn of_value(value: ValueType) -> Self {
                 match value {
@@ -64,11 +64,11 @@ macro_rules! data {
 
         /// A value of any type. Equal values are written in equal bytes.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Data {
+        pub enum DataValue {
             $($(#[$docs])* $name($name),)+
         }
 
-        impl Data {
+        impl DataValue {
             /// An empty value of this type. A user's type has no empty value without its definition: for
             /// [`DataType::Custom`] use [`Custom::new`]; here it is `None`.
             #[must_use]
@@ -78,16 +78,16 @@ macro_rules! data {
                 }
             }
 
-            /// Applies an operation of this node. Cost: the change, not the value; [`Op::OrMap`] also copies
-            /// the value of its key.
+            /// Applies an operation of this node. Cost: the change, not the value; [`DataOp::OrMap`] also
+            /// copies the value of its key.
             ///
             /// # Errors
             /// [`OpError`]; the value is as it was.
-            pub fn apply(&mut self, op: &Op, minting: &mut Minting) -> Result<Applied, OpError> {
+            pub fn apply(&mut self, op: &DataOp, minting: &mut Minting) -> Result<Applied, OpError> {
                 let found = self.data_type();
                 match (self, op) {
-                    $((Self::$name(held), Op::$name(op)) => {
-                        Ok(held.apply(op, minting)?.map(Delta::$name))
+                    $((Self::$name(held), DataOp::$name(op)) => {
+                        Ok(held.apply(op, minting)?.map(DataDelta::$name))
                     })+
                     ($(Self::$name(_))|+, _) => {
                         let operation = op.type_name();
@@ -111,7 +111,7 @@ types!(data);
 
 /// What an operation did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Applied<D = Delta> {
+pub enum Applied<D = DataDelta> {
     /// Nothing: the value already was as the operation wants it.
     Unchanged,
     /// It changed the value, and this is what replicas need to hear.
@@ -145,7 +145,7 @@ impl<D> Applied<D> {
 
 /// What a merge did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergeOutcome {
     /// Whether the value is another one now.
     pub changed: bool,
 }
@@ -200,31 +200,31 @@ pub(super) fn check_stamp(newest: Option<i64>, now_ms: i64, skew_ms_max: i64) ->
     Ok(())
 }
 
-impl Data {
+impl DataValue {
     /// Joins another replica's whole value. Cost: one walk of both.
     ///
     /// # Errors
     /// [`MergeError`]; the value is as it was.
-    pub fn merge(&mut self, other: &Self) -> Result<Merged, MergeError> {
+    pub fn merge(&mut self, other: &Self) -> Result<MergeOutcome, MergeError> {
         let (held, found) = (self.data_type(), other.data_type());
         let changed = by_pair! {
             (self, Self: other) if held == found, mine, theirs => mine.merge(theirs)?,
             else return Err(MergeError::TypeMismatch { held, found })
         };
-        Ok(Merged { changed })
+        Ok(MergeOutcome { changed })
     }
 
     /// Joins a delta. Cost: the delta, not the value; the delta of a clear also walks the value.
     ///
     /// # Errors
     /// [`MergeError`]; the value is as it was.
-    pub fn merge_delta(&mut self, delta: &Delta) -> Result<Merged, MergeError> {
+    pub fn merge_delta(&mut self, delta: &DataDelta) -> Result<MergeOutcome, MergeError> {
         let (held, found) = (self.data_type(), delta.data_type());
         let changed = by_pair! {
-            (self, Delta: delta) if held == found, mine, theirs => mine.merge_delta(theirs)?,
+            (self, DataDelta: delta) if held == found, mine, theirs => mine.merge_delta(theirs)?,
             else return Err(MergeError::TypeMismatch { held, found })
         };
-        Ok(Merged { changed })
+        Ok(MergeOutcome { changed })
     }
 
     /// Moves what `removed` contributed to [nobody](super::nobody), once nobody can come with more of it. The

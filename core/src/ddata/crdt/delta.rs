@@ -16,14 +16,14 @@ macro_rules! delta {
     ) => {
         /// A change of a value, by type.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Delta {
+        pub enum DataDelta {
             $(
                 #[doc = concat!("Of a [`", stringify!($name), "`](super::", stringify!($name), ").")]
                 $name($delta),
             )+
         }
 
-        impl Delta {
+        impl DataDelta {
             /// The type of value that it changes.
             #[must_use]
             pub const fn data_type(&self) -> DataType {
@@ -37,7 +37,7 @@ macro_rules! delta {
 
 types!(delta);
 
-impl Delta {
+impl DataDelta {
     /// How many changes it holds, for the limit on what is joined; at least 1.
     #[must_use]
     pub fn size(&self) -> usize {

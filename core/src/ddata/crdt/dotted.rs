@@ -6,7 +6,7 @@
 use alloc::collections::BTreeMap;
 use core::fmt::Debug;
 
-use super::context::{CLOUD_MAX, Context, Dot, NODES_MAX, Range, Translation};
+use super::context::{CLOUD_MAX, CausalContext, Dot, NODES_MAX, PositionMap, VersionRange};
 use super::few::Few;
 use super::minting::nobody_with_room;
 use super::{MergeError, Minting, OpError};
@@ -14,7 +14,7 @@ use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
 
 /// What stands under a key while it is alive. The values of a map are joined, those of a set are nothing.
-pub(crate) trait Value: Clone + Debug + PartialEq {
+pub(crate) trait DottedValue: Clone + Debug + PartialEq {
     /// Joins what another replica holds under the key; whether anything changed.
     fn join(&mut self, other: &Self) -> bool;
 
@@ -37,7 +37,7 @@ pub(crate) trait Value: Clone + Debug + PartialEq {
     }
 }
 
-impl Value for () {
+impl DottedValue for () {
     fn join(&mut self, (): &Self) -> bool {
         false
     }
@@ -45,7 +45,7 @@ impl Value for () {
 
 /// A key's dots, at least one, and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry<V> {
+pub(crate) struct DottedEntry<V> {
     pub(crate) dots: Few<Dot>,
     pub(crate) value: V,
 }
@@ -53,14 +53,14 @@ pub(crate) struct Entry<V> {
 /// Entries by key with a context that covers every dot in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Dotted<K, V> {
-    pub(crate) context: Context,
-    pub(crate) entries: BTreeMap<K, Entry<V>>,
+    pub(crate) context: CausalContext,
+    pub(crate) entries: BTreeMap<K, DottedEntry<V>>,
 }
 
 impl<K, V> Default for Dotted<K, V> {
     fn default() -> Self {
         Self {
-            context: Context::default(),
+            context: CausalContext::default(),
             entries: BTreeMap::new(),
         }
     }
@@ -79,17 +79,17 @@ pub(crate) struct DottedDelta<K, V> {
 }
 
 /// The two sides of a join while one of them changes.
-struct Sides<'a> {
-    mine: &'a Context,
-    theirs: &'a Context,
-    to: Translation,
+struct JoinSides<'a> {
+    mine: &'a CausalContext,
+    theirs: &'a CausalContext,
+    to: PositionMap,
     /// A delta says of a key it names all that its sender has made of what it has seen.
     is_delta: bool,
 }
 
-impl Sides<'_> {
+impl JoinSides<'_> {
     /// Joins one key; whether anything changed. The entry may be left without dots, and is then dead.
-    fn join<V: Value>(&self, held: &mut Entry<V>, theirs: Option<&Entry<V>>) -> bool {
+    fn join<V: DottedValue>(&self, held: &mut DottedEntry<V>, theirs: Option<&DottedEntry<V>>) -> bool {
         let their_dots = theirs.map_or(&[][..], |entry| entry.dots.as_slice());
         let mut changed = held.dots.retain(|mine| match self.to.theirs(*mine) {
             Some(dot) => their_dots.contains(&dot) || !self.theirs.covers(dot),
@@ -115,7 +115,7 @@ impl Sides<'_> {
     }
 
     /// What a key that is not here becomes.
-    fn adopt<V: Value>(&self, theirs: &Entry<V>) -> Option<Entry<V>> {
+    fn adopt<V: DottedValue>(&self, theirs: &DottedEntry<V>) -> Option<DottedEntry<V>> {
         let mut dots = Few::none();
         for dot in theirs.dots.iter().map(|dot| self.to.mine(*dot)) {
             if !self.mine.covers(dot) {
@@ -123,19 +123,19 @@ impl Sides<'_> {
             }
         }
         let value = &theirs.value;
-        (!dots.is_empty()).then(|| Entry {
+        (!dots.is_empty()).then(|| DottedEntry {
             dots,
             value: value.clone(),
         })
     }
 }
 
-impl<K: Ord + Clone, V: Value> Dotted<K, V> {
+impl<K: Ord + Clone, V: DottedValue> Dotted<K, V> {
     /// Joins a whole state; whether anything changed.
     pub(super) fn merge(&mut self, other: &Self) -> Result<bool, MergeError> {
         self.check_nodes(other)?;
         let to = self.context.translate(&other.context);
-        let sides = Sides {
+        let sides = JoinSides {
             mine: &self.context,
             theirs: &other.context,
             to,
@@ -186,7 +186,7 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
     /// Joins a delta and names the keys that it leaves dead or finds absent.
     fn absorb(&mut self, delta: &DottedDelta<K, V>, mut on_dead: impl FnMut(&K)) -> bool {
         let to = self.context.translate(&delta.part.context);
-        let sides = Sides {
+        let sides = JoinSides {
             mine: &self.context,
             theirs: &delta.part.context,
             to,
@@ -267,7 +267,7 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
         let nobody = nobody_with_room(versions, |name| self.context.highest(name));
         let before = self.context.highest(&nobody);
         // What was not seen of the node by now never will be: nothing is left above a gap.
-        let all = Range {
+        let all = VersionRange {
             from: before + 1,
             to: before + versions,
         };
@@ -285,7 +285,7 @@ impl<K: Ord + Clone, V: Value> Dotted<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Value> PartialEq for Dotted<K, V> {
+impl<K: Ord + Clone, V: DottedValue> PartialEq for Dotted<K, V> {
     fn eq(&self, other: &Self) -> bool {
         let same_dots = |left: &Few<Dot>, right: &Few<Dot>| {
             left.len() == right.len()
@@ -305,17 +305,17 @@ impl<K: Ord + Clone, V: Value> PartialEq for Dotted<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Value> Eq for Dotted<K, V> {}
+impl<K: Ord + Clone, V: DottedValue> Eq for Dotted<K, V> {}
 
-impl<K: Ord + Clone, V: Value> PartialEq for DottedDelta<K, V> {
+impl<K: Ord + Clone, V: DottedValue> PartialEq for DottedDelta<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.whole == other.whole && self.removed == other.removed && self.part == other.part
     }
 }
 
-impl<K: Ord + Clone, V: Value> Eq for DottedDelta<K, V> {}
+impl<K: Ord + Clone, V: DottedValue> Eq for DottedDelta<K, V> {}
 
-impl<K: Ord + Clone, V: Value> DottedDelta<K, V> {
+impl<K: Ord + Clone, V: DottedValue> DottedDelta<K, V> {
     /// How many entries it changes.
     pub(super) fn size(&self) -> usize {
         (self.part.entries.len() + self.removed.len()).max(1)
@@ -335,12 +335,12 @@ impl<K: Ord + Clone, V: Value> DottedDelta<K, V> {
 }
 
 /// One operation on a [`Dotted`] under way: changes the state and writes down the delta.
-pub(super) struct Change<'a, K, V> {
+pub(super) struct DottedChange<'a, K, V> {
     state: &'a mut Dotted<K, V>,
     delta: DottedDelta<K, V>,
 }
 
-impl<'a, K: Ord + Clone, V: Value> Change<'a, K, V> {
+impl<'a, K: Ord + Clone, V: DottedValue> DottedChange<'a, K, V> {
     /// An operation that only removes.
     pub(super) fn of(state: &'a mut Dotted<K, V>) -> Self {
         Self {
@@ -367,10 +367,10 @@ impl<'a, K: Ord + Clone, V: Value> Change<'a, K, V> {
     }
 
     /// Takes the entry out and notes its dots as seen and gone.
-    fn supersede(&mut self, key: &K) -> Option<Entry<V>> {
+    fn supersede(&mut self, key: &K) -> Option<DottedEntry<V>> {
         let entry = self.state.entries.remove(key)?;
         for dot in entry.dots.iter() {
-            let single = Range {
+            let single = VersionRange {
                 from: dot.version,
                 to: dot.version,
             };
@@ -388,14 +388,16 @@ impl<'a, K: Ord + Clone, V: Value> Change<'a, K, V> {
         let version = minting.next();
         let (dot, range) = self.state.context.mint(minting.me(), version);
         let dots = Few::One(self.delta.part.context.add(minting.me(), range));
-        let entry = Entry {
+        let entry = DottedEntry {
             dots,
             value: value.clone(),
         };
         self.delta.removed.remove(key);
         self.delta.part.entries.insert(key.clone(), entry);
         let dots = Few::One(dot);
-        self.state.entries.insert(key.clone(), Entry { dots, value });
+        self.state
+            .entries
+            .insert(key.clone(), DottedEntry { dots, value });
     }
 
     /// Removes everything that was seen.

@@ -1,13 +1,13 @@
 //! Facts about a value that the replicator asks for before it accepts or sends it. Never changes anything.
 //! Spec: sharding 1.12, reliability I-68.
 
-use super::context::Context;
+use super::context::CausalContext;
 use super::data::{FutureStamp, check_stamp};
 use super::replicated::{ReplicatedData, ReplicatedDelta};
-use super::{Data, Delta};
+use super::{DataDelta, DataValue};
 use crate::ident::UniqueAddress;
 
-impl Data {
+impl DataValue {
     /// Whether deltas are to be joined in the order of their sender and without gaps. Sets with removal and
     /// maps stay correct across a gap, but what they have not seen then waits in their bounded cloud.
     #[must_use]
@@ -39,22 +39,22 @@ impl Data {
 
     /// The highest version that the value has seen of each node.
     pub(crate) fn highest_versions(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
-        self.context().into_iter().flat_map(Context::highest_of_all)
+        self.context().into_iter().flat_map(CausalContext::highest_of_all)
     }
 
     /// What a value with dots has seen.
-    fn context(&self) -> Option<&Context> {
+    fn context(&self) -> Option<&CausalContext> {
         by_type!(self, held => ReplicatedData::context(held))
     }
 
     /// How many ranges of dots wait above gaps; 0 once everything has been seen.
     #[must_use]
     pub fn cloud(&self) -> usize {
-        self.context().map_or(0, Context::cloud)
+        self.context().map_or(0, CausalContext::cloud)
     }
 }
 
-impl Delta {
+impl DataDelta {
     /// The highest version of a dot of `node` that the change has seen.
     #[must_use]
     pub(crate) fn highest_version_of(&self, node: &UniqueAddress) -> u64 {
@@ -63,10 +63,10 @@ impl Delta {
 
     /// The highest version that the change has seen of each node.
     pub(crate) fn highest_versions(&self) -> impl Iterator<Item = (&UniqueAddress, u64)> {
-        self.context().into_iter().flat_map(Context::highest_of_all)
+        self.context().into_iter().flat_map(CausalContext::highest_of_all)
     }
 
-    fn context(&self) -> Option<&Context> {
+    fn context(&self) -> Option<&CausalContext> {
         by_type!(self, delta => ReplicatedDelta::context(delta))
     }
 }

@@ -1,10 +1,10 @@
 //! A map of registers: the last write per key wins. Never reads a clock. Spec: sharding 1.13, 10.21,
 //! reliability I-67.
 
-use super::dotted::{Change, Dotted, DottedDelta};
+use super::dotted::{Dotted, DottedChange, DottedDelta};
 use super::op::{Element, LwwMapOp, LwwRegisterOp, OpError, check_element};
 use super::replicated::ReplicatedData;
-use super::{LwwRegister, MergeError, Minting, Written};
+use super::{LwwRegister, LwwWrite, MergeError, Minting};
 
 /// A map of registers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl LwwMap {
     }
 
     /// Keys and what was written last under each, in the order of the keys.
-    pub fn written(&self) -> impl Iterator<Item = (&Element, &Written)> {
+    pub fn written(&self) -> impl Iterator<Item = (&Element, &LwwWrite)> {
         let entries = self.0.entries.iter();
         entries.filter_map(|(key, entry)| Some((key, entry.value.get()?)))
     }
@@ -65,18 +65,18 @@ impl LwwMap {
                     .map_or_else(LwwRegister::new, |held| held.value.clone());
                 let (value, clock) = (value.clone(), *clock);
                 register.apply(&LwwRegisterOp::Set { value, clock }, minting)?;
-                let mut change = Change::writing(&mut self.0, minting)?;
+                let mut change = DottedChange::writing(&mut self.0, minting)?;
                 change.write(key, register, minting);
                 change.finish()
             }
             LwwMapOp::Remove(key) => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.remove(key);
                 change.finish()
             }
             LwwMapOp::Clear if self.is_empty() => None,
             LwwMapOp::Clear => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.clear();
                 change.finish()
             }

@@ -13,7 +13,7 @@ use crate::ordered::OrderedSet;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct LwwWrite {
     /// Who wrote.
     pub node: UniqueAddress,
     /// When, in milliseconds since 1970 and growing with every write that has seen this one; negative and
@@ -23,7 +23,7 @@ pub struct Written {
     pub value: Element,
 }
 
-impl Written {
+impl LwwWrite {
     /// Who wrote; `None` once that node has been removed for some time.
     #[must_use]
     pub fn writer(&self) -> Option<&UniqueAddress> {
@@ -42,7 +42,7 @@ impl Written {
 
 /// A register, empty before the first write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LwwRegister(Option<Written>);
+pub struct LwwRegister(Option<LwwWrite>);
 
 impl LwwRegister {
     /// A register nobody has written.
@@ -51,13 +51,13 @@ impl LwwRegister {
         Self(None)
     }
 
-    pub(crate) const fn from_written(written: Option<Written>) -> Self {
+    pub(crate) const fn from_written(written: Option<LwwWrite>) -> Self {
         Self(written)
     }
 
     /// The write that won, if there is one.
     #[must_use]
-    pub const fn get(&self) -> Option<&Written> {
+    pub const fn get(&self) -> Option<&LwwWrite> {
         self.0.as_ref()
     }
 
@@ -82,7 +82,7 @@ impl ReplicatedData for LwwRegister {
     fn apply(&mut self, op: &LwwRegisterOp, minting: &mut Minting) -> Result<Applied<Self>, OpError> {
         let LwwRegisterOp::Set { value, clock } = op;
         let previous = self.0.as_ref().map_or(0, |held| held.stamp);
-        let new = Self(Some(Written {
+        let new = Self(Some(LwwWrite {
             node: minting.me().clone(),
             stamp: clock.stamp(minting.now_ms(), previous),
             value: value.clone(),

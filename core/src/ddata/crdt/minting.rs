@@ -32,7 +32,7 @@ const NOBODY_PORT: u16 = 1;
 const OPERATION_DOTS_MAX: u64 = 1 << 32;
 
 /// Under whose name stands what removed nodes contributed once they are settled
-/// ([`Data::settle`](super::Data::settle)). No node listens at this address.
+/// ([`DataValue::settle`](super::DataValue::settle)). No node listens at this address.
 #[must_use]
 pub fn nobody() -> UniqueAddress {
     nobody_of(0)
@@ -59,8 +59,8 @@ pub(super) fn is_nobody(node: &UniqueAddress) -> bool {
 }
 
 /// The one source of dots and stamps of a node incarnation. The replicator keeps one for all its keys and
-/// hands it to every [`Data::apply`](super::Data::apply): a counter per key would use a dot again after the
-/// key was removed.
+/// hands it to every [`DataValue::apply`](super::DataValue::apply): a counter per key would use a dot again
+/// after the key was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minting {
     me: UniqueAddress,

@@ -2,10 +2,10 @@
 //! all have heard of all changes, in whatever order. Never reads a clock, never sends, never knows who else
 //! holds a value. Spec: sharding 1.13, 10.6, 10.8, 10.21; reliability I-60, I-61, I-64 to I-68.
 //!
-//! An operation ([`Op`]) changes a value ([`Data`]) and yields a [`Delta`]. Merging whole values and joining
-//! deltas lead to the same value. Sets with removal and all maps share one construction, `dotted`: every
-//! change is a dot, a value remembers which dots it has seen, and a dot that is seen but no longer there was
-//! removed.
+//! An operation ([`DataOp`]) changes a value ([`DataValue`]) and yields a [`DataDelta`]. Merging whole values
+//! and joining deltas lead to the same value. Sets with removal and all maps share one construction,
+//! `dotted`: every change is a dot, a value remembers which dots it has seen, and a dot that is seen but no
+//! longer there was removed.
 
 #[macro_use]
 mod replicated;
@@ -36,23 +36,23 @@ pub use custom::{
     CUSTOM_NAME_BYTES_MAX, CUSTOM_TYPES_MAX, Custom, CustomChange, CustomDelta, CustomError, CustomType,
     CustomTypes, RegisterError,
 };
-pub use data::{Applied, Data, DataType, FutureStamp, MergeError, Merged, ValueType};
-pub use delta::Delta;
+pub use data::{Applied, DataType, DataValue, FutureStamp, MergeError, MergeOutcome, ValueType};
+pub use delta::DataDelta;
 pub use gset::{Flag, GSet};
 pub use lww_map::{LwwMap, LwwMapDelta};
-pub use lww_register::{LwwRegister, Written};
+pub use lww_register::{LwwRegister, LwwWrite};
 pub use minting::{Minting, VERSION_MAX, nobody};
 pub use op::{
-    Clock, ELEMENT_BYTES_MAX, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp, LwwRegisterOp, Op, OpError,
-    OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp,
+    DataOp, ELEMENT_BYTES_MAX, Element, FlagOp, GCounterOp, GSetOp, LwwClock, LwwMapOp, LwwRegisterOp,
+    OpError, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp,
 };
 pub use or_map::{OrMap, OrMapDelta};
 pub use or_multi_map::{Binding, OrMultiMap, OrMultiMapDelta};
 pub use or_set::{OrSet, OrSetDelta};
 pub use pn_counter_map::{PnCounterMap, PnCounterMapDelta};
 // What the codec in `wire` takes apart and puts together.
-pub(crate) use context::{Context, Dot, NodeIndex, Range, Seen};
+pub(crate) use context::{CausalContext, Dot, NodeIndex, SeenVersions, VersionRange};
 pub(crate) use counters::Tallies;
-pub(crate) use dotted::{Dotted, DottedDelta, Entry, Value};
+pub(crate) use dotted::{Dotted, DottedDelta, DottedEntry, DottedValue};
 pub(crate) use few::Few;
 pub(crate) use minting::{CLAIM_MAX, claim_max};

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{CustomError, Data, DataType};
+use super::{CustomError, DataType, DataValue};
 
 /// An element of a set, a key of a map, or a user's value: bytes that the driver has serialised. Compared
 /// byte by byte.
@@ -17,7 +17,7 @@ pub const ELEMENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How a last-writer-wins stamp is made from the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Clock {
+pub enum LwwClock {
     /// `max(now, previous + 1)`: the last write wins.
     #[default]
     Forward,
@@ -25,7 +25,7 @@ pub enum Clock {
     Reverse,
 }
 
-impl Clock {
+impl LwwClock {
     /// The stamp of a write now, over a value with the stamp `previous` (0 if there is none).
     #[must_use]
     pub fn stamp(self, now_ms: i64, previous: i64) -> i64 {
@@ -92,7 +92,7 @@ pub enum LwwRegisterOp {
         /// The value.
         value: Element,
         /// Whether the last or the first write wins. All writers of a key must agree.
-        clock: Clock,
+        clock: LwwClock,
     },
 }
 
@@ -106,7 +106,7 @@ pub enum LwwMapOp {
         /// The value.
         value: Element,
         /// Whether the last or the first write wins. All writers of a key must agree.
-        clock: Clock,
+        clock: LwwClock,
     },
     /// Removes what was seen under a key.
     Remove(Element),
@@ -184,14 +184,14 @@ pub enum OrMapOp {
         /// The key.
         key: Element,
         /// What to do to the value; of the map's value type.
-        op: Box<Op>,
+        op: Box<DataOp>,
     },
     /// Replaces the value of a key. Refused over an existing set with removal, whose removals it would undo.
     Put {
         /// The key.
         key: Element,
         /// The value; of the map's value type.
-        value: Box<Data>,
+        value: Box<DataValue>,
     },
     /// Removes what was seen under a key.
     Remove(Element),
@@ -206,14 +206,14 @@ macro_rules! op {
     ) => {
         /// One operation on one value, by type.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Op {
+        pub enum DataOp {
             $(
                 #[doc = concat!("On a [`", stringify!($name), "`](super::", stringify!($name), ").")]
                 $name($op),
             )+
         }
 
-        impl Op {
+        impl DataOp {
             /// The type it belongs to, as [`DataType`] calls it.
             pub(super) const fn type_name(&self) -> &'static str {
                 match self {

@@ -1,13 +1,13 @@
 //! A map whose values are replicated data themselves. Never nests maps. Spec: sharding 1.13, 10.21; what a
 //! removal beside an update leaves, `docs/adr/0010` says.
 
-use super::dotted::{Change, Dotted, DottedDelta, Value};
+use super::dotted::{Dotted, DottedChange, DottedDelta, DottedValue};
 use super::op::{Element, OpError, OrMapOp, check_element};
-use super::{Data, MergeError, Minting, ValueType};
+use super::{DataValue, MergeError, Minting, ValueType};
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
 
-impl Value for Data {
+impl DottedValue for DataValue {
     fn join(&mut self, other: &Self) -> bool {
         // Values of one map have one type, so only a limit refuses, and then each side keeps its own.
         self.merge(other).is_ok_and(|merged| merged.changed)
@@ -34,14 +34,14 @@ impl Value for Data {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrMap {
     pub(crate) values: ValueType,
-    pub(crate) map: Dotted<Element, Data>,
+    pub(crate) map: Dotted<Element, DataValue>,
 }
 
 /// What operations changed in an [`OrMap`]: of a key that was updated its whole value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrMapDelta {
     pub(crate) values: ValueType,
-    pub(crate) map: DottedDelta<Element, Data>,
+    pub(crate) map: DottedDelta<Element, DataValue>,
 }
 
 of_dots!(OrMap, OrMapOp, OrMapDelta, map, newest_stamp);
@@ -64,12 +64,12 @@ impl OrMap {
 
     /// The value of a key.
     #[must_use]
-    pub fn get(&self, key: &[u8]) -> Option<&Data> {
+    pub fn get(&self, key: &[u8]) -> Option<&DataValue> {
         self.map.entries.get(key).map(|entry| &entry.value)
     }
 
     /// Keys and values in the order of the keys.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Element, &Data)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Element, &DataValue)> {
         self.map.entries.iter().map(|(key, entry)| (key, &entry.value))
     }
 
@@ -90,7 +90,8 @@ impl OrMap {
             OrMapOp::Update { key, op } => {
                 check_element(key)?;
                 let held = self.map.entries.get(key);
-                let mut value = held.map_or_else(|| Data::of_value(self.values), |held| held.value.clone());
+                let mut value =
+                    held.map_or_else(|| DataValue::of_value(self.values), |held| held.value.clone());
                 minting.check(self.map.context.highest(minting.me()))?;
                 value.apply(op, minting)?;
                 self.write(key, value, minting)?
@@ -107,13 +108,13 @@ impl OrMap {
                 self.write(key, (**value).clone(), minting)?
             }
             OrMapOp::Remove(key) => {
-                let mut change = Change::of(&mut self.map);
+                let mut change = DottedChange::of(&mut self.map);
                 change.remove(key);
                 change.finish()
             }
             OrMapOp::Clear if self.is_empty() => None,
             OrMapOp::Clear => {
-                let mut change = Change::of(&mut self.map);
+                let mut change = DottedChange::of(&mut self.map);
                 change.clear();
                 change.finish()
             }
@@ -125,10 +126,10 @@ impl OrMap {
     fn write(
         &mut self,
         key: &Element,
-        value: Data,
+        value: DataValue,
         minting: &mut Minting,
-    ) -> Result<Option<DottedDelta<Element, Data>>, OpError> {
-        let mut change = Change::writing(&mut self.map, minting)?;
+    ) -> Result<Option<DottedDelta<Element, DataValue>>, OpError> {
+        let mut change = DottedChange::writing(&mut self.map, minting)?;
         change.write(key, value, minting);
         Ok(change.finish())
     }

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::dotted::{Change, Dotted, DottedDelta};
+use super::dotted::{Dotted, DottedChange, DottedDelta};
 use super::op::{Element, OpError, OrMultiMapOp, check_element};
 use super::{MergeError, Minting};
 use crate::ordered::OrderedSet;
@@ -83,19 +83,19 @@ impl OrMultiMap {
         let delta = match op {
             OrMultiMapOp::AddBinding { key, value } => {
                 let binding = Binding::new(key, value)?;
-                let mut change = Change::writing(&mut self.0, minting)?;
+                let mut change = DottedChange::writing(&mut self.0, minting)?;
                 change.write(&binding, (), minting);
                 change.finish()
             }
             OrMultiMapOp::RemoveBinding { key, value } => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.remove(&Binding::new(key, value)?);
                 change.finish()
             }
             OrMultiMapOp::ReplaceBinding { old, new, .. } if old == new => None,
             OrMultiMapOp::ReplaceBinding { key, old, new } => {
                 let (old, new) = (Binding::new(key, old)?, Binding::new(key, new)?);
-                let mut change = Change::writing(&mut self.0, minting)?;
+                let mut change = DottedChange::writing(&mut self.0, minting)?;
                 change.remove(&old);
                 change.write(&new, (), minting);
                 change.finish()
@@ -104,7 +104,7 @@ impl OrMultiMap {
             OrMultiMapOp::Remove(key) => self.put(key, &[], minting)?,
             OrMultiMapOp::Clear if self.is_empty() => None,
             OrMultiMapOp::Clear => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.clear();
                 change.finish()
             }
@@ -124,9 +124,9 @@ impl OrMultiMap {
             .map(|value| Binding::new(key, value))
             .collect::<Result<OrderedSet<Binding>, OpError>>()?;
         let mut change = if new.is_empty() {
-            Change::of(&mut self.0)
+            DottedChange::of(&mut self.0)
         } else {
-            Change::writing(&mut self.0, minting)?
+            DottedChange::writing(&mut self.0, minting)?
         };
         for value in held {
             change.remove(&Binding::new(key, &value)?);

@@ -1,7 +1,7 @@
 //! A set with removal: an add wins over a removal that has not seen it. Never keeps anything per removal.
 //! Spec: sharding 1.13, 10.6, 10.21.
 
-use super::dotted::{Change, Dotted, DottedDelta};
+use super::dotted::{Dotted, DottedChange, DottedDelta};
 use super::op::{Element, OpError, OrSetOp, check_element};
 use super::{MergeError, Minting};
 
@@ -49,21 +49,21 @@ impl OrSet {
         let delta = match op {
             OrSetOp::Add(element) => {
                 check_element(element)?;
-                let mut change = Change::writing(&mut self.0, minting)?;
+                let mut change = DottedChange::writing(&mut self.0, minting)?;
                 change.write(element, (), minting);
                 change.finish()
             }
             OrSetOp::Remove(element) => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.remove(element);
                 change.finish()
             }
             OrSetOp::Change { add, remove } => {
                 add.iter().try_for_each(check_element)?;
                 let mut change = if add.is_empty() {
-                    Change::of(&mut self.0)
+                    DottedChange::of(&mut self.0)
                 } else {
-                    Change::writing(&mut self.0, minting)?
+                    DottedChange::writing(&mut self.0, minting)?
                 };
                 for element in remove {
                     change.remove(element);
@@ -75,7 +75,7 @@ impl OrSet {
             }
             OrSetOp::Clear if self.is_empty() => None,
             OrSetOp::Clear => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.clear();
                 change.finish()
             }

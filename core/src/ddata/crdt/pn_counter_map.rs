@@ -1,7 +1,7 @@
 //! A map of counters. Spec: sharding 1.13, 10.21; what a removal beside an increment leaves, `docs/adr/0010`
 //! says.
 
-use super::dotted::{Change, Dotted, DottedDelta};
+use super::dotted::{Dotted, DottedChange, DottedDelta};
 use super::op::{Element, OpError, PnCounterMapOp, PnCounterOp, check_element};
 use super::replicated::ReplicatedData;
 use super::{MergeError, Minting, PnCounter};
@@ -62,13 +62,13 @@ impl PnCounterMap {
                 self.count(key, &PnCounterOp::Decrement(*by), minting)?
             }
             PnCounterMapOp::Remove(key) => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.remove(key);
                 change.finish()
             }
             PnCounterMapOp::Clear if self.is_empty() => None,
             PnCounterMapOp::Clear => {
-                let mut change = Change::of(&mut self.0);
+                let mut change = DottedChange::of(&mut self.0);
                 change.clear();
                 change.finish()
             }
@@ -89,7 +89,7 @@ impl PnCounterMap {
             .get(key)
             .map_or_else(PnCounter::new, |held| held.value.clone());
         counter.apply(op, minting)?;
-        let mut change = Change::writing(&mut self.0, minting)?;
+        let mut change = DottedChange::writing(&mut self.0, minting)?;
         change.write(key, counter, minting);
         Ok(change.finish())
     }

@@ -1,12 +1,12 @@
 //! What a replicated type is, and the list of all: a type is one row here and one [`ReplicatedData`] in a
-//! file of its own. From the rows come [`Data`](super::Data), [`Delta`](super::Delta), [`Op`](super::Op),
-//! [`DataType`](super::DataType) and the choices between their variants. Never a virtual call: a choice is a
-//! `match`. Spec: sharding 1.13.
+//! file of its own. From the rows come [`DataValue`](super::DataValue), [`DataDelta`](super::DataDelta),
+//! [`DataOp`](super::DataOp), [`DataType`](super::DataType) and the choices between their variants. Never a
+//! virtual call: a choice is a `match`. Spec: sharding 1.13.
 
 use core::fmt::Debug;
 
-use super::context::Context;
-use super::dotted::Value;
+use super::context::CausalContext;
+use super::dotted::DottedValue;
 use super::{Applied, MergeError, Minting, OpError};
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
@@ -46,7 +46,7 @@ pub(super) trait ReplicatedData: Sized {
     }
 
     /// The dots it has seen, if it has dots.
-    fn context(&self) -> Option<&Context> {
+    fn context(&self) -> Option<&CausalContext> {
         None
     }
 
@@ -75,7 +75,7 @@ pub(super) trait ReplicatedDelta {
     }
 
     /// The dots it has seen, if it has dots.
-    fn context(&self) -> Option<&Context> {
+    fn context(&self) -> Option<&CausalContext> {
         None
     }
 }
@@ -96,7 +96,7 @@ impl<T: ReplicatedData<Delta = T>> ReplicatedDelta for T {
 }
 
 /// A value under a key of a map.
-impl<T: ReplicatedData + Clone + Debug + PartialEq> Value for T {
+impl<T: ReplicatedData + Clone + Debug + PartialEq> DottedValue for T {
     fn join(&mut self, other: &Self) -> bool {
         self.merge(other).unwrap_or(false)
     }
@@ -227,7 +227,7 @@ macro_rules! of_dots {
                 self.$dots.$stamp()
             })?
 
-            fn context(&self) -> Option<&super::context::Context> {
+            fn context(&self) -> Option<&super::context::CausalContext> {
                 Some(&self.$dots.context)
             }
         }
@@ -245,7 +245,7 @@ macro_rules! of_dots {
                 self.$dots.part.$stamp()
             })?
 
-            fn context(&self) -> Option<&super::context::Context> {
+            fn context(&self) -> Option<&super::context::CausalContext> {
                 Some(&self.$dots.part.context)
             }
         }

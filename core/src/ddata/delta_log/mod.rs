@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::crdt::Delta;
+use super::crdt::DataDelta;
 use super::protocol::DeltaEntry;
 use super::state::key::Key;
 use crate::ident::UniqueAddress;
@@ -19,9 +19,9 @@ pub(super) const DELTA_BYTES_MAX: usize = 64 << 10;
 
 /// One change, or the note that there was one that only gossip brings.
 #[derive(Clone, Debug)]
-struct Change {
+struct LoggedDelta {
     upto: u64,
-    delta: Option<Delta>,
+    delta: Option<DataDelta>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ struct KeyLog {
     settled_ms: u64,
     /// The last change that was dropped before everybody had it.
     lost: u64,
-    changes: VecDeque<Change>,
+    changes: VecDeque<LoggedDelta>,
     size: usize,
     /// The last change each node was sent (or was not, because it was too much).
     sent: OrderedMap<UniqueAddress, u64>,
@@ -55,7 +55,7 @@ impl DeltaLog {
         &mut self,
         key: &Key,
         (before, settled_ms): (u64, u64),
-        delta: Option<Delta>,
+        delta: Option<DataDelta>,
         size_max: usize,
     ) -> u64 {
         self.last += 1;
@@ -68,7 +68,7 @@ impl DeltaLog {
         log.settled_ms = settled_ms;
         let delta = delta.filter(|_| room);
         log.size += size_of(delta.as_ref());
-        log.changes.push_back(Change { upto, delta });
+        log.changes.push_back(LoggedDelta { upto, delta });
         self.changes += 1;
         // Whoever lacks the oldest of so many gets none of them (S-210): they need not be kept.
         while log.size >= size_max && log.drop_oldest() {
@@ -170,8 +170,8 @@ impl KeyLog {
     }
 }
 
-fn size_of(delta: Option<&Delta>) -> usize {
-    delta.map_or(0, Delta::size)
+fn size_of(delta: Option<&DataDelta>) -> usize {
+    delta.map_or(0, DataDelta::size)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is kept of this node's own changes, and when it is given up. Spec: sharding 1.12.
 
 use super::{CHANGES_MAX, DeltaLog};
-use crate::ddata::crdt::{Applied, Data, DataType, Delta, GCounterOp, Minting, Op};
+use crate::ddata::crdt::{Applied, DataDelta, DataOp, DataType, DataValue, GCounterOp, Minting};
 use crate::ddata::state::key::Key;
 use crate::fixture::node;
 use crate::ident::UniqueAddress;
@@ -15,9 +15,9 @@ fn peer(number: u64) -> UniqueAddress {
     node(&alloc::format!("n{number}"), number)
 }
 
-fn change() -> Delta {
-    let mut data = Data::empty(DataType::GCounter).unwrap();
-    let op = Op::GCounter(GCounterOp::Increment(1));
+fn change() -> DataDelta {
+    let mut data = DataValue::empty(DataType::GCounter).unwrap();
+    let op = DataOp::GCounter(GCounterOp::Increment(1));
     match data.apply(&op, &mut Minting::new(peer(9))) {
         Ok(Applied::Delta(delta)) => delta,
         other => panic!("{other:?}"),

@@ -8,11 +8,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::crdt::{Data, DataType, Delta, Op};
+use super::crdt::{DataDelta, DataOp, DataType, DataValue};
 use super::state::consistency::Consistency;
 use super::state::key::{Key, Pattern};
-use super::state::{Digest, Envelope};
-use crate::lane::{Tag, tags};
+use super::state::{DataEnvelope, Digest};
+use crate::lane::{MessageTag, tags};
 use crate::store::StoreError;
 
 pub use rejection::Rejection;
@@ -31,7 +31,7 @@ pub struct Msg {
     /// The receiver's incarnation; another one of its address ignores the message (S-230).
     pub to_uid: u64,
     /// What is said.
-    pub body: Body,
+    pub body: DdataBody,
     /// About how many bytes it takes. Not sent.
     pub weight: usize,
 }
@@ -56,14 +56,14 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         Self::DDATA
     }
 }
 
 /// What replicators say.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum DdataBody {
     /// What do you hold?
     Read {
         /// The asker's number of the operation.
@@ -76,7 +76,7 @@ pub enum Body {
         /// The asker's number.
         operation: u64,
         /// `None`: nothing.
-        envelope: Option<Envelope>,
+        envelope: Option<DataEnvelope>,
     },
     /// Merge this into what you hold and say so.
     Write {
@@ -85,7 +85,7 @@ pub enum Body {
         /// The key.
         key: Key,
         /// The whole value.
-        envelope: Envelope,
+        envelope: DataEnvelope,
     },
     /// It is merged (and stored, where the key is durable).
     WriteAck {
@@ -104,7 +104,7 @@ pub enum Body {
         /// The key.
         key: Key,
         /// The whole value.
-        envelope: Envelope,
+        envelope: DataEnvelope,
     },
     /// Digests of one chunk of the keys.
     Status {
@@ -113,7 +113,7 @@ pub enum Body {
         /// Of how many, at least 1.
         total: u32,
         /// Every key of the chunk that the sender holds.
-        digests: Vec<Digested>,
+        digests: Vec<KeyDigest>,
     },
     /// Values I lack: send them.
     Request {
@@ -125,7 +125,7 @@ pub enum Body {
         /// Whether the sender wants to have the receiver's.
         send_back: bool,
         /// The values.
-        entries: Vec<Carried>,
+        entries: Vec<CarriedValue>,
     },
     /// What the sender changed.
     Deltas {
@@ -137,7 +137,7 @@ pub enum Body {
     },
 }
 
-impl Body {
+impl DdataBody {
     /// The number of the operation for which the sender waits for `WriteAck` or `WriteNack`; `None` if it
     /// waits for neither.
     pub(crate) const fn awaited_write(&self) -> Option<u64> {
@@ -176,7 +176,7 @@ pub enum Nack {
 
 /// A key and the digest of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Digested {
+pub struct KeyDigest {
     /// The key.
     pub key: Key,
     /// The digest.
@@ -187,12 +187,12 @@ pub struct Digested {
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
+pub struct CarriedValue {
     /// The key.
     pub key: Key,
     /// The value.
-    pub envelope: Envelope,
-    /// As in [`Digested`].
+    pub envelope: DataEnvelope,
+    /// As in [`KeyDigest`].
     pub idle_ms: Option<u64>,
 }
 
@@ -209,7 +209,7 @@ pub struct DeltaEntry {
     /// or less far.
     pub settled_ms: u64,
     /// The changes, oldest first.
-    pub deltas: Vec<Delta>,
+    pub deltas: Vec<DataDelta>,
 }
 
 /// What the replicator waits for.
@@ -248,9 +248,9 @@ pub enum Command {
         /// The key.
         key: Key,
         /// What the value is before its first change: an empty value of the operation's type.
-        initial: Data,
+        initial: DataValue,
         /// The change.
-        op: Op,
+        op: DataOp,
         /// How many replicas have to have it.
         consistency: Consistency,
         /// How long to wait (1 ms to 1 h; clamped).
@@ -289,7 +289,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Of a read.
-    Value(Result<Arc<Data>, ReadError>),
+    Value(Result<Arc<DataValue>, ReadError>),
     /// Of an update or a deletion.
     Written(Result<(), WriteError>),
     /// Of a subscription.
@@ -439,7 +439,7 @@ pub enum Event {
         /// The key.
         key: Key,
         /// What became of it.
-        change: Change,
+        change: DataChange,
     },
     /// A value is larger than `ddata.log_data_size_exceeding`; said once per key and doubling.
     LargeValue {
@@ -486,9 +486,9 @@ pub enum Event {
 
 /// What became of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum DataChange {
     /// It has this value.
-    Value(Arc<Data>),
+    Value(Arc<DataValue>),
     /// It was deleted, for good.
     Deleted,
     /// It was not used for too long and is forgotten; it may be used again.

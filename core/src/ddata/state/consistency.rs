@@ -30,7 +30,7 @@ pub enum Consistency {
 
 /// How many members there are for an operation, this node included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Electorate {
+pub struct OperationElectorate {
     /// All.
     pub members: usize,
     /// Those of them, without this node, that are Exiting.
@@ -49,7 +49,7 @@ impl Consistency {
 
     /// Members that count for this level, this node included.
     #[must_use]
-    pub const fn counted(self, electorate: Electorate) -> usize {
+    pub const fn counted(self, electorate: OperationElectorate) -> usize {
         if self.leaves_out_exiting() {
             electorate.members.saturating_sub(electorate.exiting)
         } else {
@@ -60,7 +60,7 @@ impl Consistency {
     /// Replicas that have to answer, this node included. Above [`Self::counted`] there are not enough of
     /// them.
     #[must_use]
-    pub fn required(self, electorate: Electorate, min_cap: usize) -> usize {
+    pub fn required(self, electorate: OperationElectorate, min_cap: usize) -> usize {
         let counted = self.counted(electorate);
         let majority = |extra: u16| (counted / 2 + 1 + usize::from(extra)).max(min_cap).min(counted);
         match self {
@@ -75,7 +75,7 @@ impl Consistency {
 
 /// Whom an operation asks, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Targets {
+pub(crate) struct ReplicaTargets {
     /// At once: as many as are needed.
     pub(crate) primary: Vec<UniqueAddress>,
     /// After a fifth of the time.
@@ -84,29 +84,29 @@ pub(crate) struct Targets {
 
 /// In which order replicas are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Preference {
+pub(crate) enum ReplicaPreference {
     /// Any, so that load spreads.
     Shuffled,
     /// As given: by age where the oldest are preferred.
     AsGiven,
 }
 
-impl Targets {
+impl ReplicaTargets {
     /// Picks `needed` of `others`, those that are reachable first.
     pub(crate) fn choose(
         others: Vec<UniqueAddress>,
         needed: usize,
-        preference: Preference,
+        preference: ReplicaPreference,
         is_reachable: impl Fn(&UniqueAddress) -> bool,
         chance: &mut dyn Rng,
     ) -> Self {
         let (mut first, mut last): (Vec<_>, Vec<_>) = others.into_iter().partition(is_reachable);
         match preference {
-            Preference::Shuffled => {
+            ReplicaPreference::Shuffled => {
                 shuffle(&mut first, chance);
                 shuffle(&mut last, chance);
             }
-            Preference::AsGiven => {}
+            ReplicaPreference::AsGiven => {}
         }
         first.append(&mut last);
         let mut secondary = first.split_off(needed.min(first.len()));
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::fixture::{Fixture, node};
 
-    const fn of(members: usize) -> Electorate {
-        Electorate { members, exiting: 0 }
+    const fn of(members: usize) -> OperationElectorate {
+        OperationElectorate { members, exiting: 0 }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn who_leaves_is_left_out_of_all_and_of_majority_plus_only() {
-        let electorate = Electorate {
+        let electorate = OperationElectorate {
             members: 9,
             exiting: 4,
         };
@@ -176,20 +176,20 @@ mod tests {
         let mut fixture = Fixture::new(node("me", 1));
         let others: Vec<_> = (2..30).map(|uid| node("n", uid)).collect();
         let (lost, alone) = (others[0].clone(), others[1].clone());
-        let targets = Targets::choose(
+        let targets = ReplicaTargets::choose(
             others.clone(),
             27,
-            Preference::Shuffled,
+            ReplicaPreference::Shuffled,
             |n| *n != lost,
             &mut fixture.rng,
         );
         assert_eq!(targets.primary.len(), 27);
         assert_eq!(targets.secondary, core::slice::from_ref(&lost));
         assert_ne!(targets.primary, others[1..]);
-        let targets = Targets::choose(
+        let targets = ReplicaTargets::choose(
             others.clone(),
             1,
-            Preference::AsGiven,
+            ReplicaPreference::AsGiven,
             |n| *n != lost,
             &mut fixture.rng,
         );

@@ -7,15 +7,15 @@ use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::ddata::crdt::{Data, MergeError};
+use crate::ddata::crdt::{DataValue, MergeError};
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
 
 /// A value as replicas hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct DataEnvelope {
     /// The value; `None`: the key was deleted, for good.
-    pub data: Option<Arc<Data>>,
+    pub data: Option<Arc<DataValue>>,
     /// What becomes of the contributions of removed nodes. Until a marker ends they stay what they are, under
     /// the names of their nodes, so that late data is merged like any other and nothing can be taken over
     /// twice.
@@ -58,10 +58,10 @@ impl Digest {
     pub const IN_FLUX: Self = Self(1);
 }
 
-impl Envelope {
+impl DataEnvelope {
     /// A value nobody has pruned.
     #[must_use]
-    pub fn new(data: Data) -> Self {
+    pub fn new(data: DataValue) -> Self {
         Self {
             data: Some(Arc::new(data)),
             pruning: BTreeMap::new(),

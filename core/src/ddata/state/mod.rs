@@ -5,4 +5,4 @@ pub mod consistency;
 mod envelope;
 pub mod key;
 
-pub use envelope::{Digest, Envelope, Pruning};
+pub use envelope::{DataEnvelope, Digest, Pruning};

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::super::protocol::{Answer, Body, Event, ReadError, WriteError};
+use super::super::protocol::{Answer, DdataBody, Event, ReadError, WriteError};
 use super::super::state::consistency::Consistency::{All, Local, Majority};
 use super::world::{SECOND, World, add, config, increment};
 use crate::fixture::node;
@@ -108,8 +108,8 @@ fn i_64_a_removed_node_that_stood_still_confirms_and_answers_nothing() {
     // Its questions and its confirmations of those of others are all that it says.
     let mut said = world.sent[begun..].iter().filter(|(from, ..)| *from == 2);
     assert!(said.all(|(_, _, body)| match body {
-        Body::Deltas { entries, .. } => entries.is_empty(),
-        Body::WriteAck { .. } | Body::WriteNack { .. } => true,
+        DdataBody::Deltas { entries, .. } => entries.is_empty(),
+        DdataBody::WriteAck { .. } | DdataBody::WriteNack { .. } => true,
         _ => false,
     }));
     world.see_at(&[2], |_| None, &[]);
@@ -147,7 +147,7 @@ fn what_is_asked_for_meanwhile_waits_and_is_done() {
     world.run(7 * HOUR);
     world.frozen.clear();
     world.see_at(&[0, 1], |_| Some(Up), &[]);
-    world.lose = |body| matches!(body, Body::WriteAck { .. });
+    world.lose = |body| matches!(body, DdataBody::WriteAck { .. });
     world.run(Duration::from_millis(1));
     let read = world.get(2, "a", Local);
     let write = world.update(2, "a", increment(1), Local);
@@ -192,7 +192,7 @@ fn one_that_says_nothing_is_waited_for_until_it_is_removed() {
 fn an_answer_from_before_means_nothing_and_a_newcomer_is_not_asked() {
     let mut world = counted(2);
     wall_clocks_jump(&mut world, 7 * HOUR_MS);
-    world.lose = |body| matches!(body, Body::Deltas { .. });
+    world.lose = |body| matches!(body, DdataBody::Deltas { .. });
     world.run(3 * SECOND);
     assert_eq!(away(&world, 0), 1);
     world.add_peer(node("n2", 77), config(), MemoryMap::new());
@@ -201,7 +201,7 @@ fn an_answer_from_before_means_nothing_and_a_newcomer_is_not_asked() {
     let me = world.peers[0].fixture.me.uid();
     let other = world.peers[1].fixture.me.clone();
     for operation in 0..3 {
-        let body = Body::WriteAck { operation };
+        let body = DdataBody::WriteAck { operation };
         let (to_uid, weight) = (me, 0);
         world.with(0, |machine, cx| {
             machine.on_message(cx, &other, super::super::protocol::Msg { to_uid, body, weight });
@@ -214,7 +214,7 @@ fn an_answer_from_before_means_nothing_and_a_newcomer_is_not_asked() {
     let asked: Vec<usize> = world.sent[begun..]
         .iter()
         .filter(|(from, _, body)| {
-            *from == 0 && matches!(body, Body::Deltas { entries, .. } if entries.is_empty())
+            *from == 0 && matches!(body, DdataBody::Deltas { entries, .. } if entries.is_empty())
         })
         .map(|(_, to, _)| *to)
         .collect();

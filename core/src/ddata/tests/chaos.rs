@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use super::super::crdt::{Data, DataType, Op, PnCounterOp};
-use super::super::protocol::{Answer, Body, Command};
+use super::super::crdt::{DataOp, DataType, DataValue, PnCounterOp};
+use super::super::protocol::{Answer, Command, DdataBody};
 use super::super::state::consistency::Consistency::{self, All, Local, Majority, Replicas};
 use super::world::{SECOND, World, add, increment, key, remove};
 use crate::membership::state::member::Status;
@@ -17,19 +17,19 @@ use crate::rng;
 
 const DONE: Answer = Answer::Written(Ok(()));
 
-fn decrement(by: u64) -> (Data, Op) {
-    let op = Op::PnCounter(PnCounterOp::Decrement(by));
-    (Data::empty(DataType::PnCounter).unwrap(), op)
+fn decrement(by: u64) -> (DataValue, DataOp) {
+    let op = DataOp::PnCounter(PnCounterOp::Decrement(by));
+    (DataValue::empty(DataType::PnCounter).unwrap(), op)
 }
 
-fn raise(by: u64) -> (Data, Op) {
-    let op = Op::PnCounter(PnCounterOp::Increment(by));
-    (Data::empty(DataType::PnCounter).unwrap(), op)
+fn raise(by: u64) -> (DataValue, DataOp) {
+    let op = DataOp::PnCounter(PnCounterOp::Increment(by));
+    (DataValue::empty(DataType::PnCounter).unwrap(), op)
 }
 
 fn elements(world: &World, index: usize, name: &str) -> OrderedSet<Vec<u8>> {
     match world.peers[index].machine.get(&key(name)).map(|data| &**data) {
-        Some(Data::OrSet(set)) => set.iter().map(|element| element.to_vec()).collect(),
+        Some(DataValue::OrSet(set)) => set.iter().map(|element| element.to_vec()).collect(),
         Some(other) => panic!("no set: {other:?}"),
         None => OrderedSet::new(),
     }
@@ -37,7 +37,7 @@ fn elements(world: &World, index: usize, name: &str) -> OrderedSet<Vec<u8>> {
 
 fn signed(world: &World, index: usize, name: &str) -> i128 {
     match world.peers[index].machine.get(&key(name)).map(|data| &**data) {
-        Some(Data::PnCounter(counter)) => counter.value(),
+        Some(DataValue::PnCounter(counter)) => counter.value(),
         other => panic!("no counter: {other:?}"),
     }
 }
@@ -139,7 +139,7 @@ fn i_63_no_acknowledged_write_of_200_writers_is_missing_after_a_split_of_three_a
         let Answer::Value(Ok(data)) = world.answer(at, read) else {
             panic!("{:?}", world.answer(at, read));
         };
-        let Data::OrSet(set) = &**data else {
+        let DataValue::OrSet(set) = &**data else {
             panic!("no set")
         };
         let missing = acknowledged
@@ -189,10 +189,10 @@ fn history(seed: u64) {
             }
             _ => {
                 world.cut.clear();
-                let kinds: [fn(&Body) -> bool; 3] = [
+                let kinds: [fn(&DdataBody) -> bool; 3] = [
                     |_| false,
-                    |body| matches!(body, Body::Deltas { .. }),
-                    |body| matches!(body, Body::Gossip { .. } | Body::WriteAck { .. }),
+                    |body| matches!(body, DdataBody::Deltas { .. }),
+                    |body| matches!(body, DdataBody::Gossip { .. } | DdataBody::WriteAck { .. }),
                 ];
                 let kind = rng::below(&mut chance, 3);
                 losses += kind;

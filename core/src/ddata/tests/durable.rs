@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::crdt::{Data, DataType, Op, OrSetOp};
+use super::super::crdt::{DataOp, DataType, DataValue, OrSetOp};
 use super::super::protocol::{Answer, Command, Event, ReadError, WriteError};
 use super::super::state::Pruning;
 use super::super::state::consistency::Consistency::{All, Local, Majority};
@@ -214,7 +214,9 @@ fn i_66_a_store_older_than_markers_live_is_not_merged_unless_that_is_asked_for()
     let order = crate::store::StoreOrder::Write {
         batch: Vec::from([change]),
     };
-    store.obey(crate::owner::Owner::Ddata.space(), &order).unwrap();
+    store
+        .obey(crate::owner::Requester::Ddata.space(), &order)
+        .unwrap();
     for load in [false, true] {
         let mut again = World::new(0, |_| {});
         let mut config = super::world::config();
@@ -349,8 +351,13 @@ fn what_is_large_together_is_written_in_several_orders() {
             add: (0..15).map(element).collect(),
             remove: Vec::new(),
         };
-        let initial = Data::empty(DataType::OrSet).unwrap();
-        world.update(0, &alloc::format!("d{number}"), (initial, Op::OrSet(op)), Local)
+        let initial = DataValue::empty(DataType::OrSet).unwrap();
+        world.update(
+            0,
+            &alloc::format!("d{number}"),
+            (initial, DataOp::OrSet(op)),
+            Local,
+        )
     };
     let tokens: Vec<u64> = (0..12).map(|number| write(&mut world, number)).collect();
     world.peers[0].disk = Disk::Works;
@@ -549,7 +556,7 @@ fn i_63_a_removal_on_the_disk_of_a_removed_node_holds_while_its_marker_lives() {
     world.assert_equal();
     for peer in &world.peers {
         assert!(
-            matches!(peer.machine.get(&key("ds")).map(|data| &**data), Some(Data::OrSet(set)) if set.is_empty())
+            matches!(peer.machine.get(&key("ds")).map(|data| &**data), Some(DataValue::OrSet(set)) if set.is_empty())
         );
     }
 }

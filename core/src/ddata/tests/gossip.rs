@@ -3,7 +3,7 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::super::protocol::{Body, Change, Command, Event};
+use super::super::protocol::{Command, DataChange, DdataBody, Event};
 use super::super::state::consistency::Consistency::{All, Local, Majority};
 use super::super::state::key::Pattern;
 use super::world::{SECOND, World, add, add_for_good, increment, key, remove};
@@ -39,7 +39,7 @@ fn s_210_a_thousand_updates_in_one_tick_are_left_to_gossip() {
     let deltas = world
         .sent
         .iter()
-        .filter(|(_, _, body)| matches!(body, Body::Deltas { .. }));
+        .filter(|(_, _, body)| matches!(body, DdataBody::Deltas { .. }));
     assert_eq!(deltas.count(), 0);
     world.run(2 * SECOND);
     assert_eq!(world.counts("a"), [1000; 2]);
@@ -62,7 +62,7 @@ fn s_255_a_gap_is_not_closed_by_deltas_but_by_a_confirmed_write() {
     world.run(SECOND);
     assert_eq!(world.counts("a"), [3; 3]);
     // Lost on the way: the next one comes across a gap.
-    world.lose = |body| matches!(body, Body::Deltas { .. });
+    world.lose = |body| matches!(body, DdataBody::Deltas { .. });
     world.update(0, "a", increment(5), Local);
     world.run(SECOND);
     world.lose = |_| false;
@@ -94,7 +94,7 @@ fn s_231_with_and_without_deltas_the_values_are_the_same() {
         let delta_messages = world
             .sent
             .iter()
-            .any(|(_, _, body)| matches!(body, Body::Deltas { .. }));
+            .any(|(_, _, body)| matches!(body, DdataBody::Deltas { .. }));
         assert_eq!(delta_messages, deltas);
         (
             world.counts("c"),
@@ -136,15 +136,15 @@ fn s_224_s_225_expired_keys_are_told_and_may_come_back() {
         .iter()
         .filter_map(|event| match event {
             Event::Changed {
-                change: Change::Value(_),
+                change: DataChange::Value(_),
                 ..
             } => Some("value"),
             Event::Changed {
-                change: Change::Expired,
+                change: DataChange::Expired,
                 ..
             } => Some("expired"),
             Event::Changed {
-                change: Change::Deleted,
+                change: DataChange::Deleted,
                 ..
             } => Some("deleted"),
             Event::LargeValue { .. }
@@ -230,16 +230,16 @@ fn i_62_many_keys_converge_after_a_heal_within_the_bound() {
         .sent
         .iter()
         .map(|(_, _, body)| match body {
-            Body::Gossip { entries, .. } => entries.len(),
-            Body::Status { digests, .. } => digests.len(),
-            Body::Read { .. }
-            | Body::ReadResult { .. }
-            | Body::Write { .. }
-            | Body::WriteAck { .. }
-            | Body::WriteNack { .. }
-            | Body::Repair { .. }
-            | Body::Request { .. }
-            | Body::Deltas { .. } => 0,
+            DdataBody::Gossip { entries, .. } => entries.len(),
+            DdataBody::Status { digests, .. } => digests.len(),
+            DdataBody::Read { .. }
+            | DdataBody::ReadResult { .. }
+            | DdataBody::Write { .. }
+            | DdataBody::WriteAck { .. }
+            | DdataBody::WriteNack { .. }
+            | DdataBody::Repair { .. }
+            | DdataBody::Request { .. }
+            | DdataBody::Deltas { .. } => 0,
         })
         .max();
     // A round keeps its chunks until they are twice as large as is meant; the receiver refuses four times
@@ -294,7 +294,7 @@ fn a_value_weighs_what_it_has_in_bytes_and_a_little_around() {
 fn s_230_a_message_for_another_incarnation_is_ignored() {
     let mut world = World::new(2, |_| {});
     let from = world.peers[0].fixture.me.clone();
-    let body = Body::Read {
+    let body = DdataBody::Read {
         operation: 1,
         key: key("a"),
     };

@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::crdt::{
-    Clock, Data, DataType, LwwRegisterOp, MergeError, Minting, Op, PnCounter, PnCounterOp, Tallies, Tally,
-    VERSION_MAX, claim_max,
+    DataOp, DataType, DataValue, LwwClock, LwwRegisterOp, MergeError, Minting, PnCounter, PnCounterOp,
+    Tallies, Tally, VERSION_MAX, claim_max,
 };
-use super::super::protocol::{Body, Carried, DeltaEntry, Digested, Msg, Rejection};
+use super::super::protocol::{CarriedValue, DdataBody, DeltaEntry, KeyDigest, Msg, Rejection};
 use super::super::state::consistency::Consistency::Local;
-use super::super::state::{Digest, Envelope, Pruning};
+use super::super::state::{DataEnvelope, Digest, Pruning};
 use super::world::{SECOND, World, add, add_for_good, increment, key};
 use crate::bytes::WireError;
 use crate::fixture::node;
@@ -24,7 +24,7 @@ use crate::ordered::OrderedSet;
 use crate::wire;
 
 /// The second node says this to the first.
-fn say(world: &mut World, body: Body) {
+fn say(world: &mut World, body: DdataBody) {
     let from = world.peers[1].fixture.me.clone();
     let to_uid = world.peers[0].fixture.me.uid();
     world.with(0, |machine, cx| {
@@ -40,19 +40,19 @@ fn say(world: &mut World, body: Body) {
     });
 }
 
-fn gossip(name: &str, envelope: Envelope) -> Body {
-    let carried = Carried {
+fn gossip(name: &str, envelope: DataEnvelope) -> DdataBody {
+    let carried = CarriedValue {
         key: key(name),
         envelope,
         idle_ms: None,
     };
-    Body::Gossip {
+    DdataBody::Gossip {
         send_back: false,
         entries: Vec::from([carried]),
     }
 }
 
-fn value((mut data, op): (Data, Op), uid: u64) -> Data {
+fn value((mut data, op): (DataValue, DataOp), uid: u64) -> DataValue {
     let mut minting = Minting::new(node("liar", uid));
     data.apply(&op, &mut minting).unwrap();
     data
@@ -62,7 +62,7 @@ fn value((mut data, op): (Data, Op), uid: u64) -> Data {
 fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
     let mut world = World::new(2, |_| {});
     world.update(0, "a", increment(1), Local);
-    say(&mut world, gossip("a", Envelope::new(value(add("x"), 2))));
+    say(&mut world, gossip("a", DataEnvelope::new(value(add("x"), 2))));
     let (held, found) = (DataType::GCounter, DataType::OrSet);
     let error = MergeError::TypeMismatch { held, found };
     assert_eq!(
@@ -86,7 +86,7 @@ fn s_232_a_value_of_another_type_is_refused_and_the_local_one_stays() {
     };
     say(
         &mut world,
-        Body::Deltas {
+        DdataBody::Deltas {
             operation: Some(7),
             entries: Vec::from([entry]),
         },
@@ -100,7 +100,7 @@ fn s_232_a_value_of_another_type_leaves_no_marker_behind() {
     let mut world = World::new(2, |_| {});
     world.update(0, "a", increment(1), Local);
     let before = world.peers[0].machine.envelope(&key("a")).cloned();
-    let mut other = Envelope::new(value(add("x"), 2));
+    let mut other = DataEnvelope::new(value(add("x"), 2));
     let owner = world.peers[1].fixture.me.clone();
     let seen = OrderedSet::from([owner.clone()]);
     let marker = Pruning::Initialized { owner, seen };
@@ -120,7 +120,10 @@ fn more_keys_or_bytes_than_fit_are_refused() {
     for number in 0..30 {
         say(
             &mut world,
-            gossip(&alloc::format!("{number}"), Envelope::new(value(increment(1), 2))),
+            gossip(
+                &alloc::format!("{number}"),
+                DataEnvelope::new(value(increment(1), 2)),
+            ),
         );
     }
     assert_eq!(world.peers[0].machine.keys().count(), 10);
@@ -129,7 +132,7 @@ fn more_keys_or_bytes_than_fit_are_refused() {
         let element = [&number.to_le_bytes()[..], &[0; 60]].concat();
         let mut grown = value(add_for_good(&element), 2);
         let _ = &mut grown;
-        say(&mut world, gossip("0-set", Envelope::new(grown)));
+        say(&mut world, gossip("0-set", DataEnvelope::new(grown)));
     }
     assert!(world.peers[0].machine.bytes() <= 8 << 10);
 }
@@ -140,13 +143,13 @@ fn a_huge_set_is_refused_although_it_was_decoded() {
         config.ddata.value_bytes_max = 1 << 10;
         config.limits.bulk_frame_bytes_max = 128 << 10;
     });
-    let mut data = Data::empty(DataType::GSet).unwrap();
+    let mut data = DataValue::empty(DataType::GSet).unwrap();
     let mut minting = Minting::new(node("liar", 9));
     for number in 0..40_u8 {
         let (_, op) = add_for_good(&[number; 4000]);
         data.apply(&op, &mut minting).unwrap();
     }
-    say(&mut world, gossip("a", Envelope::new(data)));
+    say(&mut world, gossip("a", DataEnvelope::new(data)));
     assert_eq!(world.rejections(0), [Rejection::TooLarge { key: key("a") }]);
     assert_eq!(world.peers[0].machine.keys().count(), 0);
 }
@@ -154,7 +157,7 @@ fn a_huge_set_is_refused_although_it_was_decoded() {
 #[test]
 fn a_vector_of_nodes_that_never_were_is_refused() {
     let mut world = World::new(2, |_| {});
-    let mut envelope = Envelope::new(value(increment(1), 2));
+    let mut envelope = DataEnvelope::new(value(increment(1), 2));
     envelope.deltas = (0..30_000)
         .map(|uid| (node("ghost", uid), 1))
         .collect::<BTreeMap<_, _>>();
@@ -169,8 +172,8 @@ fn a_vector_of_nodes_that_never_were_is_refused() {
 fn a_message_with_more_values_than_any_peer_gathers_is_refused() {
     for (values, refused) in [(8, 0), (9, 1), (20, 1)] {
         let mut world = World::new(2, |config| config.ddata.max_delta_elements = 2);
-        let mut body = gossip("a", Envelope::new(value(increment(1), 2)));
-        if let Body::Gossip { entries, .. } = &mut body {
+        let mut body = gossip("a", DataEnvelope::new(value(increment(1), 2)));
+        if let DdataBody::Gossip { entries, .. } = &mut body {
             *entries = (0..values).map(|_| entries[0].clone()).collect();
         }
         say(&mut world, body);
@@ -186,7 +189,7 @@ fn a_status_of_more_chunks_than_there_may_be_is_refused() {
         let (chunk, digests) = (0, Vec::new());
         say(
             &mut world,
-            Body::Status {
+            DdataBody::Status {
                 chunk,
                 total,
                 digests,
@@ -206,9 +209,9 @@ fn what_is_known_already_takes_no_room_a_second_time() {
     let (_, second) = add_for_good(&[2; 2000]);
     let mut minting = Minting::new(node("other", 2));
     data.apply(&first, &mut minting).unwrap();
-    say(&mut world, gossip("a", Envelope::new(data.clone())));
+    say(&mut world, gossip("a", DataEnvelope::new(data.clone())));
     data.apply(&second, &mut minting).unwrap();
-    say(&mut world, gossip("a", Envelope::new(data)));
+    say(&mut world, gossip("a", DataEnvelope::new(data)));
     assert_eq!(world.rejections(0), []);
     assert!(world.peers[0].machine.bytes() > 7000);
 }
@@ -217,14 +220,14 @@ fn what_is_known_already_takes_no_room_a_second_time() {
 fn a_storm_of_digests_is_cut_off() {
     let mut world = World::new(2, |_| {});
     for _ in 0..1000 {
-        let digest = Digested {
+        let digest = KeyDigest {
             key: key("a"),
             digest: Digest(5),
             idle_ms: None,
         };
         say(
             &mut world,
-            Body::Status {
+            DdataBody::Status {
                 chunk: 0,
                 total: 1,
                 digests: Vec::from([digest]),
@@ -240,15 +243,15 @@ fn a_storm_of_digests_is_cut_off() {
 fn i_68_a_stamp_of_the_future_is_refused_and_counted() {
     let mut world = World::new(2, |_| {});
     let set = |at_ms: i64| {
-        let mut data = Data::empty(DataType::LwwRegister).unwrap();
+        let mut data = DataValue::empty(DataType::LwwRegister).unwrap();
         let mut minting = Minting::new(node("n1", 2));
         minting.set_now(at_ms);
-        let op = Op::LwwRegister(LwwRegisterOp::Set {
+        let op = DataOp::LwwRegister(LwwRegisterOp::Set {
             value: Arc::from(&b"x"[..]),
-            clock: Clock::Forward,
+            clock: LwwClock::Forward,
         });
         data.apply(&op, &mut minting).unwrap();
-        Envelope::new(data)
+        DataEnvelope::new(data)
     };
     let now = i64::try_from(world.peers[0].fixture.now.unix_ms).unwrap();
     say(&mut world, gossip("a", set(now + 3_600_001)));
@@ -265,11 +268,11 @@ fn i_68_a_stamp_of_the_future_is_refused_and_counted() {
 }
 
 /// A value with an element that a node added when it had minted so many versions.
-fn minted(by: &UniqueAddress, versions: u64) -> Envelope {
+fn minted(by: &UniqueAddress, versions: u64) -> DataEnvelope {
     let (mut data, op) = add("x");
     data.apply(&op, &mut Minting::resume(by.clone(), versions))
         .unwrap();
-    Envelope::new(data)
+    DataEnvelope::new(data)
 }
 
 fn highest(world: &World, index: usize, of: &UniqueAddress) -> u64 {
@@ -314,7 +317,7 @@ fn i_100_a_change_that_names_versions_of_mine_leaves_me_versions() {
         deltas: Vec::from([delta.unwrap().into_delta().unwrap()]),
     };
     let (operation, entries) = (None, Vec::from([entry]));
-    say(&mut world, Body::Deltas { operation, entries });
+    say(&mut world, DdataBody::Deltas { operation, entries });
     let token = world.update(0, "a", add("y"), Local);
     assert_eq!(highest(&world, 0, &me), (1 << 50) + 2);
     assert!(!world.is_open(0, token));
@@ -355,7 +358,7 @@ fn i_100_a_member_whose_versions_were_claimed_to_the_last_half_is_heard_and_hear
         world.run(Duration::from_secs(30));
         world.assert_equal();
         assert!(highest(&world, 3, &third) > last, "what it adds is above the lie");
-        let Some(Data::OrSet(set)) = world.peers[1].machine.get(&key("a")).map(|data| &**data) else {
+        let Some(DataValue::OrSet(set)) = world.peers[1].machine.get(&key("a")).map(|data| &**data) else {
             panic!("the set is held");
         };
         let apart = [0, 2, 3].map(|index| set.contains(format!("{index} apart {round}").as_bytes()));
@@ -373,7 +376,7 @@ fn i_100_a_member_whose_versions_were_claimed_to_the_last_half_is_heard_and_hear
 fn i_100_changes_that_others_say_are_known_are_joined_all_the_same() {
     let mut world = World::new(3, |_| {});
     let third = world.peers[2].fixture.me.clone();
-    let mut envelope = Envelope::new(value(increment(1), 2));
+    let mut envelope = DataEnvelope::new(value(increment(1), 2));
     envelope.deltas = BTreeMap::from([(third.clone(), u64::MAX)]);
     say(&mut world, gossip("a", envelope));
     let (mut data, op) = increment(7);
@@ -386,7 +389,7 @@ fn i_100_changes_that_others_say_are_known_are_joined_all_the_same() {
         deltas: Vec::from([applied.into_delta().unwrap()]),
     };
     let to_uid = world.peers[0].fixture.me.uid();
-    let body = Body::Deltas {
+    let body = DdataBody::Deltas {
         operation: Some(3),
         entries: Vec::from([entry]),
     };
@@ -398,7 +401,7 @@ fn i_100_changes_that_others_say_are_known_are_joined_all_the_same() {
     let acks = world
         .sent
         .iter()
-        .filter(|(_, to, body)| *to == 2 && *body == Body::WriteAck { operation: 3 });
+        .filter(|(_, to, body)| *to == 2 && *body == DdataBody::WriteAck { operation: 3 });
     assert_eq!(acks.count(), 1);
 }
 
@@ -407,13 +410,13 @@ fn i_100_how_many_changes_i_have_logged_nobody_tells_me() {
     let mut world = World::new(2, |_| {});
     let me = world.peers[0].fixture.me.clone();
     world.update(0, "a", increment(1), Local);
-    let mut envelope = Envelope::new(value(increment(1), 2));
+    let mut envelope = DataEnvelope::new(value(increment(1), 2));
     envelope.deltas = BTreeMap::from([(me, u64::MAX)]);
     say(&mut world, gossip("a", envelope));
     world.update(0, "a", increment(1), Local);
     world.run(Duration::from_secs(30));
     let deltas = world.sent.iter().filter_map(|(from, _, body)| match body {
-        Body::Deltas { entries, .. } if *from == 0 => Some(entries),
+        DdataBody::Deltas { entries, .. } if *from == 0 => Some(entries),
         _ => None,
     });
     assert!(deltas.flatten().all(|entry| entry.after < entry.upto));
@@ -426,13 +429,13 @@ fn changes_of_a_key_that_came_back_follow_those_that_the_others_have() {
     let me = world.peers[0].fixture.me.clone();
     world.update(0, "b", increment(1), Local);
     // This node has forgotten the key "a", and its first change of it.
-    let mut envelope = Envelope::new(value(increment(1), 2));
+    let mut envelope = DataEnvelope::new(value(increment(1), 2));
     envelope.deltas = BTreeMap::from([(me, 1)]);
     say(&mut world, gossip("a", envelope));
     world.update(0, "a", increment(1), Local);
     world.run(SECOND);
     let deltas = world.sent.iter().filter_map(|(from, _, body)| match body {
-        Body::Deltas { entries, .. } if *from == 0 => Some(entries),
+        DdataBody::Deltas { entries, .. } if *from == 0 => Some(entries),
         _ => None,
     });
     let of_a = deltas.flatten().filter(|entry| entry.key == key("a"));
@@ -443,10 +446,10 @@ fn changes_of_a_key_that_came_back_follow_those_that_the_others_have() {
 #[test]
 fn i_100_ends_of_markers_far_ahead_are_refused() {
     let mut world = World::new(2, |_| {});
-    let mut settled = Envelope::new(value(increment(1), 2));
+    let mut settled = DataEnvelope::new(value(increment(1), 2));
     settled.settled_ms = u64::MAX;
     say(&mut world, gossip("a", settled));
-    let mut performed = Envelope::new(value(increment(1), 2));
+    let mut performed = DataEnvelope::new(value(increment(1), 2));
     let obsolete_at_ms = u64::MAX;
     performed.pruning = BTreeMap::from([(node("gone", 5), Pruning::Performed { obsolete_at_ms })]);
     say(&mut world, gossip("a", performed));
@@ -464,22 +467,22 @@ fn i_100_ends_of_markers_far_ahead_are_refused() {
 fn i_100_a_total_at_its_end_stays_there_and_the_others_count_on() {
     let mut world = World::new(2, |_| {});
     let liar = Minting::new(node("n1", 2));
-    let mut data = Data::empty(DataType::PnCounter).unwrap();
+    let mut data = DataValue::empty(DataType::PnCounter).unwrap();
     let tally = Tally {
         up: 0,
         down: u128::MAX,
     };
     let tallies = Tallies::from_sorted(Vec::from([(liar.me().clone(), tally)])).unwrap();
-    data.merge(&Data::PnCounter(PnCounter::from_tallies(tallies)))
+    data.merge(&DataValue::PnCounter(PnCounter::from_tallies(tallies)))
         .unwrap();
-    say(&mut world, gossip("c", Envelope::new(data)));
+    say(&mut world, gossip("c", DataEnvelope::new(data)));
     let up = || {
-        let op = Op::PnCounter(PnCounterOp::Increment(u64::MAX));
-        (Data::empty(DataType::PnCounter).unwrap(), op)
+        let op = DataOp::PnCounter(PnCounterOp::Increment(u64::MAX));
+        (DataValue::empty(DataType::PnCounter).unwrap(), op)
     };
     world.update(0, "c", up(), Local);
     world.update(0, "c", up(), Local);
-    let Some(Data::PnCounter(counter)) = world.peers[0].machine.get(&key("c")).map(Arc::as_ref) else {
+    let Some(DataValue::PnCounter(counter)) = world.peers[0].machine.get(&key("c")).map(Arc::as_ref) else {
         panic!("it is there");
     };
     assert_eq!(counter.value(), i128::MIN);
@@ -494,7 +497,7 @@ fn ghosts_in_markers_and_versions_count_towards_the_limit_on_bytes() {
     });
     let ghosts = || (0..1_000_u64).map(|uid| node("ghost-with-a-long-name", uid));
     for number in 0..200 {
-        let mut envelope = Envelope::new(value(increment(1), 2));
+        let mut envelope = DataEnvelope::new(value(increment(1), 2));
         if number % 2 == 0 {
             envelope.deltas = ghosts().map(|ghost| (ghost, 1)).collect();
         } else {
@@ -518,11 +521,11 @@ fn ghosts_in_markers_and_versions_count_towards_the_limit_on_bytes() {
 }
 
 /// What a peer's frame is for this node.
-fn read(body: Body) -> Result<Message, WireError> {
+fn read(body: DdataBody) -> Result<Message, WireError> {
     read_body(&body_of(body))
 }
 
-fn body_of(body: Body) -> Vec<u8> {
+fn body_of(body: DdataBody) -> Vec<u8> {
     let (to_uid, weight) = (1, 0);
     let message = Message::Ddata(Msg { to_uid, body, weight });
     let mut frame = Vec::new();
@@ -541,12 +544,12 @@ fn read_body(body: &[u8]) -> Result<Message, WireError> {
 
 #[test]
 fn many_values_in_one_message_are_read_up_to_four_times_what_an_honest_peer_gathers() {
-    let carried = |bytes: usize| Carried {
+    let carried = |bytes: usize| CarriedValue {
         key: key("a"),
-        envelope: Envelope::new(value(add_for_good(&alloc::vec![7; bytes]), 2)),
+        envelope: DataEnvelope::new(value(add_for_good(&alloc::vec![7; bytes]), 2)),
         idle_ms: None,
     };
-    let gossip = |sizes: &[usize]| Body::Gossip {
+    let gossip = |sizes: &[usize]| DdataBody::Gossip {
         send_back: false,
         entries: sizes.iter().map(|bytes| carried(*bytes)).collect(),
     };
@@ -558,18 +561,18 @@ fn many_values_in_one_message_are_read_up_to_four_times_what_an_honest_peer_gath
         "no honest peer sends that"
     );
     // One value may be as large as its frame.
-    let mut large = Data::empty(DataType::GSet).unwrap();
+    let mut large = DataValue::empty(DataType::GSet).unwrap();
     for number in 0..20_u8 {
         let (_, op) = add_for_good(&[number; 60_000]);
         large.apply(&op, &mut Minting::new(node("n1", 2))).unwrap();
     }
-    let whole = Carried {
-        envelope: Envelope::new(large),
+    let whole = CarriedValue {
+        envelope: DataEnvelope::new(large),
         ..carried(1)
     };
     let entries = Vec::from([whole]);
     let send_back = false;
-    assert!(read(Body::Gossip { send_back, entries }).is_ok());
+    assert!(read(DdataBody::Gossip { send_back, entries }).is_ok());
 }
 
 #[test]
@@ -587,7 +590,7 @@ fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
             upto: 1,
             deltas: alloc::vec![delta.clone(); count],
         };
-        Body::Deltas {
+        DdataBody::Deltas {
             operation: None,
             entries: Vec::from([entry]),
         }
@@ -607,15 +610,15 @@ fn more_changes_of_a_key_than_any_peer_gathers_are_not_read() {
 fn i_68_a_stamp_of_the_future_is_refused_in_a_delta_as_well() {
     let mut world = World::new(2, |_| {});
     let set = |value: &'static [u8]| {
-        let op = Op::LwwRegister(LwwRegisterOp::Set {
+        let op = DataOp::LwwRegister(LwwRegisterOp::Set {
             value: Arc::from(value),
-            clock: Clock::Forward,
+            clock: LwwClock::Forward,
         });
-        (Data::empty(DataType::LwwRegister).unwrap(), op)
+        (DataValue::empty(DataType::LwwRegister).unwrap(), op)
     };
     world.peers[0].ahead_ms = 2 * 3_600_000;
     world.run(SECOND);
-    world.lose = |body| !matches!(body, Body::Deltas { .. });
+    world.lose = |body| !matches!(body, DdataBody::Deltas { .. });
     world.update(0, "a", set(b"x"), Local);
     world.run(5 * SECOND);
     assert!(world.peers[1].machine.get(&key("a")).is_none());
@@ -630,7 +633,7 @@ fn i_68_a_stamp_of_the_future_is_refused_in_a_delta_as_well() {
 fn markers_that_more_nodes_have_seen_than_a_value_may_name_are_refused() {
     let mut world = World::new(2, |_| {});
     let marked = |count: u64| {
-        let mut envelope = Envelope::new(value(increment(1), 2));
+        let mut envelope = DataEnvelope::new(value(increment(1), 2));
         for gone in [1_000_001, 1_000_002] {
             let seen = (0..count).map(|number| node("seen", 1_000 + number)).collect();
             let owner = node("n1", 2);

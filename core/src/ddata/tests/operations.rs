@@ -5,8 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::super::crdt::{Data, DataType, Op, OrMultiMapOp};
-use super::super::protocol::{Answer, Body, Change, Command, Event, Msg, ReadError, Rejection, WriteError};
+use super::super::crdt::{DataOp, DataType, DataValue, OrMultiMapOp};
+use super::super::protocol::{
+    Answer, Command, DataChange, DdataBody, Event, Msg, ReadError, Rejection, WriteError,
+};
 use super::super::state::consistency::Consistency::{All, Local, Majority, MajorityPlus, Replicas};
 use super::super::state::key::Pattern;
 use super::world::{SECOND, World, add, increment, key};
@@ -39,14 +41,14 @@ fn s_211_alone_a_write_to_two_is_refused_but_stays() {
     let told = world.changes(0);
     let Some(Event::Changed {
         subscribers,
-        change: Change::Value(data),
+        change: DataChange::Value(data),
         ..
     }) = told.last()
     else {
         panic!("{told:?}");
     };
     assert_eq!(*subscribers, [subscriber]);
-    assert!(matches!(&**data, Data::GCounter(counter) if counter.value() == 4));
+    assert!(matches!(&**data, DataValue::GCounter(counter) if counter.value() == 4));
     for level in [Majority, All] {
         let token = world.update(0, "a", increment(1), level);
         assert_eq!(*world.answer(0, token), DONE);
@@ -84,7 +86,7 @@ fn s_214_a_majority_goes_on_without_a_third_and_all_does_not() {
     let read = world.get(0, "e", Majority);
     world.run(2 * SECOND);
     assert!(
-        matches!(world.answer(0, read), Answer::Value(Ok(data)) if matches!(&**data, Data::GCounter(c) if c.value() == 151))
+        matches!(world.answer(0, read), Answer::Value(Ok(data)) if matches!(&**data, DataValue::GCounter(c) if c.value() == 151))
     );
     // Three writes at once: each sees those before it.
     let tokens: Vec<u64> = (0..3)
@@ -108,7 +110,7 @@ fn s_214_a_majority_goes_on_without_a_third_and_all_does_not() {
     let read = world.get(2, "e", Majority);
     world.run(SECOND);
     assert!(
-        matches!(world.answer(2, read), Answer::Value(Ok(data)) if matches!(&**data, Data::GCounter(c) if c.value() == 154))
+        matches!(world.answer(2, read), Answer::Value(Ok(data)) if matches!(&**data, DataValue::GCounter(c) if c.value() == 154))
     );
 }
 
@@ -128,7 +130,7 @@ fn s_215_a_hundred_writes_in_flight_on_each_of_three_nodes_all_count() {
     let read = world.get(1, "f", Replicas(2));
     world.run(SECOND);
     assert!(
-        matches!(world.answer(1, read), Answer::Value(Ok(data)) if matches!(&**data, Data::GCounter(c) if c.value() == 300))
+        matches!(world.answer(1, read), Answer::Value(Ok(data)) if matches!(&**data, DataValue::GCounter(c) if c.value() == 300))
     );
 }
 
@@ -162,8 +164,8 @@ fn s_228_replicas_beyond_those_needed_are_asked_after_a_fifth_of_the_time() {
             *from == 0
                 && matches!(
                     body,
-                    Body::Write { .. }
-                        | Body::Deltas {
+                    DdataBody::Write { .. }
+                        | DdataBody::Deltas {
                             operation: Some(_),
                             ..
                         }
@@ -185,7 +187,7 @@ fn s_228_a_gap_is_closed_by_the_whole_value() {
         config.ddata.gossip_interval = 1000 * SECOND;
         config.ddata.delta_interval = Some(SECOND / 5);
     });
-    world.lose = |body| matches!(body, Body::Deltas { operation: None, .. });
+    world.lose = |body| matches!(body, DdataBody::Deltas { operation: None, .. });
     world.update(0, "s", add("x"), Local);
     world.run(SECOND);
     let token = world.update(0, "s", add("y"), All);
@@ -205,7 +207,7 @@ fn a_write_brings_the_changes_before_it_that_its_replica_was_not_sent() {
     }
     let gaps = world.peers.iter().map(|peer| peer.fixture.stats.ddata.delta_gaps);
     assert_eq!(gaps.sum::<u64>(), 0);
-    let whole = |body: &Body| matches!(body, Body::Write { .. } | Body::Gossip { .. });
+    let whole = |body: &DdataBody| matches!(body, DdataBody::Write { .. } | DdataBody::Gossip { .. });
     assert!(!world.sent.iter().any(|(_, _, body)| whole(body)));
     // Of two replicas each was asked for some of them.
     let asked = |to| {
@@ -307,8 +309,8 @@ fn what_a_change_of_a_map_adds_is_counted_as_it_is() {
         },
     ];
     for change in changes {
-        let initial = Data::empty(DataType::OrMultiMap).unwrap();
-        let token = world.update(0, "m", (initial, Op::OrMultiMap(change)), Local);
+        let initial = DataValue::empty(DataType::OrMultiMap).unwrap();
+        let token = world.update(0, "m", (initial, DataOp::OrMultiMap(change)), Local);
         assert_eq!(*world.answer(0, token), DONE);
     }
 }
@@ -405,10 +407,10 @@ fn s_254_subscribers_hear_merged_values_once_per_round_and_nothing_that_is_no_ne
         .iter()
         .map(|event| match event {
             Event::Changed {
-                change: Change::Value(data),
+                change: DataChange::Value(data),
                 ..
             } => match &**data {
-                Data::OrSet(set) => set.len(),
+                DataValue::OrSet(set) => set.len(),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -464,7 +466,7 @@ fn an_answer_that_comes_twice_counts_once() {
     let token = world.update(0, "a", increment(1), All);
     world.run(SECOND / 50);
     let answers = world.sent.iter().filter_map(|(from, _, body)| match body {
-        Body::WriteAck { operation } => Some((*from, *operation)),
+        DdataBody::WriteAck { operation } => Some((*from, *operation)),
         _ => None,
     });
     let answers: Vec<(usize, u64)> = answers.collect();
@@ -473,7 +475,7 @@ fn an_answer_that_comes_twice_counts_once() {
     };
     let (from, to_uid) = (world.peers[1].fixture.me.clone(), world.peers[0].fixture.me.uid());
     for _ in 0..3 {
-        let (body, weight) = (Body::WriteAck { operation }, 0);
+        let (body, weight) = (DdataBody::WriteAck { operation }, 0);
         let msg = Msg { to_uid, body, weight };
         world.with(0, |machine, cx| machine.on_message(cx, &from, msg));
     }
@@ -486,7 +488,7 @@ fn an_answer_to_a_read_that_comes_twice_counts_once() {
     world.partition(&[0], &[1, 2, 3, 4]);
     let token = world.get(0, "a", Majority);
     let asked = world.sent.iter().find_map(|(_, to, body)| match body {
-        Body::Read { operation, .. } => Some((*to, *operation)),
+        DdataBody::Read { operation, .. } => Some((*to, *operation)),
         _ => None,
     });
     let (who, operation) = asked.unwrap();
@@ -496,7 +498,7 @@ fn an_answer_to_a_read_that_comes_twice_counts_once() {
     );
     for _ in 0..3 {
         let (envelope, weight) = (None, 0);
-        let body = Body::ReadResult { operation, envelope };
+        let body = DdataBody::ReadResult { operation, envelope };
         let msg = Msg { to_uid, body, weight };
         world.with(0, |machine, cx| machine.on_message(cx, &from, msg));
     }

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::crdt::{
-    Data, DataType, Minting, Op, OrMap, OrMapOp, PnCounterMapOp, PnCounterOp, ValueType,
+    DataOp, DataType, DataValue, Minting, OrMap, OrMapOp, PnCounterMapOp, PnCounterOp, ValueType,
 };
-use super::super::protocol::{Answer, Body, Carried, Msg};
+use super::super::protocol::{Answer, CarriedValue, DdataBody, Msg};
 use super::super::state::consistency::Consistency::{All, Local};
 use super::super::state::key::Pattern;
-use super::super::state::{Envelope, Pruning};
+use super::super::state::{DataEnvelope, Pruning};
 use super::world::{SECOND, World, add, increment, increment_in_map, key};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
@@ -61,13 +61,13 @@ fn is_performed(world: &World, index: usize, name: &str, node: &UniqueAddress) -
 }
 
 /// Another replica's gossip arrives.
-fn tell(world: &mut World, index: usize, name: &str, envelope: Envelope) {
-    let carried = Carried {
+fn tell(world: &mut World, index: usize, name: &str, envelope: DataEnvelope) {
+    let carried = CarriedValue {
         key: key(name),
         envelope,
         idle_ms: None,
     };
-    let body = Body::Gossip {
+    let body = DdataBody::Gossip {
         send_back: false,
         entries: Vec::from([carried]),
     };
@@ -141,38 +141,38 @@ fn s_218_late_data_is_merged_like_any_other_while_the_marker_lives() {
 /// As many replicas as there are orders in which they can hear of the end of a marker and of each other.
 #[test]
 fn i_64_what_is_settled_on_one_side_only_or_on_both_is_there_once_after_they_meet() {
-    let ops: [(Data, Op); 4] = [
+    let ops: [(DataValue, DataOp); 4] = [
         increment(3),
         (
-            Data::empty(DataType::PnCounterMap).unwrap(),
-            Op::PnCounterMap(PnCounterMapOp::Increment {
+            DataValue::empty(DataType::PnCounterMap).unwrap(),
+            DataOp::PnCounterMap(PnCounterMapOp::Increment {
                 key: b"k"[..].into(),
                 by: 3,
             }),
         ),
         (
-            Data::OrMap(OrMap::new(ValueType::PnCounter)),
-            Op::OrMap(OrMapOp::Update {
+            DataValue::OrMap(OrMap::new(ValueType::PnCounter)),
+            DataOp::OrMap(OrMapOp::Update {
                 key: b"k"[..].into(),
-                op: Box::new(Op::PnCounter(PnCounterOp::Increment(3))),
+                op: Box::new(DataOp::PnCounter(PnCounterOp::Increment(3))),
             }),
         ),
         add("x"),
     ];
-    let shown = |data: &Data| match data {
-        Data::GCounter(held) => held.value(),
-        Data::PnCounterMap(held) => held.get(b"k").unwrap().cast_unsigned(),
-        Data::OrMap(held) => match held.get(b"k") {
-            Some(Data::PnCounter(held)) => held.value().cast_unsigned(),
+    let shown = |data: &DataValue| match data {
+        DataValue::GCounter(held) => held.value(),
+        DataValue::PnCounterMap(held) => held.get(b"k").unwrap().cast_unsigned(),
+        DataValue::OrMap(held) => match held.get(b"k") {
+            Some(DataValue::PnCounter(held)) => held.value().cast_unsigned(),
             _ => panic!("a counter"),
         },
-        Data::OrSet(held) => 9 * held.len() as u128,
+        DataValue::OrSet(held) => 9 * held.len() as u128,
         _ => panic!("not here"),
     };
     let [gone, left, right] = ["gone", "left", "right"].map(|name| crate::fixture::node(name, 1));
     for (mut data, op) in ops {
         data.apply(&op, &mut Minting::new(gone.clone())).unwrap();
-        let mut common = Envelope::new(data);
+        let mut common = DataEnvelope::new(data);
         common.perform_pruning(&gone, 100);
         let with = |node: &UniqueAddress| {
             let mut mine = common.clone();
@@ -232,7 +232,7 @@ fn s_220_a_late_delta_of_a_node_in_pruning_is_dropped() {
     world.run(900 * SECOND);
     world.update(2, "a", increment(5), Local);
     let delta = world.sent.iter().rev().find_map(|(from, _, body)| match body {
-        Body::Deltas { .. } if *from == 2 => Some(body.clone()),
+        DdataBody::Deltas { .. } if *from == 2 => Some(body.clone()),
         _ => None,
     });
     let to_uid = world.peers[0].fixture.me.uid();
@@ -379,14 +379,14 @@ fn i_64_the_end_of_one_marker_is_not_that_of_another_that_not_all_have_heard_of(
         data.apply(&op, &mut Minting::new(node.clone())).unwrap();
     }
     // By a clock that is ahead; the other one by a clock that is not.
-    let mut unaware = Envelope::new(data);
+    let mut unaware = DataEnvelope::new(data);
     unaware.perform_pruning(&first, 900);
     unaware.start_pruning(&second, &crate::fixture::node("owner", 1));
     let mut owner = unaware.clone();
     owner.perform_pruning(&second, 200);
     unaware.settle(900);
     unaware.merge(owner).unwrap();
-    assert!(matches!(&**unaware.data.as_ref().unwrap(), Data::GCounter(held) if held.value() == 6));
+    assert!(matches!(&**unaware.data.as_ref().unwrap(), DataValue::GCounter(held) if held.value() == 6));
 }
 
 #[test]
@@ -406,8 +406,8 @@ fn i_64_a_wall_clock_that_jumps_does_not_end_a_marker_before_others_have_heard_o
 }
 
 /// A value with one marker.
-fn marked(marker: &Pruning) -> Envelope {
-    let mut envelope = Envelope::new(Data::empty(DataType::GCounter).unwrap());
+fn marked(marker: &Pruning) -> DataEnvelope {
+    let mut envelope = DataEnvelope::new(DataValue::empty(DataType::GCounter).unwrap());
     envelope
         .pruning
         .insert(crate::fixture::node("gone", 3), marker.clone());
@@ -462,8 +462,8 @@ fn s_221_time_in_which_somebody_is_unreachable_is_none_in_which_all_could_hear()
 
 #[test]
 fn a_tombstone_that_comes_again_is_no_news() {
-    let mut held = Envelope::new(Data::empty(DataType::GCounter).unwrap());
-    assert_eq!(held.merge(Envelope::deleted()), Ok(true));
-    assert_eq!(held.merge(Envelope::deleted()), Ok(false));
-    assert_eq!(held, Envelope::deleted());
+    let mut held = DataEnvelope::new(DataValue::empty(DataType::GCounter).unwrap());
+    assert_eq!(held.merge(DataEnvelope::deleted()), Ok(true));
+    assert_eq!(held.merge(DataEnvelope::deleted()), Ok(false));
+    assert_eq!(held, DataEnvelope::deleted());
 }

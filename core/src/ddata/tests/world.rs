@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::super::Replicator;
-use super::super::crdt::{Data, DataType, GCounterOp, GSetOp, Op, OrSetOp, PnCounterMapOp};
-use super::super::protocol::{Answer, Body, Command, Event as DdataEvent, Msg};
+use super::super::crdt::{DataOp, DataType, DataValue, GCounterOp, GSetOp, OrSetOp, PnCounterMapOp};
+use super::super::protocol::{Answer, Command, DdataBody, Event as DdataEvent, Msg};
 use super::super::state::consistency::Consistency;
 use super::super::state::key::Key;
 use crate::config::Config;
@@ -16,7 +16,7 @@ use crate::effect::{self, Effect};
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::{ClusterName, UniqueAddress};
-use crate::input::Target;
+use crate::input::SendTarget;
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -66,9 +66,9 @@ pub(super) struct World {
     on_the_way: Vec<(usize, usize, Msg)>,
     tokens: u64,
     /// Messages that a test wants to lose.
-    pub(super) lose: fn(&Body) -> bool,
+    pub(super) lose: fn(&DdataBody) -> bool,
     /// Everything that was sent, in order.
-    pub(super) sent: Vec<(usize, usize, Body)>,
+    pub(super) sent: Vec<(usize, usize, DdataBody)>,
     /// The most bytes that a message was said to take.
     pub(super) heaviest: usize,
     /// Bytes of the frames that each node sent.
@@ -85,34 +85,34 @@ pub(super) fn config() -> Config {
     Config::lan(ClusterName::new("test").unwrap())
 }
 
-pub(super) fn increment(by: u64) -> (Data, Op) {
-    let op = Op::GCounter(GCounterOp::Increment(by));
-    (Data::empty(DataType::GCounter).unwrap(), op)
+pub(super) fn increment(by: u64) -> (DataValue, DataOp) {
+    let op = DataOp::GCounter(GCounterOp::Increment(by));
+    (DataValue::empty(DataType::GCounter).unwrap(), op)
 }
 
 /// Counts in a map, under the key `k`.
-pub(super) fn increment_in_map(by: u64) -> (Data, Op) {
+pub(super) fn increment_in_map(by: u64) -> (DataValue, DataOp) {
     let op = PnCounterMapOp::Increment {
         key: b"k"[..].into(),
         by,
     };
-    let initial = Data::empty(DataType::PnCounterMap).unwrap();
-    (initial, Op::PnCounterMap(op))
+    let initial = DataValue::empty(DataType::PnCounterMap).unwrap();
+    (initial, DataOp::PnCounterMap(op))
 }
 
-pub(super) fn add(element: &str) -> (Data, Op) {
-    let op = Op::OrSet(OrSetOp::Add(Arc::from(element.as_bytes())));
-    (Data::empty(DataType::OrSet).unwrap(), op)
+pub(super) fn add(element: &str) -> (DataValue, DataOp) {
+    let op = DataOp::OrSet(OrSetOp::Add(Arc::from(element.as_bytes())));
+    (DataValue::empty(DataType::OrSet).unwrap(), op)
 }
 
-pub(super) fn remove(element: &str) -> (Data, Op) {
-    let op = Op::OrSet(OrSetOp::Remove(Arc::from(element.as_bytes())));
-    (Data::empty(DataType::OrSet).unwrap(), op)
+pub(super) fn remove(element: &str) -> (DataValue, DataOp) {
+    let op = DataOp::OrSet(OrSetOp::Remove(Arc::from(element.as_bytes())));
+    (DataValue::empty(DataType::OrSet).unwrap(), op)
 }
 
-pub(super) fn add_for_good(element: &[u8]) -> (Data, Op) {
-    let op = Op::GSet(GSetOp::Add(Arc::from(element)));
-    (Data::empty(DataType::GSet).unwrap(), op)
+pub(super) fn add_for_good(element: &[u8]) -> (DataValue, DataOp) {
+    let op = DataOp::GSet(GSetOp::Add(Arc::from(element)));
+    (DataValue::empty(DataType::GSet).unwrap(), op)
 }
 
 /// What arrives of a message: the same; and how many bytes its frame has.
@@ -228,7 +228,7 @@ impl World {
         for effect in self.peers[index].fixture.effects() {
             match effect {
                 Effect::Send {
-                    to: Target::Node(to),
+                    to: SendTarget::Node(to),
                     message: Message::Ddata(msg),
                 } => {
                     let to = self.peers.iter().position(|peer| peer.fixture.me == to);
@@ -281,7 +281,7 @@ impl World {
             let outcome: Outcome = match peer.disk {
                 Disk::Fails => Err(StoreError::OutcomeUnknown),
                 Disk::Away => Err(StoreError::Unavailable),
-                Disk::Works | Disk::Stalls => peer.store.obey(crate::owner::Owner::Ddata.space(), &order),
+                Disk::Works | Disk::Stalls => peer.store.obey(crate::owner::Requester::Ddata.space(), &order),
             };
             self.with(index, |machine, cx| {
                 machine.on_stored(cx, StoreReport { id, outcome })
@@ -348,7 +348,7 @@ impl World {
         &mut self,
         index: usize,
         name: &str,
-        change: (Data, Op),
+        change: (DataValue, DataOp),
         consistency: Consistency,
     ) -> u64 {
         let (initial, op) = change;
@@ -383,7 +383,7 @@ impl World {
     /// The counter's value here; 0 if there is none.
     pub(super) fn count(&self, index: usize, name: &str) -> u128 {
         match self.peers[index].machine.get(&key(name)).map(|data| &**data) {
-            Some(Data::GCounter(counter)) => counter.value(),
+            Some(DataValue::GCounter(counter)) => counter.value(),
             Some(other) => panic!("no counter: {other:?}"),
             None => 0,
         }
@@ -392,7 +392,7 @@ impl World {
     /// What a map has counted under the key `k`.
     pub(super) fn mapped(&self, index: usize, name: &str) -> i128 {
         match self.peers[index].machine.get(&key(name)).map(|data| &**data) {
-            Some(Data::PnCounterMap(map)) => map.get(b"k").unwrap_or(0),
+            Some(DataValue::PnCounterMap(map)) => map.get(b"k").unwrap_or(0),
             _ => 0,
         }
     }

@@ -74,14 +74,14 @@ impl ConsumerSettings {
 
 /// Which part of a message this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// It begins the message.
     pub first: bool,
     /// It ends the message.
     pub last: bool,
 }
 
-impl Part {
+impl MessagePart {
     /// A message in one piece.
     pub const WHOLE: Self = Self {
         first: true,
@@ -91,7 +91,7 @@ impl Part {
 
 /// A numbered message, or a part of one, on its way from a producer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sequenced<P> {
+pub struct SequencedMessage<P> {
     /// Whose numbers they are.
     pub producer: P,
     /// Its number, from 1 on.
@@ -99,7 +99,7 @@ pub struct Sequenced<P> {
     /// It is the first that this consumer gets of the producer: what was before is none of its business.
     pub first: bool,
     /// Which part of a message.
-    pub part: Part,
+    pub part: MessagePart,
     /// The bytes.
     pub payload: Payload,
 }
@@ -154,7 +154,7 @@ pub enum ConsumerOutput<P> {
 
 /// A message that waits for the user.
 #[derive(Clone, Debug)]
-struct Ready {
+struct ReadyMessage {
     seq: u64,
     /// `None` for one that could not be put together.
     payload: Option<Payload>,
@@ -162,7 +162,7 @@ struct Ready {
 
 /// What is known of the producer whose messages are taken.
 #[derive(Clone, Debug)]
-struct Source<P> {
+struct ConsumerSource<P> {
     producer: P,
     /// The number that comes next.
     expected: u64,
@@ -174,7 +174,7 @@ struct Source<P> {
     is_resending: bool,
     /// The number that the user has and has not confirmed.
     delivered: Option<u64>,
-    ready: VecDeque<Ready>,
+    ready: VecDeque<ReadyMessage>,
     /// Parts of a message that is not complete.
     parts: Vec<u8>,
     /// Whether `parts` has a beginning.
@@ -183,14 +183,14 @@ struct Source<P> {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Consumer<P> {
+pub struct ConsumerController<P> {
     settings: ConsumerSettings,
-    source: Option<Source<P>>,
+    source: Option<ConsumerSource<P>>,
     retry_at: Option<Instant>,
     wait: Duration,
 }
 
-impl<P: Clone + PartialEq> Consumer<P> {
+impl<P: Clone + PartialEq> ConsumerController<P> {
     /// A consumer that has heard of no producer.
     ///
     /// # Errors
@@ -207,7 +207,12 @@ impl<P: Clone + PartialEq> Consumer<P> {
     }
 
     /// A message has come.
-    pub fn on_message(&mut self, now: Instant, message: Sequenced<P>, out: &mut Vec<ConsumerOutput<P>>) {
+    pub fn on_message(
+        &mut self,
+        now: Instant,
+        message: SequencedMessage<P>,
+        out: &mut Vec<ConsumerOutput<P>>,
+    ) {
         let known = self
             .source
             .as_ref()
@@ -335,8 +340,8 @@ impl<P: Clone + PartialEq> Consumer<P> {
     }
 
     /// Begins with a producer; what another one sent is forgotten, which sends it again.
-    fn begin(&mut self, first: &Sequenced<P>) {
-        self.source = Some(Source {
+    fn begin(&mut self, first: &SequencedMessage<P>) {
+        self.source = Some(ConsumerSource {
             producer: first.producer.clone(),
             expected: first.seq,
             unconfirmed_first: Some(first.seq),
@@ -352,7 +357,7 @@ impl<P: Clone + PartialEq> Consumer<P> {
 
     fn deliver_next(&mut self, now: Instant, out: &mut Vec<ConsumerOutput<P>>) {
         while let Some(source) = self.source.as_mut().filter(|source| source.delivered.is_none())
-            && let Some(Ready { seq, payload }) = source.ready.pop_front()
+            && let Some(ReadyMessage { seq, payload }) = source.ready.pop_front()
         {
             let producer = source.producer.clone();
             if let Some(payload) = payload {
@@ -409,10 +414,10 @@ impl<P: Clone + PartialEq> Consumer<P> {
     }
 }
 
-impl<P> Source<P> {
+impl<P> ConsumerSource<P> {
     /// Puts a message together of its parts. One that is too large, or whose beginning is lost, is left out.
-    fn collect(&mut self, message: Sequenced<P>, has_gap: bool, bytes_max: usize) {
-        let Part { first, last } = message.part;
+    fn collect(&mut self, message: SequencedMessage<P>, has_gap: bool, bytes_max: usize) {
+        let MessagePart { first, last } = message.part;
         if first {
             self.parts = Vec::new();
             self.is_collecting = true;
@@ -439,7 +444,7 @@ impl<P> Source<P> {
             parts.extend_from_slice(&message.payload);
             parts.into()
         });
-        self.ready.push_back(Ready { seq, payload });
+        self.ready.push_back(ReadyMessage { seq, payload });
     }
 }
 

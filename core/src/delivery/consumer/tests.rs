@@ -13,7 +13,7 @@ type Output = ConsumerOutput<u8>;
 const A: u8 = b'a';
 
 struct Under {
-    consumer: Consumer<u8>,
+    consumer: ConsumerController<u8>,
     now: Instant,
 }
 
@@ -27,18 +27,18 @@ impl Under {
 
     fn with(settings: ConsumerSettings) -> Self {
         Self {
-            consumer: Consumer::new(settings).unwrap(),
+            consumer: ConsumerController::new(settings).unwrap(),
             now: Instant::from_millis(500),
         }
     }
 
     fn message(&mut self, seq: u64) -> Vec<Output> {
-        self.sequenced(A, seq, seq == 1, Part::WHOLE)
+        self.sequenced(A, seq, seq == 1, MessagePart::WHOLE)
     }
 
-    fn sequenced(&mut self, producer: u8, seq: u64, first: bool, part: Part) -> Vec<Output> {
+    fn sequenced(&mut self, producer: u8, seq: u64, first: bool, part: MessagePart) -> Vec<Output> {
         let mut out = Vec::new();
-        let message = Sequenced {
+        let message = SequencedMessage {
             producer,
             seq,
             first,
@@ -134,16 +134,16 @@ fn s_237_what_follows_a_gap_is_ignored_until_it_has_been_sent_again() {
 #[test]
 fn s_238_the_first_message_may_have_any_number() {
     let mut under = Under::new(20);
-    let first = under.sequenced(A, 23, true, Part::WHOLE);
+    let first = under.sequenced(A, 23, true, MessagePart::WHOLE);
     assert_eq!(first, [deliver(23), request(0, 42)]);
     let mut under = Under::new(20);
     assert_eq!(
-        under.sequenced(A, 7, true, Part::WHOLE),
+        under.sequenced(A, 7, true, MessagePart::WHOLE),
         [deliver(7), request(0, 26)]
     );
     let mut under = Under::new(20);
     assert_eq!(
-        under.sequenced(A, 7, false, Part::WHOLE),
+        under.sequenced(A, 7, false, MessagePart::WHOLE),
         [resend(0)],
         "not from the beginning"
     );
@@ -214,8 +214,8 @@ fn a_repeated_first_message_has_the_request_repeated() {
 fn another_producer_begins_with_a_first_message_only() {
     let mut under = Under::new(20);
     under.message(1);
-    assert_eq!(under.sequenced(b'b', 2, false, Part::WHOLE), []);
-    let out = under.sequenced(b'b', 9, true, Part::WHOLE);
+    assert_eq!(under.sequenced(b'b', 2, false, MessagePart::WHOLE), []);
+    let out = under.sequenced(b'b', 9, true, MessagePart::WHOLE);
     assert!(matches!(
         out[0],
         ConsumerOutput::Deliver {
@@ -239,15 +239,15 @@ fn flow_control_alone_accepts_gaps() {
     assert_eq!(under.message(5), [deliver(5)]);
 }
 
-const BEGIN: Part = Part {
+const BEGIN: MessagePart = MessagePart {
     first: true,
     last: false,
 };
-const MIDDLE: Part = Part {
+const MIDDLE: MessagePart = MessagePart {
     first: false,
     last: false,
 };
-const END: Part = Part {
+const END: MessagePart = MessagePart {
     first: false,
     last: true,
 };
@@ -318,7 +318,7 @@ fn settings_out_of_range_are_refused() {
     ] {
         let mut settings = ConsumerSettings::default();
         spoil(&mut settings);
-        assert!(Consumer::<u8>::new(settings).is_err());
+        assert!(ConsumerController::<u8>::new(settings).is_err());
     }
 }
 

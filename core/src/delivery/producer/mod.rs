@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{BadSetting, ConsumerSettings, Part, Sequenced, ensure};
+use super::{BadSetting, ConsumerSettings, MessagePart, SequencedMessage, ensure};
 use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
 
@@ -65,7 +65,7 @@ impl ProducerSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProducerOutput<P> {
     /// Send this to the consumer.
-    Send(Sequenced<P>),
+    Send(SequencedMessage<P>),
     /// The user may give one message now.
     RequestNext {
         /// The number that it will have, or the first of its parts.
@@ -78,8 +78,8 @@ pub enum ProducerOutput<P> {
         /// The number.
         seq: u64,
     },
-    /// Store these, all or none, and say so with [`Producer::on_stored`]: they are not sent before.
-    Store(Vec<Stored>),
+    /// Store these, all or none, and say so with [`ProducerController::on_stored`]: they are not sent before.
+    Store(Vec<StoredMessage>),
     /// Note that nothing up to here need be kept any more. Not waited for.
     StoreConfirmed {
         /// The number.
@@ -91,18 +91,18 @@ pub enum ProducerOutput<P> {
 
 /// A message, or a part of one, as a durable producer keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredMessage {
     /// Its number.
     pub seq: u64,
     /// Which part of a message.
-    pub part: Part,
+    pub part: MessagePart,
     /// The bytes.
     pub payload: Payload,
 }
 
 /// What a consumer asks its producer for: see [`ConsumerOutput::Request`](super::ConsumerOutput::Request).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ConsumerRequest {
     /// Everything up to here is confirmed; 0: nothing.
     pub confirmed: u64,
     /// The producer may send up to here.
@@ -119,14 +119,14 @@ pub struct Request {
 pub struct NotRequested;
 
 #[derive(Clone, Debug)]
-struct Unconfirmed {
-    stored: Stored,
+struct UnconfirmedMessage {
+    stored: StoredMessage,
     is_sent: bool,
 }
 
 /// See the module. `P` names the producer to its consumer.
 #[derive(Clone, Debug)]
-pub struct Producer<P> {
+pub struct ProducerController<P> {
     settings: ProducerSettings,
     id: P,
     /// The next number.
@@ -144,19 +144,19 @@ pub struct Producer<P> {
     /// The first number for this consumer, until it is confirmed.
     first: Option<u64>,
     first_again_at: Option<Instant>,
-    unconfirmed: VecDeque<Unconfirmed>,
+    unconfirmed: VecDeque<UnconfirmedMessage>,
     /// Numbers that the store has not confirmed: from here on nothing is sent.
-    storing: Option<Storing>,
+    storing: Option<StoringMessage>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Storing {
+struct StoringMessage {
     from: u64,
     again_at: Instant,
     attempts: u32,
 }
 
-impl<P: Clone> Producer<P> {
+impl<P: Clone> ProducerController<P> {
     /// A producer that has sent nothing and has no consumer.
     ///
     /// # Errors
@@ -189,17 +189,17 @@ impl<P: Clone> Producer<P> {
         id: P,
         settings: ProducerSettings,
         confirmed: u64,
-        stored: impl IntoIterator<Item = Stored>,
+        stored: impl IntoIterator<Item = StoredMessage>,
     ) -> Result<Self, BadSetting> {
         let mut producer = Self::new(id, settings)?;
         producer.confirmed = confirmed;
-        let unsent = |stored| Unconfirmed {
+        let unsent = |stored| UnconfirmedMessage {
             stored,
             is_sent: false,
         };
         let kept = stored
             .into_iter()
-            .filter(|stored: &Stored| stored.seq > confirmed);
+            .filter(|stored: &StoredMessage| stored.seq > confirmed);
         producer.unconfirmed = kept.map(unsent).collect();
         producer
             .unconfirmed
@@ -256,13 +256,13 @@ impl<P: Clone> Producer<P> {
         self.current += parts.len() as u64;
         if self.settings.is_durable {
             out.push(ProducerOutput::Store(parts.clone()));
-            self.storing = Some(Storing {
+            self.storing = Some(StoringMessage {
                 from,
                 again_at: now + self.settings.store_timeout,
                 attempts: 1,
             });
         }
-        let unsent = |stored| Unconfirmed {
+        let unsent = |stored| UnconfirmedMessage {
             stored,
             is_sent: false,
         };
@@ -279,8 +279,8 @@ impl<P: Clone> Producer<P> {
     }
 
     /// The consumer says how far it is, and how far this producer may go.
-    pub fn on_request(&mut self, now: Instant, request: Request, out: &mut Vec<ProducerOutput<P>>) {
-        let Request {
+    pub fn on_request(&mut self, now: Instant, request: ConsumerRequest, out: &mut Vec<ProducerOutput<P>>) {
+        let ConsumerRequest {
             confirmed,
             up_to,
             support_resend,
@@ -366,7 +366,7 @@ impl<P: Clone> Producer<P> {
     }
 
     /// Messages, or parts, that are not confirmed, by number.
-    pub fn unconfirmed(&self) -> impl Iterator<Item = &Stored> {
+    pub fn unconfirmed(&self) -> impl Iterator<Item = &StoredMessage> {
         self.unconfirmed.iter().map(|kept| &kept.stored)
     }
 
@@ -386,16 +386,16 @@ impl<P: Clone> Producer<P> {
         ));
     }
 
-    fn in_parts(&self, payload: Payload) -> Vec<Stored> {
+    fn in_parts(&self, payload: Payload) -> Vec<StoredMessage> {
         let size = self.settings.part_bytes.unwrap_or(usize::MAX);
         if payload.len() <= size {
-            let (seq, part) = (self.current, Part::WHOLE);
-            return alloc::vec![Stored { seq, part, payload }];
+            let (seq, part) = (self.current, MessagePart::WHOLE);
+            return alloc::vec![StoredMessage { seq, part, payload }];
         }
         let last = payload.len().div_ceil(size) - 1;
-        let part = |(at, bytes): (usize, &[u8])| Stored {
+        let part = |(at, bytes): (usize, &[u8])| StoredMessage {
             seq: self.current + at as u64,
-            part: Part {
+            part: MessagePart {
                 first: at == 0,
                 last: at == last,
             },
@@ -453,7 +453,7 @@ impl<P: Clone> Producer<P> {
             if first {
                 self.first_again_at = Some(now + self.settings.resend_first);
             }
-            out.push(ProducerOutput::Send(Sequenced {
+            out.push(ProducerOutput::Send(SequencedMessage {
                 producer: self.id.clone(),
                 seq,
                 first,

@@ -7,21 +7,21 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::delivery::{Consumer, ConsumerOutput};
+use crate::delivery::{ConsumerController, ConsumerOutput};
 
 type Output = ProducerOutput<u8>;
 
 const A: u8 = b'a';
 
 struct Under {
-    producer: Producer<u8>,
+    producer: ProducerController<u8>,
     now: Instant,
 }
 
 impl Under {
     fn new(settings: ProducerSettings) -> Self {
         Self {
-            producer: Producer::new(A, settings).unwrap(),
+            producer: ProducerController::new(A, settings).unwrap(),
             now: Instant::from_millis(700),
         }
     }
@@ -35,7 +35,10 @@ impl Under {
         under
     }
 
-    fn act(&mut self, call: impl FnOnce(&mut Producer<u8>, Instant, &mut Vec<Output>)) -> Vec<Output> {
+    fn act(
+        &mut self,
+        call: impl FnOnce(&mut ProducerController<u8>, Instant, &mut Vec<Output>),
+    ) -> Vec<Output> {
         let mut out = Vec::new();
         call(&mut self.producer, self.now, &mut out);
         out
@@ -55,7 +58,7 @@ impl Under {
         self.act(|producer, now, out| {
             producer.on_request(
                 now,
-                Request {
+                ConsumerRequest {
                     confirmed,
                     up_to,
                     support_resend: true,
@@ -80,20 +83,20 @@ fn payload(seq: u64) -> Payload {
     alloc::boxed::Box::new(seq.to_le_bytes())
 }
 
-fn stored(seq: u64) -> Stored {
-    Stored {
+fn stored(seq: u64) -> StoredMessage {
+    StoredMessage {
         seq,
-        part: Part::WHOLE,
+        part: MessagePart::WHOLE,
         payload: payload(seq),
     }
 }
 
 fn sends(seq: u64, first: bool) -> Output {
-    ProducerOutput::Send(Sequenced {
+    ProducerOutput::Send(SequencedMessage {
         producer: A,
         seq,
         first,
-        part: Part::WHOLE,
+        part: MessagePart::WHOLE,
         payload: payload(seq),
     })
 }
@@ -149,7 +152,7 @@ fn a_request_that_confirms_what_was_never_sent_or_that_comes_before_a_consumer_c
     }
     assert_eq!(under.request(2, 10), [confirmed(2)], "it is confirmed as ever");
     let mut under = Under {
-        producer: Producer::recover(A, ProducerSettings::default(), 0, [stored(1)]).unwrap(),
+        producer: ProducerController::recover(A, ProducerSettings::default(), 0, [stored(1)]).unwrap(),
         now: under.now,
     };
     assert_eq!(under.request(0, 10), [], "nobody is there yet");
@@ -201,8 +204,8 @@ fn s_244_a_durable_producer_sends_what_is_stored_and_after_a_restart_the_same_nu
             asks(2, 1)
         ]
     );
-    let unfinished = Stored {
-        part: Part {
+    let unfinished = StoredMessage {
+        part: MessagePart {
             first: true,
             last: false,
         },
@@ -210,7 +213,7 @@ fn s_244_a_durable_producer_sends_what_is_stored_and_after_a_restart_the_same_nu
     };
     let kept = [stored(1), stored(3), stored(2), unfinished];
     let mut again = Under {
-        producer: Producer::recover(A, settings, 1, kept).unwrap(),
+        producer: ProducerController::recover(A, settings, 1, kept).unwrap(),
         now: under.now,
     };
     assert_eq!(
@@ -299,7 +302,7 @@ fn a_consumer_that_wants_nothing_again_is_kept_nothing_for() {
         under.act(|producer, now, out| {
             producer.on_request(
                 now,
-                Request {
+                ConsumerRequest {
                     confirmed,
                     up_to,
                     support_resend: false,
@@ -323,7 +326,7 @@ fn a_consumer_that_wants_nothing_again_gets_no_more_than_it_asked_for() {
     under.consumer();
     under.give(1);
     let request = |under: &mut Under, up_to| {
-        let request = Request {
+        let request = ConsumerRequest {
             confirmed: 1,
             up_to,
             support_resend: false,
@@ -358,7 +361,7 @@ fn settings_out_of_range_are_refused() {
     ] {
         let mut settings = ProducerSettings::default();
         spoil(&mut settings);
-        assert!(Producer::new(A, settings).is_err());
+        assert!(ProducerController::new(A, settings).is_err());
     }
 }
 
@@ -384,7 +387,7 @@ proptest! {
         part_bytes in prop::option::of(Just(64_usize)),
     ) {
         let settings = ConsumerSettings { window, ..ConsumerSettings::default() };
-        let mut consumer = Consumer::new(settings).unwrap();
+        let mut consumer = ConsumerController::new(settings).unwrap();
         let mut under = Under::new(ProducerSettings { part_bytes, ..ProducerSettings::default() });
         let (mut luck, mut given, mut got) = (luck.into_iter(), 0, Vec::new());
         let mut outputs = under.consumer();
@@ -422,7 +425,7 @@ proptest! {
                             consumer.on_confirmed(under.now, seq, &mut said);
                         }
                         ConsumerOutput::Request { confirmed, up_to, via_timeout, .. } if !is_lost => {
-                            under.producer.on_request(under.now, Request { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
+                            under.producer.on_request(under.now, ConsumerRequest { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
                         }
                         ConsumerOutput::Resend { from, .. } if !is_lost => {
                             under.producer.on_resend(under.now, from, &mut outputs);
@@ -445,7 +448,7 @@ proptest! {
             for output in said {
                 match output {
                     ConsumerOutput::Request { confirmed, up_to, via_timeout, .. } => {
-                        under.producer.on_request(under.now, Request { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
+                        under.producer.on_request(under.now, ConsumerRequest { confirmed, up_to, support_resend: true, via_timeout }, &mut outputs);
                     }
                     ConsumerOutput::Resend { from, .. } => under.producer.on_resend(under.now, from, &mut outputs),
                     _ => {}

@@ -6,7 +6,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{BadSetting, Producer, ProducerOutput, ProducerSettings, Request, Sequenced, ensure};
+use super::{
+    BadSetting, ConsumerRequest, ProducerController, ProducerOutput, ProducerSettings, SequencedMessage,
+    ensure,
+};
 use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::Payload;
 use crate::time::Instant;
@@ -63,7 +66,7 @@ pub enum ToEntitiesOutput<P, K> {
         /// To whom.
         entity: K,
         /// What; its producer is named after both.
-        message: Sequenced<(P, K)>,
+        message: SequencedMessage<(P, K)>,
     },
     /// The entity has confirmed the message with this number.
     Confirmed {
@@ -92,15 +95,15 @@ pub enum ToEntitiesOutput<P, K> {
 pub struct TooManyWaiting;
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitingMessage {
     seq: u64,
     payload: Payload,
 }
 
 #[derive(Clone, Debug)]
-struct One<P, K> {
-    producer: Producer<(P, K)>,
-    waiting: VecDeque<Waiting>,
+struct EntityLine<P, K> {
+    producer: ProducerController<(P, K)>,
+    waiting: VecDeque<WaitingMessage>,
     /// The entity's number of each message on its way, with the number under which the user knows it.
     on_the_way: VecDeque<(u64, u64)>,
     /// When it was given something or heard of last.
@@ -112,7 +115,7 @@ struct One<P, K> {
 pub struct ToEntities<P, K> {
     settings: ToEntitiesSettings,
     id: P,
-    entities: OrderedMap<K, One<P, K>>,
+    entities: OrderedMap<K, EntityLine<P, K>>,
     /// Messages that the store has not confirmed.
     storing: OrderedMap<u64, (K, Payload)>,
     waiting: usize,
@@ -149,7 +152,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         for (seq, entity, payload) in stored {
             self.current = self.current.max(seq + 1);
             self.waiting += 1;
-            self.give(now, &entity, Waiting { seq, payload }, out);
+            self.give(now, &entity, WaitingMessage { seq, payload }, out);
         }
     }
 
@@ -174,7 +177,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
             self.storing.insert(seq, (entity.clone(), payload.clone()));
             out.push(ToEntitiesOutput::Store { seq, entity, payload });
         } else {
-            self.give(now, &entity, Waiting { seq, payload }, out);
+            self.give(now, &entity, WaitingMessage { seq, payload }, out);
         }
         Ok(seq)
     }
@@ -182,12 +185,18 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     /// The store has kept a message. Messages to one entity go in the order in which they were stored.
     pub fn on_stored(&mut self, now: Instant, seq: u64, out: &mut Outputs<P, K>) {
         if let Some((entity, payload)) = self.storing.remove(&seq) {
-            self.give(now, &entity, Waiting { seq, payload }, out);
+            self.give(now, &entity, WaitingMessage { seq, payload }, out);
         }
     }
 
     /// An entity's consumer asks for more.
-    pub fn on_request(&mut self, now: Instant, entity: &K, request: Request, out: &mut Outputs<P, K>) {
+    pub fn on_request(
+        &mut self,
+        now: Instant,
+        entity: &K,
+        request: ConsumerRequest,
+        out: &mut Outputs<P, K>,
+    ) {
         self.with(now, entity, out, |one, said| {
             one.used_at = now;
             one.producer.on_request(now, request, said);
@@ -213,7 +222,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     /// When [`Self::on_timer`] should be called, if ever. Linear in the entities.
     #[must_use]
     pub fn timer_at(&self) -> Option<Instant> {
-        let due = |one: &One<P, K>| {
+        let due = |one: &EntityLine<P, K>| {
             let idle = if one.is_idle() {
                 self.settings.forget_after
             } else {
@@ -229,7 +238,8 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     /// entities.
     pub fn on_timer(&mut self, now: Instant, out: &mut Outputs<P, K>) {
         let settings = &self.settings;
-        let is_unused = |one: &One<P, K>| one.is_idle() && now.since(one.used_at) >= settings.forget_after;
+        let is_unused =
+            |one: &EntityLine<P, K>| one.is_idle() && now.since(one.used_at) >= settings.forget_after;
         self.entities.retain(|_, one| !is_unused(one));
         let resend_idle = settings.resend_idle;
         let entities: Vec<K> = self.entities.keys().cloned().collect();
@@ -266,23 +276,23 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     /// Entities that have asked for a message, and those for which messages wait, with their number. Linear
     /// in the entities.
     pub fn demand(&self) -> impl Iterator<Item = (&K, usize)> {
-        let wants = |one: &One<P, K>| one.producer.is_asked() || !one.waiting.is_empty();
+        let wants = |one: &EntityLine<P, K>| one.producer.is_asked() || !one.waiting.is_empty();
         let chosen = self.entities.iter().filter(move |(_, one)| wants(one));
         chosen.map(|(entity, one)| (entity, one.waiting.len()))
     }
 
     /// Hands a message to its entity's producer, or lets it wait until that may send one.
-    fn give(&mut self, now: Instant, entity: &K, message: Waiting, out: &mut Outputs<P, K>) {
+    fn give(&mut self, now: Instant, entity: &K, message: WaitingMessage, out: &mut Outputs<P, K>) {
         if !self.entities.contains_key(entity) {
             let settings = ProducerSettings {
                 is_durable: false,
                 ..self.settings.producer.clone()
             };
             let id = (self.id.clone(), entity.clone());
-            let Ok(producer) = Producer::new(id, settings) else {
+            let Ok(producer) = ProducerController::new(id, settings) else {
                 return;
             };
-            let one = One {
+            let one = EntityLine {
                 producer,
                 waiting: VecDeque::new(),
                 on_the_way: VecDeque::new(),
@@ -304,7 +314,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         now: Instant,
         entity: &K,
         out: &mut Outputs<P, K>,
-        call: impl FnOnce(&mut One<P, K>, &mut Vec<ProducerOutput<(P, K)>>),
+        call: impl FnOnce(&mut EntityLine<P, K>, &mut Vec<ProducerOutput<(P, K)>>),
     ) {
         let Some(one) = self.entities.get_mut(entity) else {
             return;
@@ -312,7 +322,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
         let mut said = Vec::new();
         call(one, &mut said);
         while one.producer.is_asked()
-            && let Some(Waiting { seq, payload }) = one.waiting.pop_front()
+            && let Some(WaitingMessage { seq, payload }) = one.waiting.pop_front()
         {
             self.waiting -= 1;
             if let Ok(own) = one.producer.on_message(now, payload, &mut said) {
@@ -346,7 +356,7 @@ impl<P: Clone, K: Clone + Ord> ToEntities<P, K> {
     }
 }
 
-impl<P: Clone, K: Clone> One<P, K> {
+impl<P: Clone, K: Clone> EntityLine<P, K> {
     /// Whether nothing is on its way and nothing waits.
     fn is_idle(&self) -> bool {
         self.producer.is_idle() && self.waiting.is_empty()

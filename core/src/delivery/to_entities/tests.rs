@@ -19,8 +19,8 @@ fn new(settings: ToEntitiesSettings) -> ToEntities<u8, &'static str> {
     ToEntities::new(b'p', settings).unwrap()
 }
 
-const fn request(confirmed: u64, up_to: u64) -> Request {
-    Request {
+const fn request(confirmed: u64, up_to: u64) -> ConsumerRequest {
+    ConsumerRequest {
         confirmed,
         up_to,
         support_resend: true,

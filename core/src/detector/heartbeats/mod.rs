@@ -6,17 +6,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::buffered::{Buffered, Buffers};
+use crate::buffered::{BufferedLoad, BufferingMachine};
 use crate::config::{DowningStrategy, FailureDetectorConfig, ValidConfig};
 use crate::detector::Cx;
 use crate::detector::phi::PhiSettings;
-use crate::detector::registry::Registry;
+use crate::detector::registry::DetectorRegistry;
 use crate::detector::revalidation::Revalidation;
 use crate::detector::ring::HeartbeatRing;
 use crate::event::DetectorEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::Member;
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::message::{DetectorMsg, Heartbeat};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection;
@@ -32,8 +32,8 @@ const COMPENSATION_INTERVAL: Duration = Duration::from_secs(60);
 /// The failure detector of one node.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
-    registry: Registry,
-    stage: Stage,
+    registry: DetectorRegistry,
+    stage: MonitorStage,
     /// Of the last heartbeat round; 0 before the first.
     sequence: u64,
     /// When a pause was last forgiven.
@@ -49,7 +49,7 @@ pub(crate) struct Detector {
 
 /// Whether this node monitors others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum MonitorStage {
     /// It is no member, yet or any more: it asks nobody.
     Stopped,
     /// It asks its receivers in rounds.
@@ -61,7 +61,7 @@ enum Stage {
     },
 }
 
-impl Stage {
+impl MonitorStage {
     /// When the next round of heartbeats is due.
     const fn round_due(self) -> Option<Instant> {
         match self {
@@ -90,11 +90,11 @@ impl Stage {
 impl Detector {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
-            registry: Registry::new(
+            registry: DetectorRegistry::new(
                 phi_settings(&config.failure_detector),
                 config.failure_detector.implementation,
             ),
-            stage: Stage::Stopped,
+            stage: MonitorStage::Stopped,
             sequence: 0,
             compensated_at: None,
             receivers: OrderedSet::new(),
@@ -112,7 +112,7 @@ impl Detector {
             self.stop(cx);
             return;
         };
-        let started = self.stage == Stage::Stopped;
+        let started = self.stage == MonitorStage::Stopped;
         if started {
             self.start(cx);
         }
@@ -190,7 +190,7 @@ impl Detector {
     }
 
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: DetectorTimer) {
-        if self.stage == Stage::Stopped {
+        if self.stage == MonitorStage::Stopped {
             return;
         }
         match timer {
@@ -203,7 +203,7 @@ impl Detector {
     /// What must hold between inputs.
     pub(crate) fn check_invariants(&self, view: &View) {
         let active = || self.receivers.union(&self.former);
-        if self.stage == Stage::Stopped {
+        if self.stage == MonitorStage::Stopped {
             assert!(active().next().is_none(), "a stopped detector asks nobody");
             assert!(
                 self.registry.monitored().next().is_none(),
@@ -230,16 +230,16 @@ impl Detector {
         let initial = cx.config().membership.periodic_tasks_initial_delay;
         let reaper_at = cx.mono() + initial.max(config.unreachable_nodes_reaper_interval);
         let round_due = cx.mono() + initial.max(config.heartbeat_interval);
-        self.stage = Stage::Monitoring { round_due };
+        self.stage = MonitorStage::Monitoring { round_due };
         cx.wake(DetectorTimer::Heartbeat, round_due);
         cx.wake(DetectorTimer::Reaper, reaper_at);
     }
 
     fn stop(&mut self, cx: &mut Cx<'_>) {
-        if self.stage == Stage::Stopped {
+        if self.stage == MonitorStage::Stopped {
             return;
         }
-        self.stage = Stage::Stopped;
+        self.stage = MonitorStage::Stopped;
         cx.cancel(DetectorTimer::Heartbeat);
         cx.cancel(DetectorTimer::Reaper);
         for node in self.receivers.union(&self.former) {
@@ -351,11 +351,12 @@ impl Detector {
         let silent = self
             .registry
             .unavailable(now)
-            .filter(|node| observed(node) == Reach::Reachable);
+            .filter(|node| observed(node) == ReachabilityStatus::Reachable);
         let unreachable: OrderedSet<UniqueAddress> = silent.cloned().collect();
         let published = cx.view().unreachable().iter();
-        let back = published
-            .filter(|node| observed(node) == Reach::Unreachable && self.registry.is_available(node, now));
+        let back = published.filter(|node| {
+            observed(node) == ReachabilityStatus::Unreachable && self.registry.is_available(node, now)
+        });
         let reachable: OrderedSet<UniqueAddress> = back.cloned().collect();
         cx.counters().unreachable_verdicts += unreachable.len() as u64;
         cx.counters().reachable_verdicts += reachable.len() as u64;
@@ -388,7 +389,7 @@ impl Detector {
         if excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
             return false;
         }
-        self.stage = Stage::Revalidating {
+        self.stage = MonitorStage::Revalidating {
             round_due: now,
             revalidation: Revalidation::after(self.sequence),
         };
@@ -412,17 +413,17 @@ impl Detector {
     /// The pause did no harm.
     fn believe(&mut self, cx: &mut Cx<'_>) {
         if let Some(round_due) = self.stage.round_due() {
-            self.stage = Stage::Monitoring { round_due };
+            self.stage = MonitorStage::Monitoring { round_due };
         }
         cx.say_still_member();
         cx.notify(DetectorEvent::StillMember);
     }
 }
 
-impl Buffers for Detector {
-    fn buffered(&self) -> Buffered {
+impl BufferingMachine for Detector {
+    fn buffered(&self) -> BufferedLoad {
         // Heartbeats are answered at once.
-        Buffered::NOTHING
+        BufferedLoad::NOTHING
     }
 }
 

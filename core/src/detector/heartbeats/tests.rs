@@ -9,7 +9,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::ClusterName;
-use crate::input::Target;
+use crate::input::SendTarget;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Status;
 use crate::message::Message;
@@ -139,7 +139,7 @@ fn heartbeat(to: u64, sequence: u64, sent_at: Instant) -> Effect {
         sent_at_micros: sent_at.as_micros(),
     }));
     Effect::Send {
-        to: Target::Node(n(to)),
+        to: SendTarget::Node(n(to)),
         message,
     }
 }
@@ -161,7 +161,7 @@ fn m_176_nothing_is_sent_before_this_node_is_a_member() {
     );
     early.phase = MembershipPhase::Joining;
     bench.show(early);
-    assert_eq!(bench.detector.stage, Stage::Stopped);
+    assert_eq!(bench.detector.stage, MonitorStage::Stopped);
 
     let mut bench = Bench::new(3);
     let welcomed = bench.fixture.mono();
@@ -229,7 +229,7 @@ fn m_242_a_round_has_one_number_and_the_answer_echoes_it() {
     assert_eq!(
         bench.fixture.effects(),
         [Effect::Send {
-            to: Target::Node(n(2)),
+            to: SendTarget::Node(n(2)),
             message: echo
         }]
     );

@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use crate::detector::history::{History, SAMPLES_MAX};
+use crate::detector::history::{HeartbeatHistory, SAMPLES_MAX};
 use crate::math;
 use crate::time::{Instant, micros};
 
@@ -84,7 +84,7 @@ impl PhiSettings {
 #[derive(Clone, Debug)]
 pub struct PhiAccrual {
     settings: PhiSettings,
-    history: History,
+    history: HeartbeatHistory,
     last: Option<Instant>,
 }
 
@@ -101,7 +101,7 @@ impl PhiAccrual {
         );
         Self {
             settings,
-            history: History::new(settings.max_sample_size),
+            history: HeartbeatHistory::new(settings.max_sample_size),
             last: None,
         }
     }
@@ -184,7 +184,7 @@ impl PhiAccrual {
 
     /// The intervals behind the verdict.
     #[must_use]
-    pub const fn history(&self) -> &History {
+    pub const fn history(&self) -> &HeartbeatHistory {
         &self.history
     }
 }

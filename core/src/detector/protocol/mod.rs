@@ -4,7 +4,7 @@
 pub mod counters;
 
 use crate::ident::{Address, UniqueAddress};
-use crate::lane::{Tag, tags};
+use crate::lane::{MessageTag, tags};
 
 /// One message of the failure detector between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::Heartbeat(_) => Self::HEARTBEAT,
             Self::HeartbeatRsp(_) => Self::HEARTBEAT_RSP,

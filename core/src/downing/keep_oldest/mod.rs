@@ -16,7 +16,7 @@ pub struct KeepOldest {
 
 /// What is known about the oldest member and the sizes of the sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Oldest {
+enum OldestSide {
     /// Nobody can be counted.
     Nobody,
     Here,
@@ -33,19 +33,19 @@ impl KeepOldest {
         Self { down_if_alone, role }
     }
 
-    fn oldest(&self, view: &DowningView, statuses: fn(Status) -> bool) -> Oldest {
+    fn oldest(&self, view: &DowningView, statuses: fn(Status) -> bool) -> OldestSide {
         // By age and then by identity: a key that changes with the status would lose members.
         let age =
             |member: &&crate::membership::state::member::Member| (member.up_number, member.node.clone());
         let Some(oldest) = view.counted(self.role(), statuses).min_by_key(age) else {
-            return Oldest::Nobody;
+            return OldestSide::Nobody;
         };
         let (here, there) = view.sides(self.role(), statuses);
         match (view.is_unreachable(&oldest.node), here, there) {
-            (false, 1, 2..) if self.down_if_alone => Oldest::HereAlone,
-            (false, _, _) => Oldest::Here,
-            (true, 2.., 1) if self.down_if_alone => Oldest::ThereAlone,
-            (true, _, _) => Oldest::There,
+            (false, 1, 2..) if self.down_if_alone => OldestSide::HereAlone,
+            (false, _, _) => OldestSide::Here,
+            (true, 2.., 1) if self.down_if_alone => OldestSide::ThereAlone,
+            (true, _, _) => OldestSide::There,
         }
     }
 
@@ -57,8 +57,8 @@ impl KeepOldest {
             is_counted_and_stays
         };
         match self.oldest(view, statuses) {
-            Oldest::Here | Oldest::ThereAlone => true,
-            Oldest::Nobody | Oldest::There | Oldest::HereAlone => false,
+            OldestSide::Here | OldestSide::ThereAlone => true,
+            OldestSide::Nobody | OldestSide::There | OldestSide::HereAlone => false,
         }
     }
 }
@@ -77,14 +77,14 @@ impl Strategy for KeepOldest {
             return (DowningDecision::DownIndirectlyConnected, BROKEN_LINKS);
         }
         let (decision, reason) = match self.oldest(view, is_counted) {
-            Oldest::Nobody => (DowningDecision::DownAll, "nobody can be counted as the oldest"),
-            Oldest::Here => (DowningDecision::DownUnreachable, "the oldest is on this side"),
-            Oldest::HereAlone => (
+            OldestSide::Nobody => (DowningDecision::DownAll, "nobody can be counted as the oldest"),
+            OldestSide::Here => (DowningDecision::DownUnreachable, "the oldest is on this side"),
+            OldestSide::HereAlone => (
                 DowningDecision::DownReachable,
                 "the oldest is on this side, but alone",
             ),
-            Oldest::There => (DowningDecision::DownReachable, "the oldest is on the other side"),
-            Oldest::ThereAlone => (
+            OldestSide::There => (DowningDecision::DownReachable, "the oldest is on the other side"),
+            OldestSide::ThereAlone => (
                 DowningDecision::DownUnreachable,
                 "the oldest is on the other side, but alone",
             ),

@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// How far the wait for a stable picture has come. It is over once a whole stable period has passed; a wait
 /// that is over stays in its stage, because the length of the period follows the number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum PictureWait {
     /// Nobody is unreachable: there is nothing to wait for.
     Calm,
     /// Somebody is unreachable. The picture changed at `since` for the last time, as far as that puts a
@@ -20,7 +20,7 @@ pub(super) enum Wait {
     PutOff { since: Instant, rows_changed: Instant },
 }
 
-impl Wait {
+impl PictureWait {
     /// Takes a change of the picture. Whoever is the first to be unreachable begins the wait, and so does any
     /// change that unsettles the picture; it ends when nobody is unreachable.
     pub(super) fn on_view(&mut self, now: Instant, is_anybody_unreachable: bool, is_unsettled: bool) {
@@ -134,8 +134,8 @@ mod tests {
     }
 
     /// A wait that began at 1 s.
-    fn settling() -> Wait {
-        let mut wait = Wait::Calm;
+    fn settling() -> PictureWait {
+        let mut wait = PictureWait::Calm;
         wait.on_view(at(1000), true, false);
         wait
     }
@@ -145,19 +145,19 @@ mod tests {
         let mut wait = settling();
         assert_eq!(wait.over_at(PERIOD), Some(at(3000)));
         wait.on_view(at(1500), true, false);
-        assert_eq!(wait, Wait::Settling { since: at(1000) });
+        assert_eq!(wait, PictureWait::Settling { since: at(1000) });
         wait.on_view(at(1600), true, true);
-        assert_eq!(wait, Wait::Settling { since: at(1600) });
+        assert_eq!(wait, PictureWait::Settling { since: at(1600) });
         wait.on_view(at(1700), false, true);
-        assert_eq!((wait, wait.over_at(PERIOD)), (Wait::Calm, None));
+        assert_eq!((wait, wait.over_at(PERIOD)), (PictureWait::Calm, None));
     }
 
     #[test]
     fn s_3_1_nothing_is_waited_for_while_nobody_is_unreachable() {
-        let mut wait = Wait::Calm;
+        let mut wait = PictureWait::Calm;
         wait.restart(at(1));
         wait.put_off(at(1));
-        assert_eq!(wait, Wait::Calm);
+        assert_eq!(wait, PictureWait::Calm);
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         let mut wait = settling();
         wait.put_off(at(2900));
         wait.restart(at(3000));
-        assert_eq!(wait, Wait::Settling { since: at(3000) });
+        assert_eq!(wait, PictureWait::Settling { since: at(3000) });
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::view::View;
 
 /// The lease of one resolver.
 #[derive(Clone, Debug)]
-pub(super) struct Lease {
+pub(super) struct ResolverLease {
     name: LeaseName,
     settings: LeaseMajorityConfig,
     state: LeaseState,
@@ -27,7 +27,7 @@ pub(super) struct Lease {
 /// A decision that waits for the lease. What it says is as old as the decision: whatever changes meanwhile
 /// waits too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingDecision {
     /// What is done by who holds the lease.
     pub(super) event: DowningReport,
     /// Who is downed by the others.
@@ -39,9 +39,15 @@ enum LeaseState {
     /// Neither held nor wanted.
     Free,
     /// Wanted, but the other side goes first.
-    Delayed { until: Instant, pending: Pending },
+    Delayed {
+        until: Instant,
+        pending: PendingDecision,
+    },
     /// Asked for.
-    Acquiring { until: Instant, pending: Pending },
+    Acquiring {
+        until: Instant,
+        pending: PendingDecision,
+    },
     /// Held while some of those downed are not removed yet, and for a while after that.
     Held {
         downed: OrderedSet<UniqueAddress>,
@@ -51,7 +57,7 @@ enum LeaseState {
     Releasing { again_at: Instant },
 }
 
-impl Lease {
+impl ResolverLease {
     pub(super) fn new(config: &ValidConfig) -> Self {
         let settings = match &config.downing.strategy {
             DowningStrategy::LeaseMajority(lease) => lease.clone(),
@@ -74,7 +80,7 @@ impl Lease {
 
     /// Asks for the lease, now or once the other side had its chance. Gives the decision back if the lease is
     /// held already: it can be carried out at once.
-    pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Option<DowningReport> {
+    pub(super) fn want(&mut self, cx: &mut Cx<'_>, pending: PendingDecision) -> Option<DowningReport> {
         let after = match pending.event.decision {
             DowningDecision::AcquireLeaseAndDownUnreachable { after } => after,
             DowningDecision::AcquireLeaseAndDownIndirectlyConnected
@@ -220,7 +226,7 @@ impl Lease {
         self.name == *name
     }
 
-    fn acquire(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+    fn acquire(&mut self, cx: &mut Cx<'_>, pending: PendingDecision) {
         let until = cx.mono() + self.settings.operation_timeout;
         self.state = LeaseState::Acquiring { until, pending };
         let order = LeaseOrder::Acquire {
@@ -242,7 +248,7 @@ impl Lease {
     }
 }
 
-impl Pending {
+impl PendingDecision {
     /// What is left of the decision: incarnations that are members still. `None` if all whom it was to down
     /// are Down or gone: another leader of this side was granted the lease, and the decision is carried out
     /// already.

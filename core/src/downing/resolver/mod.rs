@@ -17,11 +17,11 @@ use core::time::Duration;
 use crate::config::ValidConfig;
 use crate::downing::Cx;
 use crate::downing::resolver::clocks::Unrest;
-use crate::downing::resolver::lease::{Lease, Pending};
+use crate::downing::resolver::lease::{PendingDecision, ResolverLease};
 use crate::downing::resolver::out_of_sight::OutOfSight;
-use crate::downing::resolver::waiting::Waiting;
+use crate::downing::resolver::waiting::DecisionWait;
 use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
-use crate::downing::state::strategy::{Strategy, Verdict, counted, judge};
+use crate::downing::state::strategy::{Strategy, StrategyVerdict, counted, judge};
 use crate::downing::state::view::{DowningView, IndirectRule, Observation};
 use crate::event::{DowningEvent, DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
@@ -43,7 +43,7 @@ pub(crate) struct Resolver {
     strategy: Option<Arc<dyn Strategy>>,
     /// How far the wait for a stable picture has come; under auto-down, for each silent member's time to be
     /// over.
-    wait: Waiting,
+    wait: DecisionWait,
     /// Whether members come and go without anybody acting on it.
     unrest: Unrest,
     /// Since when the others may have missed this side.
@@ -57,7 +57,7 @@ pub(crate) struct Resolver {
     /// Whether it was already told that the strategy wants nobody to go because of these rows.
     nobody_told: bool,
     /// The lease that some decisions need.
-    lease: Lease,
+    lease: ResolverLease,
 }
 
 /// See [`Resolver::after_patience`].
@@ -71,13 +71,13 @@ impl Resolver {
     pub(crate) fn new(config: &ValidConfig) -> Self {
         Self {
             strategy: config.downing.strategy.build(),
-            wait: Waiting::new(config),
+            wait: DecisionWait::new(config),
             unrest: Unrest::Quiet,
             out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
             heard: OrderedSet::new(),
             nobody_told: false,
-            lease: Lease::new(config),
+            lease: ResolverLease::new(config),
         }
     }
 
@@ -189,7 +189,7 @@ impl Resolver {
             return;
         }
         let picture = self.picture(cx.config(), &view);
-        let verdict = Verdict {
+        let verdict = StrategyVerdict {
             decision: DowningDecision::DownSelfQuarantinedByRemote,
             reason: "a member refuses this node for good",
             indirectly_connected: picture.indirectly_connected(),
@@ -370,7 +370,7 @@ impl Resolver {
     }
 
     /// What is decided at `at` if the view is still this one; `None` without a strategy.
-    fn decided(&self, config: &ValidConfig, view: &View, at: Instant) -> Option<Pending> {
+    fn decided(&self, config: &ValidConfig, view: &View, at: Instant) -> Option<PendingDecision> {
         let strategy = self.strategy.as_deref()?;
         let picture = self.picture(config, view);
         let mut verdict = judge(
@@ -383,13 +383,13 @@ impl Resolver {
             .down
             .retain(|node| self.wait.may_go(node, at, stable_after));
         let down_if_denied = core::mem::take(&mut verdict.down_if_denied);
-        Some(Pending {
+        Some(PendingDecision {
             event: event(strategy, config, &picture, verdict),
             down_if_denied,
         })
     }
 
-    fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: Pending) {
+    fn ask_for_lease(&mut self, cx: &mut Cx<'_>, pending: PendingDecision) {
         if !self.is_in_time_for_the_lease(cx) {
             let event =
                 pending.denied("too late for the lease: another side may have held it and given it back");
@@ -465,7 +465,7 @@ fn event(
     strategy: &dyn Strategy,
     config: &ValidConfig,
     picture: &DowningView,
-    verdict: Verdict,
+    verdict: StrategyVerdict,
 ) -> DowningReport {
     let (members, unreachable) = counted(strategy, picture);
     DowningReport {

@@ -4,14 +4,14 @@ use alloc::vec;
 
 use super::*;
 use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
-use crate::downing::resolver::clocks::Wait;
+use crate::downing::resolver::clocks::PictureWait;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
 use crate::membership::state::gossip::Gossip;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::signal::Signal;
 use crate::timer::Timer;
 
@@ -114,11 +114,11 @@ impl Bench {
     fn orders(&mut self) -> Vec<&'static str> {
         let effects = self.fixture.effects().into_iter();
         let orders = effects.filter_map(|effect| match effect {
-            Effect::Lease(Owner::Resolver, LeaseOrder::Acquire { name, owner, .. }) => {
+            Effect::Lease(Requester::Resolver, LeaseOrder::Acquire { name, owner, .. }) => {
                 assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
                 Some("acquire")
             }
-            Effect::Lease(Owner::Resolver, LeaseOrder::Release { name, owner }) => {
+            Effect::Lease(Requester::Resolver, LeaseOrder::Release { name, owner }) => {
                 assert_eq!((&*name, &owner), ("test-sbr", &self.fixture.me));
                 Some("release")
             }
@@ -893,7 +893,10 @@ fn a_removed_node_stops_watching() {
     bench.show(View::idle(n(1)));
     assert_eq!(bench.fixture.timers.next(), None);
     assert!(bench.resolver.rows.is_empty() && bench.resolver.heard.is_empty());
-    assert!(matches!(bench.resolver.wait, Waiting::Picture(Wait::Calm)));
+    assert!(matches!(
+        bench.resolver.wait,
+        DecisionWait::Picture(PictureWait::Calm)
+    ));
     assert_eq!(bench.resolver.unrest, Unrest::Quiet);
     let mut bench = Bench::with(1, DowningStrategy::AutoDown);
     bench.see(3, &[(1, 3)]);

@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use crate::config::{DowningStrategy, ValidConfig};
-use crate::downing::resolver::clocks::Wait;
+use crate::downing::resolver::clocks::PictureWait;
 use crate::downing::resolver::silences::Silences;
 use crate::downing::resolver::watch;
 use crate::ident::UniqueAddress;
@@ -14,12 +14,12 @@ use crate::view::View;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) enum Waiting {
-    Picture(Wait),
+pub(super) enum DecisionWait {
+    Picture(PictureWait),
     EachMember(Silences),
 }
 
-impl Waiting {
+impl DecisionWait {
     pub(super) fn new(config: &ValidConfig) -> Self {
         match &config.downing.strategy {
             DowningStrategy::AutoDown => Self::EachMember(Silences::default()),
@@ -29,7 +29,7 @@ impl Waiting {
             | DowningStrategy::KeepOldest { .. }
             | DowningStrategy::DownAll
             | DowningStrategy::LeaseMajority(_)
-            | DowningStrategy::Custom(_) => Self::Picture(Wait::Calm),
+            | DowningStrategy::Custom(_) => Self::Picture(PictureWait::Calm),
         }
     }
 
@@ -70,7 +70,7 @@ impl Waiting {
     /// This node is no member any more.
     pub(super) fn forget(&mut self) {
         match self {
-            Self::Picture(wait) => *wait = Wait::Calm,
+            Self::Picture(wait) => *wait = PictureWait::Calm,
             Self::EachMember(silences) => silences.forget(),
         }
     }

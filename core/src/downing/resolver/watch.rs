@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::downing::state::view::Observation;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::view::View;
 
 /// The members of this node's data center.
@@ -27,8 +27,8 @@ pub(super) fn observations(view: &View) -> Vec<Observation> {
         .records()
         .iter()
         .filter(|record| match record.status {
-            Reach::Reachable => false,
-            Reach::Unreachable | Reach::Terminated => true,
+            ReachabilityStatus::Reachable => false,
+            ReachabilityStatus::Unreachable | ReachabilityStatus::Terminated => true,
         });
     // A row of a member about itself is nonsense that a peer may nevertheless send.
     bad.filter(|record| record.observer != record.subject)

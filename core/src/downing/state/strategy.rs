@@ -85,7 +85,7 @@ pub(crate) const BROKEN_LINKS: &str = "no clean split: some members are unreacha
 
 /// What a strategy's answer comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct StrategyVerdict {
     /// The answer.
     pub decision: DowningDecision,
     /// What made it, in words.
@@ -105,9 +105,9 @@ pub struct Verdict {
 /// Has `strategy` decide about `view` and works out who goes. `down_all_from` is the share of counted members
 /// from which downing those on broken links becomes downing everybody; `None` never does.
 #[must_use]
-pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<f64>) -> Verdict {
+pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<f64>) -> StrategyVerdict {
     let (decision, reason) = strategy.explain(view);
-    let mut verdict = Verdict {
+    let mut verdict = StrategyVerdict {
         decision,
         reason,
         indirectly_connected: view.indirectly_connected(),
@@ -135,7 +135,7 @@ fn down_indirectly_connected(
     strategy: &dyn Strategy,
     view: &DowningView,
     down_all_from: Option<f64>,
-    verdict: &mut Verdict,
+    verdict: &mut StrategyVerdict,
 ) {
     let rest = view.without_broken_links();
     let additional = rest.as_ref().map(|rest| (strategy.decide(rest), rest));

@@ -41,7 +41,7 @@ pub enum IndirectRule {
 }
 
 /// The members on broken links, by the way they were found.
-struct Indirect<'a> {
+struct IndirectMembers<'a> {
     /// They complain and are complained about.
     cycle: OrderedSet<&'a UniqueAddress>,
     /// Both ends of complaints about somebody who is alive.
@@ -140,21 +140,21 @@ impl DowningView {
     /// complaint about somebody who is alive. Empty for a clean split and for a crash. O(rows · log rows).
     #[must_use]
     pub fn indirectly_connected(&self) -> OrderedSet<UniqueAddress> {
-        let Indirect { cycle, alive } = self.indirect();
+        let IndirectMembers { cycle, alive } = self.indirect();
         cycle.union(&alive).map(|node| (*node).clone()).collect()
     }
 
     /// Whether this is anything but a clean split or a crash.
     #[must_use]
     pub fn has_indirectly_connected(&self) -> bool {
-        let Indirect { cycle, alive } = self.indirect();
+        let IndirectMembers { cycle, alive } = self.indirect();
         !cycle.is_empty() || !alive.is_empty()
     }
 
     /// Whether some row might tell of a broken link, whatever the rule makes of it.
     #[must_use]
     pub(crate) fn may_have_indirectly_connected(&self) -> bool {
-        let Indirect { cycle, alive } = self.indirect_of(self.observations.iter().collect());
+        let IndirectMembers { cycle, alive } = self.indirect_of(self.observations.iter().collect());
         !cycle.is_empty() || !alive.is_empty()
     }
 
@@ -185,11 +185,11 @@ impl DowningView {
         })
     }
 
-    fn indirect(&self) -> Indirect<'_> {
+    fn indirect(&self) -> IndirectMembers<'_> {
         self.indirect_of(self.telling_rows())
     }
 
-    fn indirect_of<'a>(&'a self, rows: Vec<&'a Observation>) -> Indirect<'a> {
+    fn indirect_of<'a>(&'a self, rows: Vec<&'a Observation>) -> IndirectMembers<'a> {
         let subjects: OrderedSet<&UniqueAddress> = rows.iter().map(|row| &row.subject).collect();
         let observers = rows.iter().map(|row| &row.observer);
         let cycle = observers.filter(|node| subjects.contains(node)).collect();
@@ -197,7 +197,7 @@ impl DowningView {
         let alive = about_living
             .flat_map(|row| [&row.observer, &row.subject])
             .collect();
-        Indirect { cycle, alive }
+        IndirectMembers { cycle, alive }
     }
 
     /// The rows that may tell of a broken link: all, or without those of members that have most likely

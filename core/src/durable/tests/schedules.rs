@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::super::*;
-use crate::log::{Found, Request, Unreadable};
+use crate::log::{LogRequest, ReplayedPart, UnreadableLog};
 use crate::ordered::OrderedMap;
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, LogName, Space, StoreAnswer, StoreError, StoreOrder};
@@ -30,11 +30,11 @@ enum Told {
 
 /// One incarnation.
 struct Life {
-    entity: DurableEntity,
+    entity: DurableMachine,
     token: Token,
     numbers: Vec<u64>,
     /// What its store has not answered.
-    asked: Option<Request>,
+    asked: Option<LogRequest>,
     is_waiting: bool,
     writing: Option<u64>,
 }
@@ -44,14 +44,14 @@ fn bytes(numbers: &[u64]) -> Bytes {
     all.into()
 }
 
-fn replay(numbers: &mut Vec<u64>, found: Found<'_>) -> Result<(), Unreadable> {
+fn replay(numbers: &mut Vec<u64>, found: ReplayedPart<'_>) -> Result<(), UnreadableLog> {
     let kept = match found {
-        Found::Beginning => {
+        ReplayedPart::Beginning => {
             numbers.clear();
             return Ok(());
         }
-        Found::Snapshot(snapshot) => &snapshot.state,
-        Found::Record(record) => &record.bytes,
+        ReplayedPart::Snapshot(snapshot) => &snapshot.state,
+        ReplayedPart::Record(record) => &record.bytes,
     };
     let (chunks, rest) = kept.as_chunks::<8>();
     assert!(rest.is_empty());
@@ -59,21 +59,21 @@ fn replay(numbers: &mut Vec<u64>, found: Found<'_>) -> Result<(), Unreadable> {
     Ok(())
 }
 
-fn order(request: Request, token: Token) -> StoreOrder {
+fn order(request: LogRequest, token: Token) -> StoreOrder {
     let log = LogName::from("book/one");
     match request {
-        Request::Claim => StoreOrder::Open {
+        LogRequest::Claim => StoreOrder::Open {
             log,
             token,
             opener: token.count,
         },
-        Request::ReadSnapshot => StoreOrder::ReadSnapshot { log },
-        Request::Read { from } => StoreOrder::ReadLog {
+        LogRequest::ReadSnapshot => StoreOrder::ReadSnapshot { log },
+        LogRequest::Read { from } => StoreOrder::ReadLog {
             log,
             from,
             bytes_max: 20,
         },
-        Request::Append {
+        LogRequest::Append {
             expected, records, ..
         } => StoreOrder::Append {
             log,
@@ -81,26 +81,26 @@ fn order(request: Request, token: Token) -> StoreOrder {
             expected,
             records,
         },
-        Request::Keep { covers, state } => StoreOrder::Snapshot {
+        LogRequest::Keep { covers, state } => StoreOrder::Snapshot {
             log,
             token,
             through: covers,
             state,
         },
-        Request::Forget { through } => StoreOrder::DeleteRange { log, token, through },
-        Request::Close => panic!("nobody gives it up"),
+        LogRequest::Forget { through } => StoreOrder::DeleteRange { log, token, through },
+        LogRequest::Close => panic!("nobody gives it up"),
     }
 }
 
 impl Life {
-    fn new(count: u64, keeps: Keeps) -> Self {
-        let retention = Retention {
+    fn new(count: u64, keeps: RetentionKeeps) -> Self {
+        let retention = LogRetention {
             events: 4,
             keeps,
-            ..Retention::default()
+            ..LogRetention::default()
         };
         let mut life = Self {
-            entity: DurableEntity::new(retention, count.is_multiple_of(2)),
+            entity: DurableMachine::new(retention, count.is_multiple_of(2)),
             token: Token { term: 1, count },
             numbers: Vec::new(),
             asked: None,
@@ -108,16 +108,16 @@ impl Life {
             writing: None,
         };
         let step = life.entity.begin();
-        let Step::Ask(request) = step else {
+        let DurableStep::Ask(request) = step else {
             panic!("{step:?}");
         };
         life.asked = Some(request);
         life
     }
 
-    fn answer(&mut self, answer: Result<StoreAnswer, StoreError>) -> Step {
+    fn answer(&mut self, answer: Result<StoreAnswer, StoreError>) -> DurableStep {
         let Self { entity, numbers, .. } = self;
-        let mut take = |found: Found<'_>| replay(numbers, found);
+        let mut take = |found: ReplayedPart<'_>| replay(numbers, found);
         match answer {
             Ok(StoreAnswer::Opened(log)) => entity.on_claimed(log, &mut take),
             Ok(StoreAnswer::Snapshot(snapshot)) => entity.on_snapshot(snapshot.as_ref(), &mut take),
@@ -137,7 +137,7 @@ impl Life {
 
 struct World {
     chance: ChaCha8Rng,
-    keeps: Keeps,
+    keeps: RetentionKeeps,
     logs: MemoryMap,
     lives: Vec<Life>,
     born: u64,
@@ -151,7 +151,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let keeps = [Keeps::Everything, Keeps::BehindSnapshot][(seed % 2) as usize];
+        let keeps = [RetentionKeeps::Everything, RetentionKeeps::BehindSnapshot][(seed % 2) as usize];
         Self {
             chance: ChaCha8Rng::seed_from_u64(seed),
             keeps,
@@ -192,10 +192,10 @@ impl World {
     }
 
     /// What the store says of a request, which it has done or not.
-    fn obey(&mut self, request: Request, token: Token, fails: bool) -> Result<StoreAnswer, StoreError> {
+    fn obey(&mut self, request: LogRequest, token: Token, fails: bool) -> Result<StoreAnswer, StoreError> {
         let writes = matches!(
             request,
-            Request::Append { .. } | Request::Keep { .. } | Request::Forget { .. }
+            LogRequest::Append { .. } | LogRequest::Keep { .. } | LogRequest::Forget { .. }
         );
         let order = order(request, token);
         let fault = if fails { self.below(12) } else { 12 };
@@ -220,19 +220,19 @@ impl World {
     }
 
     /// Does what a life says, until it asks, waits or has nothing to do.
-    fn go_on(&mut self, at: usize, mut step: Step) {
+    fn go_on(&mut self, at: usize, mut step: DurableStep) {
         loop {
             let life = &mut self.lives[at];
             step = match step {
-                Step::Ask(request) => {
+                DurableStep::Ask(request) => {
                     life.asked = Some(request);
                     return;
                 }
-                Step::Wait(_) => {
+                DurableStep::Wait(_) => {
                     life.is_waiting = true;
                     return;
                 }
-                Step::Durable => {
+                DurableStep::Durable => {
                     let number = life.writing.take();
                     life.numbers.extend(number);
                     let is_due = life.entity.is_due();
@@ -240,29 +240,29 @@ impl World {
                     if !is_due {
                         return;
                     }
-                    Step::MakeRoom
+                    DurableStep::MakeRoom
                 }
-                Step::MakeRoom => {
+                DurableStep::MakeRoom => {
                     let state = bytes(&life.numbers);
                     let step = life.entity.retain(|| Some(state));
                     self.saw("snapshot");
                     step
                 }
-                Step::NotDone(failure) => {
+                DurableStep::NotDone(failure) => {
                     assert!(!failure.may_have_been_handled());
                     let number = life.writing.take();
                     self.saw("given up");
                     return self.tell(number, Told::NotDone);
                 }
-                Step::Stopped(failure) => {
+                DurableStep::Stopped(failure) => {
                     let life = self.lives.remove(at);
                     self.saw("fenced");
                     let is_unknown = failure.may_have_been_handled();
                     let told = if is_unknown { Told::Unknown } else { Told::NotDone };
                     return self.tell(life.writing, told);
                 }
-                Step::Recovered | Step::Retained => return,
-                Step::Nothing => panic!("everything here is waited for"),
+                DurableStep::Recovered | DurableStep::Retained => return,
+                DurableStep::Nothing => panic!("everything here is waited for"),
             };
         }
     }

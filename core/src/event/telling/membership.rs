@@ -2,15 +2,15 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use super::{Area, Field, Fields, List, Listener, Marks, Tell};
+use super::{AreaMarks, EventArea, EventField, EventListener, Fields, NameList, TellEvent};
 use crate::event::{Audit, JoinFailure, MembershipEvent, SeedCause, SeedFailure, ShutdownProgress};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::events::MembershipChange;
 use crate::membership::state::member::Member;
 
-impl Tell for MembershipEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Membership);
+impl TellEvent for MembershipEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Membership);
         match self {
             Self::Changed { change, .. } => change.tell(to),
             Self::SelfUp => to.hear(marks.info("self_up"), &[], format_args!("this node is Up")),
@@ -32,7 +32,7 @@ impl Tell for MembershipEvent {
             // The policy's own lines say it.
             Self::Asked(audit) => to.hear(
                 marks.silent("asked"),
-                &[(Field::Node, &audit.by), (Field::Member, &audit.whom)],
+                &[(EventField::Node, &audit.by), (EventField::Member, &audit.whom)],
                 format_args!("{audit}"),
             ),
             Self::HandedOver { phase } => {
@@ -48,36 +48,41 @@ impl Tell for MembershipEvent {
 }
 
 /// A member's way through the cluster.
-fn member(to: &mut dyn Listener, name: &'static str, of: &Member, text: fmt::Arguments<'_>) -> fmt::Result {
-    let fields: Fields<'_> = &[(Field::Member, &of.node), (Field::Status, &of.status)];
-    to.hear(Marks(Area::Membership).info(name), fields, text)
+fn member(
+    to: &mut dyn EventListener,
+    name: &'static str,
+    of: &Member,
+    text: fmt::Arguments<'_>,
+) -> fmt::Result {
+    let fields: Fields<'_> = &[(EventField::Member, &of.node), (EventField::Status, &of.status)];
+    to.hear(AreaMarks(EventArea::Membership).info(name), fields, text)
 }
 
-fn moved(to: &mut dyn Listener, name: &'static str, of: &Member) -> fmt::Result {
+fn moved(to: &mut dyn EventListener, name: &'static str, of: &Member) -> fmt::Result {
     member(to, name, of, format_args!("{} is {}", of.node, of.status))
 }
 
 /// The leader, of the cluster or of a role, or that there is none.
-fn leader(to: &mut dyn Listener, who: Option<&UniqueAddress>, role: Option<&Role>) -> fmt::Result {
-    let marks = Marks(Area::Membership);
+fn leader(to: &mut dyn EventListener, who: Option<&UniqueAddress>, role: Option<&Role>) -> fmt::Result {
+    let marks = AreaMarks(EventArea::Membership);
     let nobody: &dyn Display = &"nobody";
     let who = who.map_or(nobody, |who| who);
     match role {
         None => to.hear(
             marks.info("leader_changed"),
-            &[(Field::Leader, who)],
+            &[(EventField::Leader, who)],
             format_args!("{who} is the leader"),
         ),
         Some(role) => to.hear(
             marks.debug("role_leader_changed"),
-            &[(Field::Role, role), (Field::Leader, who)],
+            &[(EventField::Role, role), (EventField::Leader, who)],
             format_args!("{who} is the leader of the role {role}"),
         ),
     }
 }
 
-impl Tell for MembershipChange {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+impl TellEvent for MembershipChange {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
         match self {
             Self::Joined(of) => moved(to, "member_joined", of),
             Self::WeaklyUp(of) => moved(to, "member_weakly_up", of),
@@ -105,7 +110,7 @@ impl Tell for MembershipChange {
             Self::LeaderChanged(who) => leader(to, who.as_ref(), None),
             Self::RoleLeaderChanged { role, leader: who } => leader(to, who.as_ref(), Some(role)),
             Self::SeenChanged { converged, seen } => to.hear(
-                Marks(Area::Gossip).trace("seen_changed"),
+                AreaMarks(EventArea::Gossip).trace("seen_changed"),
                 &[],
                 format_args!(
                     "{} nodes have seen the state, which is {}converged",
@@ -114,12 +119,12 @@ impl Tell for MembershipChange {
                 ),
             ),
             Self::TombstonesChanged => to.hear(
-                Marks(Area::Membership).silent("tombstones_changed"),
+                AreaMarks(EventArea::Membership).silent("tombstones_changed"),
                 &[],
                 format_args!("the set of removed incarnations changed"),
             ),
             Self::ReachabilityChanged => to.hear(
-                Marks(Area::Membership).silent("reachability_changed"),
+                AreaMarks(EventArea::Membership).silent("reachability_changed"),
                 &[],
                 format_args!("the reachability table changed"),
             ),
@@ -155,7 +160,7 @@ impl Display for JoinFailure {
                 write!(
                     f,
                     "no seed admitted this node in attempt {attempt}: {}",
-                    List(seeds)
+                    NameList(seeds)
                 )
             }
             Self::IncompatibleConfig { seed, differences } => {

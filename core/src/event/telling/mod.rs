@@ -17,7 +17,7 @@ mod singletons;
 
 /// Of what an event is: the target of its line in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Area {
+pub enum EventArea {
     /// Membership.
     Membership,
     /// How far the state has spread.
@@ -57,9 +57,9 @@ pub enum Severity {
 
 /// What an event is called, the same in logs and metrics for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct EventMark {
     /// Of what it is.
-    pub area: Area,
+    pub area: EventArea,
     /// Its name, in snake case, unique within the area.
     pub name: &'static str,
     /// How much it matters.
@@ -68,7 +68,7 @@ pub struct Mark {
 
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Field {
+pub enum EventField {
     /// A member, by its node.
     Member,
     /// The member's status.
@@ -95,7 +95,7 @@ pub enum Field {
     Down,
 }
 
-impl Field {
+impl EventField {
     /// All of them, in the order of their values.
     pub const ALL: [Self; 12] = [
         Self::Member,
@@ -114,29 +114,29 @@ impl Field {
 }
 
 /// What an event is about, and the words for it.
-pub type Fields<'a> = &'a [(Field, &'a dyn Display)];
+pub type Fields<'a> = &'a [(EventField, &'a dyn Display)];
 
 /// Whoever is told events: a log, a line of text, a table.
-pub trait Listener {
+pub trait EventListener {
     /// Is told one.
     ///
     /// # Errors
     /// What it is written to fails.
-    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result;
+    fn hear(&mut self, mark: EventMark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result;
 }
 
 /// An event that can be told.
-pub trait Tell {
+pub trait TellEvent {
     /// Tells it, once.
     ///
     /// # Errors
     /// What the listener says.
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result;
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result;
 }
 
 /// The text alone.
-impl Listener for Formatter<'_> {
-    fn hear(&mut self, _: Mark, _: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+impl EventListener for Formatter<'_> {
+    fn hear(&mut self, _: EventMark, _: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
         self.write_fmt(text)
     }
 }
@@ -164,43 +164,43 @@ display!(
 );
 
 /// The marks of an area, by severity.
-struct Marks(Area);
+struct AreaMarks(EventArea);
 
-impl Marks {
-    const fn silent(&self, name: &'static str) -> Mark {
+impl AreaMarks {
+    const fn silent(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Silent)
     }
 
-    const fn trace(&self, name: &'static str) -> Mark {
+    const fn trace(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Trace)
     }
 
-    const fn debug(&self, name: &'static str) -> Mark {
+    const fn debug(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Debug)
     }
 
-    const fn info(&self, name: &'static str) -> Mark {
+    const fn info(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Info)
     }
 
-    const fn warn(&self, name: &'static str) -> Mark {
+    const fn warn(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Warn)
     }
 
-    const fn error(&self, name: &'static str) -> Mark {
+    const fn error(&self, name: &'static str) -> EventMark {
         self.of(name, Severity::Error)
     }
 
-    const fn of(&self, name: &'static str, severity: Severity) -> Mark {
+    const fn of(&self, name: &'static str, severity: Severity) -> EventMark {
         let area = self.0;
-        Mark { area, name, severity }
+        EventMark { area, name, severity }
     }
 }
 
 /// Things one behind the other, or that there are none.
-struct List<'a, T>(&'a [T]);
+struct NameList<'a, T>(&'a [T]);
 
-impl<T: Display> Display for List<'_, T> {
+impl<T: Display> Display for NameList<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (number, item) in self.0.iter().enumerate() {
             let before = if number == 0 { "" } else { ", " };
@@ -215,43 +215,43 @@ impl<T: Display> Display for List<'_, T> {
 }
 
 /// Words before a list, and nothing if the list is empty.
-struct If<'a, T>(&'static str, &'a [T]);
+struct ListAfter<'a, T>(&'static str, &'a [T]);
 
-impl<T: Display> Display for If<'_, T> {
+impl<T: Display> Display for ListAfter<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.1.is_empty() {
             return Ok(());
         }
-        write!(f, "{}{}", self.0, List(self.1))
+        write!(f, "{}{}", self.0, NameList(self.1))
     }
 }
 
 /// What a kind's or a singleton's event says, behind whose it is.
-struct Of<'a>(fmt::Arguments<'a>, &'a mut dyn Listener);
+struct OfSubject<'a>(fmt::Arguments<'a>, &'a mut dyn EventListener);
 
-impl Listener for Of<'_> {
-    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+impl EventListener for OfSubject<'_> {
+    fn hear(&mut self, mark: EventMark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
         self.1.hear(mark, fields, format_args!("{}{text}", self.0))
     }
 }
 
-impl Tell for Event {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
+impl TellEvent for Event {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
         match self {
             Self::Membership(event) => event.tell(to),
             Self::Detector(event) => event.tell(to),
             Self::Downing(event) => event.tell(to),
             Self::Ddata(event) => event.tell(to),
             Self::Singleton { singleton, event } => {
-                event.tell(&mut Of(format_args!("singleton {singleton:?}: "), to))
+                event.tell(&mut OfSubject(format_args!("singleton {singleton:?}: "), to))
             }
-            Self::Journal(event) => event.tell(&mut Of(format_args!("logs: "), to)),
-            Self::Sharding { kind, event } => event.tell(&mut Of(format_args!("kind {kind:?}: "), to)),
+            Self::Journal(event) => event.tell(&mut OfSubject(format_args!("logs: "), to)),
+            Self::Sharding { kind, event } => event.tell(&mut OfSubject(format_args!("kind {kind:?}: "), to)),
             Self::Rejected { peer, rejection } => {
                 let mark = rejected(rejection);
                 to.hear(
                     mark,
-                    &[(Field::Node, peer)],
+                    &[(EventField::Node, peer)],
                     format_args!("a message of {peer} was rejected: {rejection}"),
                 )
             }
@@ -259,14 +259,14 @@ impl Tell for Event {
     }
 }
 
-fn rejected(rejection: &Rejection) -> Mark {
-    let marks = Marks(Area::Transport);
+fn rejected(rejection: &Rejection) -> EventMark {
+    let marks = AreaMarks(EventArea::Transport);
     match rejection {
         // After a restart at the same address: a cluster's life, and nobody's fault.
         Rejection::WrongReceiver { .. } => marks.info("rejected_wrong_receiver"),
         // Somebody has to mend it, here or there.
         Rejection::Membership(MembershipRejection::SettingsDiffer(_)) => {
-            Marks(Area::Membership).warn("join_settings_differ")
+            AreaMarks(EventArea::Membership).warn("join_settings_differ")
         }
         Rejection::Wire(_)
         | Rejection::Unexpected { .. }
@@ -278,9 +278,9 @@ fn rejected(rejection: &Rejection) -> Mark {
     }
 }
 
-impl Tell for DetectorEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Detector);
+impl TellEvent for DetectorEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Detector);
         match self {
             Self::Paused { excess } => to.hear(
                 marks.warn("heartbeat_starvation"),
@@ -296,9 +296,9 @@ impl Tell for DetectorEvent {
     }
 }
 
-impl Tell for DowningEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Downing);
+impl TellEvent for DowningEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Downing);
         match self {
             Self::Decision(report) => decision(report, to),
             Self::TooManyMembersToDecide { members, members_max } => to.hear(
@@ -311,7 +311,7 @@ impl Tell for DowningEvent {
             ),
             Self::NobodyHasDowningRole { role } => to.hear(
                 marks.warn("sbr_role_without_members"),
-                &[(Field::Role, role)],
+                &[(EventField::Role, role)],
                 format_args!("no member has the role {role} that the downing strategy counts"),
             ),
         }
@@ -319,14 +319,14 @@ impl Tell for DowningEvent {
 }
 
 /// What was decided. The report's own words are about what would be.
-fn decision(report: &DowningReport, to: &mut dyn Listener) -> fmt::Result {
+fn decision(report: &DowningReport, to: &mut dyn EventListener) -> fmt::Result {
     let DowningReport {
         strategy,
         decision,
         reason,
         ..
     } = report;
-    let (unreachable, members) = (List(&report.unreachable), report.members.len());
+    let (unreachable, members) = (NameList(&report.unreachable), report.members.len());
     let waits = match &report.waits_for {
         None => "",
         Some(DowningWait::Stable { .. }) => "; waits until the picture is stable",
@@ -334,17 +334,17 @@ fn decision(report: &DowningReport, to: &mut dyn Listener) -> fmt::Result {
         Some(DowningWait::OtherSide { .. }) => "; the other side may go first",
         Some(DowningWait::Lease { .. }) => "; waits for the lease",
     };
-    let down = List(&report.down);
+    let down = NameList(&report.down);
     let fields: Fields<'_> = &[
-        (Field::Strategy, strategy),
-        (Field::Decision, decision),
-        (Field::Reason, reason),
-        (Field::Rule, &report.rule),
-        (Field::Down, &down),
+        (EventField::Strategy, strategy),
+        (EventField::Decision, decision),
+        (EventField::Reason, reason),
+        (EventField::Rule, &report.rule),
+        (EventField::Down, &down),
     ];
-    let indirect = If(", indirectly connected: ", &report.indirectly_connected);
+    let indirect = ListAfter(", indirectly connected: ", &report.indirectly_connected);
     to.hear(
-        Marks(Area::Downing).warn("sbr_downing"),
+        AreaMarks(EventArea::Downing).warn("sbr_downing"),
         fields,
         format_args!(
             "{strategy} decided {decision} ({reason}), down: {down}; of {members} members \
@@ -353,9 +353,9 @@ are unreachable: {unreachable}{indirect}{waits}"
     )
 }
 
-impl Tell for JournalEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Store);
+impl TellEvent for JournalEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Store);
         match self {
             Self::Settled { voters, votes } => {
                 let which = if *votes {
@@ -371,7 +371,7 @@ impl Tell for JournalEvent {
             }
             Self::Conflict { node } => to.hear(
                 marks.warn("voters_differ"),
-                &[(Field::Node, node)],
+                &[(EventField::Node, node)],
                 format_args!("{node} has other voters than this node, so they share no logs"),
             ),
             Self::OtherNumber { held, configured } => to.hear(
@@ -395,16 +395,16 @@ impl Tell for JournalEvent {
             ),
             Self::Fenced { log, held } => to.hear(
                 marks.debug("log_fenced"),
-                &[(Field::Token, held)],
+                &[(EventField::Token, held)],
                 format_args!("{log} is owned with token {held}; this node does not own it"),
             ),
         }
     }
 }
 
-impl Tell for DdataEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Ddata);
+impl TellEvent for DdataEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Ddata);
         match self {
             Self::Changed { key, .. } => to.hear(
                 marks.silent("changed"),
@@ -421,7 +421,7 @@ impl Tell for DdataEvent {
             ),
             Self::Pruned { key, node } => to.hear(
                 marks.debug("pruned"),
-                &[(Field::Node, node)],
+                &[(EventField::Node, node)],
                 format_args!(
                     "the share of {node} in {} was pruned",
                     key.as_str().escape_debug()

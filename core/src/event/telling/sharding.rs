@@ -2,17 +2,17 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use super::{Area, Field, If, Listener, Marks, Tell};
+use super::{AreaMarks, EventArea, EventField, EventListener, ListAfter, TellEvent};
 use crate::event::ShardingEvent;
 use crate::sharding::state::ids::EntityId;
 
 /// Entities that have not ended, of which only the first are named.
-struct Running<'a>(&'a [EntityId], usize);
+struct RunningEntities<'a>(&'a [EntityId], usize);
 
-impl Display for Running<'_> {
+impl Display for RunningEntities<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self(named, more) = self;
-        write!(f, "{}", If("; told to stop and not ended: ", named))?;
+        write!(f, "{}", ListAfter("; told to stop and not ended: ", named))?;
         if named.is_empty() || *more == 0 {
             return Ok(());
         }
@@ -20,13 +20,13 @@ impl Display for Running<'_> {
     }
 }
 
-impl Tell for ShardingEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Sharding);
+impl TellEvent for ShardingEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Sharding);
         match self {
             Self::RegionRegistered { term } => to.hear(
                 marks.debug("region_registered"),
-                &[(Field::Node, &term.node)],
+                &[(EventField::Node, &term.node)],
                 format_args!("the region is registered with the coordinator on {}", term.node),
             ),
             Self::KindRefused { difference } => to.hear(
@@ -39,12 +39,12 @@ impl Tell for ShardingEvent {
             ),
             Self::KindRefusedOn { node, difference } => to.hear(
                 marks.warn("kind_refused_on"),
-                &[(Field::Node, node)],
+                &[(EventField::Node, node)],
                 format_args!("the kind of {node} is refused, 'here' is that node: {difference}"),
             ),
             Self::MayRunTwice { strategy } => to.hear(
                 marks.warn("may_run_twice"),
-                &[(Field::Strategy, strategy)],
+                &[(EventField::Strategy, strategy)],
                 format_args!(
                     "under {strategy} both sides of a partition go on, and each runs the kind's \
 entities"
@@ -91,7 +91,7 @@ removed"
             ),
             Self::ShardAllocated { shard, home } => to.hear(
                 marks.debug("shard_allocated"),
-                &[(Field::Shard, shard), (Field::Node, home)],
+                &[(EventField::Shard, shard), (EventField::Node, home)],
                 format_args!("shard {shard} has its home on {home}"),
             ),
             Self::AllocationUnanswered { shards: 0 } => to.hear(
@@ -111,7 +111,7 @@ asked for them"
             ),
             Self::ShardStarted { shard, term } => to.hear(
                 marks.debug("shard_started"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!(
                     "shard {shard} runs here, by order of the coordinator on {}",
                     term.node
@@ -119,12 +119,12 @@ asked for them"
             ),
             Self::ShardStopped { shard } => to.hear(
                 marks.debug("shard_stopped"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!("shard {shard} has stopped here"),
             ),
             Self::ShardFailed { shard } => to.hear(
                 marks.warn("shard_failed"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!(
                     "the store failed to say or keep what shard {shard} remembers; it begins again \
 after a pause"
@@ -132,7 +132,7 @@ after a pause"
             ),
             Self::RememberedDamaged { shard: Some(shard) } => to.hear(
                 marks.error("remembered_damaged"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!("the stored ids of the remembered entities of shard {shard} are damaged"),
             ),
             Self::RememberedDamaged { shard: None } => to.hear(
@@ -142,7 +142,7 @@ after a pause"
             ),
             Self::ShardLeaseLost { shard } => to.hear(
                 marks.warn("shard_lease_lost"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!(
                     "the lease of shard {shard} was lost; its entities were stopped at once and \
 wait for it"
@@ -150,7 +150,7 @@ wait for it"
             ),
             Self::ShardStopTimeout { shard } => to.hear(
                 marks.warn("shard_stop_timeout"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!("shard {shard} did not stop in time; its entities were killed"),
             ),
             Self::HandOffTimeout {
@@ -159,29 +159,29 @@ wait for it"
                 running,
             } => to.hear(
                 marks.warn("hand_off_timeout"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!(
                     "shard {shard} was not handed off in time; it stays{}{}",
-                    If("; not everything has arrived that was sent by ", unmarked),
-                    If("; entities have not stopped on ", running)
+                    ListAfter("; not everything has arrived that was sent by ", unmarked),
+                    ListAfter("; entities have not stopped on ", running)
                 ),
             ),
             Self::HandOffCancelled { shard, running, more } => to.hear(
                 marks.warn("hand_off_cancelled"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!(
                     "the hand-off of shard {shard} was cancelled; it goes on here{}",
-                    Running(running, *more)
+                    RunningEntities(running, *more)
                 ),
             ),
             Self::ShardConflict { shard } => to.hear(
                 marks.warn("shard_conflict"),
-                &[(Field::Shard, shard)],
+                &[(EventField::Shard, shard)],
                 format_args!("two regions claim to host shard {shard}; both stop it, and it gets a new home"),
             ),
             Self::DeadLetter { shard, reason } => to.hear(
                 marks.debug("dead_letter"),
-                &[(Field::Shard, shard), (Field::Reason, reason)],
+                &[(EventField::Shard, shard), (EventField::Reason, reason)],
                 format_args!("a message for shard {shard} is lost: {reason}"),
             ),
             Self::EnvelopeUnmatched => to.hear(

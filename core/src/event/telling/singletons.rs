@@ -2,16 +2,16 @@
 
 use core::fmt;
 
-use super::{Area, Field, Listener, Marks, Tell};
+use super::{AreaMarks, EventArea, EventField, EventListener, TellEvent};
 use crate::event::SingletonEvent;
 
-impl Tell for SingletonEvent {
-    fn tell(&self, to: &mut dyn Listener) -> fmt::Result {
-        let marks = Marks(Area::Singleton);
+impl TellEvent for SingletonEvent {
+    fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
+        let marks = AreaMarks(EventArea::Singleton);
         match self {
             Self::MayRunTwice { strategy } => to.hear(
                 marks.warn("may_run_twice"),
-                &[(Field::Strategy, strategy)],
+                &[(EventField::Strategy, strategy)],
                 format_args!("under {strategy} both sides of a partition go on: each would run an instance"),
             ),
             Self::Refused { difference } => to.hear(
@@ -24,27 +24,27 @@ it: {difference}"
             ),
             Self::RefusedOn { node, difference } => to.hear(
                 marks.warn("singleton_refused_on"),
-                &[(Field::Node, node)],
+                &[(EventField::Node, node)],
                 format_args!("the singleton of {node} is refused, 'here' is that node: {difference}"),
             ),
             Self::Started { token } => to.hear(
                 marks.info("singleton_started"),
-                &[(Field::Token, token)],
+                &[(EventField::Token, token)],
                 format_args!("instance {token} was started"),
             ),
             Self::Stopped { token } => to.hear(
                 marks.info("singleton_terminated"),
-                &[(Field::Token, token)],
+                &[(EventField::Token, token)],
                 format_args!("instance {token} has stopped"),
             ),
             Self::Failed { token, restart_after } => to.hear(
                 marks.warn("singleton_failed"),
-                &[(Field::Token, token)],
+                &[(EventField::Token, token)],
                 format_args!("instance {token} ended by itself; the next one starts in {restart_after:?}"),
             ),
             Self::StopTimeout { token } => to.hear(
                 marks.warn("singleton_stop_timeout"),
-                &[(Field::Token, token)],
+                &[(EventField::Token, token)],
                 format_args!(
                     "instance {token} did not stop in time and is killed; its successor waits for \
 its end"
@@ -52,7 +52,7 @@ its end"
             ),
             Self::Superseded { token, term } => to.hear(
                 marks.warn("singleton_superseded"),
-                &[(Field::Token, token)],
+                &[(EventField::Token, token)],
                 format_args!("another node took the term {term}; instance {token} is stale and was stopped"),
             ),
             Self::TermsUsedUp => to.hear(
@@ -62,7 +62,7 @@ its end"
             ),
             Self::HandedOver { to: node } => to.hear(
                 marks.info("singleton_handed_over"),
-                &[(Field::Node, node)],
+                &[(EventField::Node, node)],
                 format_args!("handed over to {node}"),
             ),
             Self::LeaseLost => to.hear(
@@ -77,7 +77,7 @@ its end"
             ),
             Self::DeadLetter { reason } => to.hear(
                 marks.debug("dead_letter"),
-                &[(Field::Reason, reason)],
+                &[(EventField::Reason, reason)],
                 format_args!("a message was not handled: {reason}"),
             ),
         }

@@ -333,12 +333,12 @@ fn the_lines_say_who_and_what() {
 
 /// Hears what events are called.
 #[derive(Default)]
-struct Table(crate::ordered::OrderedMap<(Area, &'static str), (Severity, Vec<Field>, String)>);
+struct Table(crate::ordered::OrderedMap<(EventArea, &'static str), (Severity, Vec<EventField>, String)>);
 
-impl Listener for Table {
-    fn hear(&mut self, mark: Mark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
-        let fields: Vec<Field> = fields.iter().map(|(field, _)| *field).collect();
-        assert!(fields.iter().all(|field| Field::ALL.contains(field)));
+impl EventListener for Table {
+    fn hear(&mut self, mark: EventMark, fields: Fields<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+        let fields: Vec<EventField> = fields.iter().map(|(field, _)| *field).collect();
+        assert!(fields.iter().all(|field| EventField::ALL.contains(field)));
         let row = self.0.entry((mark.area, mark.name));
         let (severity, _, _) = row.or_insert((mark.severity, fields, text.to_string()));
         assert_eq!(*severity, mark.severity, "{} is one thing", mark.name);
@@ -370,7 +370,7 @@ fn every_event_has_a_name_of_its_own_that_stays() {
 }
 
 /// The row of an event: what stands in a log for sure, and one line of many.
-fn row(mark: (&(Area, &'static str), &(Severity, Vec<Field>, String))) -> String {
+fn row(mark: (&(EventArea, &'static str), &(Severity, Vec<EventField>, String))) -> String {
     let ((area, name), (severity, fields, text)) = mark;
     let fields: Vec<String> = fields
         .iter()

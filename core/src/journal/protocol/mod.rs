@@ -8,13 +8,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use self::requests::{
-    Ask, ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END, Page, REQUEST_BYTES_MAX,
-    Reply, Request, SNAPSHOT_BYTES_MAX, Said, TERM_STEP,
+    ENTRIES_MAX, LOG_NAME_BYTES_MAX, NUMBER_MAX, PARTS_MAX, POSITION_END, REQUEST_BYTES_MAX, ReplicaAnswer,
+    ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, SNAPSHOT_BYTES_MAX, TERM_STEP,
 };
 pub use super::state::VOTERS_MAX;
-use super::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};
+use super::state::{OpenedLog, StoreId, TokenClaim, Voters, WriterEnd, WriterError};
 use crate::ident::UniqueAddress;
-use crate::lane::{Tag, tags};
+use crate::lane::{MessageTag, tags};
 use crate::store::{Bytes, LogName, Sequence};
 use crate::token::Token;
 
@@ -24,9 +24,9 @@ pub enum Msg {
     /// Who votes.
     Voter(VoterMsg),
     /// An owner to a replica.
-    Request(Request),
+    Request(ReplicaRequest),
     /// A replica to an owner.
-    Reply(Reply),
+    Reply(ReplicaReply),
 }
 
 impl Msg {
@@ -41,7 +41,7 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::Voter(_) => Self::VOTER,
             Self::Request(_) => Self::REQUEST,
@@ -100,7 +100,7 @@ pub enum Command {
         /// Drawn for this opening: no other one, of any node, has it.
         opener: u64,
         /// Which token the owner wants.
-        claim: Claim,
+        claim: TokenClaim,
     },
     /// Add records as one. Answered with [`Answer::Appended`] once a majority has them; repeated until then.
     Append {
@@ -127,8 +127,8 @@ pub enum Command {
         /// The state.
         state: Bytes,
     },
-    /// Forget records, and the snapshot with them; see [`crate::journal::writer::Writer::forget`]. Answered
-    /// with [`Answer::Kept`].
+    /// Forget records, and the snapshot with them; see [`crate::journal::writer::LogWriter::forget`].
+    /// Answered with [`Answer::Kept`].
     Forget {
         /// The log.
         log: LogName,
@@ -150,7 +150,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The log, as its owner finds it.
-    Opened(Opened),
+    Opened(OpenedLog),
     /// The records are durable.
     Appended {
         /// The last of them.
@@ -163,7 +163,7 @@ pub enum Answer {
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum JournalCommandError {
     /// `journal.voters` is 0 on this node.
     #[error("the nodes' stores keep no logs together; set `journal.voters` above 0")]
     NotConfigured,

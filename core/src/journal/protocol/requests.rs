@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::Rejection;
 pub use crate::journal::state::NUMBER_MAX;
-use crate::journal::state::{Entry, Item, Place, Position, SnapshotHead, StoreId};
+use crate::journal::state::{LogEntry, LogItem, LogPlace, Position, SnapshotHead, StoreId};
 use crate::store::limits::{CHANGES_PER_BATCH_MAX, VALUE_BYTES_MAX};
 use crate::store::{Bytes, LogName};
 use crate::token::Token;
@@ -34,7 +34,7 @@ pub const TERM_STEP: u64 = 1 << 16;
 /// An owner, or who wants to be one, to a replica. All but a promise already given and a read make something
 /// durable before they are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ReplicaRequest {
     /// The log.
     pub log: LogName,
     /// The store that is meant.
@@ -46,23 +46,23 @@ pub struct Request {
     /// Whose words these are.
     pub token: Token,
     /// What is asked.
-    pub ask: Ask,
+    pub ask: ReplicaAsk,
 }
 
 /// What is asked of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum ReplicaAsk {
     /// Refuse every lower token from now on, and this one from anybody else; then say what you hold.
     Promise,
     /// What else do you hold, from here? Answered only to who has the promise.
     Read {
         /// The place.
-        from: Place,
+        from: LogPlace,
     },
     /// Keep these under the token.
     Accept {
         /// 1 to [`ENTRIES_MAX`], at places that follow each other.
-        entries: Vec<Entry>,
+        entries: Vec<LogEntry>,
     },
     /// Keep this in place of all entries that it covers. Answered once all parts have come.
     Keep {
@@ -77,7 +77,7 @@ pub enum Ask {
 
 /// A replica to who asked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ReplicaReply {
     /// The log.
     pub log: LogName,
     /// Which replica.
@@ -87,14 +87,14 @@ pub struct Reply {
     /// What was asked.
     pub id: u64,
     /// The answer.
-    pub said: Said,
+    pub said: ReplicaAnswer,
 }
 
 /// What a replica answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ReplicaAnswer {
     /// The promise holds, and this is a part of what is held.
-    Page(Page),
+    Page(ReplicaPage),
     /// The entries are durable here.
     Accepted,
     /// The snapshot is durable here.
@@ -108,16 +108,16 @@ pub enum Said {
 
 /// A part of what a replica holds of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ReplicaPage {
     /// The snapshot, if there is one: its parts are the first items.
     pub snapshot: Option<SnapshotHead>,
     /// In order of their places.
-    pub items: Vec<Item>,
+    pub items: Vec<LogItem>,
     /// Where to go on reading; `None` if this is all.
-    pub next: Option<Place>,
+    pub next: Option<LogPlace>,
 }
 
-impl Request {
+impl ReplicaRequest {
     /// Whether it is within all bounds.
     ///
     /// # Errors
@@ -126,13 +126,13 @@ impl Request {
         let number = |number: u64| (1..=NUMBER_MAX).contains(&number);
         let token = |token: Token| number(token.term) && token.count <= NUMBER_MAX;
         let fits = match &self.ask {
-            Ask::Promise | Ask::Read { .. } => true,
-            Ask::Accept { entries } => {
+            ReplicaAsk::Promise | ReplicaAsk::Read { .. } => true,
+            ReplicaAsk::Accept { entries } => {
                 let follow = entries.windows(2).all(|pair| {
                     let [one, next] = pair else { return false };
                     next.position == one.position.saturating_add(1) && next.first == one.next()
                 });
-                let bytes = entries.iter().map(Entry::bytes).fold(0, usize::saturating_add);
+                let bytes = entries.iter().map(LogEntry::bytes).fold(0, usize::saturating_add);
                 (1..=ENTRIES_MAX).contains(&entries.len())
                     && follow
                     && (entries.len() == 1 || bytes <= REQUEST_BYTES_MAX)
@@ -145,7 +145,7 @@ impl Request {
                             && entry.bytes() <= REQUEST_BYTES_MAX
                     })
             }
-            Ask::Keep {
+            ReplicaAsk::Keep {
                 snapshot,
                 index,
                 bytes,
@@ -170,25 +170,31 @@ impl Request {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match &self.ask {
-            Ask::Promise | Ask::Read { .. } => 0,
-            Ask::Accept { entries } => entries.iter().map(Entry::bytes).fold(0, usize::saturating_add),
-            Ask::Keep { bytes, .. } => bytes.len(),
+            ReplicaAsk::Promise | ReplicaAsk::Read { .. } => 0,
+            ReplicaAsk::Accept { entries } => {
+                entries.iter().map(LogEntry::bytes).fold(0, usize::saturating_add)
+            }
+            ReplicaAsk::Keep { bytes, .. } => bytes.len(),
         }
     }
 }
 
-impl Reply {
+impl ReplicaReply {
     /// The user's bytes in it.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match &self.said {
-            Said::Page(page) => page.items.iter().map(Item::bytes).fold(0, usize::saturating_add),
-            Said::Accepted | Said::Kept | Said::Refused { .. } => 0,
+            ReplicaAnswer::Page(page) => page
+                .items
+                .iter()
+                .map(LogItem::bytes)
+                .fold(0, usize::saturating_add),
+            ReplicaAnswer::Accepted | ReplicaAnswer::Kept | ReplicaAnswer::Refused { .. } => 0,
         }
     }
 }
 
-impl Item {
+impl LogItem {
     /// The bytes that it counts in a budget.
     #[must_use]
     pub fn bytes(&self) -> usize {

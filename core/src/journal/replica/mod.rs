@@ -15,13 +15,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use self::changes::{accepted, loaded, put_head, replaced};
-use self::steps::Steps;
+use self::changes::{accepted, loaded, page, put_head, replaced};
+use self::steps::PromiseSteps;
 use super::layout;
-use super::protocol::{Ask, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
-use super::state::{Head, Place, SnapshotHead, StoreId};
+use super::protocol::{
+    Rejection, ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, SNAPSHOT_BYTES_MAX,
+};
+use super::state::{LogPlace, ReplicaHead, SnapshotHead, StoreId};
 use crate::ordered::OrderedMap;
-use crate::store::layout::Damaged;
 use crate::store::rules::admits_opening;
 use crate::store::{Bytes, Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
@@ -43,7 +44,7 @@ pub enum ReplicaOutput<A> {
     /// Ask the store.
     Store(StoreRequest),
     /// Answer this asker.
-    Reply(A, Reply),
+    Reply(A, ReplicaReply),
     /// This asker's request is void.
     Reject(A, Rejection),
     /// A request was dropped, because too many wait.
@@ -54,11 +55,11 @@ pub enum ReplicaOutput<A> {
 
 /// See the module. `A` is the address of who asks.
 #[derive(Clone, Debug)]
-pub struct Replica<A> {
+pub struct LogReplica<A> {
     store: StoreId,
     /// Bytes of a page, but for its first item.
     page_bytes: usize,
-    slots: OrderedMap<Arc<str>, Slot<A>>,
+    slots: OrderedMap<Arc<str>, ReplicaLog<A>>,
     /// Which log each question to the store is about.
     asked: OrderedMap<u64, Arc<str>>,
     last_question: u64,
@@ -70,39 +71,39 @@ pub struct Replica<A> {
 }
 
 #[derive(Clone, Debug)]
-struct Slot<A> {
+struct ReplicaLog<A> {
     /// `None` while it is not known what the store holds.
-    head: Option<Head>,
-    work: Option<Work<A>>,
-    waiting: VecDeque<(A, Request)>,
-    coming: Option<Coming>,
-    steps: Steps,
+    head: Option<ReplicaHead>,
+    work: Option<ReplicaWork<A>>,
+    waiting: VecDeque<(A, ReplicaRequest)>,
+    coming: Option<ComingSnapshot>,
+    steps: PromiseSteps,
 }
 
 /// A snapshot of which some parts have come.
 #[derive(Clone, Debug)]
-struct Coming {
+struct ComingSnapshot {
     snapshot: SnapshotHead,
     parts: OrderedMap<u32, Bytes>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Work<A> {
+struct ReplicaWork<A> {
     asker: A,
-    request: Request,
-    step: Step,
+    request: ReplicaRequest,
+    step: ReplicaStep,
 }
 
 /// What the store is asked.
 #[derive(Clone, Debug)]
-enum Step {
+enum ReplicaStep {
     Load,
-    Write(Head),
+    Write(ReplicaHead),
     Read,
 }
 
-impl<A: Clone> Replica<A> {
+impl<A: Clone> LogReplica<A> {
     /// The replica in this store, whose pages have about so many bytes.
     #[must_use]
     pub fn new(store: StoreId, page_bytes: usize) -> Self {
@@ -137,7 +138,7 @@ impl<A: Clone> Replica<A> {
     }
 
     /// An owner, or who wants to be one, asks.
-    pub fn on_request(&mut self, asker: A, request: Request, out: &mut Vec<ReplicaOutput<A>>) {
+    pub fn on_request(&mut self, asker: A, request: ReplicaRequest, out: &mut Vec<ReplicaOutput<A>>) {
         if request.store != self.store {
             return out.push(ReplicaOutput::Reject(asker, Rejection::OtherStore));
         }
@@ -154,12 +155,12 @@ impl<A: Clone> Replica<A> {
         if !self.slots.contains_key(&log) {
             self.make_room();
         }
-        let slot = self.slots.entry(Arc::clone(&log)).or_insert_with(|| Slot {
+        let slot = self.slots.entry(Arc::clone(&log)).or_insert_with(|| ReplicaLog {
             head: None,
             work: None,
             waiting: VecDeque::new(),
             coming: None,
-            steps: Steps::default(),
+            steps: PromiseSteps::default(),
         });
         slot.waiting.push_back((asker, request));
         self.go_on(&log, out);
@@ -173,25 +174,27 @@ impl<A: Clone> Replica<A> {
         let Some(work) = self.slots.get_mut(&log).and_then(|slot| slot.work.take()) else {
             return;
         };
-        let Work { asker, request, step } = work;
+        let ReplicaWork { asker, request, step } = work;
         let ended = match step {
-            Step::Load => match report.outcome.and_then(loaded) {
+            ReplicaStep::Load => match report.outcome.and_then(loaded) {
                 Ok(head) => {
                     self.remember(&log, Some(head));
                     self.decide(head, asker, request, out)
                 }
                 Err(error) => self.fail(&request, error, out),
             },
-            Step::Write(head) => match report.outcome {
+            ReplicaStep::Write(head) => match report.outcome {
                 Ok(_) => {
                     self.remember(&log, Some(head));
                     match &request.ask {
-                        Ask::Promise | Ask::Read { .. } => {
-                            self.read(asker, request, Place::START, out);
+                        ReplicaAsk::Promise | ReplicaAsk::Read { .. } => {
+                            self.read(asker, request, LogPlace::START, out);
                             false
                         }
-                        Ask::Accept { .. } => self.answer(asker, &request, Said::Accepted, out),
-                        Ask::Keep { .. } => self.answer(asker, &request, Said::Kept, out),
+                        ReplicaAsk::Accept { .. } => {
+                            self.answer(asker, &request, ReplicaAnswer::Accepted, out)
+                        }
+                        ReplicaAsk::Keep { .. } => self.answer(asker, &request, ReplicaAnswer::Kept, out),
                     }
                 }
                 Err(error) => {
@@ -200,8 +203,8 @@ impl<A: Clone> Replica<A> {
                     self.fail(&request, error, out)
                 }
             },
-            Step::Read => match report.outcome.and_then(|answer| self.page(&log, answer)) {
-                Ok(page) => self.answer(asker, &request, Said::Page(page), out),
+            ReplicaStep::Read => match report.outcome.and_then(|answer| self.page(&log, answer)) {
+                Ok(page) => self.answer(asker, &request, ReplicaAnswer::Page(page), out),
                 Err(error) => self.fail(&request, error, out),
             },
         };
@@ -225,7 +228,7 @@ impl<A: Clone> Replica<A> {
                     let order = StoreOrder::Read {
                         key: layout::head_key(log),
                     };
-                    self.ask(asker, request, Step::Load, order, out);
+                    self.ask(asker, request, ReplicaStep::Load, order, out);
                     false
                 }
             };
@@ -236,11 +239,17 @@ impl<A: Clone> Replica<A> {
     }
 
     /// Does the next step of a request; says whether that was the last.
-    fn decide(&mut self, head: Head, asker: A, request: Request, out: &mut Vec<ReplicaOutput<A>>) -> bool {
+    fn decide(
+        &mut self,
+        head: ReplicaHead,
+        asker: A,
+        request: ReplicaRequest,
+        out: &mut Vec<ReplicaOutput<A>>,
+    ) -> bool {
         let (token, opener) = (request.token, request.opener);
         let held = head.promise;
         let is_owner = token == held && opener == head.opener;
-        let promised = Head {
+        let promised = ReplicaHead {
             promise: token,
             opener,
             ..head
@@ -248,49 +257,49 @@ impl<A: Clone> Replica<A> {
         let now = self.now;
         let slot = self.slots.get_mut(&request.log);
         if token > held && !slot.is_some_and(|slot| slot.steps.takes(now, held.term, token.term)) {
-            return self.answer(asker, &request, Said::Refused { held }, out);
+            return self.answer(asker, &request, ReplicaAnswer::Refused { held }, out);
         }
         match &request.ask {
-            Ask::Promise => {
+            ReplicaAsk::Promise => {
                 if admits_opening(held, head.opener, token, opener).is_err() {
-                    return self.answer(asker, &request, Said::Refused { held }, out);
+                    return self.answer(asker, &request, ReplicaAnswer::Refused { held }, out);
                 }
                 if is_owner {
-                    self.read(asker, request, Place::START, out);
+                    self.read(asker, request, LogPlace::START, out);
                 } else {
                     let changes = alloc::vec![put_head(&request.log, promised)];
                     self.write(asker, request, promised, changes, out);
                 }
                 false
             }
-            Ask::Read { from } => {
+            ReplicaAsk::Read { from } => {
                 if !is_owner {
-                    return self.answer(asker, &request, Said::Refused { held }, out);
+                    return self.answer(asker, &request, ReplicaAnswer::Refused { held }, out);
                 }
                 let from = *from;
                 self.read(asker, request, from, out);
                 false
             }
-            Ask::Accept { .. } | Ask::Keep { .. } if token < held => {
-                self.answer(asker, &request, Said::Refused { held }, out)
+            ReplicaAsk::Accept { .. } | ReplicaAsk::Keep { .. } if token < held => {
+                self.answer(asker, &request, ReplicaAnswer::Refused { held }, out)
             }
-            Ask::Accept { .. } => {
+            ReplicaAsk::Accept { .. } => {
                 let mut changes = accepted(&request, head.snapshot);
                 if !is_owner {
                     changes.push(put_head(&request.log, promised));
                 }
                 if changes.is_empty() {
-                    return self.answer(asker, &request, Said::Accepted, out);
+                    return self.answer(asker, &request, ReplicaAnswer::Accepted, out);
                 }
                 self.write(asker, request, promised, changes, out);
                 false
             }
-            Ask::Keep { snapshot, .. } => {
+            ReplicaAsk::Keep { snapshot, .. } => {
                 if head.snapshot.is_some_and(|kept| kept.through >= snapshot.through) {
                     self.drop_parts(&request.log);
-                    return self.answer(asker, &request, Said::Kept, out);
+                    return self.answer(asker, &request, ReplicaAnswer::Kept, out);
                 }
-                let kept = Head {
+                let kept = ReplicaHead {
                     snapshot: Some(*snapshot),
                     ..promised
                 };
@@ -306,8 +315,8 @@ impl<A: Clone> Replica<A> {
 
     /// The snapshot in place of the earlier one and of every entry that it covers, once all of its parts have
     /// come.
-    fn replace_snapshot(&mut self, request: &Request, head: Head) -> Option<Vec<Change>> {
-        let Ask::Keep {
+    fn replace_snapshot(&mut self, request: &ReplicaRequest, head: ReplicaHead) -> Option<Vec<Change>> {
+        let ReplicaAsk::Keep {
             snapshot,
             index,
             bytes,
@@ -335,7 +344,7 @@ impl<A: Clone> Replica<A> {
             self.drop_parts(log);
         }
         let slot = self.slots.get_mut(log)?;
-        let coming = slot.coming.get_or_insert_with(|| Coming {
+        let coming = slot.coming.get_or_insert_with(|| ComingSnapshot {
             snapshot,
             parts: OrderedMap::new(),
             bytes: 0,
@@ -364,50 +373,32 @@ impl<A: Clone> Replica<A> {
         }
     }
 
-    fn page(&self, log: &str, answer: StoreAnswer) -> Result<Page, StoreError> {
-        let StoreAnswer::Items { items, more } = answer else {
-            return Err(StoreError::Unavailable);
-        };
-        let snapshot = self
-            .slots
-            .get(log)
-            .and_then(|slot| slot.head)
-            .and_then(|head| head.snapshot);
-        let items = items
-            .iter()
-            .map(|(key, value)| layout::parse_item(log, key, value));
-        let items = items
-            .collect::<Result<Vec<_>, Damaged>>()
-            .map_err(|_| StoreError::Corrupt)?;
-        let next = items.last().filter(|_| more).map(|item| item.place().next());
-        Ok(Page {
-            snapshot,
-            items,
-            next,
-        })
+    fn page(&self, log: &str, answer: StoreAnswer) -> Result<ReplicaPage, StoreError> {
+        let head = self.slots.get(log).and_then(|slot| slot.head);
+        page(log, head.and_then(|head| head.snapshot), answer)
     }
 
-    fn read(&mut self, asker: A, request: Request, from: Place, out: &mut Vec<ReplicaOutput<A>>) {
+    fn read(&mut self, asker: A, request: ReplicaRequest, from: LogPlace, out: &mut Vec<ReplicaOutput<A>>) {
         let order = StoreOrder::Range {
             from: layout::item_key(&request.log, from),
             to: Some(layout::end_key(&request.log)),
             bytes_max: self.page_bytes,
         };
-        self.ask(asker, request, Step::Read, order, out);
+        self.ask(asker, request, ReplicaStep::Read, order, out);
     }
 
     fn write(
         &mut self,
         asker: A,
-        request: Request,
-        head: Head,
+        request: ReplicaRequest,
+        head: ReplicaHead,
         batch: Vec<Change>,
         out: &mut Vec<ReplicaOutput<A>>,
     ) {
         self.ask(
             asker,
             request,
-            Step::Write(head),
+            ReplicaStep::Write(head),
             StoreOrder::Write { batch },
             out,
         );
@@ -416,8 +407,8 @@ impl<A: Clone> Replica<A> {
     fn ask(
         &mut self,
         asker: A,
-        request: Request,
-        step: Step,
+        request: ReplicaRequest,
+        step: ReplicaStep,
         order: StoreOrder,
         out: &mut Vec<ReplicaOutput<A>>,
     ) {
@@ -425,15 +416,21 @@ impl<A: Clone> Replica<A> {
         let id = self.last_question;
         self.asked.insert(id, Arc::clone(&request.log));
         if let Some(slot) = self.slots.get_mut(&request.log) {
-            slot.work = Some(Work { asker, request, step });
+            slot.work = Some(ReplicaWork { asker, request, step });
         }
         out.push(ReplicaOutput::Store(StoreRequest { id, order }));
     }
 
     /// The request is done with.
-    fn answer(&mut self, asker: A, request: &Request, said: Said, out: &mut Vec<ReplicaOutput<A>>) -> bool {
+    fn answer(
+        &mut self,
+        asker: A,
+        request: &ReplicaRequest,
+        said: ReplicaAnswer,
+        out: &mut Vec<ReplicaOutput<A>>,
+    ) -> bool {
         self.release(request);
-        let reply = Reply {
+        let reply = ReplicaReply {
             log: Arc::clone(&request.log),
             store: self.store,
             opener: request.opener,
@@ -444,18 +441,18 @@ impl<A: Clone> Replica<A> {
         true
     }
 
-    fn fail(&mut self, request: &Request, error: StoreError, out: &mut Vec<ReplicaOutput<A>>) -> bool {
+    fn fail(&mut self, request: &ReplicaRequest, error: StoreError, out: &mut Vec<ReplicaOutput<A>>) -> bool {
         self.release(request);
         out.push(ReplicaOutput::Failed(error));
         true
     }
 
-    fn release(&mut self, request: &Request) {
+    fn release(&mut self, request: &ReplicaRequest) {
         self.waiting = self.waiting.saturating_sub(1);
         self.waiting_bytes = self.waiting_bytes.saturating_sub(request.payload_bytes());
     }
 
-    fn remember(&mut self, log: &str, head: Option<Head>) {
+    fn remember(&mut self, log: &str, head: Option<ReplicaHead>) {
         if let Some(slot) = self.slots.get_mut(log) {
             slot.head = head;
         }
@@ -467,7 +464,7 @@ impl<A: Clone> Replica<A> {
             return;
         }
         let behind = (Bound::Excluded(Arc::clone(&self.forgotten)), Bound::Unbounded);
-        let idle = |(_, slot): &(&Arc<str>, &Slot<A>)| slot.work.is_none() && slot.waiting.is_empty();
+        let idle = |(_, slot): &(&Arc<str>, &ReplicaLog<A>)| slot.work.is_none() && slot.waiting.is_empty();
         let found = self
             .slots
             .range(behind)
@@ -481,7 +478,7 @@ impl<A: Clone> Replica<A> {
     }
 }
 
-impl<A> Replica<A> {
+impl<A> LogReplica<A> {
     /// The token that is promised for a log; `None` if it is not remembered.
     #[must_use]
     pub fn promised(&self, log: &str) -> Option<Token> {

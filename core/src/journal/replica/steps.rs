@@ -15,12 +15,12 @@ const WITHIN: Duration = Duration::from_secs(1);
 
 /// How often the promise of a log rose by more than one term.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
+pub(super) struct PromiseSteps {
     since: Instant,
     taken: u32,
 }
 
-impl Default for Steps {
+impl Default for PromiseSteps {
     fn default() -> Self {
         Self {
             since: Instant::ZERO,
@@ -29,7 +29,7 @@ impl Default for Steps {
     }
 }
 
-impl Steps {
+impl PromiseSteps {
     /// Whether it may rise so far now, and counts that it does.
     pub(super) fn takes(&mut self, now: Instant, from: u64, to: u64) -> bool {
         let above = to.saturating_sub(from);

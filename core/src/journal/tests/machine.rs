@@ -13,17 +13,17 @@ use crate::effect::{Answer, CommandError as AnyError, Effect};
 use crate::event::Event as AnyEvent;
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::{ClusterName, UniqueAddress};
-use crate::input::Target;
+use crate::input::SendTarget;
 use crate::journal::Journals;
 use crate::journal::protocol::{
-    Answer as JournalAnswer, Command, CommandError, Event, LOG_NAME_BYTES_MAX, Msg, Rejection, VoterBody,
-    VoterMsg,
+    Answer as JournalAnswer, Command, Event, JournalCommandError, LOG_NAME_BYTES_MAX, Msg, Rejection,
+    VoterBody, VoterMsg,
 };
-use crate::journal::state::{Claim, Opened, StoreId, Voters, WriterEnd, WriterError};
+use crate::journal::state::{OpenedLog, StoreId, TokenClaim, Voters, WriterEnd, WriterError};
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::ordered::OrderedMap;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::reject::Rejection as AnyRejection;
 use crate::signal::Signal;
 use crate::store::memory::MemoryMap;
@@ -162,10 +162,10 @@ impl World {
             worked = true;
             match effect {
                 Effect::Send {
-                    to: Target::Node(to),
+                    to: SendTarget::Node(to),
                     message: Message::Journal(msg),
                 } if !self.down.contains(&at) => self.wire.push_back((me.clone(), to, *msg)),
-                Effect::Store(Owner::Journal, request) => {
+                Effect::Store(Requester::Journal, request) => {
                     let fails = self.unread > 0 && matches!(request.order, StoreOrder::Read { .. });
                     self.unread -= usize::from(fails);
                     let report = match &mut peer.disk {
@@ -175,7 +175,7 @@ impl World {
                         },
                         Some(disk) => StoreReport {
                             id: request.id,
-                            outcome: disk.obey(Owner::Journal.space(), &request.order),
+                            outcome: disk.obey(Requester::Journal.space(), &request.order),
                         },
                         None => request.without_a_store(),
                     };
@@ -224,11 +224,11 @@ impl World {
     fn asks_open(&mut self, at: usize, name: &str) -> (u64, u64) {
         self.last_opener += 1;
         let opener = self.last_opener;
-        let (log, claim) = (log(name), Claim::Term);
+        let (log, claim) = (log(name), TokenClaim::Term);
         (opener, self.command(at, Command::Open { log, opener, claim }))
     }
 
-    fn open(&mut self, at: usize, name: &str) -> (u64, Opened) {
+    fn open(&mut self, at: usize, name: &str) -> (u64, OpenedLog) {
         let (opener, caller) = self.asks_open(at, name);
         self.pass(Duration::from_secs(5));
         match self.answer(at, caller) {
@@ -269,7 +269,7 @@ fn peer(at: usize, uid: u64, disk: Option<MemoryMap>, voters: usize) -> Peer {
     }
 }
 
-fn refused(error: CommandError) -> Option<Answer> {
+fn refused(error: JournalCommandError) -> Option<Answer> {
     Some(Answer::Refused(AnyError::Journal(error)))
 }
 
@@ -277,7 +277,7 @@ const fn appended(last: u64) -> Option<Answer> {
     Some(Answer::Journal(JournalAnswer::Appended { last }))
 }
 
-fn texts(opened: &Opened) -> Vec<&str> {
+fn texts(opened: &OpenedLog) -> Vec<&str> {
     let text = |record: &'_ crate::store::Record| core::str::from_utf8(&record.bytes).unwrap().len();
     assert!(opened.records.iter().map(text).all(|len| len > 0));
     opened
@@ -334,7 +334,7 @@ fn nothing_is_chosen_before_there_are_as_many_stores_as_are_to_vote() {
     assert!(log.len() == 1);
     let closed = world.command(4, close);
     assert_eq!(world.answer(4, closed), Some(Answer::Done));
-    assert_eq!(world.answer(4, caller), refused(CommandError::Closed));
+    assert_eq!(world.answer(4, caller), refused(JournalCommandError::Closed));
 }
 
 #[test]
@@ -350,7 +350,10 @@ fn a_log_is_found_after_its_owner_has_moved_and_after_all_nodes_were_killed() {
     assert_eq!(texts(&opened), ["one", "two"]);
     let late = world.append(3, "counter/7", mine, 2, "late");
     let held = opened.token;
-    assert_eq!(late, refused(CommandError::Ended(WriterEnd::Fenced { held })));
+    assert_eq!(
+        late,
+        refused(JournalCommandError::Ended(WriterEnd::Fenced { held }))
+    );
     assert!(world.peers[3].events.contains(&Event::Fenced {
         log: log("counter/7"),
         held
@@ -403,7 +406,7 @@ fn a_majority_of_the_stores_is_enough_and_less_is_not() {
         upkeep: false,
     };
     let second = world.command(0, second);
-    let in_flight = refused(CommandError::Refused(WriterError::InFlight));
+    let in_flight = refused(JournalCommandError::Refused(WriterError::InFlight));
     assert_eq!(world.answer(0, second), in_flight, "nothing else is handled");
     world.down = vec![1];
     world.pass(Duration::from_secs(2));
@@ -560,40 +563,48 @@ fn another_number_in_the_settings_changes_nothing_and_is_named() {
 fn callers_are_told_what_they_did_wrong() {
     let mut world = World::new(0, 1, 0).up();
     let (_, caller) = world.asks_open(0, "a");
-    assert_eq!(world.answer(0, caller), refused(CommandError::NotConfigured));
+    assert_eq!(
+        world.answer(0, caller),
+        refused(JournalCommandError::NotConfigured)
+    );
 
     let mut world = World::new(1, 1, 0).up();
     world.pass(MINUTE);
     for name in ["", &"x".repeat(LOG_NAME_BYTES_MAX + 1)] {
         let (_, caller) = world.asks_open(0, name);
-        assert_eq!(world.answer(0, caller), refused(CommandError::BadName));
+        assert_eq!(world.answer(0, caller), refused(JournalCommandError::BadName));
     }
     let (first, _) = world.open(0, "a");
     let (_, _) = world.open(0, "b");
     let (_, caller) = world.asks_open(0, "c");
-    assert_eq!(world.answer(0, caller), refused(CommandError::TooMany));
-    assert_eq!(world.append(0, "c", 9, 0, "x"), refused(CommandError::NotOpen));
+    assert_eq!(world.answer(0, caller), refused(JournalCommandError::TooMany));
+    assert_eq!(
+        world.append(0, "c", 9, 0, "x"),
+        refused(JournalCommandError::NotOpen)
+    );
     assert_eq!(
         world.append(0, "a", first + 9, 0, "x"),
-        refused(CommandError::NotOpen)
+        refused(JournalCommandError::NotOpen)
     );
-    let conflict = refused(CommandError::Refused(WriterError::SequenceConflict { last: 0 }));
+    let conflict = refused(JournalCommandError::Refused(WriterError::SequenceConflict {
+        last: 0,
+    }));
     assert_eq!(world.append(0, "a", first, 3, "x"), conflict);
 
     let (second, _) = world.open(0, "a");
     assert_eq!(
         world.append(0, "a", first, 0, "x"),
-        refused(CommandError::NotOpen)
+        refused(JournalCommandError::NotOpen)
     );
     assert_eq!(world.append(0, "a", second, 0, "x"), appended(1));
-    let claim = Claim::Placed(Token::new(1, 0));
+    let claim = TokenClaim::Placed(Token::new(1, 0));
     let (log, opener) = (log("a"), 500);
     let given = world.command(0, Command::Open { log, opener, claim });
     let answer = world.answer(0, given);
     assert!(
         matches!(
             answer,
-            Some(Answer::Refused(AnyError::Journal(CommandError::Ended(
+            Some(Answer::Refused(AnyError::Journal(JournalCommandError::Ended(
                 WriterEnd::Fenced { .. }
             ))))
         ),

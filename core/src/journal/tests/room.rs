@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::rules::{BOUNDS, acknowledge, answer, asked, bytes, open_within};
-use crate::journal::protocol::{Ask, Said};
+use crate::journal::protocol::{ReplicaAnswer, ReplicaAsk};
 use crate::journal::state::{SnapshotHead, WriterError};
-use crate::journal::writer::{Writer, WriterBounds, WriterOutput};
+use crate::journal::writer::{LogWriter, WriterBounds, WriterOutput};
 
 /// The owner of a log with these records, each appended alone.
-fn with_records(texts: &[&str]) -> Writer {
+fn with_records(texts: &[&str]) -> LogWriter {
     let mut writer = open_within(BOUNDS);
     let mut out = Vec::new();
     for (last, text) in texts.iter().enumerate() {
@@ -23,17 +23,17 @@ fn with_records(texts: &[&str]) -> Writer {
 }
 
 /// Through which entry a majority has forgotten the log, if it was asked to.
-fn forget(writer: &mut Writer, through: u64) -> Option<SnapshotHead> {
+fn forget(writer: &mut LogWriter, through: u64) -> Option<SnapshotHead> {
     let mut out = Vec::new();
     writer.forget(through, &mut out).unwrap();
     let mut snapshot = None;
     let mut answered = Vec::new();
     for output in out.iter().take(2) {
         if let WriterOutput::Ask(request) = output
-            && let Ask::Keep { snapshot: head, .. } = &request.ask
+            && let ReplicaAsk::Keep { snapshot: head, .. } = &request.ask
         {
             snapshot = Some(*head);
-            writer.on_reply(answer(request, Said::Kept), &mut answered);
+            writer.on_reply(answer(request, ReplicaAnswer::Kept), &mut answered);
         }
     }
     let said = if snapshot.is_some() { answered } else { out };
@@ -89,7 +89,7 @@ fn s_10_7_who_owns_a_log_hears_once_that_it_is_nearly_full_and_again_after_it_wa
     let text = "x".repeat(100);
     let mut writer = with_records(&[&*text; 3]);
     let mut out = Vec::new();
-    let mut append = |writer: &mut Writer, last| {
+    let mut append = |writer: &mut LogWriter, last| {
         writer.append(last, vec![bytes(&text)], true, &mut out).unwrap();
         let requests = asked(&mut out);
         acknowledge(writer, &requests)

@@ -5,13 +5,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::journal::protocol::{
-    Ask, LOG_NAME_BYTES_MAX, NUMBER_MAX, Page, Rejection, Reply, Request, SNAPSHOT_BYTES_MAX, Said, TERM_STEP,
+    LOG_NAME_BYTES_MAX, NUMBER_MAX, Rejection, ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply,
+    ReplicaRequest, SNAPSHOT_BYTES_MAX, TERM_STEP,
 };
-use crate::journal::replica::{LOGS_REMEMBERED_MAX, REQUESTS_MAX, Replica, ReplicaOutput};
+use crate::journal::replica::{LOGS_REMEMBERED_MAX, LogReplica, REQUESTS_MAX, ReplicaOutput};
 use crate::journal::state::{
-    Claim, Entry, Item, Opened, Place, SnapshotHead, StoreId, WriterEnd, WriterError,
+    LogEntry, LogItem, LogPlace, OpenedLog, SnapshotHead, StoreId, TokenClaim, WriterEnd, WriterError,
 };
-use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use crate::journal::writer::{LogWriter, WriterBounds, WriterOutput, WriterSettings};
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, Record, Snapshot, Space, StoreError, StoreReport};
 use crate::time::Instant;
@@ -35,8 +36,8 @@ pub(super) fn bytes(text: &str) -> Bytes {
     Bytes::from(text.as_bytes())
 }
 
-fn entry(position: u64, origin: Token, first: u64, records: &[&str]) -> Entry {
-    Entry {
+fn entry(position: u64, origin: Token, first: u64, records: &[&str]) -> LogEntry {
+    LogEntry {
         position,
         origin,
         first,
@@ -44,8 +45,8 @@ fn entry(position: u64, origin: Token, first: u64, records: &[&str]) -> Entry {
     }
 }
 
-fn request(opener: u64, token: Token, ask: Ask) -> Request {
-    Request {
+fn request(opener: u64, token: Token, ask: ReplicaAsk) -> ReplicaRequest {
+    ReplicaRequest {
         log: Arc::from(LOG),
         store: StoreId(7),
         opener,
@@ -57,23 +58,23 @@ fn request(opener: u64, token: Token, ask: Ask) -> Request {
 
 /// A replica whose store answers at once.
 struct Bench {
-    replica: Replica<u8>,
+    replica: LogReplica<u8>,
     disk: MemoryMap,
 }
 
 impl Bench {
     fn new() -> Self {
         Self {
-            replica: Replica::new(StoreId(7), BOUNDS.page_bytes),
+            replica: LogReplica::new(StoreId(7), BOUNDS.page_bytes),
             disk: MemoryMap::new(),
         }
     }
 
     fn restart(&mut self) {
-        self.replica = Replica::new(StoreId(7), BOUNDS.page_bytes);
+        self.replica = LogReplica::new(StoreId(7), BOUNDS.page_bytes);
     }
 
-    fn ask(&mut self, request: Request) -> Vec<Said> {
+    fn ask(&mut self, request: ReplicaRequest) -> Vec<ReplicaAnswer> {
         let mut out = Vec::new();
         self.replica.on_request(0, request, &mut out);
         let mut said = Vec::new();
@@ -95,53 +96,57 @@ impl Bench {
         said
     }
 
-    fn accept(&mut self, opener: u64, token: Token, entry: Entry) -> Vec<Said> {
-        self.ask(request(opener, token, Ask::Accept { entries: vec![entry] }))
+    fn accept(&mut self, opener: u64, token: Token, entry: LogEntry) -> Vec<ReplicaAnswer> {
+        self.ask(request(
+            opener,
+            token,
+            ReplicaAsk::Accept { entries: vec![entry] },
+        ))
     }
 }
 
-fn page(snapshot: Option<SnapshotHead>, items: Vec<Item>, next: Option<Place>) -> Said {
-    Said::Page(Page {
+fn page(snapshot: Option<SnapshotHead>, items: Vec<LogItem>, next: Option<LogPlace>) -> ReplicaAnswer {
+    ReplicaAnswer::Page(ReplicaPage {
         snapshot,
         items,
         next,
     })
 }
 
-fn held(accepted: Token, entry: Entry) -> Item {
-    Item::Entry { accepted, entry }
+fn held(accepted: Token, entry: LogEntry) -> LogItem {
+    LogItem::Entry { accepted, entry }
 }
 
 #[test]
 fn a_replica_keeps_its_promise_over_a_restart_and_gives_one_token_to_one_opener_only() {
     let mut bench = Bench::new();
     assert_eq!(
-        bench.ask(request(1, term(5), Ask::Promise)),
+        bench.ask(request(1, term(5), ReplicaAsk::Promise)),
         [page(None, vec![], None)]
     );
     assert_eq!(
-        bench.ask(request(1, term(5), Ask::Promise)),
+        bench.ask(request(1, term(5), ReplicaAsk::Promise)),
         [page(None, vec![], None)]
     );
     bench.restart();
     for (opener, token) in [(2, term(5)), (1, term(4)), (2, term(4))] {
         assert_eq!(
-            bench.ask(request(opener, token, Ask::Promise)),
-            [Said::Refused { held: term(5) }]
+            bench.ask(request(opener, token, ReplicaAsk::Promise)),
+            [ReplicaAnswer::Refused { held: term(5) }]
         );
     }
     assert_eq!(
-        bench.ask(request(1, term(5), Ask::Promise)),
+        bench.ask(request(1, term(5), ReplicaAsk::Promise)),
         [page(None, vec![], None)]
     );
     assert_eq!(
-        bench.ask(request(2, term(6), Ask::Promise)),
+        bench.ask(request(2, term(6), ReplicaAsk::Promise)),
         [page(None, vec![], None)]
     );
-    let from = Place::START;
+    let from = LogPlace::START;
     assert_eq!(
-        bench.ask(request(1, term(5), Ask::Read { from })),
-        [Said::Refused { held: term(6) }],
+        bench.ask(request(1, term(5), ReplicaAsk::Read { from })),
+        [ReplicaAnswer::Refused { held: term(6) }],
         "only who has the promise is told what is held"
     );
 }
@@ -149,20 +154,23 @@ fn a_replica_keeps_its_promise_over_a_restart_and_gives_one_token_to_one_opener_
 #[test]
 fn a_replica_accepts_a_token_that_is_not_below_its_promise_and_that_is_a_promise_too() {
     let mut bench = Bench::new();
-    bench.ask(request(1, term(5), Ask::Promise));
+    bench.ask(request(1, term(5), ReplicaAsk::Promise));
     let old = entry(1, term(4), 1, &["old"]);
-    assert_eq!(bench.accept(9, term(4), old), [Said::Refused { held: term(5) }]);
+    assert_eq!(
+        bench.accept(9, term(4), old),
+        [ReplicaAnswer::Refused { held: term(5) }]
+    );
     let mine = entry(1, term(5), 1, &["mine"]);
-    assert_eq!(bench.accept(1, term(5), mine.clone()), [Said::Accepted]);
+    assert_eq!(bench.accept(1, term(5), mine.clone()), [ReplicaAnswer::Accepted]);
     let later = entry(2, term(8), 2, &["later"]);
-    assert_eq!(bench.accept(3, term(8), later.clone()), [Said::Accepted]);
+    assert_eq!(bench.accept(3, term(8), later.clone()), [ReplicaAnswer::Accepted]);
     bench.restart();
     assert_eq!(
         bench.accept(1, term(5), mine.clone()),
-        [Said::Refused { held: term(8) }]
+        [ReplicaAnswer::Refused { held: term(8) }]
     );
     assert_eq!(
-        bench.ask(request(4, term(9), Ask::Promise)),
+        bench.ask(request(4, term(9), ReplicaAsk::Promise)),
         [page(None, vec![held(term(5), mine), held(term(8), later)], None)]
     );
 }
@@ -171,20 +179,20 @@ fn a_replica_accepts_a_token_that_is_not_below_its_promise_and_that_is_a_promise
 fn what_a_replica_holds_is_said_in_pages_and_an_entry_may_be_larger_than_one() {
     let mut bench = Bench::new();
     let large = "x".repeat(1_000);
-    let entries: Vec<Entry> = (1..=3).map(|at| entry(at, term(1), at, &[&large])).collect();
+    let entries: Vec<LogEntry> = (1..=3).map(|at| entry(at, term(1), at, &[&large])).collect();
     for entry in &entries {
         bench.accept(1, term(1), entry.clone());
     }
     let mut expected = entries.iter().map(|entry| held(term(1), entry.clone()));
-    let first = bench.ask(request(2, term(2), Ask::Promise));
-    let next = Some(Place::Entry(2));
+    let first = bench.ask(request(2, term(2), ReplicaAsk::Promise));
+    let next = Some(LogPlace::Entry(2));
     assert_eq!(first, [page(None, vec![expected.next().unwrap()], next)]);
-    let from = Place::Entry(2);
-    let second = bench.ask(request(2, term(2), Ask::Read { from }));
-    let next = Some(Place::Entry(3));
+    let from = LogPlace::Entry(2);
+    let second = bench.ask(request(2, term(2), ReplicaAsk::Read { from }));
+    let next = Some(LogPlace::Entry(3));
     assert_eq!(second, [page(None, vec![expected.next().unwrap()], next)]);
-    let from = Place::Entry(3);
-    let third = bench.ask(request(2, term(2), Ask::Read { from }));
+    let from = LogPlace::Entry(3);
+    let third = bench.ask(request(2, term(2), ReplicaAsk::Read { from }));
     assert_eq!(third, [page(None, vec![expected.next().unwrap()], None)]);
 }
 
@@ -200,7 +208,7 @@ fn a_snapshot_replaces_what_it_covers_once_all_of_its_parts_have_come() {
         token: term(1),
         parts: 2,
     };
-    let keep = |index: u32, text: &str| Ask::Keep {
+    let keep = |index: u32, text: &str| ReplicaAsk::Keep {
         snapshot,
         index,
         bytes: bytes(text),
@@ -210,24 +218,27 @@ fn a_snapshot_replaces_what_it_covers_once_all_of_its_parts_have_come() {
         [],
         "a part is missing"
     );
-    assert_eq!(bench.ask(request(1, term(1), keep(0, "sta"))), [Said::Kept]);
     assert_eq!(
         bench.ask(request(1, term(1), keep(0, "sta"))),
-        [Said::Kept],
+        [ReplicaAnswer::Kept]
+    );
+    assert_eq!(
+        bench.ask(request(1, term(1), keep(0, "sta"))),
+        [ReplicaAnswer::Kept],
         "again"
     );
     assert_eq!(
         bench.accept(1, term(1), entry(2, term(1), 2, &["event"])),
-        [Said::Accepted],
+        [ReplicaAnswer::Accepted],
         "what is covered is not kept again"
     );
-    let part = |index: u32, text: &str| Item::Part {
+    let part = |index: u32, text: &str| LogItem::Part {
         index,
         bytes: bytes(text),
     };
     let last = held(term(1), entry(3, term(1), 3, &["event"]));
     assert_eq!(
-        bench.ask(request(2, term(2), Ask::Promise)),
+        bench.ask(request(2, term(2), ReplicaAsk::Promise)),
         [page(
             Some(snapshot),
             vec![part(0, "sta"), part(1, "te"), last],
@@ -241,30 +252,30 @@ fn a_snapshot_replaces_what_it_covers_once_all_of_its_parts_have_come() {
         parts: 1,
     };
     let (index, bytes) = (0, bytes("older"));
-    let older = Ask::Keep {
+    let older = ReplicaAsk::Keep {
         snapshot: earlier,
         index,
         bytes,
     };
     assert_eq!(
         bench.ask(request(2, term(2), older)),
-        [Said::Kept],
+        [ReplicaAnswer::Kept],
         "the later one says it too"
     );
     assert_eq!(
         bench.ask(request(1, term(1), keep(0, "sta"))),
-        [Said::Refused { held: term(2) }]
+        [ReplicaAnswer::Refused { held: term(2) }]
     );
 }
 
 #[test]
 fn a_replica_that_does_not_know_whether_it_wrote_reads_again() {
-    let mut replica: Replica<u8> = Replica::new(StoreId(7), 300);
+    let mut replica: LogReplica<u8> = LogReplica::new(StoreId(7), 300);
     let mut disk = MemoryMap::new();
     let mut out = Vec::new();
     let mut outcomes = vec![Ok(()), Err(StoreError::OutcomeUnknown), Ok(()), Ok(())].into_iter();
-    replica.on_request(0, request(1, term(5), Ask::Promise), &mut out);
-    replica.on_request(0, request(2, term(4), Ask::Promise), &mut out);
+    replica.on_request(0, request(1, term(5), ReplicaAsk::Promise), &mut out);
+    replica.on_request(0, request(2, term(4), ReplicaAsk::Promise), &mut out);
     let mut said = Vec::new();
     while !out.is_empty() {
         for output in core::mem::take(&mut out) {
@@ -282,7 +293,7 @@ fn a_replica_that_does_not_know_whether_it_wrote_reads_again() {
     // The write that nobody confirmed was made: the lower token is refused by what the store holds.
     assert_eq!(said[0], ReplicaOutput::Failed(StoreError::OutcomeUnknown));
     assert!(
-        matches!(&said[1], ReplicaOutput::Reply(0, reply) if reply.said == Said::Refused { held: term(5) }),
+        matches!(&said[1], ReplicaOutput::Reply(0, reply) if reply.said == ReplicaAnswer::Refused { held: term(5) }),
         "{said:?}"
     );
     assert_eq!(replica.waiting(), (0, 0));
@@ -293,9 +304,9 @@ fn a_replica_remembers_a_bounded_number_of_logs() {
     let mut bench = Bench::new();
     let name = |number: usize| -> Arc<str> { Arc::from(alloc::format!("log/{number:05}")) };
     for number in 0..=LOGS_REMEMBERED_MAX {
-        bench.ask(Request {
+        bench.ask(ReplicaRequest {
             log: name(number),
-            ..request(1, term(1), Ask::Promise)
+            ..request(1, term(1), ReplicaAsk::Promise)
         });
     }
     let remembered = |number: &usize| bench.replica.promised(&name(*number)).is_some();
@@ -307,11 +318,11 @@ fn a_replica_remembers_a_bounded_number_of_logs() {
 
 #[test]
 fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
-    let ask = |ask: Ask| request(1, term(1), ask);
-    let accept = |entries: Vec<Entry>| ask(Ask::Accept { entries });
+    let ask = |ask: ReplicaAsk| request(1, term(1), ask);
+    let accept = |entries: Vec<LogEntry>| ask(ReplicaAsk::Accept { entries });
     let keep = |snapshot: SnapshotHead, index: u32| {
         let bytes = bytes("");
-        ask(Ask::Keep {
+        ask(ReplicaAsk::Keep {
             snapshot,
             index,
             bytes,
@@ -325,21 +336,21 @@ fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
     };
     let large = vec![0; SNAPSHOT_BYTES_MAX + 1];
     let bad = [
-        Request {
+        ReplicaRequest {
             log: Arc::from(""),
-            ..ask(Ask::Promise)
+            ..ask(ReplicaAsk::Promise)
         },
-        Request {
+        ReplicaRequest {
             log: Arc::from("x".repeat(LOG_NAME_BYTES_MAX + 1)),
-            ..ask(Ask::Promise)
+            ..ask(ReplicaAsk::Promise)
         },
-        Request {
+        ReplicaRequest {
             token: Token::NONE,
-            ..ask(Ask::Promise)
+            ..ask(ReplicaAsk::Promise)
         },
-        Request {
+        ReplicaRequest {
             token: term(NUMBER_MAX + 1),
-            ..ask(Ask::Promise)
+            ..ask(ReplicaAsk::Promise)
         },
         accept(vec![]),
         accept(vec![entry(0, term(1), 1, &[])]),
@@ -362,13 +373,13 @@ fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
             0,
         ),
         keep(snapshot, 1),
-        ask(Ask::Keep {
+        ask(ReplicaAsk::Keep {
             snapshot,
             index: 0,
             bytes: Bytes::from(large),
         }),
     ];
-    let mut replica: Replica<u8> = Replica::new(StoreId(7), 300);
+    let mut replica: LogReplica<u8> = LogReplica::new(StoreId(7), 300);
     let mut out = Vec::new();
     for request in bad {
         replica.on_request(3, request, &mut out);
@@ -379,9 +390,9 @@ fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
     }
     replica.on_request(
         3,
-        Request {
+        ReplicaRequest {
             store: StoreId(8),
-            ..ask(Ask::Promise)
+            ..ask(ReplicaAsk::Promise)
         },
         &mut out,
     );
@@ -390,18 +401,18 @@ fn requests_out_of_bounds_are_rejected_and_too_many_are_shed() {
         [ReplicaOutput::Reject(3, Rejection::OtherStore)]
     );
     for _ in 0..REQUESTS_MAX {
-        replica.on_request(3, ask(Ask::Promise), &mut out);
+        replica.on_request(3, ask(ReplicaAsk::Promise), &mut out);
     }
     assert_eq!(
         core::mem::take(&mut out).len(),
         1,
         "one is at the store, the others wait"
     );
-    replica.on_request(3, ask(Ask::Promise), &mut out);
+    replica.on_request(3, ask(ReplicaAsk::Promise), &mut out);
     assert_eq!(out, [ReplicaOutput::Shed]);
 }
 
-fn settings(claim: Claim) -> WriterSettings {
+fn settings(claim: TokenClaim) -> WriterSettings {
     WriterSettings {
         log: Arc::from(LOG),
         stores: [1, 2, 3].map(StoreId).into(),
@@ -411,7 +422,7 @@ fn settings(claim: Claim) -> WriterSettings {
     }
 }
 
-pub(super) fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
+pub(super) fn asked(out: &mut Vec<WriterOutput>) -> Vec<ReplicaRequest> {
     let mut requests = Vec::new();
     for output in core::mem::take(out) {
         match output {
@@ -422,8 +433,8 @@ pub(super) fn asked(out: &mut Vec<WriterOutput>) -> Vec<Request> {
     requests
 }
 
-pub(super) fn answer(request: &Request, said: Said) -> Reply {
-    Reply {
+pub(super) fn answer(request: &ReplicaRequest, said: ReplicaAnswer) -> ReplicaReply {
+    ReplicaReply {
         log: Arc::clone(&request.log),
         store: request.store,
         opener: request.opener,
@@ -433,17 +444,17 @@ pub(super) fn answer(request: &Request, said: Said) -> Reply {
 }
 
 /// A writer that has found this, and what it writes back.
-fn found(pages: [Said; 2]) -> (Writer, Vec<Request>) {
+fn found(pages: [ReplicaAnswer; 2]) -> (LogWriter, Vec<ReplicaRequest>) {
     found_within(BOUNDS, pages)
 }
 
-fn found_within(bounds: WriterBounds, pages: [Said; 2]) -> (Writer, Vec<Request>) {
+fn found_within(bounds: WriterBounds, pages: [ReplicaAnswer; 2]) -> (LogWriter, Vec<ReplicaRequest>) {
     let mut out = Vec::new();
     let settings = WriterSettings {
         bounds,
-        ..settings(Claim::Placed(Token::new(9, 0)))
+        ..settings(TokenClaim::Placed(Token::new(9, 0)))
     };
-    let mut writer = Writer::open(settings, &mut out);
+    let mut writer = LogWriter::open(settings, &mut out);
     let promises = asked(&mut out);
     assert_eq!(promises.len(), 3);
     for (promise, said) in promises.iter().zip(pages) {
@@ -452,30 +463,30 @@ fn found_within(bounds: WriterBounds, pages: [Said; 2]) -> (Writer, Vec<Request>
     (writer, asked(&mut out))
 }
 
-pub(super) fn acknowledge(writer: &mut Writer, requests: &[Request]) -> Vec<WriterOutput> {
+pub(super) fn acknowledge(writer: &mut LogWriter, requests: &[ReplicaRequest]) -> Vec<WriterOutput> {
     let mut out = Vec::new();
     for request in &requests[..2] {
-        writer.on_reply(answer(request, Said::Accepted), &mut out);
+        writer.on_reply(answer(request, ReplicaAnswer::Accepted), &mut out);
     }
     out
 }
 
-fn open() -> Writer {
+fn open() -> LogWriter {
     open_within(BOUNDS)
 }
 
 /// The owner of a log without records.
-pub(super) fn open_within(bounds: WriterBounds) -> Writer {
+pub(super) fn open_within(bounds: WriterBounds) -> LogWriter {
     let (mut writer, back) = found_within(bounds, [page(None, vec![], None), page(None, vec![], None)]);
     let opened = acknowledge(&mut writer, &back);
     assert!(matches!(&opened[..], [WriterOutput::Opened(_)]), "{opened:?}");
     writer
 }
 
-fn entries(request: &Request) -> &[Entry] {
+fn entries(request: &ReplicaRequest) -> &[LogEntry] {
     match &request.ask {
-        Ask::Accept { entries } => entries,
-        Ask::Promise | Ask::Read { .. } | Ask::Keep { .. } => panic!("{request:?}"),
+        ReplicaAsk::Accept { entries } => entries,
+        ReplicaAsk::Promise | ReplicaAsk::Read { .. } | ReplicaAsk::Keep { .. } => panic!("{request:?}"),
     }
 }
 
@@ -522,7 +533,7 @@ fn the_highest_accepting_token_wins_and_the_log_ends_at_the_first_gap() {
     };
     assert_eq!(
         acknowledge(&mut writer, &last),
-        [WriterOutput::Opened(Opened {
+        [WriterOutput::Opened(OpenedLog {
             token: term(9),
             snapshot: None,
             records: vec![
@@ -544,7 +555,7 @@ fn the_snapshot_that_covers_most_is_the_beginning() {
         token: term(2),
         parts: 1,
     };
-    let part = |text: &str| Item::Part {
+    let part = |text: &str| LogItem::Part {
         index: 0,
         bytes: bytes(text),
     };
@@ -585,7 +596,7 @@ fn the_snapshot_that_covers_most_is_the_beginning() {
 
 #[test]
 fn a_replica_that_contradicts_itself_is_not_heard() {
-    let part = Item::Part {
+    let part = LogItem::Part {
         index: 0,
         bytes: bytes("?"),
     };
@@ -597,7 +608,7 @@ fn a_replica_that_contradicts_itself_is_not_heard() {
             vec![two.clone(), held(term(1), entry(1, term(1), 1, &[]))],
             None,
         ),
-        page(None, vec![two.clone()], Some(Place::Entry(1))),
+        page(None, vec![two.clone()], Some(LogPlace::Entry(1))),
         page(
             Some(SnapshotHead {
                 through: 1,
@@ -611,7 +622,7 @@ fn a_replica_that_contradicts_itself_is_not_heard() {
     ];
     for said in nonsense {
         let mut out = Vec::new();
-        let mut writer = Writer::open(settings(Claim::Term), &mut out);
+        let mut writer = LogWriter::open(settings(TokenClaim::Term), &mut out);
         let promises = asked(&mut out);
         writer.on_reply(answer(&promises[0], said), &mut out);
         assert_eq!(core::mem::take(&mut out), [WriterOutput::Nonsense(StoreId(1))]);
@@ -644,7 +655,7 @@ fn one_append_is_in_flight_and_acknowledged_by_a_majority() {
         Err(WriterError::InFlight)
     );
     for _ in 0..2 {
-        writer.on_reply(answer(&requests[0], Said::Accepted), &mut out);
+        writer.on_reply(answer(&requests[0], ReplicaAnswer::Accepted), &mut out);
     }
     assert_eq!(out, [], "one replica, twice");
     writer.repeat(&mut out);
@@ -654,7 +665,7 @@ fn one_append_is_in_flight_and_acknowledged_by_a_majority() {
         requests[1..],
         "exactly the same, to who has not answered"
     );
-    writer.on_reply(answer(&repeated[0], Said::Accepted), &mut out);
+    writer.on_reply(answer(&repeated[0], ReplicaAnswer::Accepted), &mut out);
     assert_eq!(out, [WriterOutput::Appended { last: 2 }]);
     assert!(!writer.is_waiting());
 }
@@ -683,7 +694,7 @@ fn a_log_that_is_full_takes_records_again_behind_a_snapshot() {
     );
     writer.keep(last, b"state", &mut out).unwrap();
     for request in &asked(&mut out)[..2] {
-        writer.on_reply(answer(request, Said::Kept), &mut out);
+        writer.on_reply(answer(request, ReplicaAnswer::Kept), &mut out);
     }
     assert_eq!(core::mem::take(&mut out), [WriterOutput::Kept { covers: last }]);
     writer.append(last, vec![bytes("more")], false, &mut out).unwrap();
@@ -696,20 +707,20 @@ fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
     writer.append(0, vec![bytes("a")], false, &mut out).unwrap();
     let requests = asked(&mut out);
     // An answer to a question of long ago, with the token that this writer has taken since.
-    let late = Request {
+    let late = ReplicaRequest {
         id: 1,
         ..requests[0].clone()
     };
-    writer.on_reply(answer(&late, Said::Refused { held: term(9) }), &mut out);
+    writer.on_reply(answer(&late, ReplicaAnswer::Refused { held: term(9) }), &mut out);
     assert_eq!(out, []);
     let held = term(10);
-    writer.on_reply(answer(&requests[2], Said::Refused { held }), &mut out);
+    writer.on_reply(answer(&requests[2], ReplicaAnswer::Refused { held }), &mut out);
     assert_eq!(
         core::mem::take(&mut out),
         [WriterOutput::Ended(WriterEnd::Fenced { held })]
     );
     for request in &requests {
-        writer.on_reply(answer(request, Said::Accepted), &mut out);
+        writer.on_reply(answer(request, ReplicaAnswer::Accepted), &mut out);
     }
     assert_eq!(out, [], "it tells nobody anything any more");
     assert_eq!(
@@ -722,10 +733,10 @@ fn a_refusal_ends_the_owner_and_its_own_later_token_does_not() {
 fn a_placement_is_refused_by_a_later_one_only_and_a_term_that_was_taken_is_raised_so_often() {
     let mut out = Vec::new();
     let placement = Token::new(9, 3);
-    let mut writer = Writer::open(settings(Claim::Placed(placement)), &mut out);
+    let mut writer = LogWriter::open(settings(TokenClaim::Placed(placement)), &mut out);
     // The entity was there before, and begins again where it was placed.
     let (promises, held) = (asked(&mut out), placement.opened());
-    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    writer.on_reply(answer(&promises[0], ReplicaAnswer::Refused { held }), &mut out);
     assert_eq!(
         core::mem::take(&mut out),
         [WriterOutput::TakeAgain { attempt: 1 }]
@@ -734,24 +745,24 @@ fn a_placement_is_refused_by_a_later_one_only_and_a_term_that_was_taken_is_raise
     assert_eq!(writer.token(), placement.opened().next());
     // It is somewhere else by now.
     let (promises, held) = (asked(&mut out), Token::new(9, 4).opened());
-    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    writer.on_reply(answer(&promises[0], ReplicaAnswer::Refused { held }), &mut out);
     let end = WriterEnd::Fenced { held };
     assert_eq!(core::mem::take(&mut out), [WriterOutput::Ended(end)]);
 
     // Who has no placement counts, and leaves the terms to those who give tokens away.
-    let mut writer = Writer::open(settings(Claim::Count), &mut out);
+    let mut writer = LogWriter::open(settings(TokenClaim::Count), &mut out);
     let promises = asked(&mut out);
-    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    writer.on_reply(answer(&promises[0], ReplicaAnswer::Refused { held }), &mut out);
     out.clear();
     writer.take_again(&mut out);
     assert_eq!(writer.token(), held.next());
     out.clear();
 
-    let mut writer = Writer::open(settings(Claim::Term), &mut out);
+    let mut writer = LogWriter::open(settings(TokenClaim::Term), &mut out);
     for attempt in 1..=BOUNDS.attempts_max {
         let promises = asked(&mut out);
         let held = term(u64::from(attempt) * 10);
-        writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+        writer.on_reply(answer(&promises[0], ReplicaAnswer::Refused { held }), &mut out);
         assert_eq!(core::mem::take(&mut out), [WriterOutput::TakeAgain { attempt }]);
         writer.repeat(&mut out);
         assert_eq!(out, [], "it rests");
@@ -760,7 +771,7 @@ fn a_placement_is_refused_by_a_later_one_only_and_a_term_that_was_taken_is_raise
     }
     let promises = asked(&mut out);
     let held = term(1_000);
-    writer.on_reply(answer(&promises[0], Said::Refused { held }), &mut out);
+    writer.on_reply(answer(&promises[0], ReplicaAnswer::Refused { held }), &mut out);
     assert_eq!(out, [WriterOutput::Ended(WriterEnd::Fenced { held })]);
 }
 
@@ -784,7 +795,7 @@ fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
         parts: 0,
     };
     let (index, nothing) = (0, bytes(""));
-    let expected = Ask::Keep {
+    let expected = ReplicaAsk::Keep {
         snapshot,
         index,
         bytes: nothing,
@@ -794,16 +805,16 @@ fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
     for (at, origin) in [(1, &[][..]), (2, &["first"][..]), (3, &["second"][..])] {
         bench.accept(77, term(9), entry(at, term(9), at.max(2) - 1, origin));
     }
-    assert_eq!(bench.ask(request(77, term(9), expected)), [Said::Kept]);
+    assert_eq!(bench.ask(request(77, term(9), expected)), [ReplicaAnswer::Kept]);
     let left = held(term(9), entry(3, term(9), 2, &["second"]));
     let said = page(Some(snapshot), vec![left], None);
     assert_eq!(
-        bench.ask(request(1, term(10), Ask::Promise)),
+        bench.ask(request(1, term(10), ReplicaAsk::Promise)),
         core::slice::from_ref(&said)
     );
 
     for request in &requests[..2] {
-        writer.on_reply(answer(request, Said::Kept), &mut out);
+        writer.on_reply(answer(request, ReplicaAnswer::Kept), &mut out);
     }
     assert_eq!(core::mem::take(&mut out), [WriterOutput::Kept { covers: 1 }]);
     writer.forget(1, &mut out).unwrap();
@@ -827,15 +838,15 @@ fn what_the_last_append_replaces_is_forgotten_and_the_numbers_go_on() {
 #[test]
 fn i_84_a_token_is_one_openers_and_nobody_else_reads_with_it() {
     let mut bench = Bench::new();
-    bench.ask(request(1, term(5), Ask::Promise));
-    let from = Place::START;
+    bench.ask(request(1, term(5), ReplicaAsk::Promise));
+    let from = LogPlace::START;
     assert_eq!(
-        bench.ask(request(2, term(5), Ask::Read { from })),
-        [Said::Refused { held: term(5) }],
+        bench.ask(request(2, term(5), ReplicaAsk::Read { from })),
+        [ReplicaAnswer::Refused { held: term(5) }],
         "the same token by another opening"
     );
     assert_eq!(
-        bench.ask(request(1, term(5), Ask::Read { from })),
+        bench.ask(request(1, term(5), ReplicaAsk::Read { from })),
         [page(None, vec![], None)]
     );
 }
@@ -851,7 +862,7 @@ fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
     };
     let keep = |snapshot: SnapshotHead, index: u32, text: &str| {
         let bytes = bytes(text);
-        Ask::Keep {
+        ReplicaAsk::Keep {
             snapshot,
             index,
             bytes,
@@ -869,7 +880,7 @@ fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
     assert_eq!(bench.replica.waiting(), (0, 11));
     assert_eq!(
         bench.ask(request(1, term(1), keep(snapshot, 1, "x"))),
-        [Said::Kept]
+        [ReplicaAnswer::Kept]
     );
     assert_eq!(bench.replica.waiting(), (0, 0));
     // Those of one that is given up for a later one are given back as well.
@@ -884,7 +895,7 @@ fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
     assert_eq!(bench.replica.waiting(), (0, 3));
     assert_eq!(
         bench.ask(request(1, term(1), keep(parts_of(6), 1, ""))),
-        [Said::Kept]
+        [ReplicaAnswer::Kept]
     );
     assert_eq!(bench.replica.waiting(), (0, 0));
 }
@@ -892,42 +903,45 @@ fn parts_of_a_snapshot_weigh_until_the_last_has_come_and_nothing_after() {
 #[test]
 fn i_100_counts_that_are_used_up_go_on_in_the_next_term_and_after_the_last_there_is_none() {
     let last = u64::MAX >> 16;
-    assert_eq!(Claim::Count.above(Token::new(3, last)), Some(Token::new(4, 1)));
     assert_eq!(
-        Claim::Count.above(Token::new(3, u64::MAX)),
+        TokenClaim::Count.above(Token::new(3, last)),
         Some(Token::new(4, 1))
     );
-    assert_eq!(Claim::Count.above(Token::new(last, last)), None);
-    assert_eq!(Claim::Term.above(Token::new(last, 1)), None);
-    assert_eq!(Claim::TermAbove(last).above(Token::new(3, 1)), None);
     assert_eq!(
-        Claim::TermAbove(last).first(),
+        TokenClaim::Count.above(Token::new(3, u64::MAX)),
+        Some(Token::new(4, 1))
+    );
+    assert_eq!(TokenClaim::Count.above(Token::new(last, last)), None);
+    assert_eq!(TokenClaim::Term.above(Token::new(last, 1)), None);
+    assert_eq!(TokenClaim::TermAbove(last).above(Token::new(3, 1)), None);
+    assert_eq!(
+        TokenClaim::TermAbove(last).first(),
         Token::new(last, 1),
         "no voter reads a higher one"
     );
-    assert_eq!(Claim::TermAbove(7).first(), Token::new(8, 1));
+    assert_eq!(TokenClaim::TermAbove(7).first(), Token::new(8, 1));
 }
 
 #[test]
 fn i_100_a_promise_rises_by_a_step_at_a_time_and_a_few_times_a_second() {
     let mut bench = Bench::new();
     let refused = |term| {
-        vec![Said::Refused {
+        vec![ReplicaAnswer::Refused {
             held: Token::new(term, 1),
         }]
     };
-    assert_eq!(bench.ask(request(1, term(1), Ask::Promise)).len(), 1);
+    assert_eq!(bench.ask(request(1, term(1), ReplicaAsk::Promise)).len(), 1);
     let last = term(NUMBER_MAX);
-    assert_eq!(bench.ask(request(9, last, Ask::Promise)), refused(1));
+    assert_eq!(bench.ask(request(9, last, ReplicaAsk::Promise)), refused(1));
     assert_eq!(bench.accept(9, last, entry(1, term(1), 1, &["x"])), refused(1));
     assert_eq!(
-        bench.ask(request(9, term(2 + TERM_STEP), Ask::Promise)),
+        bench.ask(request(9, term(2 + TERM_STEP), ReplicaAsk::Promise)),
         refused(1)
     );
     let mut held = 1;
     for _ in 0..1_000 {
         let next = term(held + TERM_STEP);
-        if let [Said::Page(_)] = bench.ask(request(9, next, Ask::Promise))[..] {
+        if let [ReplicaAnswer::Page(_)] = bench.ask(request(9, next, ReplicaAsk::Promise))[..] {
             held = next.term;
         }
     }
@@ -935,21 +949,21 @@ fn i_100_a_promise_rises_by_a_step_at_a_time_and_a_few_times_a_second() {
     assert!(u128::from(NUMBER_MAX / (16 * TERM_STEP)) > 8 * 365 * 24 * 3_600);
     // The next term is anybody's at any time.
     assert!(matches!(
-        bench.ask(request(2, term(held + 1), Ask::Promise))[..],
-        [Said::Page(_)]
+        bench.ask(request(2, term(held + 1), ReplicaAsk::Promise))[..],
+        [ReplicaAnswer::Page(_)]
     ));
     bench.replica.set_now(Instant::from_micros(1_000_000));
     assert!(matches!(
-        bench.ask(request(2, term(held + TERM_STEP), Ask::Promise))[..],
-        [Said::Page(_)]
+        bench.ask(request(2, term(held + TERM_STEP), ReplicaAsk::Promise))[..],
+        [ReplicaAnswer::Page(_)]
     ));
 }
 
 /// Three replicas that have promised these terms, and how many repetitions an opening takes, at most 60; one
 /// replica may say anything.
-fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, Writer)> {
+fn openings(terms: [u64; 3], claim: TokenClaim, liar: Option<Token>) -> Option<(u64, LogWriter)> {
     let mut benches = [1, 2, 3].map(|store| Bench {
-        replica: Replica::new(StoreId(store), BOUNDS.page_bytes),
+        replica: LogReplica::new(StoreId(store), BOUNDS.page_bytes),
         disk: MemoryMap::new(),
     });
     for (second, (bench, promised)) in (1..).zip(benches.iter_mut().zip(terms)) {
@@ -958,14 +972,14 @@ fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, 
             at = promised.min(at + TERM_STEP);
             bench.replica.set_now(Instant::from_micros(at * 1_000_000));
             let store = bench.replica.store();
-            bench.ask(Request {
+            bench.ask(ReplicaRequest {
                 store,
-                ..request(99 + second, term(at), Ask::Promise)
+                ..request(99 + second, term(at), ReplicaAsk::Promise)
             });
         }
     }
     let mut out = Vec::new();
-    let mut writer = Writer::open(settings(claim), &mut out);
+    let mut writer = LogWriter::open(settings(claim), &mut out);
     for round in 0..60 {
         while !out.is_empty() {
             for output in core::mem::take(&mut out) {
@@ -974,7 +988,7 @@ fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, 
                         let at = usize::try_from(asked.store.0).unwrap() - 1;
                         let lie = liar.filter(|_| at == 2);
                         let said = match lie {
-                            Some(held) => vec![Said::Refused { held }],
+                            Some(held) => vec![ReplicaAnswer::Refused { held }],
                             None => benches[at].ask(asked.clone()),
                         };
                         for said in said {
@@ -1000,23 +1014,24 @@ fn openings(terms: [u64; 3], claim: Claim, liar: Option<Token>) -> Option<(u64, 
 #[test]
 fn i_100_replicas_that_are_far_behind_are_led_to_a_token_and_an_owner_to_theirs() {
     let far = 5 * TERM_STEP + 7;
-    let (rounds, writer) = openings([0, 0, far], Claim::Placed(Token::new(far, 3)), None).expect("it opens");
+    let (rounds, writer) =
+        openings([0, 0, far], TokenClaim::Placed(Token::new(far, 3)), None).expect("it opens");
     assert_eq!(writer.token(), Token::new(far, 3).opened());
     assert!(rounds <= 12, "{rounds}");
-    let (rounds, writer) = openings([far, far, 0], Claim::Term, None).expect("it opens");
+    let (rounds, writer) = openings([far, far, 0], TokenClaim::Term, None).expect("it opens");
     assert!(writer.token().term > far && writer.token().term < far + 3 * TERM_STEP);
     assert!(rounds <= 12, "{rounds}");
-    let (rounds, _) = openings([0, 0, 0], Claim::Placed(Token::new(40_000, 1)), None).expect("it opens");
+    let (rounds, _) = openings([0, 0, 0], TokenClaim::Placed(Token::new(40_000, 1)), None).expect("it opens");
     assert_eq!(rounds, 0, "terms that clusters have are within one step");
 }
 
 #[test]
 fn i_100_a_placement_that_most_replicas_are_out_of_reach_of_hears_so() {
     let mut out = Vec::new();
-    let mut writer = Writer::open(settings(Claim::Placed(Token::new(2, 1))), &mut out);
+    let mut writer = LogWriter::open(settings(TokenClaim::Placed(Token::new(2, 1))), &mut out);
     let held = Token::new(5 * TERM_STEP, 1);
     for request in &asked(&mut out)[..2] {
-        writer.on_reply(answer(request, Said::Refused { held }), &mut out);
+        writer.on_reply(answer(request, ReplicaAnswer::Refused { held }), &mut out);
     }
     assert_eq!(core::mem::take(&mut out), [], "one of them alone may lie");
     writer.repeat(&mut out);
@@ -1027,7 +1042,11 @@ fn i_100_a_placement_that_most_replicas_are_out_of_reach_of_hears_so() {
 #[test]
 fn i_100_a_replica_that_names_the_last_token_is_outvoted() {
     let last = Token::new(NUMBER_MAX, NUMBER_MAX);
-    for claim in [Claim::Term, Claim::Count, Claim::Placed(Token::new(2, 1))] {
+    for claim in [
+        TokenClaim::Term,
+        TokenClaim::Count,
+        TokenClaim::Placed(Token::new(2, 1)),
+    ] {
         let (rounds, mut writer) = openings([1, 1, 0], claim, Some(last)).expect("it opens");
         assert!(
             rounds == 0 && writer.token().term < 5,
@@ -1037,9 +1056,9 @@ fn i_100_a_replica_that_names_the_last_token_is_outvoted() {
         let mut out = Vec::new();
         writer.append(0, vec![bytes("x")], false, &mut out).unwrap();
         let asks = asked(&mut out);
-        writer.on_reply(answer(&asks[2], Said::Refused { held: last }), &mut out);
+        writer.on_reply(answer(&asks[2], ReplicaAnswer::Refused { held: last }), &mut out);
         for request in &asks[..2] {
-            writer.on_reply(answer(request, Said::Accepted), &mut out);
+            writer.on_reply(answer(request, ReplicaAnswer::Accepted), &mut out);
         }
         assert!(matches!(out[..], [WriterOutput::Appended { last: 1 }]), "{out:?}");
     }

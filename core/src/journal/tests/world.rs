@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::journal::protocol::{Reply, Request};
-use crate::journal::replica::{Replica, ReplicaOutput};
-use crate::journal::state::{Claim, Opened, StoreId, WriterEnd, WriterError};
-use crate::journal::writer::{Writer, WriterBounds, WriterOutput, WriterSettings};
+use crate::journal::protocol::{ReplicaReply, ReplicaRequest};
+use crate::journal::replica::{LogReplica, ReplicaOutput};
+use crate::journal::state::{OpenedLog, StoreId, TokenClaim, WriterEnd, WriterError};
+use crate::journal::writer::{LogWriter, WriterBounds, WriterOutput, WriterSettings};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::rng::{below, chance};
 use crate::store::memory::MemoryMap;
@@ -32,7 +32,7 @@ const BOUNDS: WriterBounds = WriterBounds {
 struct Node {
     id: StoreId,
     disk: MemoryMap,
-    replica: Option<Replica<usize>>,
+    replica: Option<LogReplica<usize>>,
     /// Asked and not done.
     asked: VecDeque<StoreRequest>,
     /// Done and not said.
@@ -41,7 +41,7 @@ struct Node {
 
 /// Who owns the log, or wants to.
 struct Owner {
-    writer: Writer,
+    writer: LogWriter,
     /// Everything it knows to be in the log.
     history: Vec<u64>,
     /// What it appends, and the highest token that had opened the log before.
@@ -50,8 +50,8 @@ struct Owner {
 }
 
 enum Packet {
-    Request(usize, Request),
-    Reply(Reply),
+    Request(usize, ReplicaRequest),
+    Reply(ReplicaReply),
 }
 
 /// What happened, so that a run which shows nothing is noticed.
@@ -93,7 +93,7 @@ impl World {
         let nodes = (0..nodes).map(|index| {
             let mut disk = MemoryMap::new();
             let id = StoreId(disk.boot(100 + index as u128).id);
-            let replica = Some(Replica::new(id, BOUNDS.page_bytes));
+            let replica = Some(LogReplica::new(id, BOUNDS.page_bytes));
             Node {
                 id,
                 disk,
@@ -149,11 +149,11 @@ impl World {
             log: Arc::from("counter/7"),
             stores: self.nodes.iter().map(|node| node.id).collect(),
             opener: self.next_opener,
-            claim: Claim::Term,
+            claim: TokenClaim::Term,
             bounds: BOUNDS,
         };
         let owner = Owner {
-            writer: Writer::open(settings, &mut out),
+            writer: LogWriter::open(settings, &mut out),
             history: Vec::new(),
             appending: None,
             rests: false,
@@ -257,7 +257,7 @@ impl World {
                 node.done.clear();
                 self.seen.crashes += 1;
             }
-            None => node.replica = Some(Replica::new(node.id, BOUNDS.page_bytes)),
+            None => node.replica = Some(LogReplica::new(node.id, BOUNDS.page_bytes)),
         }
     }
 
@@ -266,7 +266,7 @@ impl World {
         self.owners.clear();
         for node in &mut self.nodes {
             if node.replica.is_none() {
-                node.replica = Some(Replica::new(node.id, BOUNDS.page_bytes));
+                node.replica = Some(LogReplica::new(node.id, BOUNDS.page_bytes));
             }
         }
     }
@@ -374,7 +374,7 @@ impl World {
         }
     }
 
-    fn on_opened(&mut self, index: usize, opened: &Opened) {
+    fn on_opened(&mut self, index: usize, opened: &OpenedLog) {
         let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
         let mut history: Vec<u64> = Vec::new();
         if let Some(snapshot) = &opened.snapshot {

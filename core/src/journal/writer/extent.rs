@@ -3,7 +3,7 @@
 
 use alloc::collections::VecDeque;
 
-use crate::journal::state::{Entry, Position};
+use crate::journal::state::{LogEntry, Position};
 use crate::store::Sequence;
 
 /// Places at which a log may be cut: it can be forgotten to within two in a hundred of its bytes, and an
@@ -12,7 +12,7 @@ pub(super) const CUTS_MAX: usize = 128;
 
 /// A place at which the log may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
+struct LogCut {
     /// The last entry before it.
     position: Position,
     /// The last record before it.
@@ -23,7 +23,7 @@ struct Cut {
 
 /// What there would be no more of a log behind a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prefix {
+pub(super) struct CutPrefix {
     pub(super) through: Position,
     pub(super) covers: Sequence,
     pub(super) bytes: usize,
@@ -31,7 +31,7 @@ pub(super) struct Prefix {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Extent {
+pub(super) struct EntryExtent {
     /// The last entry.
     position: Position,
     /// The last record.
@@ -39,12 +39,12 @@ pub(super) struct Extent {
     /// The last entry that the newest snapshot covers.
     covered: Position,
     /// Of the entries behind that, ascending.
-    cuts: VecDeque<Cut>,
+    cuts: VecDeque<LogCut>,
     /// Their bytes.
     bytes: usize,
 }
 
-impl Extent {
+impl EntryExtent {
     /// A log of which a snapshot covers everything so far.
     pub(super) const fn behind(covered: Position, last: Sequence) -> Self {
         Self {
@@ -70,12 +70,12 @@ impl Extent {
     }
 
     /// One more entry. Linear in [`CUTS_MAX`] for a long log.
-    pub(super) fn append(&mut self, entry: &Entry) {
+    pub(super) fn append(&mut self, entry: &LogEntry) {
         let bytes = entry.bytes();
         self.position = entry.position;
         self.last = entry.next().saturating_sub(1);
         self.bytes = self.bytes.saturating_add(bytes);
-        self.cuts.push_back(Cut {
+        self.cuts.push_back(LogCut {
             position: self.position,
             last: self.last,
             bytes,
@@ -100,8 +100,8 @@ impl Extent {
     }
 
     /// Everything.
-    pub(super) const fn all(&self) -> Prefix {
-        Prefix {
+    pub(super) const fn all(&self) -> CutPrefix {
+        CutPrefix {
             through: self.position,
             covers: self.last,
             bytes: self.bytes,
@@ -109,7 +109,7 @@ impl Extent {
     }
 
     /// The most that has no record behind this one; `None` if that is nothing.
-    pub(super) fn through(&self, through: Sequence) -> Option<Prefix> {
+    pub(super) fn through(&self, through: Sequence) -> Option<CutPrefix> {
         if through >= self.last {
             return (self.position > self.covered).then(|| self.all());
         }
@@ -117,7 +117,7 @@ impl Extent {
         let mut bytes = 0_usize;
         for cut in self.cuts.iter().take_while(|cut| cut.last <= through) {
             bytes = bytes.saturating_add(cut.bytes);
-            found = Some(Prefix {
+            found = Some(CutPrefix {
                 through: cut.position,
                 covers: cut.last,
                 bytes,
@@ -127,7 +127,7 @@ impl Extent {
     }
 
     /// There is no more of the log before this. Cuts may have been given up since the prefix was taken.
-    pub(super) fn cut(&mut self, prefix: Prefix) {
+    pub(super) fn cut(&mut self, prefix: CutPrefix) {
         self.covered = self.covered.max(prefix.through);
         self.bytes = self.bytes.saturating_sub(prefix.bytes);
         let mut rest = prefix.bytes;

@@ -2,8 +2,8 @@
 //! is repeated until a majority of the stores has it durably or one of them refuses; then the owner has
 //! ended. Never serves before the log that it found is written back. Spec: sharding 10.7, 10.15.
 //!
-//! `opening` finds out what the log is. A writer has no clock: whoever holds it calls [`Writer::repeat`]
-//! while [`Writer::is_waiting`], and [`Writer::take_again`] some time after it was told
+//! `opening` finds out what the log is. A writer has no clock: whoever holds it calls [`LogWriter::repeat`]
+//! while [`LogWriter::is_waiting`], and [`LogWriter::take_again`] some time after it was told
 //! [`WriterOutput::TakeAgain`].
 
 mod extent;
@@ -15,11 +15,14 @@ mod words;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::extent::{Extent, Prefix};
-use self::opening::{Opening, WriteBack};
+use self::extent::{CutPrefix, EntryExtent};
+use self::opening::{LogOpening, WriteBack};
 pub use self::words::{WriterBounds, WriterOutput, WriterSettings};
-use super::protocol::{Ask, ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, Reply, Request, SNAPSHOT_BYTES_MAX, Said};
-use super::state::{Entry, SnapshotHead, StoreId, WriterEnd, WriterError};
+use super::protocol::{
+    ENTRIES_MAX, NUMBER_MAX, PARTS_MAX, ReplicaAnswer, ReplicaAsk, ReplicaReply, ReplicaRequest,
+    SNAPSHOT_BYTES_MAX,
+};
+use super::state::{LogEntry, SnapshotHead, StoreId, WriterEnd, WriterError};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::store::{Bytes, Sequence};
 use crate::token::Token;
@@ -30,14 +33,14 @@ const NEARLY_FULL: (usize, usize) = (4, 5);
 
 /// A question to all stores, and who has answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Flight {
+struct QuorumQuestion {
     id: u64,
     answered: OrderedSet<StoreId>,
 }
 
 #[derive(Clone, Debug)]
-enum Stage {
-    Opening(Opening),
+enum WriterStage {
+    Opening(LogOpening),
     WritingBack(WriteBack),
     Serving,
     /// Its token was refused; it takes another one when it is told to.
@@ -47,28 +50,28 @@ enum Stage {
 
 /// A snapshot on its way.
 #[derive(Clone, Debug)]
-struct Keeping {
-    flight: Flight,
+struct SnapshotWrite {
+    flight: QuorumQuestion,
     snapshot: SnapshotHead,
     parts: Vec<Bytes>,
     /// What it takes the place of.
-    frees: Prefix,
+    frees: CutPrefix,
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Writer {
+pub struct LogWriter {
     settings: WriterSettings,
     token: Token,
     /// The highest token that any replica has named.
     highest: Token,
     attempt: u32,
     last_id: u64,
-    stage: Stage,
+    stage: WriterStage,
     /// What a majority has.
-    extent: Extent,
-    appending: Option<(Flight, Entry)>,
-    keeping: Option<Keeping>,
+    extent: EntryExtent,
+    appending: Option<(QuorumQuestion, LogEntry)>,
+    keeping: Option<SnapshotWrite>,
     /// It was said that the log is nearly full.
     is_nearly_full: bool,
     /// Replicas that are led to the token in steps, with what they have promised.
@@ -77,7 +80,7 @@ pub struct Writer {
     is_outreached: bool,
 }
 
-impl Writer {
+impl LogWriter {
     /// Begins to open a log.
     #[must_use]
     pub fn open(settings: WriterSettings, out: &mut Vec<WriterOutput>) -> Self {
@@ -88,8 +91,8 @@ impl Writer {
             highest: Token::NONE,
             attempt: 0,
             last_id: 0,
-            stage: Stage::Resting,
-            extent: Extent::default(),
+            stage: WriterStage::Resting,
+            extent: EntryExtent::default(),
             appending: None,
             keeping: None,
             is_nearly_full: false,
@@ -103,8 +106,11 @@ impl Writer {
     /// Takes a token above every one it has heard of, after it was refused; nothing happens otherwise.
     pub fn take_again(&mut self, out: &mut Vec<WriterOutput>) {
         match self.stage {
-            Stage::Resting => {}
-            Stage::Opening(_) | Stage::WritingBack(_) | Stage::Serving | Stage::Ended => return,
+            WriterStage::Resting => {}
+            WriterStage::Opening(_)
+            | WriterStage::WritingBack(_)
+            | WriterStage::Serving
+            | WriterStage::Ended => return,
         }
         // A claim that had none would have ended when it was refused.
         if let Some(token) = self.settings.claim.above(self.highest.max(self.token)) {
@@ -134,7 +140,7 @@ impl Writer {
                 last: self.extent.last(),
             });
         }
-        let entry = Entry {
+        let entry = LogEntry {
             position: self.extent.position().saturating_add(1),
             origin: self.token,
             first: self.extent.last().saturating_add(1),
@@ -217,7 +223,7 @@ impl Writer {
     fn send_snapshot(
         &mut self,
         (count, parts): (u32, Vec<Bytes>),
-        frees: Prefix,
+        frees: CutPrefix,
         out: &mut Vec<WriterOutput>,
     ) {
         let snapshot = SnapshotHead {
@@ -226,7 +232,7 @@ impl Writer {
             token: self.token,
             parts: count,
         };
-        self.keeping = Some(Keeping {
+        self.keeping = Some(SnapshotWrite {
             flight: self.flight(),
             snapshot,
             parts,
@@ -252,28 +258,28 @@ impl Writer {
         self.lead_on(out);
         self.catch_up(out);
         match &self.stage {
-            Stage::Opening(_) => self.repeat_opening(out),
-            Stage::WritingBack(_) => self.repeat_write_back(out),
-            Stage::Serving => {
+            WriterStage::Opening(_) => self.repeat_opening(out),
+            WriterStage::WritingBack(_) => self.repeat_write_back(out),
+            WriterStage::Serving => {
                 self.repeat_append(out);
                 self.repeat_keep(out);
             }
-            Stage::Resting | Stage::Ended => {}
+            WriterStage::Resting | WriterStage::Ended => {}
         }
     }
 
     /// A replica answers. What is no answer to an open question changes nothing, but a higher token ends the
     /// owner whenever it is named.
-    pub fn on_reply(&mut self, reply: Reply, out: &mut Vec<WriterOutput>) {
+    pub fn on_reply(&mut self, reply: ReplicaReply, out: &mut Vec<WriterOutput>) {
         if reply.opener != self.settings.opener || !self.settings.stores.contains(&reply.store) {
             return;
         }
         self.behind.remove(&reply.store);
         match reply.said {
-            Said::Refused { held } => self.on_refused(reply.store, reply.id, held, out),
-            Said::Page(page) => self.on_page(reply.store, reply.id, page, out),
-            Said::Accepted => self.on_accepted(reply.store, reply.id, out),
-            Said::Kept => self.on_kept(reply.store, reply.id, out),
+            ReplicaAnswer::Refused { held } => self.on_refused(reply.store, reply.id, held, out),
+            ReplicaAnswer::Page(page) => self.on_page(reply.store, reply.id, page, out),
+            ReplicaAnswer::Accepted => self.on_accepted(reply.store, reply.id, out),
+            ReplicaAnswer::Kept => self.on_kept(reply.store, reply.id, out),
         }
     }
 
@@ -293,9 +299,9 @@ impl Writer {
     #[must_use]
     pub const fn is_waiting(&self) -> bool {
         match self.stage {
-            Stage::Opening(_) | Stage::WritingBack(_) => true,
-            Stage::Serving => self.appending.is_some() || self.keeping.is_some(),
-            Stage::Resting | Stage::Ended => false,
+            WriterStage::Opening(_) | WriterStage::WritingBack(_) => true,
+            WriterStage::Serving => self.appending.is_some() || self.keeping.is_some(),
+            WriterStage::Resting | WriterStage::Ended => false,
         }
     }
 
@@ -303,8 +309,11 @@ impl Writer {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         match self.stage {
-            Stage::Serving => true,
-            Stage::Opening(_) | Stage::WritingBack(_) | Stage::Resting | Stage::Ended => false,
+            WriterStage::Serving => true,
+            WriterStage::Opening(_)
+            | WriterStage::WritingBack(_)
+            | WriterStage::Resting
+            | WriterStage::Ended => false,
         }
     }
 
@@ -325,15 +334,15 @@ impl Writer {
         self.last_id
     }
 
-    fn flight(&mut self) -> Flight {
-        Flight {
+    fn flight(&mut self) -> QuorumQuestion {
+        QuorumQuestion {
             id: self.next_id(),
             answered: OrderedSet::new(),
         }
     }
 
-    fn request(&self, store: StoreId, id: u64, ask: Ask) -> Request {
-        Request {
+    fn request(&self, store: StoreId, id: u64, ask: ReplicaAsk) -> ReplicaRequest {
+        ReplicaRequest {
             log: Arc::clone(&self.settings.log),
             store,
             opener: self.settings.opener,
@@ -343,12 +352,12 @@ impl Writer {
         }
     }
 
-    fn ask(&self, store: StoreId, id: u64, ask: Ask) -> WriterOutput {
+    fn ask(&self, store: StoreId, id: u64, ask: ReplicaAsk) -> WriterOutput {
         WriterOutput::Ask(self.request(store, id, ask))
     }
 
     /// Asks the stores that have not answered.
-    fn ask_missing(&self, flight: &Flight, ask: &Ask, out: &mut Vec<WriterOutput>) {
+    fn ask_missing(&self, flight: &QuorumQuestion, ask: &ReplicaAsk, out: &mut Vec<WriterOutput>) {
         let missing = self
             .settings
             .stores
@@ -360,7 +369,7 @@ impl Writer {
     fn repeat_append(&self, out: &mut Vec<WriterOutput>) {
         if let Some((flight, entry)) = &self.appending {
             let entries = alloc::vec![entry.clone()];
-            self.ask_missing(flight, &Ask::Accept { entries }, out);
+            self.ask_missing(flight, &ReplicaAsk::Accept { entries }, out);
         }
     }
 
@@ -370,7 +379,7 @@ impl Writer {
             let (snapshot, bytes) = (keeping.snapshot, Bytes::clone(bytes));
             self.ask_missing(
                 &keeping.flight,
-                &Ask::Keep {
+                &ReplicaAsk::Keep {
                     snapshot,
                     index,
                     bytes,
@@ -382,7 +391,7 @@ impl Writer {
 
     fn on_accepted(&mut self, store: StoreId, id: u64, out: &mut Vec<WriterOutput>) {
         let quorum = self.quorum();
-        if let Stage::WritingBack(_) = self.stage {
+        if let WriterStage::WritingBack(_) = self.stage {
             return self.on_written_back(store, id, out);
         }
         let Some((flight, _)) = self.appending.as_mut().filter(|(flight, _)| flight.id == id) else {
@@ -418,7 +427,7 @@ impl Writer {
     }
 
     fn end(&mut self, end: WriterEnd, out: &mut Vec<WriterOutput>) {
-        self.stage = Stage::Ended;
+        self.stage = WriterStage::Ended;
         self.appending = None;
         self.keeping = None;
         out.push(WriterOutput::Ended(end));
@@ -426,14 +435,14 @@ impl Writer {
 
     fn is_open_question(&self, store: StoreId, id: u64) -> bool {
         match &self.stage {
-            Stage::Opening(opening) => opening.awaits(store) == id,
-            Stage::WritingBack(back) => back.id() == id,
-            Stage::Serving => {
+            WriterStage::Opening(opening) => opening.awaits(store) == id,
+            WriterStage::WritingBack(back) => back.id() == id,
+            WriterStage::Serving => {
                 let appending = self.appending.as_ref().map(|(flight, _)| flight.id);
                 let keeping = self.keeping.as_ref().map(|keeping| keeping.flight.id);
                 appending == Some(id) || keeping == Some(id)
             }
-            Stage::Resting | Stage::Ended => false,
+            WriterStage::Resting | WriterStage::Ended => false,
         }
     }
 }

@@ -5,22 +5,22 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::Flight;
-use super::extent::Extent;
-use crate::journal::protocol::{Ask, ENTRIES_MAX, Page};
-use crate::journal::state::{Entry, Item, Opened, Place, Position, SnapshotHead, StoreId};
+use super::QuorumQuestion;
+use super::extent::EntryExtent;
+use crate::journal::protocol::{ENTRIES_MAX, ReplicaAsk, ReplicaPage};
+use crate::journal::state::{LogEntry, LogItem, LogPlace, OpenedLog, Position, SnapshotHead, StoreId};
 use crate::ordered::OrderedMap;
 use crate::store::{Bytes, Record, Sequence, Snapshot};
 use crate::token::Token;
 
 /// What the replicas have said so far.
 #[derive(Clone, Debug)]
-pub(super) struct Opening {
+pub(super) struct LogOpening {
     /// The question for the promise.
     id: u64,
-    readings: OrderedMap<StoreId, Reading>,
+    readings: OrderedMap<StoreId, ReplicaReading>,
     /// Per place the entry with the highest token.
-    entries: OrderedMap<Position, (Token, Entry)>,
+    entries: OrderedMap<Position, (Token, LogEntry)>,
     bytes: usize,
     /// The snapshot that covers most, of those that have come completely.
     base: Option<(SnapshotHead, Vec<Bytes>)>,
@@ -28,11 +28,11 @@ pub(super) struct Opening {
 
 /// How far one replica's answers have come.
 #[derive(Clone, Debug)]
-struct Reading {
+struct ReplicaReading {
     /// The open question.
     id: u64,
     /// What it asks for; `None` once all has come.
-    from: Option<Place>,
+    from: Option<LogPlace>,
     snapshot: Option<SnapshotHead>,
     parts: Vec<Bytes>,
     /// It said what makes no sense, or too much.
@@ -40,18 +40,18 @@ struct Reading {
 }
 
 /// What follows from a page.
-pub(super) enum Step {
+pub(super) enum PageStep {
     /// It is none that was asked for.
     Nothing,
     /// It cannot be.
     Nonsense,
     /// The next question to this replica.
-    ReadOn(Ask),
+    ReadOn(ReplicaAsk),
     /// This replica has said everything.
     Done,
 }
 
-impl Opening {
+impl LogOpening {
     pub(super) const fn new(id: u64) -> Self {
         Self {
             id,
@@ -68,17 +68,17 @@ impl Opening {
     }
 
     /// The question that is open at a store.
-    pub(super) fn question(&self, store: StoreId) -> Option<(u64, Ask)> {
+    pub(super) fn question(&self, store: StoreId) -> Option<(u64, ReplicaAsk)> {
         match self.readings.get(&store) {
-            None => Some((self.id, Ask::Promise)),
+            None => Some((self.id, ReplicaAsk::Promise)),
             Some(reading) if reading.is_void => None,
-            Some(reading) => reading.from.map(|from| (reading.id, Ask::Read { from })),
+            Some(reading) => reading.from.map(|from| (reading.id, ReplicaAsk::Read { from })),
         }
     }
 
     /// How many replicas have said everything.
     pub(super) fn done(&self) -> usize {
-        let done = |reading: &&Reading| reading.from.is_none() && !reading.is_void;
+        let done = |reading: &&ReplicaReading| reading.from.is_none() && !reading.is_void;
         self.readings.values().filter(done).count()
     }
 
@@ -86,27 +86,27 @@ impl Opening {
         &mut self,
         store: StoreId,
         id: u64,
-        page: Page,
+        page: ReplicaPage,
         next_id: u64,
         bytes_max: usize,
-    ) -> Step {
+    ) -> PageStep {
         if self.question(store).is_none_or(|(open, _)| open != id) {
-            return Step::Nothing;
+            return PageStep::Nothing;
         }
-        let reading = self.readings.entry(store).or_insert_with(|| Reading {
+        let reading = self.readings.entry(store).or_insert_with(|| ReplicaReading {
             id,
-            from: Some(Place::START),
+            from: Some(LogPlace::START),
             snapshot: page.snapshot,
             parts: Vec::new(),
             is_void: false,
         });
         let Some(from) = reading.from else {
-            return Step::Nothing;
+            return PageStep::Nothing;
         };
         let taken = reading.take(from, page);
         let Some((entries, next)) = taken else {
             reading.is_void = true;
-            return Step::Nonsense;
+            return PageStep::Nonsense;
         };
         reading.id = next_id;
         reading.from = next;
@@ -123,15 +123,15 @@ impl Opening {
             if let Some(reading) = self.readings.get_mut(&store) {
                 reading.is_void = true;
             }
-            return Step::Nonsense;
+            return PageStep::Nonsense;
         }
         match next {
-            Some(from) => Step::ReadOn(Ask::Read { from }),
-            None => Step::Done,
+            Some(from) => PageStep::ReadOn(ReplicaAsk::Read { from }),
+            None => PageStep::Done,
         }
     }
 
-    fn merge(&mut self, accepted: Token, entry: Entry) {
+    fn merge(&mut self, accepted: Token, entry: LogEntry) {
         let covered = self.base.as_ref().map_or(0, |(snapshot, _)| snapshot.through);
         let position = entry.position;
         let is_lower = self
@@ -181,7 +181,7 @@ impl Opening {
             next = entry.next();
             entries.push(entry);
         }
-        let begins = Entry {
+        let begins = LogEntry {
             position: position.saturating_add(1),
             origin: token,
             first: next,
@@ -191,9 +191,9 @@ impl Opening {
         chunks.push_back(alloc::vec![begins.clone()]);
         entries.push(begins);
         Some(WriteBack {
-            flight: Flight {
+            flight: QuorumQuestion {
                 id,
-                ..Flight::default()
+                ..QuorumQuestion::default()
             },
             chunks,
             entries,
@@ -202,10 +202,14 @@ impl Opening {
     }
 }
 
-impl Reading {
+impl ReplicaReading {
     /// What is new in a page, and where to go on; `None` if it does not follow what was said before.
     #[allow(clippy::type_complexity, reason = "entries with their tokens, and a place")]
-    fn take(&mut self, from: Place, page: Page) -> Option<(Vec<(Token, Entry)>, Option<Place>)> {
+    fn take(
+        &mut self,
+        from: LogPlace,
+        page: ReplicaPage,
+    ) -> Option<(Vec<(Token, LogEntry)>, Option<LogPlace>)> {
         if page.snapshot != self.snapshot {
             return None;
         }
@@ -217,13 +221,13 @@ impl Reading {
                 return None;
             }
             match item {
-                Item::Part { index, bytes } => {
+                LogItem::Part { index, bytes } => {
                     if index as usize != self.parts.len() {
                         return None;
                     }
                     self.parts.push(bytes);
                 }
-                Item::Entry { accepted, entry } => entries.push((accepted, entry)),
+                LogItem::Entry { accepted, entry } => entries.push((accepted, entry)),
             }
             at = place.next();
         }
@@ -247,11 +251,11 @@ impl Reading {
 /// The log on its way back to the replicas, a chunk at a time.
 #[derive(Clone, Debug)]
 pub(super) struct WriteBack {
-    flight: Flight,
+    flight: QuorumQuestion,
     /// What is still to be written; the first is in flight.
-    chunks: VecDeque<Vec<Entry>>,
+    chunks: VecDeque<Vec<LogEntry>>,
     /// The log.
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     base: Option<(SnapshotHead, Vec<Bytes>)>,
 }
 
@@ -260,12 +264,12 @@ impl WriteBack {
         self.flight.id
     }
 
-    pub(super) const fn flight(&self) -> &Flight {
+    pub(super) const fn flight(&self) -> &QuorumQuestion {
         &self.flight
     }
 
     /// What is in flight.
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn entries(&self) -> Vec<LogEntry> {
         self.chunks.front().cloned().unwrap_or_default()
     }
 
@@ -277,20 +281,20 @@ impl WriteBack {
     /// Goes on to the next chunk; says whether there is one.
     pub(super) fn go_on(&mut self, id: u64) -> bool {
         self.chunks.pop_front();
-        self.flight = Flight {
+        self.flight = QuorumQuestion {
             id,
-            ..Flight::default()
+            ..QuorumQuestion::default()
         };
         !self.chunks.is_empty()
     }
 
     /// All is written back: what the user is told, and where the log ends.
-    pub(super) fn opened(self, token: Token) -> (Opened, Extent) {
+    pub(super) fn opened(self, token: Token) -> (OpenedLog, EntryExtent) {
         let covers = self.base.as_ref().map_or(0, |(snapshot, _)| snapshot.covers);
         let through = self.base.as_ref().map_or(0, |(snapshot, _)| snapshot.through);
-        let mut extent = Extent::behind(through, covers);
+        let mut extent = EntryExtent::behind(through, covers);
         self.entries.iter().for_each(|entry| extent.append(entry));
-        let opened = Opened {
+        let opened = OpenedLog {
             token,
             snapshot: self
                 .base
@@ -307,8 +311,8 @@ impl WriteBack {
     }
 }
 
-fn records(entry: Entry) -> impl Iterator<Item = Record> {
-    let Entry {
+fn records(entry: LogEntry) -> impl Iterator<Item = Record> {
+    let LogEntry {
         origin,
         first,
         records,
@@ -324,8 +328,8 @@ fn records(entry: Entry) -> impl Iterator<Item = Record> {
 }
 
 /// The entries in requests of about so many bytes.
-fn chunks(entries: &[Entry], page_bytes: usize) -> VecDeque<Vec<Entry>> {
-    let mut chunks: VecDeque<Vec<Entry>> = VecDeque::new();
+fn chunks(entries: &[LogEntry], page_bytes: usize) -> VecDeque<Vec<LogEntry>> {
+    let mut chunks: VecDeque<Vec<LogEntry>> = VecDeque::new();
     let mut room = 0;
     for entry in entries {
         let bytes = entry.bytes();

@@ -5,12 +5,12 @@
 use alloc::vec::Vec;
 
 use super::words::WriterOutput;
-use super::{Stage, Writer};
-use crate::journal::protocol::{Ask, NUMBER_MAX, Request, TERM_STEP};
+use super::{LogWriter, WriterStage};
+use crate::journal::protocol::{NUMBER_MAX, ReplicaAsk, ReplicaRequest, TERM_STEP};
 use crate::journal::state::{StoreId, WriterEnd};
 use crate::token::Token;
 
-impl Writer {
+impl LogWriter {
     pub(super) fn on_refused(&mut self, store: StoreId, id: u64, held: Token, out: &mut Vec<WriterOutput>) {
         if held.term > NUMBER_MAX || held.count > NUMBER_MAX {
             return out.push(WriterOutput::Nonsense(store));
@@ -34,17 +34,17 @@ impl Writer {
         let may_take_again =
             self.settings.claim.above(held).is_some() && self.attempt < self.settings.bounds.attempts_max;
         match self.stage {
-            Stage::Opening(_) | Stage::WritingBack(_) if may_take_again => {
+            WriterStage::Opening(_) | WriterStage::WritingBack(_) if may_take_again => {
                 self.attempt += 1;
-                self.stage = Stage::Resting;
+                self.stage = WriterStage::Resting;
                 out.push(WriterOutput::TakeAgain {
                     attempt: self.attempt,
                 });
             }
-            Stage::Opening(_) | Stage::WritingBack(_) | Stage::Serving => {
+            WriterStage::Opening(_) | WriterStage::WritingBack(_) | WriterStage::Serving => {
                 self.end(WriterEnd::Fenced { held }, out);
             }
-            Stage::Resting | Stage::Ended => {}
+            WriterStage::Resting | WriterStage::Ended => {}
         }
     }
 
@@ -57,9 +57,9 @@ impl Writer {
             let term = held.term.saturating_add(TERM_STEP);
             if term < self.token.term {
                 // Its answer is none to an open question: the next one shows how far it is.
-                let request = self.request(*store, 0, Ask::Promise);
+                let request = self.request(*store, 0, ReplicaAsk::Promise);
                 let token = Token::new(term, 1);
-                out.push(WriterOutput::Ask(Request { token, ..request }));
+                out.push(WriterOutput::Ask(ReplicaRequest { token, ..request }));
             }
         }
     }
@@ -67,8 +67,12 @@ impl Writer {
     /// No majority has promised the token, and somebody is out of its reach: takes the next step there.
     pub(super) fn catch_up(&mut self, out: &mut Vec<WriterOutput>) {
         match self.stage {
-            Stage::Opening(_) if self.is_outreached => {}
-            Stage::Opening(_) | Stage::WritingBack(_) | Stage::Serving | Stage::Resting | Stage::Ended => {
+            WriterStage::Opening(_) if self.is_outreached => {}
+            WriterStage::Opening(_)
+            | WriterStage::WritingBack(_)
+            | WriterStage::Serving
+            | WriterStage::Resting
+            | WriterStage::Ended => {
                 return;
             }
         }

@@ -3,23 +3,23 @@
 
 use alloc::vec::Vec;
 
-use super::opening::{Opening, Step};
+use super::opening::{LogOpening, PageStep};
 use super::words::WriterOutput;
-use super::{Stage, Writer};
-use crate::journal::protocol::{Ask, Page};
+use super::{LogWriter, WriterStage};
+use crate::journal::protocol::{ReplicaAsk, ReplicaPage};
 use crate::journal::state::{StoreId, WriterEnd};
 
-impl Writer {
+impl LogWriter {
     pub(super) fn begin(&mut self, out: &mut Vec<WriterOutput>) {
         let id = self.next_id();
-        self.stage = Stage::Opening(Opening::new(id));
+        self.stage = WriterStage::Opening(LogOpening::new(id));
         self.behind.clear();
         self.is_outreached = false;
         self.repeat_opening(out);
     }
 
     pub(super) fn repeat_opening(&self, out: &mut Vec<WriterOutput>) {
-        let Stage::Opening(opening) = &self.stage else {
+        let WriterStage::Opening(opening) = &self.stage else {
             return;
         };
         for store in self.settings.stores.iter() {
@@ -29,20 +29,26 @@ impl Writer {
         }
     }
 
-    pub(super) fn on_page(&mut self, store: StoreId, id: u64, page: Page, out: &mut Vec<WriterOutput>) {
+    pub(super) fn on_page(
+        &mut self,
+        store: StoreId,
+        id: u64,
+        page: ReplicaPage,
+        out: &mut Vec<WriterOutput>,
+    ) {
         let (quorum, next_id) = (self.quorum(), self.last_id + 1);
         let bytes_max = self.settings.bounds.log_bytes_max.saturating_mul(4);
-        let Stage::Opening(opening) = &mut self.stage else {
+        let WriterStage::Opening(opening) = &mut self.stage else {
             return;
         };
         match opening.on_page(store, id, page, next_id, bytes_max) {
-            Step::Nothing => {}
-            Step::Nonsense => out.push(WriterOutput::Nonsense(store)),
-            Step::ReadOn(ask) => {
+            PageStep::Nothing => {}
+            PageStep::Nonsense => out.push(WriterOutput::Nonsense(store)),
+            PageStep::ReadOn(ask) => {
                 self.last_id = next_id;
                 out.push(self.ask(store, next_id, ask));
             }
-            Step::Done => {
+            PageStep::Done => {
                 if opening.done() >= quorum {
                     let id = self.next_id();
                     self.write_back(id, out);
@@ -53,13 +59,13 @@ impl Writer {
 
     /// A majority has said what it holds: that is the log.
     fn write_back(&mut self, id: u64, out: &mut Vec<WriterOutput>) {
-        let Stage::Opening(opening) = core::mem::replace(&mut self.stage, Stage::Resting) else {
+        let WriterStage::Opening(opening) = core::mem::replace(&mut self.stage, WriterStage::Resting) else {
             return;
         };
         let page_bytes = self.settings.bounds.page_bytes;
         match opening.end(self.token, id, page_bytes) {
             Some(back) => {
-                self.stage = Stage::WritingBack(back);
+                self.stage = WriterStage::WritingBack(back);
                 self.repeat_write_back(out);
             }
             None => self.end(WriterEnd::Damaged, out),
@@ -67,15 +73,15 @@ impl Writer {
     }
 
     pub(super) fn repeat_write_back(&self, out: &mut Vec<WriterOutput>) {
-        if let Stage::WritingBack(back) = &self.stage {
+        if let WriterStage::WritingBack(back) = &self.stage {
             let entries = back.entries();
-            self.ask_missing(back.flight(), &Ask::Accept { entries }, out);
+            self.ask_missing(back.flight(), &ReplicaAsk::Accept { entries }, out);
         }
     }
 
     pub(super) fn on_written_back(&mut self, store: StoreId, id: u64, out: &mut Vec<WriterOutput>) {
         let (quorum, next_id) = (self.quorum(), self.last_id + 1);
-        let Stage::WritingBack(back) = &mut self.stage else {
+        let WriterStage::WritingBack(back) = &mut self.stage else {
             return;
         };
         if !back.on_accepted(store, id, quorum) {
@@ -85,7 +91,7 @@ impl Writer {
         if back.go_on(next_id) {
             return self.repeat_write_back(out);
         }
-        let Stage::WritingBack(back) = core::mem::replace(&mut self.stage, Stage::Serving) else {
+        let WriterStage::WritingBack(back) = core::mem::replace(&mut self.stage, WriterStage::Serving) else {
             return;
         };
         let (opened, extent) = back.opened(self.token);

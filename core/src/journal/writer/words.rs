@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 
-use crate::journal::protocol::Request;
-use crate::journal::state::{Claim, Opened, StoreId, WriterEnd};
+use crate::journal::protocol::ReplicaRequest;
+use crate::journal::state::{OpenedLog, StoreId, TokenClaim, WriterEnd};
 use crate::store::{LogName, Sequence};
 
 /// Which log is opened, where it lies, and within which bounds.
@@ -16,7 +16,7 @@ pub struct WriterSettings {
     /// Drawn for this opening: no other one has it.
     pub opener: u64,
     /// Which token it wants; it takes another one whenever that is refused, unless there is none.
-    pub claim: Claim,
+    pub claim: TokenClaim,
     /// How much it sends at once and keeps.
     pub bounds: WriterBounds,
 }
@@ -38,9 +38,9 @@ pub struct WriterBounds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriterOutput {
     /// Send this to the node of the store that it names. It may be lost.
-    Ask(Request),
+    Ask(ReplicaRequest),
     /// The log is this writer's, and this is what it holds.
-    Opened(Opened),
+    Opened(OpenedLog),
     /// A majority has the records durably.
     Appended {
         /// The last of them.
@@ -56,7 +56,7 @@ pub enum WriterOutput {
         /// Bytes of the entries behind the newest snapshot.
         bytes: usize,
     },
-    /// The token was refused: call [`super::Writer::take_again`], later from time to time, so that two who
+    /// The token was refused: call [`super::LogWriter::take_again`], later from time to time, so that two who
     /// open do not refuse each other for ever.
     TakeAgain {
         /// How often it was refused.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use crate::agreement::{Differences, Settings};
 use crate::drain::DrainPart;
 use crate::ident::{Address, Roles, UniqueAddress};
-use crate::lane::{Tag, tags};
+use crate::lane::{MessageTag, tags};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::body::GossipBody;
 use crate::membership::state::events::MembershipChange;
@@ -84,7 +84,7 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::InitJoin(_) => Self::INIT_JOIN,
             Self::InitJoinAck(_) => Self::INIT_JOIN_ACK,
@@ -262,7 +262,7 @@ pub enum DownTarget {
 /// Why membership refused a command. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum MembershipCommandError {
     /// The node is already a member or joining.
     #[error("this node has already joined or is joining a cluster")]
     AlreadyJoined,

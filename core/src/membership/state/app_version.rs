@@ -44,9 +44,9 @@ pub enum AppVersionError {
 /// A version; cheap to clone. Missing parts count as 0, so `1`, `1.0` and `1.0.0` are equal; equality and
 /// order look at the meaning, [`AppVersion::as_str`] gives the text as it was written.
 #[derive(Clone)]
-pub struct AppVersion(Arc<Parsed>);
+pub struct AppVersion(Arc<ParsedVersion>);
 
-struct Parsed {
+struct ParsedVersion {
     text: Arc<str>,
     /// Major, minor, patch, commits since (dynver).
     numbers: [u32; 4],
@@ -61,7 +61,7 @@ impl AppVersion {
     /// [`AppVersionError`] says what is wrong with it.
     pub fn new(text: &str) -> Result<Self, AppVersionError> {
         let (numbers, suffix_at) = checked(text)?;
-        Ok(Self(Arc::new(Parsed {
+        Ok(Self(Arc::new(ParsedVersion {
             text: Arc::from(text),
             numbers,
             suffix_at,
@@ -141,7 +141,7 @@ fn number(text: &str) -> Option<u32> {
 
 impl Default for AppVersion {
     fn default() -> Self {
-        Self(Arc::new(Parsed {
+        Self(Arc::new(ParsedVersion {
             text: Arc::from("0.0.0"),
             numbers: [0; 4],
             suffix_at: 5,

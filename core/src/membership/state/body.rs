@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
-use crate::membership::state::packed::{About, PackedGossip};
+use crate::membership::state::packed::{MemberFacts, PackedGossip};
 use crate::membership::state::relation;
 use crate::membership::state::vector_clock::ClockOrder;
 
@@ -31,9 +31,9 @@ impl GossipBody {
 
     /// What the state says about `node`; `None` if it is no member.
     #[must_use]
-    pub fn about(&self, node: &UniqueAddress) -> Option<About> {
+    pub fn about(&self, node: &UniqueAddress) -> Option<MemberFacts> {
         match self {
-            Self::Held(gossip) => gossip.contains(node).then(|| About {
+            Self::Held(gossip) => gossip.contains(node).then(|| MemberFacts {
                 seen: gossip.has_seen(node),
                 counter: gossip.version().get(node),
             }),

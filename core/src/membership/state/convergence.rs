@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::ident::{DEFAULT_DATA_CENTER, UniqueAddress};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::{Reach, Reachability, Record};
+use crate::membership::state::reachability::{Reachability, ReachabilityRecord, ReachabilityStatus};
 use crate::ordered::OrderedSet;
 
 /// Why a member keeps the state from being converged.
@@ -87,12 +87,12 @@ pub(crate) fn is_unreachable_for(
         .any(|record| record.subject == *subject && gossip.member(&record.observer).is_some_and(&counts))
 }
 
-fn bad_rows(gossip: &Gossip) -> impl Iterator<Item = &Record> {
+fn bad_rows(gossip: &Gossip) -> impl Iterator<Item = &ReachabilityRecord> {
     gossip
         .reachability()
         .records()
         .iter()
-        .filter(|record| record.status != Reach::Reachable)
+        .filter(|record| record.status != ReachabilityStatus::Reachable)
 }
 
 /// Calls `stop` with every blocker until it says true; the same node may come several times.

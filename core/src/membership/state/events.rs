@@ -9,7 +9,7 @@ use crate::membership::state::convergence::converged;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::leader::leader_in;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::ordered::{OrderedMap, OrderedSet};
 
 /// One change of the membership.
@@ -155,14 +155,14 @@ fn diff_reach(
     }
     let healed = old
         .iter()
-        .filter(|(node, worst)| **worst == Reach::Unreachable && !new.contains_key(*node));
+        .filter(|(node, worst)| **worst == ReachabilityStatus::Unreachable && !new.contains_key(*node));
     for (node, _) in healed.filter(|(node, _)| **node != me) {
         out.extend(after.member(node).cloned().map(MembershipChange::Reachable));
     }
 }
 
 /// The worst that members of `dc` say about members of `dc`, for those about whom anything bad is said.
-fn worst_in<'a>(gossip: &'a Gossip, dc: &str) -> OrderedMap<&'a UniqueAddress, Reach> {
+fn worst_in<'a>(gossip: &'a Gossip, dc: &str) -> OrderedMap<&'a UniqueAddress, ReachabilityStatus> {
     let mut worst = OrderedMap::new();
     let local = |node: &UniqueAddress| {
         gossip
@@ -170,7 +170,8 @@ fn worst_in<'a>(gossip: &'a Gossip, dc: &str) -> OrderedMap<&'a UniqueAddress, R
             .is_some_and(|member| member.data_center() == dc)
     };
     for record in gossip.reachability().records() {
-        if record.status != Reach::Reachable && local(&record.observer) && local(&record.subject) {
+        if record.status != ReachabilityStatus::Reachable && local(&record.observer) && local(&record.subject)
+        {
             let entry = worst.entry(&record.subject).or_insert(record.status);
             *entry = record.status.max(*entry);
         }

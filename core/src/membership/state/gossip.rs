@@ -9,7 +9,7 @@ use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 pub use super::parts::GossipParts;
-pub(crate) use super::parts::SharedParts;
+pub(crate) use super::parts::SharedGossipParts;
 
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::{Member, Status, UpNumber};
@@ -101,7 +101,7 @@ impl Gossip {
             epoch,
             meta,
         } = parts;
-        let gossip = Self::assemble(SharedParts {
+        let gossip = Self::assemble(SharedGossipParts {
             members: Arc::new(members),
             reachability: Arc::new(reachability),
             version,
@@ -116,7 +116,7 @@ impl Gossip {
     }
 
     /// A state that nobody has seen, of parts whose invariants the caller keeps.
-    pub(crate) fn assemble(parts: SharedParts) -> Self {
+    pub(crate) fn assemble(parts: SharedGossipParts) -> Self {
         Self {
             members: parts.members,
             reachability: parts.reachability,

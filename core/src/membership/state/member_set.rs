@@ -134,7 +134,7 @@ impl MemberSet {
         let words = core::iter::once(self.first).chain(self.rest().iter().copied());
         words
             .enumerate()
-            .flat_map(|(at, word)| Ones(word).map(move |bit| at * BITS + bit))
+            .flat_map(|(at, word)| SetBits(word).map(move |bit| at * BITS + bit))
     }
 
     fn rest(&self) -> &[u64] {
@@ -183,9 +183,9 @@ impl FromIterator<usize> for MemberSet {
     }
 }
 
-struct Ones(u64);
+struct SetBits(u64);
 
-impl Iterator for Ones {
+impl Iterator for SetBits {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::ident::UniqueAddress;
-use crate::membership::state::gossip::{Gossip, SharedParts};
+use crate::membership::state::gossip::{Gossip, SharedGossipParts};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::Reachability;
 use crate::ordered::OrderedSet;
@@ -30,7 +30,7 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
     } else {
         b
     };
-    Gossip::assemble(SharedParts {
+    Gossip::assemble(SharedGossipParts {
         members,
         reachability,
         version,

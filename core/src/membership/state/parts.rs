@@ -31,7 +31,7 @@ pub struct GossipParts {
 
 /// The same where other states share the parts.
 #[derive(Default)]
-pub(crate) struct SharedParts {
+pub(crate) struct SharedGossipParts {
     pub(crate) members: Arc<Vec<Member>>,
     pub(crate) reachability: Arc<Reachability>,
     pub(crate) version: VectorClock,

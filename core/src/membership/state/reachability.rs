@@ -10,7 +10,7 @@ use crate::ident::UniqueAddress;
 
 /// What one node says about another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reach {
+pub enum ReachabilityStatus {
     /// It answers.
     Reachable,
     /// It does not answer; it may come back.
@@ -21,13 +21,13 @@ pub enum Reach {
 
 /// One row: what `observer` said last about `subject`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct ReachabilityRecord {
     /// Who observed.
     pub observer: UniqueAddress,
     /// Who was observed.
     pub subject: UniqueAddress,
     /// What was observed.
-    pub status: Reach,
+    pub status: ReachabilityStatus,
     /// The observer's version when it wrote this row.
     pub version: u64,
 }
@@ -37,7 +37,7 @@ pub struct Record {
 /// rows cannot come back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
-    records: Vec<Record>,
+    records: Vec<ReachabilityRecord>,
     versions: Vec<(UniqueAddress, u64)>,
 }
 
@@ -54,7 +54,10 @@ impl Reachability {
     /// A table of these rows and versions in any order; `None` if a row or version appears twice, or a row's
     /// observer has no version or an older one than its row.
     #[must_use]
-    pub fn from_parts(mut records: Vec<Record>, mut versions: Vec<(UniqueAddress, u64)>) -> Option<Self> {
+    pub fn from_parts(
+        mut records: Vec<ReachabilityRecord>,
+        mut versions: Vec<(UniqueAddress, u64)>,
+    ) -> Option<Self> {
         records.sort_by(|left, right| key(left).cmp(&key(right)));
         let once = sort_by_node(&mut versions);
         let unique = once && records.windows(2).all(|pair| key(&pair[0]) != key(&pair[1]));
@@ -69,29 +72,34 @@ impl Reachability {
 
     /// Notes that `observer` finds `subject` unreachable; `false` if that changes nothing.
     pub fn unreachable(&mut self, observer: &UniqueAddress, subject: &UniqueAddress) -> bool {
-        self.change(observer, subject, Reach::Unreachable)
+        self.change(observer, subject, ReachabilityStatus::Unreachable)
     }
 
     /// Notes that `observer` finds `subject` reachable again; `false` if that changes nothing.
     pub fn reachable(&mut self, observer: &UniqueAddress, subject: &UniqueAddress) -> bool {
-        self.change(observer, subject, Reach::Reachable)
+        self.change(observer, subject, ReachabilityStatus::Reachable)
     }
 
     /// Notes that `observer` knows `subject` to be over; `false` if that changes nothing.
     pub fn terminated(&mut self, observer: &UniqueAddress, subject: &UniqueAddress) -> bool {
-        self.change(observer, subject, Reach::Terminated)
+        self.change(observer, subject, ReachabilityStatus::Terminated)
     }
 
     /// Notes what `observer` says about `subject`; `false` if that changes nothing. Every change counts the
     /// observer's version up; a row that says Terminated never changes again.
-    pub fn change(&mut self, observer: &UniqueAddress, subject: &UniqueAddress, status: Reach) -> bool {
+    pub fn change(
+        &mut self,
+        observer: &UniqueAddress,
+        subject: &UniqueAddress,
+        status: ReachabilityStatus,
+    ) -> bool {
         let rows = self.rows_of(observer);
         let slot = self.records[rows.clone()].binary_search_by(|record| record.subject.cmp(subject));
         match slot {
-            Err(_) if rows.is_empty() && status == Reach::Reachable => return false,
+            Err(_) if rows.is_empty() && status == ReachabilityStatus::Reachable => return false,
             Ok(at) => {
                 let old = self.records[rows.start + at].status;
-                if old == Reach::Terminated || old == status {
+                if old == ReachabilityStatus::Terminated || old == status {
                     return false;
                 }
             }
@@ -100,8 +108,8 @@ impl Reachability {
         let version = self.bump(observer);
         let others_reachable = self.records[rows.clone()]
             .iter()
-            .all(|record| record.status == Reach::Reachable || record.subject == *subject);
-        if status == Reach::Reachable && others_reachable {
+            .all(|record| record.status == ReachabilityStatus::Reachable || record.subject == *subject);
+        if status == ReachabilityStatus::Reachable && others_reachable {
             self.records.drain(rows);
             return true;
         }
@@ -112,7 +120,7 @@ impl Reachability {
                 record.version = version;
             }
             Err(at) => {
-                let record = Record {
+                let record = ReachabilityRecord {
                     observer: observer.clone(),
                     subject: subject.clone(),
                     status,
@@ -139,7 +147,7 @@ impl Reachability {
 
     /// The rows that `keep` accepts; the versions stay.
     #[must_use]
-    pub fn filter_records(&self, keep: impl Fn(&Record) -> bool) -> Self {
+    pub fn filter_records(&self, keep: impl Fn(&ReachabilityRecord) -> bool) -> Self {
         let records = self
             .records
             .iter()
@@ -202,25 +210,25 @@ impl Reachability {
 
     /// What `observer` says about `subject`; reachable if it says nothing.
     #[must_use]
-    pub fn status(&self, observer: &UniqueAddress, subject: &UniqueAddress) -> Reach {
+    pub fn status(&self, observer: &UniqueAddress, subject: &UniqueAddress) -> ReachabilityStatus {
         if self.records.is_empty() {
-            return Reach::Reachable;
+            return ReachabilityStatus::Reachable;
         }
         let slot = self
             .records
             .binary_search_by(|record| key(record).cmp(&(observer, subject)));
-        slot.map_or(Reach::Reachable, |at| self.records[at].status)
+        slot.map_or(ReachabilityStatus::Reachable, |at| self.records[at].status)
     }
 
     /// The worst anybody says about `subject`.
     #[must_use]
-    pub fn aggregate(&self, subject: &UniqueAddress) -> Reach {
+    pub fn aggregate(&self, subject: &UniqueAddress) -> ReachabilityStatus {
         let said = self
             .records
             .iter()
             .filter(|record| record.subject == *subject)
             .map(|record| record.status);
-        said.max().unwrap_or(Reach::Reachable)
+        said.max().unwrap_or(ReachabilityStatus::Reachable)
     }
 
     /// Whether nobody says anything but Reachable.
@@ -228,14 +236,14 @@ impl Reachability {
     pub fn is_all_reachable(&self) -> bool {
         self.records
             .iter()
-            .all(|record| record.status == Reach::Reachable)
+            .all(|record| record.status == ReachabilityStatus::Reachable)
     }
 
     /// Everybody whose aggregate is Unreachable, sorted; the terminated ones are not among them.
     #[must_use]
     pub fn all_unreachable(&self) -> Vec<UniqueAddress> {
         let mut subjects = self.all_unreachable_or_terminated();
-        subjects.retain(|subject| self.aggregate(subject) == Reach::Unreachable);
+        subjects.retain(|subject| self.aggregate(subject) == ReachabilityStatus::Unreachable);
         subjects
     }
 
@@ -245,7 +253,7 @@ impl Reachability {
         let bad = self
             .records
             .iter()
-            .filter(|record| record.status != Reach::Reachable);
+            .filter(|record| record.status != ReachabilityStatus::Reachable);
         let mut subjects: Vec<UniqueAddress> = bad.map(|record| record.subject.clone()).collect();
         subjects.sort();
         subjects.dedup();
@@ -266,7 +274,7 @@ impl Reachability {
 
     /// The rows, sorted by observer and subject.
     #[must_use]
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[ReachabilityRecord] {
         &self.records
     }
 
@@ -306,7 +314,7 @@ impl Reachability {
     }
 }
 
-fn key(record: &Record) -> (&UniqueAddress, &UniqueAddress) {
+fn key(record: &ReachabilityRecord) -> (&UniqueAddress, &UniqueAddress) {
     (&record.observer, &record.subject)
 }
 
@@ -316,7 +324,10 @@ fn advance<'a, T>(rest: &mut &'a [T]) -> Option<&'a T> {
     Some(first)
 }
 
-fn newer_rows<'a>(ours: (u64, &'a [Record]), theirs: (u64, &'a [Record])) -> &'a [Record] {
+fn newer_rows<'a>(
+    ours: (u64, &'a [ReachabilityRecord]),
+    theirs: (u64, &'a [ReachabilityRecord]),
+) -> &'a [ReachabilityRecord] {
     match ours.0.cmp(&theirs.0) {
         Ordering::Greater => ours.1,
         Ordering::Less => theirs.1,
@@ -324,7 +335,8 @@ fn newer_rows<'a>(ours: (u64, &'a [Record]), theirs: (u64, &'a [Record])) -> &'a
         // symmetric.
         Ordering::Equal if ours.1.is_empty() || theirs.1.is_empty() => &[],
         Ordering::Equal => {
-            let rank = |rows: &'a [Record]| rows.iter().map(|r| (&r.subject, r.status, r.version));
+            let rank =
+                |rows: &'a [ReachabilityRecord]| rows.iter().map(|r| (&r.subject, r.status, r.version));
             if rank(ours.1).gt(rank(theirs.1)) {
                 ours.1
             } else {

@@ -42,7 +42,7 @@ pub(crate) trait StateForm {
     /// Its members.
     fn nodes(&self) -> impl Iterator<Item = Self::Node<'_>>;
     /// Whether clock and members are known, without a look, to be `held`'s: they are the same memory.
-    fn shares_with(&self, held: &Gossip) -> Shared;
+    fn shares_with(&self, held: &Gossip) -> CommonParts;
     /// Whether it agrees with `held` in all but clock, who has seen it and who is gone.
     fn has_content_of(&self, held: &Gossip) -> bool;
     /// Whether `held`, with the same content, knows of everybody who is gone here that they are.
@@ -63,8 +63,8 @@ impl StateForm for Gossip {
         self.members().iter().map(|member| &member.node)
     }
 
-    fn shares_with(&self, held: &Gossip) -> Shared {
-        Shared {
+    fn shares_with(&self, held: &Gossip) -> CommonParts {
+        CommonParts {
             clock: self.version().shares_with(held.version()),
             members: Arc::ptr_eq(self.members_arc(), held.members_arc()),
         }
@@ -85,7 +85,7 @@ impl StateForm for Gossip {
 
 /// Which parts of two states are one in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct CommonParts {
     pub(crate) clock: bool,
     pub(crate) members: bool,
 }

@@ -7,7 +7,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::merge::{merge, with_merged_seen};
-use crate::membership::state::reachability::{Reach, Record};
+use crate::membership::state::reachability::{ReachabilityRecord, ReachabilityStatus};
 use crate::membership::state::vector_clock::{ClockOrder, VectorClock};
 use crate::ordered::OrderedSet;
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ enum Op {
     Join(usize),
     Status(usize, usize),
     Number(usize, u32),
-    Observe(usize, Reach),
+    Observe(usize, ReachabilityStatus),
     Remove(usize),
     Receive(usize),
 }
@@ -33,7 +33,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => who.clone().prop_map(Op::Join),
         4 => (who.clone(), 0..Status::ALL.len() - 1).prop_map(|(who, status)| Op::Status(who, status)),
         1 => (who.clone(), 1..5_u32).prop_map(|(who, number)| Op::Number(who, number)),
-        4 => (who.clone(), prop_oneof![Just(Reach::Unreachable), Just(Reach::Reachable), Just(Reach::Terminated)])
+        4 => (who.clone(), prop_oneof![Just(ReachabilityStatus::Unreachable), Just(ReachabilityStatus::Reachable), Just(ReachabilityStatus::Terminated)])
             .prop_map(|(who, status)| Op::Observe(who, status)),
         1 => who.prop_map(Op::Remove),
         3 => (0..WRITERS).prop_map(Op::Receive),
@@ -111,7 +111,7 @@ fn states() -> impl Strategy<Value = Vec<Gossip>> {
 #[derive(Debug, PartialEq)]
 struct Core<'a> {
     members: &'a [Member],
-    rows: &'a [Record],
+    rows: &'a [ReachabilityRecord],
     tombstones: &'a OrderedSet<UniqueAddress>,
     version: &'a VectorClock,
 }

@@ -21,7 +21,7 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
-use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::ordered::OrderedSet;
 
@@ -121,9 +121,9 @@ pub(super) fn observe(table: &mut Reachability, observations: &str) {
         let (pair, status) = text.split_once(':').unwrap();
         let (observer, subject) = pair.split_once('>').unwrap();
         let status = match status {
-            "R" => Reach::Reachable,
-            "U" => Reach::Unreachable,
-            "T" => Reach::Terminated,
+            "R" => ReachabilityStatus::Reachable,
+            "U" => ReachabilityStatus::Unreachable,
+            "T" => ReachabilityStatus::Terminated,
             other => unreachable!("no reachability {other}"),
         };
         table.change(&n(observer), &n(subject), status);

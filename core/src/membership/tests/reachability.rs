@@ -1,18 +1,18 @@
 //! Spec: membership §6 C.
 
 use super::{n, names, observe, table};
-use crate::membership::state::reachability::{Reach, Reachability, Record};
+use crate::membership::state::reachability::{Reachability, ReachabilityRecord, ReachabilityStatus};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Rows as `b>a:U1`, with the version behind the status.
 fn rows(table: &Reachability) -> String {
-    let show = |record: &Record| {
+    let show = |record: &ReachabilityRecord| {
         let status = match record.status {
-            Reach::Reachable => 'R',
-            Reach::Unreachable => 'U',
-            Reach::Terminated => 'T',
+            ReachabilityStatus::Reachable => 'R',
+            ReachabilityStatus::Unreachable => 'U',
+            ReachabilityStatus::Terminated => 'T',
         };
         let (observer, subject) = (record.observer.address().host(), record.subject.address().host());
         format!("{observer}>{subject}:{status}{}", record.version)
@@ -33,11 +33,14 @@ fn unreachable(table: &Reachability) -> String {
 #[test]
 fn m_043_and_m_044_everybody_is_reachable_until_somebody_says_otherwise() {
     assert!(Reachability::new().is_all_reachable());
-    assert_eq!(Reachability::new().aggregate(&n("a")), Reach::Reachable);
+    assert_eq!(
+        Reachability::new().aggregate(&n("a")),
+        ReachabilityStatus::Reachable
+    );
     let one = table("b>a:U");
     assert_eq!(
         (one.aggregate(&n("a")), unreachable(&one)),
-        (Reach::Unreachable, "a".into())
+        (ReachabilityStatus::Unreachable, "a".into())
     );
     assert!(!one.is_all_reachable());
 }
@@ -45,7 +48,7 @@ fn m_043_and_m_044_everybody_is_reachable_until_somebody_says_otherwise() {
 #[test]
 fn m_045_and_m_046_terminated_is_final_and_apart() {
     let mut over = table("b>a:T");
-    assert_eq!(over.aggregate(&n("a")), Reach::Terminated);
+    assert_eq!(over.aggregate(&n("a")), ReachabilityStatus::Terminated);
     assert_eq!(
         (unreachable(&over), names(&over.all_unreachable_or_terminated())),
         ("".into(), "a".into())
@@ -65,14 +68,14 @@ fn m_047_saying_it_again_changes_nothing() {
 #[test]
 fn m_048_one_observer_is_enough_and_a_first_reachable_is_not_recorded() {
     let three = table("b>a:U c>a:U d>a:R");
-    assert_eq!(three.aggregate(&n("a")), Reach::Unreachable);
+    assert_eq!(three.aggregate(&n("a")), ReachabilityStatus::Unreachable);
     assert_eq!(three.version_of(&n("d")), 0);
 }
 
 #[test]
 fn m_049_reachable_again_for_every_observer_is_reachable() {
     let healed = table("b>a:U c>a:U b>a:R c>a:R b>c:U c>b:U");
-    assert_eq!(healed.aggregate(&n("a")), Reach::Reachable);
+    assert_eq!(healed.aggregate(&n("a")), ReachabilityStatus::Reachable);
 }
 
 #[test]
@@ -100,26 +103,29 @@ fn m_051_a_fully_reachable_observer_keeps_only_its_version() {
 
 #[test]
 fn m_052_the_worst_word_wins() {
-    let parts = [("a", "b", Reach::Reachable, 2), ("c", "b", Reach::Unreachable, 2)]
-        .into_iter()
-        .chain([
-            ("a", "d", Reach::Unreachable, 3),
-            ("d", "b", Reach::Terminated, 4),
-        ])
-        .map(|(o, s, status, version)| Record {
-            observer: n(o),
-            subject: n(s),
-            status,
-            version,
-        });
+    let parts = [
+        ("a", "b", ReachabilityStatus::Reachable, 2),
+        ("c", "b", ReachabilityStatus::Unreachable, 2),
+    ]
+    .into_iter()
+    .chain([
+        ("a", "d", ReachabilityStatus::Unreachable, 3),
+        ("d", "b", ReachabilityStatus::Terminated, 4),
+    ])
+    .map(|(o, s, status, version)| ReachabilityRecord {
+        observer: n(o),
+        subject: n(s),
+        status,
+        version,
+    });
     let made = Reachability::from_parts(
         parts.collect(),
         [("a", 3), ("c", 2), ("d", 4)].map(|(o, v)| (n(o), v)).into(),
     )
     .unwrap();
-    assert_eq!(made.aggregate(&n("a")), Reach::Reachable);
-    assert_eq!(made.aggregate(&n("b")), Reach::Terminated);
-    assert_eq!(made.aggregate(&n("d")), Reach::Unreachable);
+    assert_eq!(made.aggregate(&n("a")), ReachabilityStatus::Reachable);
+    assert_eq!(made.aggregate(&n("b")), ReachabilityStatus::Terminated);
+    assert_eq!(made.aggregate(&n("d")), ReachabilityStatus::Unreachable);
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn m_054_and_m_055_merge_takes_the_newer_rows_of_every_allowed_observer() {
         assert_eq!(rows(&all), "c>a:U2 c>d:U1 d>e:U1");
         assert_eq!(
             (unreachable(&all), all.aggregate(&n("a"))),
-            ("a d e".into(), Reach::Unreachable)
+            ("a d e".into(), ReachabilityStatus::Unreachable)
         );
         let without = left.merge(|node| *node != n("d"), right);
         assert_eq!(
@@ -169,8 +175,8 @@ fn m_058_and_m_059_removal_takes_rows_and_versions() {
 #[test]
 fn m_060_filtered_rows_are_gone_from_every_answer() {
     let kept = table("c>b:U b>a:U b>c:U").filter_records(|record| record.observer != n("c"));
-    assert_eq!(kept.aggregate(&n("b")), Reach::Reachable);
-    assert_eq!(kept.aggregate(&n("a")), Reach::Unreachable);
+    assert_eq!(kept.aggregate(&n("b")), ReachabilityStatus::Reachable);
+    assert_eq!(kept.aggregate(&n("a")), ReachabilityStatus::Unreachable);
     assert_eq!(names(&kept.all_observers()), "b");
 }
 
@@ -200,13 +206,13 @@ fn differing_rows_of_one_version_merge_to_the_same_table_on_both_sides() {
 
 #[test]
 fn a_decoded_table_without_order_or_versions_is_refused() {
-    let record = |version| Record {
+    let record = |version| ReachabilityRecord {
         observer: n("a"),
         subject: n("b"),
-        status: Reach::Unreachable,
+        status: ReachabilityStatus::Unreachable,
         version,
     };
-    let made = |records: Vec<Record>, versions: Vec<(&str, u64)>| {
+    let made = |records: Vec<ReachabilityRecord>, versions: Vec<(&str, u64)>| {
         Reachability::from_parts(records, versions.into_iter().map(|(o, v)| (n(o), v)).collect())
     };
     assert!(made([record(1)].into(), [("a", 1)].into()).is_some());

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::protocol::{AskReply, AskTicket};
-use super::{Asking, Counted, answer, count};
+use super::{AskCount, AskingMachine, answer, count};
 use crate::cx::Cx;
 use crate::effect::Answer;
 use crate::ident::UniqueAddress;
@@ -28,7 +28,7 @@ const GIVEN_BACK_WITHIN: Duration = Duration::from_micros(1);
 
 /// How far an ask's message has come. What the caller hears on a timeout depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum AskStage {
     /// In this node's buffer: cannot have been handled.
     Buffered,
     /// Given to what this node hosts: may have been handled.
@@ -38,7 +38,7 @@ pub(crate) enum Stage {
     Lost(UniqueAddress),
 }
 
-impl Stage {
+impl AskStage {
     /// Whether the message was given to this node.
     pub(crate) fn is_with(&self, node: &UniqueAddress) -> bool {
         match self {
@@ -49,17 +49,17 @@ impl Stage {
 }
 
 #[derive(Clone, Debug)]
-struct Open<P> {
+struct OpenAsk<P> {
     token: Token,
     deadline: Instant,
     place: P,
-    stage: Stage,
+    stage: AskStage,
 }
 
 /// An ask that timed out in the buffer; its message must be taken out, because the caller was told that it
 /// was not handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Expired<P> {
+pub(crate) struct ExpiredAsk<P> {
     pub(crate) id: u64,
     pub(crate) place: P,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Expired<P> {
 /// The open asks of one machine, at most as many as its `open_asks_max`; `P` is what their messages wait for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks<P> {
-    open: BTreeMap<u64, Open<P>>,
+    open: BTreeMap<u64, OpenAsk<P>>,
     deadlines: BTreeSet<(Instant, u64)>,
     last_id: u64,
     armed: Option<Instant>,
@@ -86,7 +86,7 @@ impl<P> Default for Asks<P> {
 
 impl<P: Copy> Asks<P> {
     /// Opens an ask whose message is still here, and gives its number and deadline.
-    pub(crate) fn open<W: Asking<Place = P>>(
+    pub(crate) fn open<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
         token: Token,
@@ -99,15 +99,15 @@ impl<P: Copy> Asks<P> {
         self.last_id += 1;
         let id = self.last_id;
         let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
-        let open = Open {
+        let open = OpenAsk {
             token,
             deadline,
             place,
-            stage: Stage::Buffered,
+            stage: AskStage::Buffered,
         };
         self.open.insert(id, open);
         self.deadlines.insert((deadline, id));
-        count(cx, Counted::Opened);
+        count(cx, AskCount::Opened);
         self.arm(cx);
         Ok((id, deadline))
     }
@@ -115,13 +115,13 @@ impl<P: Copy> Asks<P> {
     /// Notes that an ask's message has been given away.
     pub(crate) fn sent(&mut self, id: u64, to: &UniqueAddress) {
         if let Some(open) = self.open.get_mut(&id) {
-            open.stage = Stage::Sent(to.clone());
+            open.stage = AskStage::Sent(to.clone());
         }
     }
 
     /// The message of an ask leaves this node's buffers for `to`, with what is left of the time until its
     /// deadline.
-    pub(crate) fn leaves<W: Asking<Place = P>>(
+    pub(crate) fn leaves<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &Cx<'_, W>,
         ticket: &mut AskTicket,
@@ -147,12 +147,12 @@ impl<P: Copy> Asks<P> {
         if !open.stage.is_with(node) {
             return Err(Some("message of an ask that was not sent there"));
         }
-        open.stage = Stage::Buffered;
+        open.stage = AskStage::Buffered;
         Ok(open.deadline)
     }
 
     /// An answer to an ask of this node: only from the node that was given the message.
-    pub(crate) fn on_reply<W: Asking<Place = P>>(
+    pub(crate) fn on_reply<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
         from: &UniqueAddress,
@@ -163,7 +163,7 @@ impl<P: Copy> Asks<P> {
             return cx.reject(from, Rejection::WrongReceiver { to });
         }
         match self.open.get(&id).map(|open| &open.stage) {
-            None => count(cx, Counted::Late),
+            None => count(cx, AskCount::Late),
             // Nobody passes a message on (10.14 b): nobody else can have handled it.
             Some(stage) if stage.is_with(from) => {
                 self.close(cx, id, result);
@@ -176,7 +176,7 @@ impl<P: Copy> Asks<P> {
     }
 
     /// Ends an ask's message undelivered: its asker hears why, wherever it is.
-    pub(crate) fn end<W: Asking<Place = P>>(
+    pub(crate) fn end<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
         ticket: AskTicket,
@@ -190,7 +190,7 @@ impl<P: Copy> Asks<P> {
     }
 
     /// Answers an ask; `false` if it is not open (it was answered before).
-    pub(crate) fn close<W: Asking<Place = P>>(
+    pub(crate) fn close<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
         id: u64,
@@ -201,9 +201,9 @@ impl<P: Copy> Asks<P> {
         };
         self.deadlines.remove(&(open.deadline, id));
         let of = if result.is_ok() {
-            Counted::Answered
+            AskCount::Answered
         } else {
-            Counted::Failed
+            AskCount::Failed
         };
         count(cx, of);
         cx.reply(open.token, Answer::Asked(result));
@@ -212,11 +212,11 @@ impl<P: Copy> Asks<P> {
 
     /// Answers every ask whose time has come, and returns those whose message is still in a buffer.
     /// `nobody_hosts` says for whom that is certain as far as this node knows.
-    pub(crate) fn on_deadline<W: Asking<Place = P>>(
+    pub(crate) fn on_deadline<W: AskingMachine<Place = P>>(
         &mut self,
         cx: &mut Cx<'_, W>,
         nobody_hosts: impl Fn(P) -> bool,
-    ) -> Vec<Expired<P>> {
+    ) -> Vec<ExpiredAsk<P>> {
         self.armed = None;
         let mut buffered = Vec::new();
         while let Some((deadline, id)) = self.deadlines.first().copied() {
@@ -226,16 +226,16 @@ impl<P: Copy> Asks<P> {
             let Some(open) = self.open.get(&id) else { break };
             let place = open.place;
             let reason = match open.stage {
-                Stage::Buffered => {
-                    buffered.push(Expired { id, place });
+                AskStage::Buffered => {
+                    buffered.push(ExpiredAsk { id, place });
                     if nobody_hosts(place) {
                         AskFailure::NobodyHosts
                     } else {
                         AskFailure::TimeoutBuffered
                     }
                 }
-                Stage::Sent(_) => AskFailure::TimeoutSent,
-                Stage::Lost(_) => AskFailure::PeerLost,
+                AskStage::Sent(_) => AskFailure::TimeoutSent,
+                AskStage::Lost(_) => AskFailure::PeerLost,
             };
             self.close(cx, id, Err(reason));
         }
@@ -244,7 +244,11 @@ impl<P: Copy> Asks<P> {
     }
 
     /// Answers at once every ask whose message went to a node that is lost. Linear in the open asks.
-    pub(crate) fn on_node_lost<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>, node: &UniqueAddress) {
+    pub(crate) fn on_node_lost<W: AskingMachine<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        node: &UniqueAddress,
+    ) {
         let ids: Vec<u64> = self
             .open
             .iter()
@@ -258,20 +262,24 @@ impl<P: Copy> Asks<P> {
 
     /// A node is no member any more: asks whose messages went there are answered as soon as the host has said
     /// which of them it has not sent. Linear in the open asks.
-    pub(crate) fn give_up_on<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>, node: &UniqueAddress) {
+    pub(crate) fn give_up_on<W: AskingMachine<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        node: &UniqueAddress,
+    ) {
         let at = cx.mono() + GIVEN_BACK_WITHIN;
         for (id, open) in self.open.iter_mut().filter(|(_, open)| open.stage.is_with(node)) {
             self.deadlines.remove(&(open.deadline, *id));
             open.deadline = open.deadline.min(at);
-            open.stage = Stage::Lost(node.clone());
+            open.stage = AskStage::Lost(node.clone());
             self.deadlines.insert((open.deadline, *id));
         }
         self.arm(cx);
     }
 
     /// Answers every ask whose message has not left this node: it stops. Linear in the open asks.
-    pub(crate) fn give_up_unsent<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
-        let unsent = |open: &Open<P>| open.stage == Stage::Buffered;
+    pub(crate) fn give_up_unsent<W: AskingMachine<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
+        let unsent = |open: &OpenAsk<P>| open.stage == AskStage::Buffered;
         let all = self.open.iter().filter(|(_, open)| unsent(open));
         let ids: Vec<u64> = all.map(|(id, _)| *id).collect();
         for id in ids {
@@ -280,7 +288,7 @@ impl<P: Copy> Asks<P> {
     }
 
     /// Answers everything: this node has stopped, and what it had not sent has come back.
-    pub(crate) fn stop<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
+    pub(crate) fn stop<W: AskingMachine<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
         self.give_up_unsent(cx);
         let ids: Vec<u64> = self.open.keys().copied().collect();
         for id in ids {
@@ -299,13 +307,13 @@ impl<P: Copy> Asks<P> {
     pub(crate) fn buffered(&self) -> usize {
         self.open
             .values()
-            .filter(|open| open.stage == Stage::Buffered)
+            .filter(|open| open.stage == AskStage::Buffered)
             .count()
     }
 
     /// What must hold between the calls.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
-        let listed = |(id, open): (&u64, &Open<P>)| self.deadlines.contains(&(open.deadline, *id));
+        let listed = |(id, open): (&u64, &OpenAsk<P>)| self.deadlines.contains(&(open.deadline, *id));
         if self.deadlines.len() != self.open.len() || !self.open.iter().all(listed) {
             return Err(String::from("asks: the deadlines do not mirror the open asks"));
         }
@@ -318,7 +326,7 @@ impl<P: Copy> Asks<P> {
 
     /// Waits for the earliest deadline. A timer left over from an answered ask fires for nothing, which is
     /// cheaper than moving it with every answer.
-    fn arm<W: Asking<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
+    fn arm<W: AskingMachine<Place = P>>(&mut self, cx: &mut Cx<'_, W>) {
         let Some((due, _)) = self.deadlines.first() else {
             return;
         };

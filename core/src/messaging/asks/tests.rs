@@ -46,7 +46,7 @@ fn a_timeout_says_whether_the_message_had_been_sent() {
     );
     let buffered = asks.on_deadline(&mut fixture.cx::<OfSharding>(), |_| false);
     let place = (KIND, SHARD);
-    assert_eq!(buffered, vec![Expired { id: first, place }]);
+    assert_eq!(buffered, vec![ExpiredAsk { id: first, place }]);
     assert_eq!(
         fixture.effects(),
         vec![

@@ -11,7 +11,7 @@ use crate::token::Token;
 
 /// What is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Instance {
+pub enum HostedInstance {
     /// An entity.
     Entity {
         /// Its kind.
@@ -40,7 +40,7 @@ pub enum HostOrder {
         /// Where.
         slot: Slot,
         /// What.
-        instance: Instance,
+        instance: HostedInstance,
     },
     /// Put a message into the mailbox of what runs in this slot.
     Deliver {

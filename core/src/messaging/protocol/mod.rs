@@ -7,7 +7,7 @@ mod host;
 use core::time::Duration;
 
 pub use ask::{AskReply, AskTicket};
-pub use host::{HostOrder, HostReport, Instance};
+pub use host::{HostOrder, HostReport, HostedInstance};
 
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, Payload};

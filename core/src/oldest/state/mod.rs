@@ -5,4 +5,4 @@
 pub(crate) mod departures;
 mod succession;
 
-pub(crate) use succession::{Standing, Succession, candidates, may_act, may_speak, oldest};
+pub(crate) use succession::{RoleStanding, Succession, candidates, may_act, may_speak, oldest};

@@ -13,7 +13,7 @@ use crate::view::View;
 
 /// What this node is for a role of which it is the oldest member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum RoleStanding {
     /// Those before it may still be running, cut off: it waits.
     Waiting,
     /// Nobody older can be running: it may act.
@@ -26,7 +26,7 @@ pub(crate) struct Succession {
     departures: Departures,
     /// Of the roles of which this node is the oldest member, `None` being every member's. At most as many as
     /// it has roles.
-    mine: OrderedMap<Option<Role>, (UpNumber, Standing)>,
+    mine: OrderedMap<Option<Role>, (UpNumber, RoleStanding)>,
 }
 
 impl Succession {
@@ -36,11 +36,11 @@ impl Succession {
     }
 
     /// What this node is for the role; `None` if another member is the oldest, or this one is Down.
-    pub(crate) fn standing(&self, role: Option<&Role>) -> Option<Standing> {
+    pub(crate) fn standing(&self, role: Option<&Role>) -> Option<RoleStanding> {
         self.of(role).map(|(_, standing)| standing)
     }
 
-    fn of(&self, role: Option<&Role>) -> Option<(UpNumber, Standing)> {
+    fn of(&self, role: Option<&Role>) -> Option<(UpNumber, RoleStanding)> {
         self.mine.get(&role.cloned()).copied()
     }
 
@@ -69,9 +69,9 @@ impl Succession {
             };
             let older = |departure: &Departure| departure.up_number <= up_number;
             let standing = if self.departures.safe_at(role, older) > now {
-                Standing::Waiting
+                RoleStanding::Waiting
             } else {
-                Standing::Acting
+                RoleStanding::Acting
             };
             self.mine.insert(role.cloned(), (up_number, standing));
         }

@@ -22,7 +22,7 @@ use crate::timer::CoordinatorTimer;
 
 /// What the application is asked, and will be.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct AllocationAsking {
     /// Counts questions over all tenures of this node, so that an answer to an earlier one is no answer.
     last: u64,
     homes: Option<OpenHomes>,
@@ -44,7 +44,7 @@ struct OpenMoves {
     regions: Arc<[RegionShards]>,
 }
 
-impl Asking {
+impl AllocationAsking {
     /// Nobody waits for an answer any more.
     pub(super) fn forget(&mut self) {
         *self = Self {

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::Coordinator;
-use super::record::Placement;
+use super::record::PlacedHome;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::sharding::Cx;
@@ -18,7 +18,7 @@ impl Coordinator {
         if let Some(region) = self.regions.get_mut(node) {
             region.shards.push(shard);
             let (node, token) = (node.clone(), self.tokens.give());
-            self.places.choose(shard, Placement { node, token });
+            self.places.choose(shard, PlacedHome { node, token });
             self.ledger.note(shard);
         }
     }
@@ -50,7 +50,7 @@ impl Coordinator {
             return;
         }
         let chosen = self.places.all_chosen();
-        let stored: Vec<(ShardId, Placement)> = chosen
+        let stored: Vec<(ShardId, PlacedHome)> = chosen
             .filter(|(shard, at)| self.ledger.holds(*shard, at))
             .map(|(shard, at)| (shard, at.clone()))
             .collect();
@@ -70,7 +70,7 @@ impl Coordinator {
     }
 
     /// A stored choice becomes the home: the region hosts it, and who waits for it is told when it says so.
-    fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, at: Placement) {
+    fn apply_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, at: PlacedHome) {
         let home = at.node.clone();
         self.places.live_at(shard, at);
         self.note_allocated(cx, shard, &home);

@@ -28,15 +28,15 @@ const NAMES_MAX: usize = 16;
 pub(super) struct HandOff {
     /// Who has to stop it: its home, and in a conflict every other region that claims it.
     pub(super) owners: OrderedSet<UniqueAddress>,
-    pub(super) stage: Stage,
-    pub(super) claims: Claims,
+    pub(super) stage: HandOffStage,
+    pub(super) claims: HomeClaims,
     /// Who has not forgotten the home yet.
     pub(super) barrier: Barrier<UniqueAddress>,
 }
 
 /// How far a hand-off has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum HandOffStage {
     /// Every region is told to forget the home; not all have said that they did.
     Forgetting,
     /// Everybody has forgotten; the owners were told to stop.
@@ -45,7 +45,7 @@ pub(super) enum Stage {
 
 /// Who claims a shard that is on the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claims {
+pub(super) enum HomeClaims {
     /// Its home alone.
     One,
     /// Several, none of which came later than all others: no home may be told until all of them have stopped
@@ -55,7 +55,7 @@ pub(super) enum Claims {
     Outdone,
 }
 
-impl Claims {
+impl HomeClaims {
     /// Whether several claim the shard.
     pub(super) const fn is_conflict(self) -> bool {
         match self {
@@ -125,7 +125,7 @@ impl Coordinator {
             }
             return;
         };
-        if hand_off.stage == Stage::Stopping && hand_off.owners.remove(from) {
+        if hand_off.stage == HandOffStage::Stopping && hand_off.owners.remove(from) {
             self.advance(cx, shard);
         }
     }
@@ -145,8 +145,8 @@ impl Coordinator {
             shard,
             unmarked: named(hand_off.barrier.waiting().collect()),
             running: match hand_off.stage {
-                Stage::Forgetting => Vec::new(),
-                Stage::Stopping => named(hand_off.owners.iter().collect()),
+                HandOffStage::Forgetting => Vec::new(),
+                HandOffStage::Stopping => named(hand_off.owners.iter().collect()),
             },
         };
         self.notify(cx, event);
@@ -208,16 +208,16 @@ impl Coordinator {
             if new {
                 hand_off.claims = hand_off.claims.contested();
             }
-            if new && hand_off.stage == Stage::Stopping {
+            if new && hand_off.stage == HandOffStage::Stopping {
                 self.repeat(cx, shard);
             }
             if let Some(hand_off) = self.hand_offs.get_mut(&shard)
-                && hand_off.claims == Claims::Outdone
+                && hand_off.claims == HomeClaims::Outdone
                 && self.places.token(shard) <= token
             {
                 // Neither is above the other, or a third is above both: all stop.
                 hand_off.owners.extend(first);
-                hand_off.claims = Claims::Equal;
+                hand_off.claims = HomeClaims::Equal;
                 self.repeat(cx, shard);
             }
             return;
@@ -226,7 +226,7 @@ impl Coordinator {
         let held = self.places.token(shard);
         if held == token {
             let owners = first.into_iter().chain([second.clone()]).collect();
-            return self.start_hand_off(cx, shard, owners, Claims::Equal);
+            return self.start_hand_off(cx, shard, owners, HomeClaims::Equal);
         }
         cx.counters().claims_outdone += 1;
         let mut outdone = second.clone();
@@ -234,7 +234,7 @@ impl Coordinator {
             self.move_home(cx, shard, second, token);
             outdone = first.unwrap_or(outdone);
         }
-        self.start_hand_off(cx, shard, OrderedSet::from([outdone]), Claims::Outdone);
+        self.start_hand_off(cx, shard, OrderedSet::from([outdone]), HomeClaims::Outdone);
     }
 
     /// A region will not answer any more: nobody waits for what it has forgotten.
@@ -302,7 +302,7 @@ impl Coordinator {
         if let Some(home) = self.places.home(shard).cloned() {
             self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
             let owners = OrderedSet::from([home]);
-            self.start_hand_off(cx, shard, owners, Claims::One);
+            self.start_hand_off(cx, shard, owners, HomeClaims::One);
         }
     }
 
@@ -311,7 +311,7 @@ impl Coordinator {
         cx: &mut Cx<'_>,
         shard: ShardId,
         owners: OrderedSet<UniqueAddress>,
-        claims: Claims,
+        claims: HomeClaims,
     ) {
         // Nobody is told again to begin what he may have stopped by then.
         self.confirm(cx, shard);
@@ -325,7 +325,7 @@ impl Coordinator {
         let deadline = cx.mono() + self.kind.config.handoff_timeout;
         let hand_off = HandOff {
             owners,
-            stage: Stage::Forgetting,
+            stage: HandOffStage::Forgetting,
             claims,
             barrier: Barrier::new(self.last_hand_off, senders, deadline),
         };
@@ -341,15 +341,15 @@ impl Coordinator {
         };
         let number = hand_off.barrier.change();
         let to: Vec<&UniqueAddress> = match &hand_off.stage {
-            Stage::Forgetting => hand_off.barrier.waiting().collect(),
-            Stage::Stopping => hand_off.owners.iter().collect(),
+            HandOffStage::Forgetting => hand_off.barrier.waiting().collect(),
+            HandOffStage::Stopping => hand_off.owners.iter().collect(),
         };
         let lost = |node: &UniqueAddress| self.regions.get(node).is_none_or(|region| region.lost);
         for node in to.into_iter().filter(|node| !lost(node)) {
             let term = term.clone();
             let body = match hand_off.stage {
-                Stage::Forgetting => ShardingBody::BeginHandOff { term, shard, number },
-                Stage::Stopping => ShardingBody::HandOff {
+                HandOffStage::Forgetting => ShardingBody::BeginHandOff { term, shard, number },
+                HandOffStage::Stopping => ShardingBody::HandOff {
                     term,
                     shard,
                     by_force: hand_off.claims.is_conflict(),
@@ -369,11 +369,11 @@ impl Coordinator {
         };
         if !hand_off.owners.is_empty() {
             match &hand_off.stage {
-                Stage::Forgetting if hand_off.barrier.is_open() => {
-                    hand_off.stage = Stage::Stopping;
+                HandOffStage::Forgetting if hand_off.barrier.is_open() => {
+                    hand_off.stage = HandOffStage::Stopping;
                     self.repeat(cx, shard);
                 }
-                Stage::Forgetting | Stage::Stopping => {}
+                HandOffStage::Forgetting | HandOffStage::Stopping => {}
             }
             return;
         }
@@ -381,7 +381,7 @@ impl Coordinator {
         self.hand_offs.remove(&shard);
         cx.cancel(self.timer(CoordinatorTimer::HandOff(shard)));
         cx.counters().hand_offs_completed += 1;
-        if claims == Claims::Outdone
+        if claims == HomeClaims::Outdone
             && let Some(home) = self.places.home(shard).cloned()
         {
             self.host(cx, shard, &home);

@@ -14,7 +14,7 @@ use crate::sharding::state::wish::WishObstacle;
 
 /// The last decisions of each shard, oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct History {
+pub(super) struct DecisionHistory {
     shards: OrderedMap<ShardId, VecDeque<Decided>>,
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Coordinator;
-use super::record::Placement;
+use super::record::PlacedHome;
 use crate::bytes::node_bytes;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
@@ -103,7 +103,7 @@ impl Coordinator {
         let limit = cx.config().limits.control_frame_bytes_max;
         let room = limit.saturating_sub(AROUND_HOMES_BYTES + node_bytes(&term.node));
         let mut told = 0;
-        let mut batch = Batch::default();
+        let mut batch = HomeBatch::default();
         let present = self.regions.iter().filter(|(_, region)| !region.lost);
         for (node, region) in present {
             for shard in &region.shards {
@@ -221,37 +221,37 @@ impl Coordinator {
         let choice = self.choice(cx, &mut ring, shard);
         self.ring = ring;
         match choice {
-            Choice::Nobody => return false,
-            Choice::Waits => {}
-            Choice::Asks => self.will_ask_for(shard),
-            Choice::Home(home) => {
+            HomeChoice::Nobody => return false,
+            HomeChoice::Waits => {}
+            HomeChoice::Asks => self.will_ask_for(shard),
+            HomeChoice::Home(home) => {
                 self.choose_home(shard, &home);
             }
         }
         true
     }
 
-    fn choice(&self, cx: &Cx<'_>, ring: &mut RegionRing, shard: ShardId) -> Choice {
+    fn choice(&self, cx: &Cx<'_>, ring: &mut RegionRing, shard: ShardId) -> HomeChoice {
         if let Some(home) = self.places.returning(shard) {
             let loads = self.loads(cx);
             // It waits for its own; another one is chosen when that has had its time.
             let mut nodes = loads.iter().map(|load| load.node);
             let found = nodes.find(|node| node.address() == home.address());
-            return found.map_or(Choice::Waits, |node| Choice::Home(node.clone()));
+            return found.map_or(HomeChoice::Waits, |node| HomeChoice::Home(node.clone()));
         }
         let loads = self.within_reach(cx);
         if loads.is_empty() {
-            return Choice::Nobody;
+            return HomeChoice::Nobody;
         }
         let strategy = self.strategy();
         if matches!(strategy, AllocationSettings::Asked(_)) {
-            return Choice::Asks;
+            return HomeChoice::Asks;
         }
         let requesters = self.requesters.get(&shard);
         let requester = requesters.and_then(|requesters| requesters.first());
         let chosen = strategy.allocate(ring, requester, shard, &loads, &self.desired);
         let home = chosen.and_then(|at| loads.get(at)).map(|load| load.node.clone());
-        home.map_or(Choice::Nobody, Choice::Home)
+        home.map_or(HomeChoice::Nobody, HomeChoice::Home)
     }
 
     /// Regions that may get shards, by node, with what a strategy sees of them: not proxies, not on their way
@@ -305,7 +305,7 @@ impl Coordinator {
         own.unwrap_or_else(|| AllocationSettings::configured(&self.kind.config))
     }
 
-    pub(super) fn set_home(&mut self, shard: ShardId, at: Placement) {
+    pub(super) fn set_home(&mut self, shard: ShardId, at: PlacedHome) {
         self.tokens.adopt(at.token);
         if let Some(region) = self.regions.get_mut(&at.node) {
             region.shards.push(shard);
@@ -376,7 +376,7 @@ const fn stays(status: Status) -> bool {
 }
 
 /// Where a shard without a home goes.
-enum Choice {
+enum HomeChoice {
     /// Nobody can have it.
     Nobody,
     /// Its own home may come back.
@@ -389,13 +389,13 @@ enum Choice {
 
 /// Homes for one message.
 #[derive(Debug, Default)]
-struct Batch {
+struct HomeBatch {
     homes: Vec<(UniqueAddress, Vec<ShardId>)>,
     pairs: usize,
     bytes: usize,
 }
 
-impl Batch {
+impl HomeBatch {
     /// Whether another shard of this node belongs into the next message.
     fn is_full(&self, node: &UniqueAddress, room: usize) -> bool {
         let next = self.bytes + self.bytes_of_next(node);

@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::hand_off::Stage;
-use super::{Coordinator, Tenure};
+use super::hand_off::HandOffStage;
+use super::{Coordinator, CoordinatorTenure};
 use crate::ident::UniqueAddress;
 use crate::sharding::state::ids::{ShardId, Term};
 
@@ -42,10 +42,10 @@ impl Coordinator {
     /// This coordinator, now; `None` while another member is the oldest.
     pub(crate) fn state(&self) -> Option<CoordinatorState> {
         let phase = match self.tenure {
-            Tenure::Idle => return None,
-            Tenure::Waiting | Tenure::Resting => CoordinatorPhase::Waiting,
-            Tenure::Recovering(_) => CoordinatorPhase::Recovering,
-            Tenure::Active(_) => CoordinatorPhase::Active,
+            CoordinatorTenure::Idle => return None,
+            CoordinatorTenure::Waiting | CoordinatorTenure::Resting => CoordinatorPhase::Waiting,
+            CoordinatorTenure::Recovering(_) => CoordinatorPhase::Recovering,
+            CoordinatorTenure::Active(_) => CoordinatorPhase::Active,
         };
         let regions = self.regions.iter();
         Some(CoordinatorState {
@@ -94,10 +94,10 @@ impl Coordinator {
                 return Err(format!("coordinator: shard {id} moves and nobody has to stop it"));
             }
             match &hand_off.stage {
-                Stage::Forgetting if hand_off.barrier.is_open() => {
+                HandOffStage::Forgetting if hand_off.barrier.is_open() => {
                     return Err(format!("coordinator: shard {id} moves and waits for nobody"));
                 }
-                Stage::Forgetting | Stage::Stopping => {}
+                HandOffStage::Forgetting | HandOffStage::Stopping => {}
             }
         }
         if !self.homeless.is_empty() && !self.is_active() {

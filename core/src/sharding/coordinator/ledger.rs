@@ -9,11 +9,11 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::record::{self, HomeChange, Homes, Placement};
+use super::record::{self, HomeChange, Homes, PlacedHome};
 use crate::bytes::WireError;
-use crate::journal::protocol::{Answer, Command, CommandError};
-use crate::journal::state::Claim;
-use crate::log::{Found, Progress, QuorumLog, Unreadable};
+use crate::journal::protocol::{Answer, Command, JournalCommandError};
+use crate::journal::state::TokenClaim;
+use crate::log::{LogProgress, QuorumLog, ReplayedPart, UnreadableLog};
 use crate::ordered::OrderedSet;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::ShardId;
@@ -27,7 +27,7 @@ const STATES_MAX: usize = 8;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(super) struct HomeLedger {
     mode: StoreMode,
     shards: u32,
     /// With the changes that are on their way.
@@ -42,7 +42,7 @@ pub(super) struct Ledger {
 
 /// What the log's answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(super) enum LedgerAnswer {
     /// Nothing.
     Passed,
     /// The log is this coordinator's, and its homes are known.
@@ -55,7 +55,7 @@ pub(super) enum Answered {
     Refused,
 }
 
-impl Ledger {
+impl HomeLedger {
     /// Nothing is stored yet.
     pub(super) fn new(kind: &str, mode: StoreMode, shards: u32) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// Whether another coordinator would find this home, placed with this token.
-    pub(super) fn holds(&self, shard: ShardId, at: &Placement) -> bool {
+    pub(super) fn holds(&self, shard: ShardId, at: &PlacedHome) -> bool {
         !self.is_durable() || self.stored.get(&shard) == Some(at)
     }
 
@@ -123,8 +123,8 @@ impl Ledger {
     /// Claims the log, with a term above this one, and reads it.
     pub(super) fn open(&mut self, opener: u64, above: u64) -> Command {
         let claim = match above {
-            0 => Claim::Term,
-            above => Claim::TermAbove(above),
+            0 => TokenClaim::Term,
+            above => TokenClaim::TermAbove(above),
         };
         self.log.open(opener, claim)
     }
@@ -135,36 +135,38 @@ impl Ledger {
     }
 
     /// The log answers.
-    pub(super) fn on_answer(&mut self, answer: &Result<Answer, CommandError>) -> Answered {
+    pub(super) fn on_answer(&mut self, answer: &Result<Answer, JournalCommandError>) -> LedgerAnswer {
         let (shards, stored) = (self.shards, &mut self.stored);
-        let mut replay = |found: Found<'_>| match found.bytes() {
+        let mut replay = |found: ReplayedPart<'_>| match found.bytes() {
             None => {
                 stored.clear();
                 Ok(())
             }
-            Some(bytes) => record::apply(bytes, shards, stored).map_err(|_| Unreadable),
+            Some(bytes) => record::apply(bytes, shards, stored).map_err(|_| UnreadableLog),
         };
         match self.log.on_answer(answer, &mut replay) {
-            Progress::Opened => {
+            LogProgress::Opened => {
                 if let Ok(Answer::Opened(opened)) = answer {
                     self.term = opened.token.term;
                 }
-                Answered::Opened
+                LedgerAnswer::Opened
             }
-            Progress::Appended(changes) => {
+            LogProgress::Appended(changes) => {
                 for (shard, home) in changes {
                     record::change(&mut self.stored, shard, home);
                 }
-                Answered::Stored
+                LedgerAnswer::Stored
             }
-            Progress::Full(changes) => {
+            LogProgress::Full(changes) => {
                 self.changed.extend(changes.into_iter().map(|(shard, _)| shard));
-                Answered::Stored
+                LedgerAnswer::Stored
             }
-            Progress::Trimmed => Answered::Stored,
-            Progress::Damaged => Answered::Damaged,
-            Progress::NotDone(..) | Progress::Again { .. } | Progress::Lost { .. } => Answered::Refused,
-            Progress::Passed | Progress::Ask(_) => Answered::Passed,
+            LogProgress::Trimmed => LedgerAnswer::Stored,
+            LogProgress::Damaged => LedgerAnswer::Damaged,
+            LogProgress::NotDone(..) | LogProgress::Again { .. } | LogProgress::Lost { .. } => {
+                LedgerAnswer::Refused
+            }
+            LogProgress::Passed | LogProgress::Ask(_) => LedgerAnswer::Passed,
         }
     }
 
@@ -176,7 +178,7 @@ impl Ledger {
     pub(super) fn next(
         &mut self,
         snapshot_after: usize,
-        home_of: impl Fn(ShardId) -> Option<Placement>,
+        home_of: impl Fn(ShardId) -> Option<PlacedHome>,
     ) -> Result<Option<Command>, WireError> {
         if !self.log.owner().is_idle() {
             return Ok(None);

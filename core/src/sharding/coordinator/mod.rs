@@ -38,15 +38,15 @@ use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
 use crate::sharding::allocation::{DesiredHomes, RegionRing};
-use crate::sharding::coordinator::asking::Asking;
+use crate::sharding::coordinator::asking::AllocationAsking;
 use crate::sharding::coordinator::hand_off::HandOff;
-use crate::sharding::coordinator::history::History;
-use crate::sharding::coordinator::ledger::Ledger;
-use crate::sharding::coordinator::parts::Unfinished;
-use crate::sharding::coordinator::places::Places;
+use crate::sharding::coordinator::history::DecisionHistory;
+use crate::sharding::coordinator::ledger::HomeLedger;
+use crate::sharding::coordinator::parts::PartialRegistrations;
+use crate::sharding::coordinator::places::PlacedShards;
 use crate::sharding::coordinator::remembered::RememberedShards;
-use crate::sharding::coordinator::tokens::{Outdone, Tokens};
-use crate::sharding::kind::Kind;
+use crate::sharding::coordinator::tokens::{OutdoneShards, PlacementTokens};
+use crate::sharding::kind::RegisteredKind;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::time::Instant;
@@ -55,7 +55,7 @@ use crate::timer::ShardingTimer;
 
 pub use inspect::{CoordinatorPhase, CoordinatorState};
 pub use ledger::coordinator_log;
-pub(crate) use recovery::Registration;
+pub(crate) use recovery::RegionRegistration;
 
 /// A registered region, as its coordinator knows it.
 #[derive(Clone, Debug, Default)]
@@ -73,21 +73,21 @@ struct RegionEntry {
 /// What a coordinator knows and waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinator {
-    kind: Kind,
-    tenure: Tenure,
+    kind: RegisteredKind,
+    tenure: CoordinatorTenure,
     /// This process stood still: its work may be somebody else's by now, so nothing begins.
     paused: bool,
     regions: OrderedMap<UniqueAddress, RegionEntry>,
     /// Registrations of which a part is missing.
-    unfinished: Unfinished,
+    unfinished: PartialRegistrations,
     /// Members of the role that have said that they host nothing, and need no region to say so.
     without_region: OrderedSet<UniqueAddress>,
     /// Where each shard is.
-    places: Places,
+    places: PlacedShards,
     /// Which tokens there are.
-    tokens: Tokens,
+    tokens: PlacementTokens,
     /// Shards that get tokens above what their logs are promised to.
-    outdone: Outdone,
+    outdone: OutdoneShards,
     hand_offs: OrderedMap<ShardId, HandOff>,
     /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
     resting: OrderedMap<ShardId, Instant>,
@@ -108,7 +108,7 @@ pub(crate) struct Coordinator {
     /// Shards that begin without a message; `None` if the kind remembers nothing.
     remembered: Option<RememberedShards>,
     /// What the store holds of `places`, and what is on its way there.
-    ledger: Ledger,
+    ledger: HomeLedger,
     /// So many regions have registered in this term as there have to be, at some time: it never waits for
     /// them again.
     has_enough: bool,
@@ -116,15 +116,15 @@ pub(crate) struct Coordinator {
     late: u32,
     /// How often the store has refused to serve this coordinator since it last allocated.
     rejections: u32,
-    history: History,
-    asking: Asking,
+    history: DecisionHistory,
+    asking: AllocationAsking,
     /// Of consistent hashing, so that it is not made anew for every shard.
     ring: RegionRing,
 }
 
 /// Where a coordinator is in its life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Tenure {
+enum CoordinatorTenure {
     /// Another member is the oldest.
     Idle,
     /// Its store has refused it; it begins anew some time later.
@@ -139,24 +139,24 @@ enum Tenure {
 
 impl Coordinator {
     /// A coordinator that does nothing yet.
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: RegisteredKind) -> Self {
         let settings = &kind.settings;
         let mode = settings.store_mode.unwrap_or(StoreMode::Memory);
         Self {
             remembered: RememberedShards::of(&kind),
-            ledger: Ledger::new(&settings.name, mode, settings.shards),
+            ledger: HomeLedger::new(&settings.name, mode, settings.shards),
             has_enough: false,
             late: 0,
             rejections: 0,
             kind,
-            tenure: Tenure::Idle,
+            tenure: CoordinatorTenure::Idle,
             paused: false,
             regions: OrderedMap::new(),
-            unfinished: Unfinished::default(),
+            unfinished: PartialRegistrations::default(),
             without_region: OrderedSet::new(),
-            places: Places::default(),
-            tokens: Tokens::default(),
-            outdone: Outdone::default(),
+            places: PlacedShards::default(),
+            tokens: PlacementTokens::default(),
+            outdone: OutdoneShards::default(),
             hand_offs: OrderedMap::new(),
             resting: OrderedMap::new(),
             last_hand_off: 0,
@@ -165,8 +165,8 @@ impl Coordinator {
             requesters: OrderedMap::new(),
             stop_waiters: OrderedMap::new(),
             desired: DesiredHomes::new(),
-            history: History::default(),
-            asking: Asking::default(),
+            history: DecisionHistory::default(),
+            asking: AllocationAsking::default(),
             ring: RegionRing::default(),
         }
     }
@@ -205,13 +205,13 @@ impl Coordinator {
     /// The term, while this node coordinates.
     const fn term(&self) -> Option<&Term> {
         match &self.tenure {
-            Tenure::Recovering(term) | Tenure::Active(term) => Some(term),
-            Tenure::Idle | Tenure::Waiting | Tenure::Resting => None,
+            CoordinatorTenure::Recovering(term) | CoordinatorTenure::Active(term) => Some(term),
+            CoordinatorTenure::Idle | CoordinatorTenure::Waiting | CoordinatorTenure::Resting => None,
         }
     }
 
     const fn is_active(&self) -> bool {
-        matches!(self.tenure, Tenure::Active(_))
+        matches!(self.tenure, CoordinatorTenure::Active(_))
     }
 
     fn say(&self, cx: &mut Cx<'_>, to: &UniqueAddress, body: ShardingBody) {

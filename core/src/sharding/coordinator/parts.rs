@@ -2,10 +2,10 @@
 //! counts when its last part has come, and then as one that was whole; a region whose parts are lost
 //! registers again. Pure. Spec: sharding 1.3 (registration), 2.1.
 
-use super::Registration;
+use super::RegionRegistration;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
-use crate::sharding::protocol::Part;
+use crate::sharding::protocol::ListPart;
 
 /// Shards in all unfinished registrations together, as a multiple of the kind's: each shard runs in one
 /// region, or, in a conflict, in two.
@@ -13,9 +13,9 @@ const HELD_MAX: usize = 2;
 
 /// What becomes of a part.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum PartOutcome {
     /// Nothing is missing any more.
-    Whole(Registration),
+    Whole(RegionRegistration),
     /// Others are to follow.
     Waits,
     /// It is of no use.
@@ -23,40 +23,40 @@ pub(super) enum Taken {
 }
 
 #[derive(Clone, Debug)]
-struct List {
+struct PartialRegistration {
     number: u64,
     count: u16,
     next: u16,
-    said: Registration,
+    said: RegionRegistration,
 }
 
 /// Registrations of which a part is missing, at most one per node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unfinished {
-    lists: OrderedMap<UniqueAddress, List>,
+pub(super) struct PartialRegistrations {
+    lists: OrderedMap<UniqueAddress, PartialRegistration>,
 }
 
-impl Unfinished {
+impl PartialRegistrations {
     /// A part has come; a kind has so many `shards`. The lane keeps order, so what is not the next part comes
     /// again or has lost the one before it. Linear in the nodes whose registration is unfinished.
     pub(super) fn take(
         &mut self,
         from: &UniqueAddress,
-        part: Part,
-        said: Registration,
+        part: ListPart,
+        said: RegionRegistration,
         shards: usize,
-    ) -> Taken {
+    ) -> PartOutcome {
         if part.is_whole() {
             self.lists.remove(from);
-            return Taken::Whole(said);
+            return PartOutcome::Whole(said);
         }
         if said.hosted.len() > shards || !part.is_legal() {
             self.lists.remove(from);
-            return Taken::Dropped;
+            return PartOutcome::Dropped;
         }
         if part.index == 0 {
             let (number, count) = (part.list, part.count);
-            let list = List {
+            let list = PartialRegistration {
                 number,
                 count,
                 next: 1,
@@ -64,28 +64,28 @@ impl Unfinished {
             };
             self.lists.insert(from.clone(), list);
             self.make_room(shards);
-            return Taken::Waits;
+            return PartOutcome::Waits;
         }
         let Some(list) = self.lists.get_mut(from) else {
-            return Taken::Dropped;
+            return PartOutcome::Dropped;
         };
         let is_late = part.list < list.number || (part.list == list.number && part.index < list.next);
         if is_late {
-            return Taken::Dropped;
+            return PartOutcome::Dropped;
         }
         if !list.goes_on_with(part, &said) || list.said.hosted.len() + said.hosted.len() > shards {
             self.lists.remove(from);
-            return Taken::Dropped;
+            return PartOutcome::Dropped;
         }
         list.said.hosted.extend(said.hosted);
         list.next += 1;
         if list.next < list.count {
             self.make_room(shards);
-            return Taken::Waits;
+            return PartOutcome::Waits;
         }
         self.lists
             .remove(from)
-            .map_or(Taken::Dropped, |list| Taken::Whole(list.said))
+            .map_or(PartOutcome::Dropped, |list| PartOutcome::Whole(list.said))
     }
 
     /// Forgets those of other nodes.
@@ -109,9 +109,9 @@ impl Unfinished {
     }
 }
 
-impl List {
+impl PartialRegistration {
     /// Whether this is the next part, and says the same of the region.
-    fn goes_on_with(&self, part: Part, said: &Registration) -> bool {
+    fn goes_on_with(&self, part: ListPart, said: &RegionRegistration) -> bool {
         let is_next = (part.list, part.count, part.index) == (self.number, self.count, self.next);
         is_next && said.fields == self.said.fields && said.draining == self.said.draining
     }
@@ -133,8 +133,8 @@ mod tests {
 
     const SHARDS: u32 = 100;
 
-    fn said(hosted: impl IntoIterator<Item = u32>) -> Registration {
-        Registration {
+    fn said(hosted: impl IntoIterator<Item = u32>) -> RegionRegistration {
+        RegionRegistration {
             fields: KindFields::of(&KindSettings::new("files", SHARDS, true)),
             hosted: hosted.into_iter().map(ShardId).collect(),
             draining: false,
@@ -142,12 +142,12 @@ mod tests {
     }
 
     /// A registration of shards `10 * list..`, in three parts of two.
-    fn parts(list: u64) -> Vec<(Part, Registration)> {
+    fn parts(list: u64) -> Vec<(ListPart, RegionRegistration)> {
         let first = u32::try_from(list).unwrap() * 10;
         let part = |index: u16| {
             let at = first + u32::from(index) * 2;
             (
-                Part {
+                ListPart {
                     list,
                     index,
                     count: 3,
@@ -158,7 +158,10 @@ mod tests {
         (0..3).map(part).collect()
     }
 
-    fn hear(unfinished: &mut Unfinished, parts: &[(Part, Registration)]) -> Vec<Taken> {
+    fn hear(
+        unfinished: &mut PartialRegistrations,
+        parts: &[(ListPart, RegionRegistration)],
+    ) -> Vec<PartOutcome> {
         let a = node("a", 1);
         let taken = parts
             .iter()
@@ -168,68 +171,75 @@ mod tests {
 
     #[test]
     fn the_last_part_makes_it_whole() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let taken = hear(&mut unfinished, &parts(1));
-        assert_eq!(taken, [Taken::Waits, Taken::Waits, Taken::Whole(said(10..16))]);
+        assert_eq!(
+            taken,
+            [
+                PartOutcome::Waits,
+                PartOutcome::Waits,
+                PartOutcome::Whole(said(10..16))
+            ]
+        );
         assert!(unfinished.lists.is_empty());
-        let whole = [(Part::WHOLE, said(3..5))];
-        assert_eq!(hear(&mut unfinished, &whole), [Taken::Whole(said(3..5))]);
+        let whole = [(ListPart::WHOLE, said(3..5))];
+        assert_eq!(hear(&mut unfinished, &whole), [PartOutcome::Whole(said(3..5))]);
     }
 
     #[test]
     fn a_lost_part_leaves_nothing_and_the_next_registration_is_heard() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let [first, _, last] = <[_; 3]>::try_from(parts(1)).unwrap();
         assert_eq!(
             hear(&mut unfinished, &[first, last]),
-            [Taken::Waits, Taken::Dropped]
+            [PartOutcome::Waits, PartOutcome::Dropped]
         );
         let last = hear(&mut unfinished, &parts(2)).pop();
-        assert_eq!(last, Some(Taken::Whole(said(20..26))));
+        assert_eq!(last, Some(PartOutcome::Whole(said(20..26))));
     }
 
     #[test]
     fn a_doubled_part_counts_once() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let twice: Vec<_> = parts(1)
             .into_iter()
             .flat_map(|part| [part.clone(), part])
             .collect();
         let taken = hear(&mut unfinished, &twice);
-        let (w, d) = (|| Taken::Waits, || Taken::Dropped);
-        assert_eq!(taken, [w(), w(), w(), d(), Taken::Whole(said(10..16)), d()]);
+        let (w, d) = (|| PartOutcome::Waits, || PartOutcome::Dropped);
+        assert_eq!(taken, [w(), w(), w(), d(), PartOutcome::Whole(said(10..16)), d()]);
     }
 
     #[test]
     fn a_newer_registration_takes_the_place_of_an_unfinished_one() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let (old, new) = (parts(1), parts(2));
         let mixed = [&old[0], &new[0], &old[1], &new[1], &old[2], &new[2]].map(Clone::clone);
         let taken = hear(&mut unfinished, &mixed);
-        let (w, d) = (|| Taken::Waits, || Taken::Dropped);
-        assert_eq!(taken, [w(), w(), d(), w(), d(), Taken::Whole(said(20..26))]);
+        let (w, d) = (|| PartOutcome::Waits, || PartOutcome::Dropped);
+        assert_eq!(taken, [w(), w(), d(), w(), d(), PartOutcome::Whole(said(20..26))]);
         // One that is whole does so too, and the rest of the old one is of no use.
         hear(&mut unfinished, &old[..2]);
-        hear(&mut unfinished, &[(Part::WHOLE, said([7]))]);
-        assert_eq!(hear(&mut unfinished, &old[2..]), [Taken::Dropped]);
+        hear(&mut unfinished, &[(ListPart::WHOLE, said([7]))]);
+        assert_eq!(hear(&mut unfinished, &old[2..]), [PartOutcome::Dropped]);
     }
 
     #[test]
     fn parts_that_say_different_things_are_no_registration() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let mut differing = parts(1);
         differing[1].1.draining = true;
         assert_eq!(
             hear(&mut unfinished, &differing),
-            [Taken::Waits, Taken::Dropped, Taken::Dropped]
+            [PartOutcome::Waits, PartOutcome::Dropped, PartOutcome::Dropped]
         );
     }
 
     #[test]
     fn nobody_is_held_for_more_than_the_kind_has_and_the_longest_goes_first() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         let shards = SHARDS as usize;
-        let first = |list| Part {
+        let first = |list| ListPart {
             list,
             index: 0,
             count: 9,
@@ -238,31 +248,31 @@ mod tests {
         let more = said(0..=SHARDS);
         assert_eq!(
             unfinished.take(&node("a", 1), first(1), more, shards),
-            Taken::Dropped
+            PartOutcome::Dropped
         );
         for name in ["a", "b"] {
             let taken = unfinished.take(&node(name, 1), first(1), all.clone(), shards);
-            assert_eq!(taken, Taken::Waits);
+            assert_eq!(taken, PartOutcome::Waits);
         }
         let honest = node("c", 1);
         assert_eq!(
             unfinished.take(&honest, first(1), said([1, 2]), shards),
-            Taken::Waits
+            PartOutcome::Waits
         );
         let left: Vec<_> = unfinished.lists.keys().cloned().collect();
         assert!(left.contains(&honest) && left.len() == 2, "{left:?}");
-        let next = Part { index: 1, ..first(1) };
+        let next = ListPart { index: 1, ..first(1) };
         let kept = left.into_iter().find(|node| *node != honest).unwrap();
         assert_eq!(
             unfinished.take(&kept, next, said([1]), shards),
-            Taken::Dropped,
+            PartOutcome::Dropped,
             "more than the kind has"
         );
     }
 
     #[test]
     fn those_of_others_are_kept_when_a_node_goes() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = PartialRegistrations::default();
         hear(&mut unfinished, &parts(1)[..1]);
         unfinished.retain(|other| *other != node("a", 1));
         assert!(unfinished.lists.is_empty());
@@ -273,10 +283,10 @@ mod tests {
         /// whatever is taken as whole is one of them, exactly, and they are taken in their order.
         #[test]
         fn whatever_is_whole_was_said(fates in prop::collection::vec(0_u8..8, 30)) {
-            let mut unfinished = Unfinished::default();
+            let mut unfinished = PartialRegistrations::default();
             let sent: Vec<_> = (1..=10).flat_map(|list| {
                 // Every third fits into one frame.
-                if list % 3 == 0 { vec![(Part::WHOLE, said([u32::try_from(list).unwrap() * 10]))] } else { parts(list) }
+                if list % 3 == 0 { vec![(ListPart::WHOLE, said([u32::try_from(list).unwrap() * 10]))] } else { parts(list) }
             }).collect();
             let mut heard = Vec::new();
             for (at, part) in sent.into_iter().enumerate() {
@@ -285,7 +295,7 @@ mod tests {
             }
             let mut lists = Vec::new();
             for taken in hear(&mut unfinished, &heard) {
-                if let Taken::Whole(whole) = taken {
+                if let PartOutcome::Whole(whole) = taken {
                     let list = whole.hosted[0].0 / 10;
                     let expected = if list % 3 == 0 { said([list * 10]) } else { said(list * 10..list * 10 + 6) };
                     prop_assert_eq!(&whole, &expected);

@@ -16,7 +16,7 @@
 
 use alloc::vec::Vec;
 
-use super::record::Placement;
+use super::record::PlacedHome;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
 use crate::sharding::state::ids::ShardId;
@@ -24,18 +24,18 @@ use crate::token::Token;
 
 /// Where a shard is that is somewhere.
 #[derive(Clone, Debug)]
-enum Place {
+enum ShardPlace {
     /// Its stored home is a node that is no member (yet): it waits for it, for some time.
     Returning(UniqueAddress),
     /// There it is to be, and that is not stored yet. It counts as that region's; nobody has heard of it.
-    Chosen(Placement),
+    Chosen(PlacedHome),
     /// There.
-    Home(Home),
+    Home(CurrentHome),
 }
 
 #[derive(Clone, Debug)]
-struct Home {
-    at: Placement,
+struct CurrentHome {
+    at: PlacedHome,
     /// It was told to start it, and has not said yet that it did.
     unconfirmed: bool,
     /// It was given another token, which is not stored yet.
@@ -44,15 +44,15 @@ struct Home {
 
 /// All shards that are somewhere, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
-    places: OrderedMap<ShardId, Place>,
+pub(super) struct PlacedShards {
+    places: OrderedMap<ShardId, ShardPlace>,
     /// How many have been chosen.
     chosen: usize,
     /// How many homes were given another token.
     renewed: usize,
 }
 
-impl Places {
+impl PlacedShards {
     /// Where a shard lives.
     pub(super) fn home(&self, shard: ShardId) -> Option<&UniqueAddress> {
         Some(&self.at_home(shard)?.at.node)
@@ -65,7 +65,7 @@ impl Places {
 
     /// Whether a home is being stored for a shard.
     pub(super) fn is_chosen(&self, shard: ShardId) -> bool {
-        matches!(self.places.get(&shard), Some(Place::Chosen(_)))
+        matches!(self.places.get(&shard), Some(ShardPlace::Chosen(_)))
     }
 
     /// Whether nothing has to be found for a shard.
@@ -74,10 +74,10 @@ impl Places {
     }
 
     /// The home of a shard, or the one that is being stored.
-    pub(super) fn placement(&self, shard: ShardId) -> Option<&Placement> {
+    pub(super) fn placement(&self, shard: ShardId) -> Option<&PlacedHome> {
         match self.places.get(&shard)? {
-            Place::Chosen(at) | Place::Home(Home { at, .. }) => Some(at),
-            Place::Returning(_) => None,
+            ShardPlace::Chosen(at) | ShardPlace::Home(CurrentHome { at, .. }) => Some(at),
+            ShardPlace::Returning(_) => None,
         }
     }
 
@@ -89,8 +89,8 @@ impl Places {
     /// The node for which a shard waits.
     pub(super) fn returning(&self, shard: ShardId) -> Option<&UniqueAddress> {
         match self.places.get(&shard)? {
-            Place::Returning(node) => Some(node),
-            Place::Chosen(_) | Place::Home(_) => None,
+            ShardPlace::Returning(node) => Some(node),
+            ShardPlace::Chosen(_) | ShardPlace::Home(_) => None,
         }
     }
 
@@ -100,17 +100,17 @@ impl Places {
     }
 
     /// Homes that are being stored.
-    pub(super) fn all_chosen(&self) -> impl Iterator<Item = (ShardId, &Placement)> {
+    pub(super) fn all_chosen(&self) -> impl Iterator<Item = (ShardId, &PlacedHome)> {
         // Mostly there is none.
         let places = (self.chosen > 0).then_some(&self.places).into_iter().flatten();
         places.filter_map(|(shard, place)| match place {
-            Place::Chosen(at) => Some((*shard, at)),
-            Place::Returning(_) | Place::Home(_) => None,
+            ShardPlace::Chosen(at) => Some((*shard, at)),
+            ShardPlace::Returning(_) | ShardPlace::Home(_) => None,
         })
     }
 
     /// Homes that were given another token, which may be stored by now.
-    pub(super) fn all_renewed(&self) -> impl Iterator<Item = (ShardId, &Placement)> {
+    pub(super) fn all_renewed(&self) -> impl Iterator<Item = (ShardId, &PlacedHome)> {
         let homes = (self.renewed > 0).then(|| self.at_homes()).into_iter().flatten();
         homes
             .filter(|(_, home)| home.renewed)
@@ -147,7 +147,7 @@ impl Places {
 
     /// Its stored home may come back.
     pub(super) fn wait_for(&mut self, shard: ShardId, node: UniqueAddress) {
-        self.put(shard, Some(Place::Returning(node)));
+        self.put(shard, Some(ShardPlace::Returning(node)));
     }
 
     /// Nobody is waited for any more. Gives the shards that did.
@@ -160,9 +160,9 @@ impl Places {
     }
 
     /// There it is to be, once that is stored.
-    pub(super) fn choose(&mut self, shard: ShardId, at: Placement) {
+    pub(super) fn choose(&mut self, shard: ShardId, at: PlacedHome) {
         assert!(!self.has_home(shard), "a shard has at most one home");
-        self.put(shard, Some(Place::Chosen(at)));
+        self.put(shard, Some(ShardPlace::Chosen(at)));
     }
 
     /// The choice is taken back, if there is one. Gives the node that was chosen.
@@ -171,20 +171,20 @@ impl Places {
             return None;
         }
         match self.put(shard, None)? {
-            Place::Chosen(at) => Some(at.node),
-            Place::Returning(_) | Place::Home(_) => None,
+            ShardPlace::Chosen(at) => Some(at.node),
+            ShardPlace::Returning(_) | ShardPlace::Home(_) => None,
         }
     }
 
     /// It lives there.
-    pub(super) fn live_at(&mut self, shard: ShardId, at: Placement) {
+    pub(super) fn live_at(&mut self, shard: ShardId, at: PlacedHome) {
         let (unconfirmed, renewed) = (false, false);
-        let home = Home {
+        let home = CurrentHome {
             at,
             unconfirmed,
             renewed,
         };
-        self.put(shard, Some(Place::Home(home)));
+        self.put(shard, Some(ShardPlace::Home(home)));
     }
 
     /// It lives nowhere, if it lived anywhere. Gives the home.
@@ -193,14 +193,14 @@ impl Places {
             return None;
         }
         match self.put(shard, None)? {
-            Place::Home(home) => Some(home.at.node),
-            Place::Returning(_) | Place::Chosen(_) => None,
+            ShardPlace::Home(home) => Some(home.at.node),
+            ShardPlace::Returning(_) | ShardPlace::Chosen(_) => None,
         }
     }
 
     /// A home has this token; whether it has to be told when that is stored.
     pub(super) fn set_token(&mut self, shard: ShardId, token: Token, renewed: bool) {
-        if let Some(Place::Home(home)) = self.places.get_mut(&shard) {
+        if let Some(ShardPlace::Home(home)) = self.places.get_mut(&shard) {
             self.renewed -= usize::from(home.renewed);
             self.renewed += usize::from(renewed);
             (home.at.token, home.renewed) = (token, renewed);
@@ -215,39 +215,41 @@ impl Places {
     /// A home was told to start its shard, or has said that it did. Whether it was told and had not.
     pub(super) fn set_unconfirmed(&mut self, shard: ShardId, unconfirmed: bool) -> bool {
         match self.places.get_mut(&shard) {
-            Some(Place::Home(home)) => core::mem::replace(&mut home.unconfirmed, unconfirmed),
-            Some(Place::Returning(_) | Place::Chosen(_)) | None => false,
+            Some(ShardPlace::Home(home)) => core::mem::replace(&mut home.unconfirmed, unconfirmed),
+            Some(ShardPlace::Returning(_) | ShardPlace::Chosen(_)) | None => false,
         }
     }
 
     /// The tokens of all placements.
     pub(super) fn tokens_mut(&mut self) -> impl Iterator<Item = (ShardId, &mut Token)> {
         self.places.iter_mut().filter_map(|(shard, place)| match place {
-            Place::Chosen(at) | Place::Home(Home { at, .. }) => Some((*shard, &mut at.token)),
-            Place::Returning(_) => None,
+            ShardPlace::Chosen(at) | ShardPlace::Home(CurrentHome { at, .. }) => {
+                Some((*shard, &mut at.token))
+            }
+            ShardPlace::Returning(_) => None,
         })
     }
 
-    fn at_home(&self, shard: ShardId) -> Option<&Home> {
+    fn at_home(&self, shard: ShardId) -> Option<&CurrentHome> {
         match self.places.get(&shard)? {
-            Place::Home(home) => Some(home),
-            Place::Returning(_) | Place::Chosen(_) => None,
+            ShardPlace::Home(home) => Some(home),
+            ShardPlace::Returning(_) | ShardPlace::Chosen(_) => None,
         }
     }
 
-    fn at_homes(&self) -> impl Iterator<Item = (ShardId, &Home)> {
+    fn at_homes(&self) -> impl Iterator<Item = (ShardId, &CurrentHome)> {
         self.places.iter().filter_map(|(shard, place)| match place {
-            Place::Home(home) => Some((*shard, home)),
-            Place::Returning(_) | Place::Chosen(_) => None,
+            ShardPlace::Home(home) => Some((*shard, home)),
+            ShardPlace::Returning(_) | ShardPlace::Chosen(_) => None,
         })
     }
 
     /// The only step from place to place.
-    fn put(&mut self, shard: ShardId, to: Option<Place>) -> Option<Place> {
-        let counts = |place: &Option<Place>| match place {
-            Some(Place::Chosen(_)) => (1, 0),
-            Some(Place::Home(home)) => (0, usize::from(home.renewed)),
-            Some(Place::Returning(_)) | None => (0, 0),
+    fn put(&mut self, shard: ShardId, to: Option<ShardPlace>) -> Option<ShardPlace> {
+        let counts = |place: &Option<ShardPlace>| match place {
+            Some(ShardPlace::Chosen(_)) => (1, 0),
+            Some(ShardPlace::Home(home)) => (0, usize::from(home.renewed)),
+            Some(ShardPlace::Returning(_)) | None => (0, 0),
         };
         let (chosen, renewed) = counts(&to);
         let before = match to {
@@ -270,23 +272,23 @@ mod tests {
 
     const S: ShardId = ShardId(3);
 
-    fn at(token: u64) -> Placement {
-        Placement {
+    fn at(token: u64) -> PlacedHome {
+        PlacedHome {
             node: node("a", 1),
             token: Token::new(2, token),
         }
     }
 
-    fn stage(places: &Places) -> &'static str {
+    fn stage(places: &PlacedShards) -> &'static str {
         match places.places.get(&S) {
             None => "Nowhere",
-            Some(Place::Returning(_)) => "Returning",
-            Some(Place::Chosen(_)) => "Chosen",
-            Some(Place::Home(_)) => "Home",
+            Some(ShardPlace::Returning(_)) => "Returning",
+            Some(ShardPlace::Chosen(_)) => "Chosen",
+            Some(ShardPlace::Home(_)) => "Home",
         }
     }
 
-    fn happens(places: &mut Places, what: &str) {
+    fn happens(places: &mut PlacedShards, what: &str) {
         match what {
             "stored elsewhere" => places.wait_for(S, node("a", 1)),
             "given up" => drop(places.give_up_returning()),
@@ -307,7 +309,7 @@ mod tests {
             let [from, what, to] = cells[..] else {
                 panic!("three cells: {row}")
             };
-            let mut places = Places::default();
+            let mut places = PlacedShards::default();
             match from {
                 "Nowhere`" => {}
                 "Returning`" => happens(&mut places, "stored elsewhere"),
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_home_is_freed_and_a_choice_dropped_and_not_the_other_way_round() {
-        let mut places = Places::default();
+        let mut places = PlacedShards::default();
         places.choose(S, at(1));
         assert_eq!(places.free(S), None);
         places.live_at(S, at(1));
@@ -338,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_not_stored_is_told_once() {
-        let mut places = Places::default();
+        let mut places = PlacedShards::default();
         places.live_at(S, at(1));
         places.set_token(S, at(2).token, true);
         assert_eq!(places.all_renewed().next(), Some((S, &at(2))));

@@ -10,23 +10,23 @@ use crate::sharding::state::ids::ShardId;
 use crate::sharding::state::kept::{HomeRecord, HomesChange, HomesRecord, NOWHERE};
 use crate::store::Bytes;
 use crate::token::Token;
-use crate::wire::Stored;
+use crate::wire::StoredForm;
 
 /// Where a shard lives, and with which token it was placed there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placement {
+pub(super) struct PlacedHome {
     pub(super) node: UniqueAddress,
     pub(super) token: Token,
 }
 
 /// Homes by shard.
-pub(super) type Homes = OrderedMap<ShardId, Placement>;
+pub(super) type Homes = OrderedMap<ShardId, PlacedHome>;
 
 /// A change of a shard's home; `None`: it has none any more.
-pub(super) type HomeChange = (ShardId, Option<Placement>);
+pub(super) type HomeChange = (ShardId, Option<PlacedHome>);
 
 /// Makes one change.
-pub(super) fn change(homes: &mut Homes, shard: ShardId, home: Option<Placement>) {
+pub(super) fn change(homes: &mut Homes, shard: ShardId, home: Option<PlacedHome>) {
     match home {
         Some(home) => homes.insert(shard, home),
         None => homes.remove(&shard),
@@ -46,12 +46,12 @@ pub(super) fn changes(shards: u32, changes: &[HomeChange]) -> Result<Bytes, Wire
 }
 
 /// Values of which each stands in a list once.
-struct Listed<T> {
+struct IndexedList<T> {
     places: OrderedMap<T, u16>,
     all: Vec<T>,
 }
 
-impl<T: Clone + Ord> Listed<T> {
+impl<T: Clone + Ord> IndexedList<T> {
     const fn new() -> Self {
         Self {
             places: OrderedMap::new(),
@@ -73,11 +73,11 @@ impl<T: Clone + Ord> Listed<T> {
 fn encode<'a>(
     what: HomesChange,
     shards: u32,
-    homes: impl Iterator<Item = (ShardId, Option<&'a Placement>)>,
+    homes: impl Iterator<Item = (ShardId, Option<&'a PlacedHome>)>,
 ) -> Result<Bytes, WireError> {
-    let (mut nodes, mut terms) = (Listed::new(), Listed::new());
+    let (mut nodes, mut terms) = (IndexedList::new(), IndexedList::new());
     let homes = homes.map(|(ShardId(shard), home)| {
-        let Some(Placement { node, token }) = home else {
+        let Some(PlacedHome { node, token }) = home else {
             let (node, term, count) = (NOWHERE, 0, 0);
             return Ok(HomeRecord {
                 shard,
@@ -134,7 +134,7 @@ pub(super) fn apply(bytes: &[u8], shards: u32, homes: &mut Homes) -> Result<(), 
             return Err(WireError::DanglingIndex { what: "home" });
         };
         let token = Token::new(*term, u64::from(count));
-        homes.insert(ShardId(shard), Placement { node, token });
+        homes.insert(ShardId(shard), PlacedHome { node, token });
     }
     if record.shards != shards {
         homes.clear();
@@ -150,9 +150,9 @@ mod tests {
     use crate::fixture::node;
     use crate::sharding::state::ids::SHARDS_MAX;
 
-    fn placed(node: UniqueAddress, count: u64) -> Placement {
+    fn placed(node: UniqueAddress, count: u64) -> PlacedHome {
         let token = Token::new(7 + count % 2, count);
-        Placement { node, token }
+        PlacedHome { node, token }
     }
 
     fn some_homes() -> Homes {

@@ -4,9 +4,9 @@
 
 use alloc::vec::Vec;
 
-use super::parts::Taken;
-use super::record::Placement;
-use super::{Coordinator, RegionEntry, Tenure};
+use super::parts::PartOutcome;
+use super::record::PlacedHome;
+use super::{Coordinator, CoordinatorTenure, RegionEntry};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
@@ -16,7 +16,7 @@ use crate::oldest::state::may_act;
 use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::protocol::Part;
+use crate::sharding::protocol::ListPart;
 use crate::sharding::protocol::survey::ShardDecision;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::{ShardId, Term};
@@ -25,7 +25,7 @@ use crate::token::Token;
 
 /// What a region says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Registration {
+pub(crate) struct RegionRegistration {
     pub(crate) fields: KindFields,
     pub(crate) hosted: Vec<ShardId>,
     pub(crate) draining: bool,
@@ -38,23 +38,23 @@ impl Coordinator {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        part: Part,
-        said: Registration,
+        part: ListPart,
+        said: RegionRegistration,
     ) {
         if !part.is_whole() && (self.term().is_none() || cx.view().member(from).is_none()) {
             return;
         }
         let shards = self.kind.settings.shards as usize;
         match self.unfinished.take(from, part, said, shards) {
-            Taken::Whole(said) if self.asks_for_tokens(cx, from, &said.hosted) => {}
-            Taken::Whole(said) => self.on_register(cx, from, said),
-            Taken::Waits => {}
-            Taken::Dropped => cx.counters().registration_parts_dropped += 1,
+            PartOutcome::Whole(said) if self.asks_for_tokens(cx, from, &said.hosted) => {}
+            PartOutcome::Whole(said) => self.on_register(cx, from, said),
+            PartOutcome::Waits => {}
+            PartOutcome::Dropped => cx.counters().registration_parts_dropped += 1,
         }
     }
 
     /// A region exists.
-    pub(super) fn on_register(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: Registration) {
+    pub(super) fn on_register(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: RegionRegistration) {
         let Some(term) = self.term().cloned() else {
             return;
         };
@@ -131,8 +131,11 @@ impl Coordinator {
         };
         let hears = |node: &UniqueAddress| cx.view().member(node).is_some_and(|m| may_act(m.status));
         let mut asked: OrderedSet<UniqueAddress> = match self.tenure {
-            Tenure::Recovering(_) => self.missing(cx).into_iter().collect(),
-            Tenure::Idle | Tenure::Waiting | Tenure::Resting | Tenure::Active(_) => OrderedSet::new(),
+            CoordinatorTenure::Recovering(_) => self.missing(cx).into_iter().collect(),
+            CoordinatorTenure::Idle
+            | CoordinatorTenure::Waiting
+            | CoordinatorTenure::Resting
+            | CoordinatorTenure::Active(_) => OrderedSet::new(),
         };
         asked.extend(self.unheard.iter().cloned());
         asked.retain(hears);
@@ -148,7 +151,7 @@ impl Coordinator {
 
     /// Begins to allocate once nobody can host a shard that is not known here.
     pub(super) fn try_activate(&mut self, cx: &mut Cx<'_>) {
-        let Tenure::Recovering(term) = self.tenure.clone() else {
+        let CoordinatorTenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         if !self.ledger.is_ready() || !self.missing(cx).is_empty() {
@@ -166,7 +169,7 @@ impl Coordinator {
             cx.cancel(self.timer(CoordinatorTimer::Recovery));
         }
         self.tokens.begin(&term, self.ledger.term(), &mut self.places);
-        self.tenure = Tenure::Active(term.clone());
+        self.tenure = CoordinatorTenure::Active(term.clone());
         let shards = self.places.homes().count();
         self.notify(cx, ShardingEvent::CoordinatorRecovered { term, shards });
         let after = self.kind.config.rebalance_interval;
@@ -209,7 +212,7 @@ impl Coordinator {
             None => {
                 self.drop_choice(shard);
                 let (home, node) = (node.clone(), node.clone());
-                self.set_home(shard, Placement { node, token });
+                self.set_home(shard, PlacedHome { node, token });
                 self.renew_unless_stored(cx, shard);
                 self.note(cx, shard, ShardDecision::Found { home });
                 if !self.hand_offs.contains_key(&shard) {
@@ -222,7 +225,7 @@ impl Coordinator {
     }
 
     /// A region whose kind has other fields can host nothing. Once it says that it does not, it is done with.
-    fn refuse(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: &Registration, ours: KindFields) {
+    fn refuse(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: &RegionRegistration, ours: KindFields) {
         let Some(term) = self.term().cloned() else {
             return;
         };

@@ -9,13 +9,13 @@ use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
-use crate::journal::state::Claim;
+use crate::journal::state::TokenClaim;
 use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
-use crate::sharding::kind::Kind;
+use crate::sharding::kind::RegisteredKind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{
-    Done, NameStore, StoredLog, StoredSet, coordinator_keys, coordinator_part, shards_log,
+    NameStore, QuestionOutcome, StoredLog, StoredSet, coordinator_keys, coordinator_part, shards_log,
 };
 use crate::sharding::state::ids::ShardId;
 use crate::sharding::state::remember::RememberStore;
@@ -40,7 +40,7 @@ pub(super) struct RememberedShards {
 
 impl RememberedShards {
     /// Those of a kind, if it remembers any.
-    pub(super) fn of(kind: &Kind) -> Option<Self> {
+    pub(super) fn of(kind: &RegisteredKind) -> Option<Self> {
         let (user, name) = (StoreUser::Coordinator, &kind.settings.name);
         let store = match kind.settings.remember_entities? {
             RememberStore::Data => {
@@ -50,7 +50,7 @@ impl RememberedShards {
             // Shards only come, whoever says so: of two that coordinate the later one has the log, and the
             // other tries again.
             RememberStore::Events => {
-                NameStore::Log(StoredLog::new(kind, user, shards_log(name), Claim::Term))
+                NameStore::Log(StoredLog::new(kind, user, shards_log(name), TokenClaim::Term))
             }
         };
         Some(Self {
@@ -134,8 +134,8 @@ impl Coordinator {
         };
         match remembered.store.on_answer(cx, ask, answer) {
             None => return,
-            Some(done @ (Done::Failed | Done::Damaged)) => {
-                if done == Done::Damaged && !core::mem::replace(&mut remembered.is_damaged, true) {
+            Some(done @ (QuestionOutcome::Failed | QuestionOutcome::Damaged)) => {
+                if done == QuestionOutcome::Damaged && !core::mem::replace(&mut remembered.is_damaged, true) {
                     let event = ShardingEvent::RememberedDamaged { shard: None };
                     cx.notify_sharding(kind.id, event);
                 }
@@ -143,11 +143,11 @@ impl Coordinator {
                 remembered.waiting.extend(again);
                 return self.wake(cx, CoordinatorTimer::Remembered, kind.config.retry_interval);
             }
-            Some(Done::Read(names)) => {
+            Some(QuestionOutcome::Read(names)) => {
                 let shards = names.iter().filter_map(shard_of).filter(|shard| kind.has(*shard));
                 remembered.known = Some(shards.collect());
             }
-            Some(Done::Written) => {
+            Some(QuestionOutcome::Written) => {
                 let added = core::mem::take(&mut remembered.adding);
                 remembered.known.get_or_insert_default().extend(added);
                 remembered.write_next(cx);

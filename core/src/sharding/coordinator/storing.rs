@@ -5,14 +5,14 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::ledger::Answered;
-use super::record::Placement;
-use super::{Coordinator, Tenure};
+use super::ledger::LedgerAnswer;
+use super::record::PlacedHome;
+use super::{Coordinator, CoordinatorTenure};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command as AnyCommand, StoreAsk};
-use crate::journal::protocol::{Answer, Command, CommandError};
+use crate::journal::protocol::{Answer, Command, JournalCommandError};
 use crate::journal::state::WriterError;
 use crate::rng;
 use crate::sharding::Cx;
@@ -51,7 +51,7 @@ impl Coordinator {
         match self.ledger.next(self.kind.config.snapshot_after, placement) {
             Ok(Some(command)) => self.order(cx, command),
             Ok(None) => {}
-            Err(_) => self.rest(cx, CommandError::Refused(WriterError::TooLarge)),
+            Err(_) => self.rest(cx, JournalCommandError::Refused(WriterError::TooLarge)),
         }
     }
 
@@ -86,8 +86,8 @@ impl Coordinator {
 
     /// The log owes an answer for long, or the wait after a refusal is over.
     pub(super) fn on_state_timer(&mut self, cx: &mut Cx<'_>) {
-        if self.tenure == Tenure::Resting {
-            self.tenure = Tenure::Idle;
+        if self.tenure == CoordinatorTenure::Resting {
+            self.tenure = CoordinatorTenure::Idle;
             return self.consider_takeover(cx);
         }
         let Some(writing) = self.ledger.awaits() else {
@@ -121,35 +121,35 @@ impl Coordinator {
         }
     }
 
-    fn on_log(&mut self, cx: &mut Cx<'_>, answer: Result<Answer, CommandError>) {
+    fn on_log(&mut self, cx: &mut Cx<'_>, answer: Result<Answer, JournalCommandError>) {
         cx.cancel(self.timer(CoordinatorTimer::State));
         cx.counters().state_writes += u64::from(matches!(answer, Ok(Answer::Appended { .. })));
         match (self.ledger.on_answer(&answer), answer) {
-            (Answered::Opened, _) => {
+            (LedgerAnswer::Opened, _) => {
                 self.try_activate(cx);
                 self.store(cx);
             }
-            (Answered::Stored, _) => self.store(cx),
-            (Answered::Damaged, _) => {
+            (LedgerAnswer::Stored, _) => self.store(cx),
+            (LedgerAnswer::Damaged, _) => {
                 self.give_up_log(cx);
                 cx.counters().states_damaged += 1;
                 self.notify(cx, ShardingEvent::CoordinatorStateDamaged);
             }
-            (Answered::Refused, Err(error)) => self.rest(cx, error),
-            (Answered::Passed | Answered::Refused, _) => {}
+            (LedgerAnswer::Refused, Err(error)) => self.rest(cx, error),
+            (LedgerAnswer::Passed | LedgerAnswer::Refused, _) => {}
         }
     }
 
     /// The log does not serve this coordinator: another one has it, or cannot hold it. All that was decided
     /// and not told is void.
-    fn rest(&mut self, cx: &mut Cx<'_>, error: CommandError) {
+    fn rest(&mut self, cx: &mut Cx<'_>, error: JournalCommandError) {
         let Some(term) = self.term().cloned() else {
             return;
         };
         cx.counters().coordinators_refused += 1;
         self.notify(cx, ShardingEvent::CoordinatorRefused { term, error });
         self.halt(cx);
-        self.tenure = Tenure::Resting;
+        self.tenure = CoordinatorTenure::Resting;
         self.rejections = self.rejections.saturating_add(1);
         let least = self.kind.config.coordinator_failure_backoff;
         let wait = least.saturating_mul(self.rejections.min(BACKOFF_MAX));
@@ -160,7 +160,7 @@ impl Coordinator {
     /// Everybody has spoken: shards that nobody runs go where the log says, and wait for nodes that may still
     /// come back. Those of a member that was removed have no home.
     pub(super) fn honour_stored(&mut self, cx: &mut Cx<'_>) {
-        for Placement { token, .. } in self.ledger.stored().values() {
+        for PlacedHome { token, .. } in self.ledger.stored().values() {
             self.tokens.hear_of(*token);
         }
         let claimed: Vec<ShardId> = self.places.homes().map(|(shard, _)| shard).collect();
@@ -168,7 +168,7 @@ impl Coordinator {
             self.renew_unless_stored(cx, shard);
         }
         let view = alloc::sync::Arc::clone(cx.view());
-        for (shard, Placement { node: home, .. }) in self.ledger.stored() {
+        for (shard, PlacedHome { node: home, .. }) in self.ledger.stored() {
             let is_known = self.places.has_home(*shard) || self.hand_offs.contains_key(shard);
             if is_known || !self.kind.has(*shard) {
                 continue;

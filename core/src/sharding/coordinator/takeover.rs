@@ -2,10 +2,10 @@
 //! role is gone, Down ones included, and those that were cut off have had the removal margin to notice. Spec:
 //! sharding 10.1.
 
-use super::{Coordinator, Tenure};
+use super::{Coordinator, CoordinatorTenure};
 use crate::event::ShardingEvent;
 use crate::message::ShardingBody;
-use crate::oldest::state::{Standing, may_act};
+use crate::oldest::state::{RoleStanding, may_act};
 use crate::sharding::Cx;
 use crate::sharding::state::ids::Term;
 use crate::timer::CoordinatorTimer;
@@ -14,13 +14,13 @@ impl Coordinator {
     /// The picture changed, or the kind was registered.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         match self.tenure {
-            Tenure::Idle | Tenure::Waiting => self.consider_takeover(cx),
-            Tenure::Resting => {
+            CoordinatorTenure::Idle | CoordinatorTenure::Waiting => self.consider_takeover(cx),
+            CoordinatorTenure::Resting => {
                 if self.my_term(cx).is_none() {
                     self.halt(cx);
                 }
             }
-            Tenure::Recovering(_) | Tenure::Active(_) => {
+            CoordinatorTenure::Recovering(_) | CoordinatorTenure::Active(_) => {
                 if self.my_term(cx).is_none() {
                     self.halt(cx);
                     return;
@@ -38,15 +38,15 @@ impl Coordinator {
 
     /// Starts if nobody older can be running any more; waits otherwise.
     pub(crate) fn consider_takeover(&mut self, cx: &mut Cx<'_>) {
-        if !matches!(self.tenure, Tenure::Idle | Tenure::Waiting) {
+        if !matches!(self.tenure, CoordinatorTenure::Idle | CoordinatorTenure::Waiting) {
             return;
         }
         let Some(term) = self.my_term(cx) else {
             self.halt(cx);
             return;
         };
-        if cx.succession().standing(self.kind.settings.role.as_ref()) == Some(Standing::Waiting) {
-            self.tenure = Tenure::Waiting;
+        if cx.succession().standing(self.kind.settings.role.as_ref()) == Some(RoleStanding::Waiting) {
+            self.tenure = CoordinatorTenure::Waiting;
             return;
         }
         self.start(cx, term);
@@ -54,7 +54,7 @@ impl Coordinator {
 
     /// Ends the coordinator: this node is lost, halts, or is not the oldest.
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
-        if self.tenure == Tenure::Idle {
+        if self.tenure == CoordinatorTenure::Idle {
             return;
         }
         for timer in [
@@ -102,7 +102,7 @@ impl Coordinator {
     }
 
     fn start(&mut self, cx: &mut Cx<'_>, term: Term) {
-        self.tenure = Tenure::Recovering(term.clone());
+        self.tenure = CoordinatorTenure::Recovering(term.clone());
         if !self.ledger.is_durable() {
             self.tokens.expect(u64::from(term.up_number.get()));
         }

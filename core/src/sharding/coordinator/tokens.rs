@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 
 use super::Coordinator;
-use super::places::Places;
-use super::record::Placement;
+use super::places::PlacedShards;
+use super::record::PlacedHome;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::TERM_STEP;
@@ -29,7 +29,7 @@ const COUNT_STEP: u64 = 1 << 16;
 
 /// Shards whose logs are promised to tokens above theirs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outdone {
+pub(super) struct OutdoneShards {
     shards: OrderedSet<ShardId>,
     /// The term of the tokens that they get is above this one.
     pub(super) term: u64,
@@ -37,7 +37,7 @@ pub(super) struct Outdone {
 
 /// What is known of placements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tokens {
+pub(super) struct PlacementTokens {
     /// What regions have said that have not registered since.
     announced: OrderedMap<UniqueAddress, OrderedMap<ShardId, Token>>,
     /// Regions that were asked for tokens that had not come with what they host.
@@ -55,10 +55,10 @@ pub(super) struct Tokens {
     void: OrderedSet<ShardId>,
 }
 
-impl Tokens {
+impl PlacementTokens {
     /// Tokens are given from now on. What has been claimed until now, and nobody can have given, was told to
     /// its home by one that lied.
-    pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>, places: &mut Places) {
+    pub(super) fn begin(&mut self, term: &Term, claimed: Option<u64>, places: &mut PlacedShards) {
         self.claimed = claimed;
         let term = claimed.unwrap_or_else(|| u64::from(term.up_number.get()));
         self.term = Some(term);
@@ -259,7 +259,7 @@ impl Coordinator {
     pub(super) fn move_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress, token: Token) {
         self.clear_home(cx, shard);
         let node = node.clone();
-        self.set_home(shard, Placement { node, token });
+        self.set_home(shard, PlacedHome { node, token });
         self.renew_unless_stored(cx, shard);
     }
 

@@ -3,37 +3,37 @@
 
 use alloc::vec::Vec;
 
-use super::nodes::{Chain, Nodes, Order};
+use super::nodes::{Chain, ChainOrder, EntityNodes};
 use crate::ordered::OrderedMap;
 use crate::sharding::state::passivation::{Replacement, Segments};
 
 /// One area, and how many may be in it.
 #[derive(Clone, Debug)]
-pub(super) struct Area {
-    policy: Policy,
+pub(super) struct LimitArea {
+    policy: AreaPolicy,
     limit: usize,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Policy {
+enum AreaPolicy {
     /// Oldest first.
     LeastRecent(Chain),
     /// Newest first.
     MostRecent(Chain),
-    Segmented(Segmented),
-    Frequent(Frequent),
+    Segmented(SegmentedLru),
+    Frequent(FrequencyOrder),
 }
 
-impl Area {
+impl LimitArea {
     /// An area that may have nobody in it.
     pub(super) fn new(replacement: &Replacement) -> Self {
-        let chain = Chain::new(Order::Replacement);
+        let chain = Chain::new(ChainOrder::Replacement);
         let policy = match replacement {
-            Replacement::LeastRecentlyUsed => Policy::LeastRecent(chain),
-            Replacement::MostRecentlyUsed => Policy::MostRecent(chain),
-            Replacement::Segmented(segments) => Policy::Segmented(Segmented::new(segments)),
-            Replacement::LeastFrequentlyUsed { aging } => Policy::Frequent(Frequent::new(*aging)),
+            Replacement::LeastRecentlyUsed => AreaPolicy::LeastRecent(chain),
+            Replacement::MostRecentlyUsed => AreaPolicy::MostRecent(chain),
+            Replacement::Segmented(segments) => AreaPolicy::Segmented(SegmentedLru::new(segments)),
+            Replacement::LeastFrequentlyUsed { aging } => AreaPolicy::Frequent(FrequencyOrder::new(*aging)),
         };
         Self {
             policy,
@@ -59,54 +59,54 @@ impl Area {
     pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         match &mut self.policy {
-            Policy::Segmented(segmented) => segmented.divide(limit),
-            Policy::LeastRecent(_) | Policy::MostRecent(_) | Policy::Frequent(_) => {}
+            AreaPolicy::Segmented(segmented) => segmented.divide(limit),
+            AreaPolicy::LeastRecent(_) | AreaPolicy::MostRecent(_) | AreaPolicy::Frequent(_) => {}
         }
     }
 
     /// Takes one in as the newest.
-    pub(super) fn insert<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn insert<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         self.len += 1;
         match &mut self.policy {
-            Policy::LeastRecent(chain) | Policy::MostRecent(chain) => chain.push(nodes, at),
-            Policy::Segmented(segmented) => segmented.insert(nodes, at),
-            Policy::Frequent(frequent) => frequent.insert(nodes, at),
+            AreaPolicy::LeastRecent(chain) | AreaPolicy::MostRecent(chain) => chain.push(nodes, at),
+            AreaPolicy::Segmented(segmented) => segmented.insert(nodes, at),
+            AreaPolicy::Frequent(frequent) => frequent.insert(nodes, at),
         }
     }
 
     /// One of those here was used.
-    pub(super) fn touch<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn touch<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         match &mut self.policy {
-            Policy::LeastRecent(chain) | Policy::MostRecent(chain) => chain.renew(nodes, at),
-            Policy::Segmented(segmented) => segmented.touch(nodes, at),
-            Policy::Frequent(frequent) => frequent.touch(nodes, at),
+            AreaPolicy::LeastRecent(chain) | AreaPolicy::MostRecent(chain) => chain.renew(nodes, at),
+            AreaPolicy::Segmented(segmented) => segmented.touch(nodes, at),
+            AreaPolicy::Frequent(frequent) => frequent.touch(nodes, at),
         }
     }
 
     /// Takes out one that has stopped by itself.
-    pub(super) fn remove<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn remove<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         self.len -= 1;
         match &mut self.policy {
-            Policy::LeastRecent(chain) | Policy::MostRecent(chain) => chain.remove(nodes, at),
-            Policy::Segmented(segmented) => segmented.remove(nodes, at),
-            Policy::Frequent(frequent) => frequent.remove(nodes, at),
+            AreaPolicy::LeastRecent(chain) | AreaPolicy::MostRecent(chain) => chain.remove(nodes, at),
+            AreaPolicy::Segmented(segmented) => segmented.remove(nodes, at),
+            AreaPolicy::Frequent(frequent) => frequent.remove(nodes, at),
         }
     }
 
     /// Who would go if somebody had to.
     pub(super) fn victim(&self) -> Option<u32> {
         match &self.policy {
-            Policy::LeastRecent(chain) => chain.first(),
-            Policy::MostRecent(chain) => chain.last(),
-            Policy::Segmented(segmented) => segmented.victim(),
-            Policy::Frequent(frequent) => frequent.victim(),
+            AreaPolicy::LeastRecent(chain) => chain.first(),
+            AreaPolicy::MostRecent(chain) => chain.last(),
+            AreaPolicy::Segmented(segmented) => segmented.victim(),
+            AreaPolicy::Frequent(frequent) => frequent.victim(),
         }
     }
 
     /// Takes out who has to go, to make room for another one.
-    pub(super) fn evict<K>(&mut self, nodes: &mut Nodes<K>) -> Option<u32> {
+    pub(super) fn evict<K>(&mut self, nodes: &mut EntityNodes<K>) -> Option<u32> {
         let at = self.victim()?;
-        if let Policy::Frequent(frequent) = &mut self.policy {
+        if let AreaPolicy::Frequent(frequent) = &mut self.policy {
             frequent.age_to(nodes.get(at).priority);
         }
         self.remove(nodes, at);
@@ -114,8 +114,8 @@ impl Area {
     }
 
     /// Takes out who has to go because there are too many.
-    pub(super) fn shrink<K>(&mut self, nodes: &mut Nodes<K>) -> Option<u32> {
-        if let Policy::Segmented(segmented) = &mut self.policy {
+    pub(super) fn shrink<K>(&mut self, nodes: &mut EntityNodes<K>) -> Option<u32> {
+        if let AreaPolicy::Segmented(segmented) = &mut self.policy {
             segmented.demote_overflow(nodes);
         }
         self.evict(nodes)
@@ -124,18 +124,18 @@ impl Area {
 
 /// Recency in segments. What is used rises by one, what a full segment has too many of sinks by one.
 #[derive(Clone, Debug)]
-struct Segmented {
+struct SegmentedLru {
     segments: Segments,
     chains: Vec<Chain>,
     limits: Vec<usize>,
 }
 
-impl Segmented {
+impl SegmentedLru {
     fn new(segments: &Segments) -> Self {
         let many = segments.shares().len();
         Self {
             segments: segments.clone(),
-            chains: alloc::vec![Chain::new(Order::Replacement); many],
+            chains: alloc::vec![Chain::new(ChainOrder::Replacement); many],
             limits: alloc::vec![0; many],
         }
     }
@@ -161,12 +161,12 @@ impl Segmented {
         }
     }
 
-    fn insert<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn insert<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         nodes.get_mut(at).segment = 0;
         self.chains[0].push(nodes, at);
     }
 
-    fn touch<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn touch<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         let from = nodes.get(at).segment as usize;
         let to = (from + 1).min(self.chains.len() - 1);
         if from == to {
@@ -181,7 +181,7 @@ impl Segmented {
         }
     }
 
-    fn remove<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn remove<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         let segment = nodes.get(at).segment as usize;
         self.chains[segment].remove(nodes, at);
     }
@@ -191,7 +191,7 @@ impl Segmented {
     }
 
     /// Lets every segment sink what it has too many of, from the highest down.
-    fn demote_overflow<K>(&mut self, nodes: &mut Nodes<K>) {
+    fn demote_overflow<K>(&mut self, nodes: &mut EntityNodes<K>) {
         for segment in (1..self.chains.len()).rev() {
             while self.chains[segment].len() > self.limits[segment] {
                 self.demote(nodes, segment);
@@ -200,14 +200,14 @@ impl Segmented {
     }
 
     /// The oldest of a segment becomes the newest of the one below.
-    fn demote<K>(&mut self, nodes: &mut Nodes<K>, segment: usize) {
+    fn demote<K>(&mut self, nodes: &mut EntityNodes<K>, segment: usize) {
         if let Some(oldest) = self.chains[segment].first() {
             self.chains[segment].remove(nodes, oldest);
             self.put(nodes, oldest, segment - 1);
         }
     }
 
-    fn put<K>(&mut self, nodes: &mut Nodes<K>, at: u32, segment: usize) {
+    fn put<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32, segment: usize) {
         nodes.get_mut(at).segment = u8::try_from(segment).expect("invariant: there are at most 16 segments");
         self.chains[segment].push(nodes, at);
     }
@@ -216,14 +216,14 @@ impl Segmented {
 /// By frequency, and within one frequency by recency. With aging everybody who comes in or is used counts
 /// from where the last one was that had to go.
 #[derive(Clone, Debug)]
-struct Frequent {
+struct FrequencyOrder {
     /// By priority. As many as there are different ones, which are few: most entities have the same.
     chains: OrderedMap<u64, Chain>,
     aging: bool,
     age: u64,
 }
 
-impl Frequent {
+impl FrequencyOrder {
     const fn new(aging: bool) -> Self {
         Self {
             chains: OrderedMap::new(),
@@ -232,26 +232,26 @@ impl Frequent {
         }
     }
 
-    fn insert<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn insert<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         nodes.get_mut(at).accesses = 0;
         self.count(nodes, at);
     }
 
-    fn touch<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn touch<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         self.remove(nodes, at);
         self.count(nodes, at);
     }
 
-    fn count<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn count<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         let node = nodes.get_mut(at);
         node.accesses = node.accesses.saturating_add(1);
         node.priority = node.accesses.saturating_add(self.age);
         let chain = self.chains.entry(node.priority);
-        let chain = chain.or_insert(Chain::new(Order::Replacement));
+        let chain = chain.or_insert(Chain::new(ChainOrder::Replacement));
         chain.push(nodes, at);
     }
 
-    fn remove<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    fn remove<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         let priority = nodes.get(at).priority;
         if let Some(chain) = self.chains.get_mut(&priority) {
             chain.remove(nodes, at);

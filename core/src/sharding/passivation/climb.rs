@@ -5,7 +5,7 @@ use crate::sharding::state::passivation::ClimbingSettings;
 
 /// Counts accesses and says when the window should change.
 #[derive(Clone, Debug)]
-pub(super) struct Climb {
+pub(super) struct HillClimber {
     settings: ClimbingSettings,
     accesses: u64,
     hits: u64,
@@ -14,7 +14,7 @@ pub(super) struct Climb {
     adjustments: u64,
 }
 
-impl Climb {
+impl HillClimber {
     pub(super) const fn new(settings: ClimbingSettings) -> Self {
         Self {
             accesses: 0,
@@ -81,7 +81,7 @@ mod tests {
 
     /// What a limit of five changes over accesses that hit as `is_hit` says.
     fn changes(settings: ClimbingSettings, accesses: u64, is_hit: impl Fn(u64) -> bool) -> Vec<(u64, f64)> {
-        let mut climb = Climb::new(settings);
+        let mut climb = HillClimber::new(settings);
         let mut found = Vec::new();
         for access in 1..=accesses {
             climb.on_access(is_hit(access));

@@ -5,46 +5,46 @@
 
 use alloc::vec::Vec;
 
-use super::area::Area;
-use super::climb::Climb;
-use super::nodes::Nodes;
-use super::sketch::Filter;
+use super::area::LimitArea;
+use super::climb::HillClimber;
+use super::nodes::EntityNodes;
+use super::sketch::AdmissionFilter;
 use crate::sharding::state::passivation::LimitSettings;
 
 /// The two areas and what decides between them.
 #[derive(Clone, Debug)]
-pub(super) struct Limited<F> {
+pub(super) struct LimitedAreas<F> {
     limit: usize,
-    window: Option<Window>,
-    main: Area,
+    window: Option<WindowArea>,
+    main: LimitArea,
     filter: Option<F>,
 }
 
 #[derive(Clone, Debug)]
-struct Window {
-    area: Area,
+struct WindowArea {
+    area: LimitArea,
     proportion: f64,
-    climb: Option<Climb>,
+    climb: Option<HillClimber>,
 }
 
-impl Window {
+impl WindowArea {
     fn limit_of(&self, limit: usize) -> usize {
         // The share is from 0 to 1, so the cast loses nothing.
         (libm::trunc(self.proportion * limit as f64) as usize).min(limit)
     }
 }
 
-impl<F> Limited<F> {
+impl<F> LimitedAreas<F> {
     pub(super) fn new(settings: &LimitSettings, filter: Option<F>) -> Self {
-        let window = settings.window.as_ref().map(|window| Window {
-            area: Area::new(&window.policy),
+        let window = settings.window.as_ref().map(|window| WindowArea {
+            area: LimitArea::new(&window.policy),
             proportion: window.proportion.get(),
-            climb: window.climbing.map(Climb::new),
+            climb: window.climbing.map(HillClimber::new),
         });
         Self {
             limit: 0,
             window,
-            main: Area::new(&settings.replacement),
+            main: LimitArea::new(&settings.replacement),
             filter,
         }
     }
@@ -56,14 +56,14 @@ impl<F> Limited<F> {
     /// The window's share, and how often it was changed.
     pub(super) fn window(&self) -> Option<(f64, u64)> {
         let window = self.window.as_ref()?;
-        let adjustments = window.climb.as_ref().map_or(0, Climb::adjustments);
+        let adjustments = window.climb.as_ref().map_or(0, HillClimber::adjustments);
         Some((window.proportion, adjustments))
     }
 
     /// So many may run from now on; who is too many goes with [`Self::shrink`].
     pub(super) fn set_limit<K>(&mut self, limit: usize)
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         if limit == self.limit {
             return;
@@ -82,9 +82,9 @@ impl<F> Limited<F> {
     }
 
     /// Takes a newcomer in, or not. Who has to go for it is in no area any more.
-    pub(super) fn insert<K>(&mut self, nodes: &mut Nodes<K>, at: u32, gone: &mut Vec<u32>)
+    pub(super) fn insert<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32, gone: &mut Vec<u32>)
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         self.on_access(nodes, at, false);
         match &mut self.window {
@@ -105,9 +105,9 @@ impl<F> Limited<F> {
     }
 
     /// One of those who are in was used.
-    pub(super) fn touch<K>(&mut self, nodes: &mut Nodes<K>, at: u32)
+    pub(super) fn touch<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32)
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         self.on_access(nodes, at, true);
         match &mut self.window {
@@ -118,7 +118,7 @@ impl<F> Limited<F> {
     }
 
     /// One has stopped by itself.
-    pub(super) fn remove<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn remove<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         match &mut self.window {
             Some(window) if nodes.get(at).in_window => window.area.remove(nodes, at),
             Some(_) | None => self.main.remove(nodes, at),
@@ -128,9 +128,9 @@ impl<F> Limited<F> {
     /// Takes the next step towards the limit: first what the window has too many of are candidates for the
     /// main area as it is to be, then the main area gives up what it has too many of. `false` if nothing is
     /// left to do.
-    pub(super) fn shrink<K>(&mut self, nodes: &mut Nodes<K>, gone: &mut Vec<u32>) -> bool
+    pub(super) fn shrink<K>(&mut self, nodes: &mut EntityNodes<K>, gone: &mut Vec<u32>) -> bool
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         if let Some(window) = &mut self.window
             && window.area.is_over()
@@ -147,9 +147,9 @@ impl<F> Limited<F> {
         false
     }
 
-    fn on_access<K>(&mut self, nodes: &Nodes<K>, at: u32, is_hit: bool)
+    fn on_access<K>(&mut self, nodes: &EntityNodes<K>, at: u32, is_hit: bool)
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         if let Some(filter) = &mut self.filter {
             filter.on_access(&nodes.get(at).key);
@@ -161,9 +161,9 @@ impl<F> Limited<F> {
     }
 
     /// Somebody who is in no area wants to be in the main one: the loser of two goes.
-    fn admit<K>(&mut self, nodes: &mut Nodes<K>, candidate: u32, gone: &mut Vec<u32>)
+    fn admit<K>(&mut self, nodes: &mut EntityNodes<K>, candidate: u32, gone: &mut Vec<u32>)
     where
-        F: Filter<K>,
+        F: AdmissionFilter<K>,
     {
         if self.main.len() >= self.main.limit() {
             let victim = self.main.victim().filter(|victim| {
@@ -181,7 +181,7 @@ impl<F> Limited<F> {
     }
 
     /// Changes the window's share if it is time. What moves between window and main area goes on running.
-    fn adapt<K>(&mut self, nodes: &mut Nodes<K>) {
+    fn adapt<K>(&mut self, nodes: &mut EntityNodes<K>) {
         let Some(window) = &mut self.window else { return };
         let Some(climb) = &mut window.climb else { return };
         let Some(adjustment) = climb.adjustment(self.limit) else {

@@ -32,15 +32,15 @@ mod sketch;
 use alloc::vec::Vec;
 
 use crate::time::Instant;
-use limited::Limited;
-use nodes::{Chain, Nodes, Order};
+use limited::LimitedAreas;
+use nodes::{Chain, ChainOrder, EntityNodes};
 
 pub use crate::sharding::state::passivation::{
     ClimbingSettings, Factor, IdleSettings, LimitSettings, PassivationError, PassivationSettings,
     Replacement, SEGMENTS_MAX, Segments, Share, SketchSettings, WindowSettings,
 };
-pub use nodes::Place;
-pub use sketch::{Filter, FrequencySketch, Hashed};
+pub use nodes::StrategyPlace;
+pub use sketch::{AdmissionFilter, FrequencySketch, Hashed};
 
 /// The strategy of one shard over entities that are known by `K`.
 ///
@@ -48,9 +48,9 @@ pub use sketch::{Filter, FrequencySketch, Hashed};
 /// and when a message starts it again it comes in anew.
 #[derive(Clone, Debug)]
 pub struct Passivation<K, F = FrequencySketch> {
-    nodes: Nodes<K>,
-    idle: Option<Idle>,
-    limited: Option<Limited<F>>,
+    nodes: EntityNodes<K>,
+    idle: Option<IdleLimit>,
+    limited: Option<LimitedAreas<F>>,
     per_region: usize,
     shards: usize,
     /// Kept between calls, so that an access does not allocate.
@@ -58,7 +58,7 @@ pub struct Passivation<K, F = FrequencySketch> {
 }
 
 #[derive(Clone, Debug)]
-struct Idle {
+struct IdleLimit {
     settings: IdleSettings,
     /// In the order of the last use.
     chain: Chain,
@@ -72,21 +72,21 @@ impl<K: Hashed> Passivation<K> {
     }
 }
 
-impl<K, F: Filter<K>> Passivation<K, F> {
+impl<K, F: AdmissionFilter<K>> Passivation<K, F> {
     /// The same, with another filter in the place of the frequency sketch, where the settings want one.
     #[must_use]
     pub fn with_filter(settings: &PassivationSettings, filter: impl FnOnce(SketchSettings) -> F) -> Self {
         let limited = settings.limit.as_ref().map(|limit| {
             let filter = limit.filter.map(filter);
-            Limited::new(limit, filter)
+            LimitedAreas::new(limit, filter)
         });
-        let idle = settings.idle.map(|settings| Idle {
+        let idle = settings.idle.map(|settings| IdleLimit {
             settings,
-            chain: Chain::new(Order::Idle),
+            chain: Chain::new(ChainOrder::Idle),
         });
         let per_region = settings.limit.as_ref().map_or(1, |limit| limit.per_region.get());
         let mut passivation = Self {
-            nodes: Nodes::new(),
+            nodes: EntityNodes::new(),
             idle,
             limited,
             per_region,
@@ -122,7 +122,7 @@ impl<K, F: Filter<K>> Passivation<K, F> {
 
     /// An entity was started for a message. Its place; `None` if it is one of those that are to be
     /// passivated, after that message.
-    pub fn insert(&mut self, now: Instant, key: K, passivated: &mut Vec<K>) -> Option<Place> {
+    pub fn insert(&mut self, now: Instant, key: K, passivated: &mut Vec<K>) -> Option<StrategyPlace> {
         let place = self.nodes.add(key, now);
         if let Some(idle) = &mut self.idle {
             idle.chain.push(&mut self.nodes, place.at);
@@ -135,7 +135,7 @@ impl<K, F: Filter<K>> Passivation<K, F> {
     }
 
     /// A running entity got a message. `false` for a place that is void.
-    pub fn touch(&mut self, now: Instant, place: Place) -> bool {
+    pub fn touch(&mut self, now: Instant, place: StrategyPlace) -> bool {
         if !self.nodes.holds(place) {
             return false;
         }
@@ -150,7 +150,7 @@ impl<K, F: Filter<K>> Passivation<K, F> {
     }
 
     /// An entity has stopped, or stops, for another reason. `false` for a place that is void.
-    pub fn remove(&mut self, place: Place) -> bool {
+    pub fn remove(&mut self, place: StrategyPlace) -> bool {
         if !self.nodes.holds(place) {
             return false;
         }
@@ -212,7 +212,7 @@ impl<K, F: Filter<K>> Passivation<K, F> {
     /// How many may run in this shard; `None` without a limit.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
-        self.limited.as_ref().map(Limited::limit)
+        self.limited.as_ref().map(LimitedAreas::limit)
     }
 
     /// The window's share of the limit now, and how often it was changed; `None` without a window.

@@ -11,26 +11,26 @@ const NONE: u32 = u32::MAX;
 /// Where an entity stands in its strategy. Void once the strategy has named the entity as one to be
 /// passivated, or was told that it has stopped; a void one is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StrategyPlace {
     pub(super) at: u32,
     generation: u32,
 }
 
 /// The neighbours of an entry in one of its chains.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct ChainLink {
     before: u32,
     after: u32,
 }
 
-const UNLINKED: Link = Link {
+const UNLINKED: ChainLink = ChainLink {
     before: NONE,
     after: NONE,
 };
 
 /// The two orders that an entry has a place in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ChainOrder {
     /// The one in which entities are replaced.
     Replacement,
     /// The one in which they were used last.
@@ -39,7 +39,7 @@ pub(super) enum Order {
 
 /// One entity.
 #[derive(Clone, Debug)]
-pub(super) struct Node<K> {
+pub(super) struct EntityNode<K> {
     pub(super) key: K,
     /// When it had its last message.
     pub(super) touched: Instant,
@@ -51,24 +51,24 @@ pub(super) struct Node<K> {
     pub(super) segment: u8,
     /// Whether it is in the window.
     pub(super) in_window: bool,
-    replacement: Link,
-    idle: Link,
+    replacement: ChainLink,
+    idle: ChainLink,
 }
 
 #[derive(Clone, Debug)]
-struct Entry<K> {
+struct NodeEntry<K> {
     generation: u32,
-    node: Option<Node<K>>,
+    node: Option<EntityNode<K>>,
 }
 
 /// The table. As long as the most entities that were in it at once.
 #[derive(Clone, Debug)]
-pub(super) struct Nodes<K> {
-    entries: Vec<Entry<K>>,
+pub(super) struct EntityNodes<K> {
+    entries: Vec<NodeEntry<K>>,
     free: Vec<u32>,
 }
 
-impl<K> Nodes<K> {
+impl<K> EntityNodes<K> {
     pub(super) const fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -82,8 +82,8 @@ impl<K> Nodes<K> {
     }
 
     /// Takes one in, in no chain yet.
-    pub(super) fn add(&mut self, key: K, now: Instant) -> Place {
-        let node = Node {
+    pub(super) fn add(&mut self, key: K, now: Instant) -> StrategyPlace {
+        let node = EntityNode {
             key,
             touched: now,
             accesses: 0,
@@ -98,19 +98,19 @@ impl<K> Nodes<K> {
             entry.generation = entry.generation.wrapping_add(1);
             entry.node = Some(node);
             let generation = entry.generation;
-            return Place { at, generation };
+            return StrategyPlace { at, generation };
         }
         let at =
             u32::try_from(self.entries.len()).expect("invariant: entities are counted by their slots' u32");
-        self.entries.push(Entry {
+        self.entries.push(NodeEntry {
             generation: 0,
             node: Some(node),
         });
-        Place { at, generation: 0 }
+        StrategyPlace { at, generation: 0 }
     }
 
     /// Whether somebody stands there, and is who stood there when the place was given.
-    pub(super) fn holds(&self, place: Place) -> bool {
+    pub(super) fn holds(&self, place: StrategyPlace) -> bool {
         let entry = self.entries.get(place.at as usize);
         entry.is_some_and(|entry| entry.generation == place.generation && entry.node.is_some())
     }
@@ -122,21 +122,21 @@ impl<K> Nodes<K> {
         node.expect("invariant: who is taken out is in the table").key
     }
 
-    pub(super) fn get(&self, at: u32) -> &Node<K> {
+    pub(super) fn get(&self, at: u32) -> &EntityNode<K> {
         let node = self.entries[at as usize].node.as_ref();
         node.expect("invariant: chains lead to entries in use")
     }
 
-    pub(super) fn get_mut(&mut self, at: u32) -> &mut Node<K> {
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut EntityNode<K> {
         let node = self.entries[at as usize].node.as_mut();
         node.expect("invariant: chains lead to entries in use")
     }
 
-    fn link(&mut self, at: u32, order: Order) -> &mut Link {
+    fn link(&mut self, at: u32, order: ChainOrder) -> &mut ChainLink {
         let node = self.get_mut(at);
         match order {
-            Order::Replacement => &mut node.replacement,
-            Order::Idle => &mut node.idle,
+            ChainOrder::Replacement => &mut node.replacement,
+            ChainOrder::Idle => &mut node.idle,
         }
     }
 }
@@ -144,7 +144,7 @@ impl<K> Nodes<K> {
 /// A chain, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    order: Order,
+    order: ChainOrder,
     first: u32,
     last: u32,
     len: usize,
@@ -152,7 +152,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// A chain without entries.
-    pub(super) const fn new(order: Order) -> Self {
+    pub(super) const fn new(order: ChainOrder) -> Self {
         Self {
             order,
             first: NONE,
@@ -180,9 +180,9 @@ impl Chain {
     }
 
     /// Appends one that is in no chain of this order.
-    pub(super) fn push<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn push<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         let before = self.last;
-        *nodes.link(at, self.order) = Link { before, after: NONE };
+        *nodes.link(at, self.order) = ChainLink { before, after: NONE };
         if self.len == 0 {
             self.first = at;
         } else {
@@ -193,8 +193,8 @@ impl Chain {
     }
 
     /// Takes one of its entries out.
-    pub(super) fn remove<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
-        let Link { before, after } = core::mem::replace(nodes.link(at, self.order), UNLINKED);
+    pub(super) fn remove<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
+        let ChainLink { before, after } = core::mem::replace(nodes.link(at, self.order), UNLINKED);
         if before == NONE {
             self.first = after;
         } else {
@@ -209,7 +209,7 @@ impl Chain {
     }
 
     /// Makes one of its entries the newest.
-    pub(super) fn renew<K>(&mut self, nodes: &mut Nodes<K>, at: u32) {
+    pub(super) fn renew<K>(&mut self, nodes: &mut EntityNodes<K>, at: u32) {
         if self.last != at {
             self.remove(nodes, at);
             self.push(nodes, at);

@@ -19,7 +19,7 @@ const COUNTER_MAX: u64 = 15;
 const HALVED: u64 = 0x7777_7777_7777_7777;
 
 /// Who may come into the main area: whoever is used more often than who would have to go.
-pub trait Filter<K> {
+pub trait AdmissionFilter<K> {
     /// So many may be in: forgets what was counted.
     fn on_limit(&mut self, limit: usize);
 
@@ -141,7 +141,7 @@ impl FrequencySketch {
     }
 }
 
-impl<K: Hashed> Filter<K> for FrequencySketch {
+impl<K: Hashed> AdmissionFilter<K> for FrequencySketch {
     fn on_limit(&mut self, limit: usize) {
         self.limit = limit.max(1);
         self.words = Vec::new();
@@ -177,7 +177,7 @@ mod tests {
 
     fn sketch(limit: usize, reset: f64) -> FrequencySketch {
         let mut sketch = FrequencySketch::new(SketchSettings::new(4, reset).unwrap());
-        Filter::<u64>::on_limit(&mut sketch, limit);
+        AdmissionFilter::<u64>::on_limit(&mut sketch, limit);
         sketch
     }
 
@@ -189,7 +189,7 @@ mod tests {
         }
         assert_eq!((sketch.estimate(&7_u64), sketch.counted), (15, 15));
         assert_eq!(sketch.estimate(&8_u64), 0);
-        Filter::<u64>::on_limit(&mut sketch, 50);
+        AdmissionFilter::<u64>::on_limit(&mut sketch, 50);
         assert_eq!(sketch.estimate(&7_u64), 0);
     }
 

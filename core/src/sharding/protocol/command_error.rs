@@ -8,7 +8,7 @@ use crate::sharding::state::ids::ShardId;
 /// Why sharding refused a command. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum ShardingCommandError {
     /// The name of a kind is empty or longer than 255 bytes.
     #[error("the kind's name must have 1 to 255 bytes")]
     BadKindName,

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
-use crate::journal::protocol::CommandError as LogError;
+use crate::journal::protocol::JournalCommandError as LogError;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::{EntityId, ShardId, Term};

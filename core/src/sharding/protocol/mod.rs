@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ident::UniqueAddress;
-use crate::lane::{Tag, tags};
+use crate::lane::{MessageTag, tags};
 use crate::messaging::protocol::AskReply;
 use crate::sharding::protocol::registry::RegistryMsg;
 use crate::sharding::protocol::stop::{StopMsg, StoppedShards};
@@ -38,12 +38,12 @@ use crate::token::Token;
 pub use allocation::{
     AllocationAnswer, AllocationDecided, AllocationNeed, AllocationQuestion, HomeWanted, RegionShards,
 };
-pub use command_error::CommandError;
+pub use command_error::ShardingCommandError;
 pub use entity::EntityEnvelope;
 pub use event::Event;
 pub use kind_settings::KindSettings;
 pub use mark::ShardMark;
-pub use part::Part;
+pub use part::ListPart;
 pub use rejection::Rejection;
 pub use shutdown::RegionShutdown;
 pub use start::{EntityStarts, STARTS_MAX};
@@ -106,7 +106,7 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::Kind(_) => Self::SHARDING,
             Self::Entity(_) => Self::ENTITY,
@@ -163,7 +163,7 @@ pub enum ShardingBody {
         draining: bool,
         /// Which part of `hosted` this is: more shards than fit into a frame are named one part after the
         /// other.
-        part: Part,
+        part: ListPart,
     },
     /// Region to coordinator, before it registers: with these tokens I was given the shards that I host.
     ShardTokens {
@@ -273,9 +273,10 @@ pub enum Command {
     RegisterKind(Box<KindSettings>),
     /// May somebody say from outside where this shard of the kind should be? To be asked before a wish is
     /// kept, which [`SetDesiredHomes`](Self::SetDesiredHomes) would pass over. Refused by what this node
-    /// knows of the kind: [`NoSuchShard`](CommandError::NoSuchShard), [`NotPlaced`](CommandError::NotPlaced)
-    /// where its allocation on this node is another one. Of a kind that is not registered here only a shard
-    /// that no kind has is refused, and a proxy without an allocation leaves that to those who host.
+    /// knows of the kind: [`NoSuchShard`](ShardingCommandError::NoSuchShard),
+    /// [`NotPlaced`](ShardingCommandError::NotPlaced) where its allocation on this node is another one. Of a
+    /// kind that is not registered here only a shard that no kind has is refused, and a proxy without an
+    /// allocation leaves that to those who host.
     CheckPlace {
         /// The kind.
         kind: KindId,

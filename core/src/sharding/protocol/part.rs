@@ -2,7 +2,7 @@
 
 /// Which part of a list this is. Parts are sent one after the other, on a lane that keeps order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ListPart {
     /// Tells the lists of one sender apart: a later one has a higher number. 0 for a list that is whole.
     pub list: u64,
     /// The part's place, from 0.
@@ -11,7 +11,7 @@ pub struct Part {
     pub count: u16,
 }
 
-impl Part {
+impl ListPart {
     /// All of a list.
     pub const WHOLE: Self = Self {
         list: 0,

@@ -26,14 +26,14 @@ pub enum RegistrationId {
 
 /// The fields in which all nodes have to agree on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fields {
+pub enum RegistrationFields {
     /// Of an entity kind.
     Kind(KindFields),
     /// Of a singleton.
     Singleton(SingletonFields),
 }
 
-impl Fields {
+impl RegistrationFields {
     /// Whose.
     pub(crate) fn id(&self) -> RegistrationId {
         match self {
@@ -102,7 +102,7 @@ pub enum RegistryMsg {
         /// Counts the changes of my list; the answer carries it.
         round: u32,
         /// At most [`REGISTRATIONS_PER_NODE_MAX`], each id once.
-        all: Vec<Announced>,
+        all: Vec<Announcement>,
     },
     /// The oldest to a member: what I think of yours. One that is not named has not been decided about.
     Verdicts {
@@ -111,7 +111,7 @@ pub enum RegistryMsg {
         /// The round of the list that this is about.
         round: u32,
         /// What was announced and verdicts, each id once.
-        verdicts: Vec<(RegistrationId, Verdict)>,
+        verdicts: Vec<(RegistrationId, RegistrationVerdict)>,
     },
     /// The oldest to a member that it has not heard: which have you?
     Query {
@@ -122,9 +122,9 @@ pub enum RegistryMsg {
 
 /// One of a node's kinds or singletons.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Announced {
+pub struct Announcement {
     /// What it is.
-    pub fields: Fields,
+    pub fields: RegistrationFields,
     /// The number under which it was accepted, by this oldest member or an earlier one. A lower one is older.
     pub accepted: Option<u64>,
     /// Whether shards of it run there, or its instance may.
@@ -133,7 +133,7 @@ pub struct Announced {
 
 /// What becomes of what was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RegistrationVerdict {
     /// The node may host it.
     Accepted {
         /// Counts acceptances.
@@ -142,7 +142,7 @@ pub enum Verdict {
     /// It stands with other fields.
     Refused {
         /// These.
-        standing: Fields,
+        standing: RegistrationFields,
     },
     /// The cluster has as many as it may have.
     TooMany,

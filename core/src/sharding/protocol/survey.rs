@@ -62,7 +62,7 @@ pub enum SurveyMsg {
         /// The question's number.
         id: u64,
         /// What runs; `None` if the kind is not registered here, or is not accepted.
-        listed: Option<Listed>,
+        listed: Option<EntityListing>,
     },
 }
 
@@ -71,7 +71,7 @@ pub type ShardHomes = Vec<(UniqueAddress, Vec<ShardId>)>;
 
 /// What one node says of the entities that it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct EntityListing {
     /// Shards, by number, with the ids of those that run in each, in their order. An entity that is being
     /// passivated runs.
     pub shards: Vec<(ShardId, Vec<EntityId>)>,

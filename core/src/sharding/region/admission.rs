@@ -5,16 +5,16 @@
 
 use alloc::collections::VecDeque;
 
-use super::Region;
+use super::ShardRegion;
 use crate::effect::{Answer, CommandError, ShardingCommandError};
 use crate::event::ShardingEvent;
 use crate::input::Token;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::pending_message::{PendingMessage, RegionContext};
 
 /// Messages beyond the buffer's bounds, oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Admissions {
+pub(super) struct MessageAdmissions {
     /// Who is told when there is room for each; nobody waits for what the host had taken already.
     waiting: VecDeque<Option<Token>>,
     /// Who gave the message that is on its way into the region and wants to hear when it was taken.
@@ -23,17 +23,17 @@ pub(super) struct Admissions {
     is_full: bool,
 }
 
-impl Admissions {
+impl MessageAdmissions {
     /// How many messages there are.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// A message of this node's user, who waits to hear that it was taken: at once, or when there is room for
     /// it. Refused if as many wait as may.
-    pub(crate) fn tell(&mut self, shared: &mut Shared<'_, '_>, token: Token, pending: PendingMessage) {
+    pub(crate) fn tell(&mut self, shared: &mut RegionContext<'_, '_>, token: Token, pending: PendingMessage) {
         self.admissions.caller = Some(token);
         self.route(shared, pending);
         if let Some(token) = self.admissions.caller.take() {
@@ -43,7 +43,7 @@ impl Region {
 
     /// A message is about to wait here. If there is no room and its caller may be kept waiting, it is kept
     /// all the same.
-    pub(super) fn admit(&mut self, shared: &mut Shared<'_, '_>, pending: &mut PendingMessage) {
+    pub(super) fn admit(&mut self, shared: &mut RegionContext<'_, '_>, pending: &mut PendingMessage) {
         if pending.is_admitted || self.buffers.fits(&self.kind.config, pending) {
             return;
         }

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::buffered::Buffered;
+use crate::buffered::BufferedLoad;
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedMap;
@@ -15,21 +15,21 @@ use crate::sharding::state::ids::{EntityId, ShardId};
 
 /// The buffer of one region.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Buffers {
-    by_shard: Queues<ShardId>,
+pub(super) struct RegionBuffers {
+    by_shard: BufferQueues<ShardId>,
     /// What waits for the next incarnation of an entity of a shard that runs here. It is older than what
     /// waits for the shard.
-    by_entity: Queues<(ShardId, EntityId)>,
+    by_entity: BufferQueues<(ShardId, EntityId)>,
     /// What others sent for shards that are here and do not take it yet, or for a while. All else of theirs
     /// waits for entities.
-    arrived: Queues<ShardId>,
+    arrived: BufferQueues<ShardId>,
     messages: usize,
     bytes: usize,
 }
 
 /// What a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitsFor {
+pub(super) enum BufferedFor {
     /// Its shard's home to be known, and to have room.
     Home,
     /// Its shard, which is here, to begin, or a pause to end: a message of another node.
@@ -40,21 +40,21 @@ pub(super) enum WaitsFor {
 
 /// Messages by what they wait for. No queue is empty.
 #[derive(Clone, Debug)]
-struct Queues<K>(OrderedMap<K, Queue>);
+struct BufferQueues<K>(OrderedMap<K, BufferQueue>);
 
-impl<K> Default for Queues<K> {
+impl<K> Default for BufferQueues<K> {
     fn default() -> Self {
         Self(OrderedMap::new())
     }
 }
 
-impl<K: Ord> Queues<K> {
-    fn queue(&mut self, key: K) -> &mut Queue {
+impl<K: Ord> BufferQueues<K> {
+    fn queue(&mut self, key: K) -> &mut BufferQueue {
         self.0.entry(key).or_default()
     }
 
     /// Has a queue changed, if there is one.
-    fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut Queue) -> Option<T>) -> Option<T> {
+    fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut BufferQueue) -> Option<T>) -> Option<T> {
         let queue = self.0.get_mut(key)?;
         let changed = change(queue);
         if queue.messages.is_empty() {
@@ -70,7 +70,7 @@ impl<K: Ord> Queues<K> {
 
 /// What waits for one shard or entity.
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct BufferQueue {
     messages: VecDeque<PendingMessage>,
     /// So many at the front were handed back since the last mark was acknowledged: they are older than the
     /// rest.
@@ -79,7 +79,7 @@ struct Queue {
     refused: usize,
 }
 
-impl Queue {
+impl BufferQueue {
     fn insert_handed_back(&mut self, pending: PendingMessage) {
         self.messages.insert(self.handed_back, pending);
         self.handed_back += 1;
@@ -108,22 +108,22 @@ impl Queue {
     }
 }
 
-impl Buffers {
+impl RegionBuffers {
     /// Appends a message to those that wait for the same; what did not fit.
     pub(super) fn push(
         &mut self,
         limits: &ShardingConfig,
         mut pending: PendingMessage,
-        waits_for: WaitsFor,
+        waits_for: BufferedFor,
     ) -> Option<PendingMessage> {
         if !self.count_in(limits, &mut pending) {
             return Some(pending);
         }
         let shard = pending.envelope.shard;
         let queue = match waits_for {
-            WaitsFor::Home => self.by_shard.queue(shard),
-            WaitsFor::Shard => self.arrived.queue(shard),
-            WaitsFor::Entity => self.by_entity.queue((shard, pending.envelope.entity.clone())),
+            BufferedFor::Home => self.by_shard.queue(shard),
+            BufferedFor::Shard => self.arrived.queue(shard),
+            BufferedFor::Entity => self.by_entity.queue((shard, pending.envelope.entity.clone())),
         };
         queue.messages.push_back(pending);
         None
@@ -182,7 +182,7 @@ impl Buffers {
 
     /// Takes the oldest message of other nodes for a shard.
     pub(super) fn pop_arrived(&mut self, shard: ShardId) -> Option<PendingMessage> {
-        let pending = self.arrived.change(&shard, Queue::pop);
+        let pending = self.arrived.change(&shard, BufferQueue::pop);
         self.took(pending.iter());
         pending
     }
@@ -207,7 +207,7 @@ impl Buffers {
             Some(entity) => Vec::from([entity.clone()]),
             None => self.entities_of(shard).cloned().collect(),
         };
-        let mut take = |queue: &mut Queue| {
+        let mut take = |queue: &mut BufferQueue| {
             take_if(&mut queue.messages, is_of, &mut taken);
             None::<()>
         };
@@ -247,7 +247,7 @@ impl Buffers {
 
     /// Takes the oldest message of an entity.
     pub(super) fn pop_for_entity(&mut self, shard: ShardId, entity: &EntityId) -> Option<PendingMessage> {
-        let pending = self.by_entity.change(&(shard, entity.clone()), Queue::pop);
+        let pending = self.by_entity.change(&(shard, entity.clone()), BufferQueue::pop);
         self.took(pending.iter());
         pending
     }
@@ -291,7 +291,7 @@ impl Buffers {
 
     /// Takes the oldest message of a shard.
     pub(super) fn pop(&mut self, shard: ShardId) -> Option<PendingMessage> {
-        let pending = self.by_shard.change(&shard, Queue::pop);
+        let pending = self.by_shard.change(&shard, BufferQueue::pop);
         self.took(pending.iter());
         pending
     }
@@ -317,7 +317,7 @@ impl Buffers {
         shard: ShardId,
         is_it: impl Fn(&PendingMessage) -> bool,
     ) -> Option<PendingMessage> {
-        let remove = |queue: &mut Queue| queue.remove_first(&is_it);
+        let remove = |queue: &mut BufferQueue| queue.remove_first(&is_it);
         let mut pending = self.by_shard.change(&shard, remove);
         if pending.is_none() {
             let entities: Vec<EntityId> = self.entities_of(shard).cloned().collect();
@@ -350,8 +350,8 @@ impl Buffers {
     }
 
     /// What waits here.
-    pub(super) const fn buffered(&self) -> Buffered {
-        Buffered {
+    pub(super) const fn buffered(&self) -> BufferedLoad {
+        BufferedLoad {
             messages: self.messages,
             bytes: self.bytes,
         }
@@ -372,7 +372,7 @@ impl Buffers {
         self.queues().flat_map(|queue| &queue.messages)
     }
 
-    fn queues(&self) -> impl Iterator<Item = &Queue> {
+    fn queues(&self) -> impl Iterator<Item = &BufferQueue> {
         let for_entities = self.by_entity.0.values();
         for_entities
             .chain(self.by_shard.0.values())
@@ -389,7 +389,7 @@ impl Buffers {
         if self.queues().any(|queue| queue.messages.is_empty()) {
             return Err(String::from("buffers: an empty queue is kept"));
         }
-        let handed_back = |queue: &Queue| {
+        let handed_back = |queue: &BufferQueue| {
             let came_back = queue.handed_back + queue.refused;
             let mut first = queue.messages.iter().take(came_back);
             came_back <= queue.messages.len() && !first.any(PendingMessage::is_foreign)
@@ -403,14 +403,14 @@ impl Buffers {
                 "buffers: others' messages wait among those of this node",
             ));
         }
-        let misplaced = |(shard, queue): (&ShardId, &Queue)| {
+        let misplaced = |(shard, queue): (&ShardId, &BufferQueue)| {
             let mut shards = queue.messages.iter().map(|pending| pending.envelope.shard);
             shards.any(|of| of != *shard)
         };
         if self.by_shard.0.iter().any(misplaced) {
             return Err(String::from("buffers: a message waits for another shard"));
         }
-        let strays = |(key, queue): (&(ShardId, EntityId), &Queue)| {
+        let strays = |(key, queue): (&(ShardId, EntityId), &BufferQueue)| {
             let mut envelopes = queue.messages.iter().map(|pending| &pending.envelope);
             envelopes.any(|of| of.shard != key.0 || of.entity != key.1)
         };

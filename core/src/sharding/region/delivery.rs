@@ -2,14 +2,14 @@
 //! overtake each other on the way through a region, and a step moves a bounded number. Spec: sharding 1.3
 //! (message delivery), 10.4.
 
-use super::buffers::{Buffers, WaitsFor};
-use super::home::Home;
-use super::{Region, RegionLifecycle, STEP};
+use super::buffers::{BufferedFor, RegionBuffers};
+use super::home::KnownHome;
+use super::{RegionLifecycle, STEP, ShardRegion};
 use crate::ident::{Address, UniqueAddress};
 use crate::message::ShardingMsg;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::{PendingMessage, Shared};
-use crate::sharding::shard::{Delivered, Shard};
+use crate::sharding::pending_message::{PendingMessage, RegionContext};
+use crate::sharding::shard::{DeliveryOutcome, Shard};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
@@ -23,13 +23,13 @@ pub(super) const FLUSH_PER_STEP: usize = 256;
 /// waits for the region's next retry, so that nodes that disagree do not keep each other busy.
 const HOPS_AT_ONCE: u8 = 4;
 
-impl Region {
+impl ShardRegion {
     /// A message of another node's user. It waits here only as long as the regions of all kinds together are
     /// not `is_crowded`, so that many kinds cannot fill the memory that one may; else it goes back, in order,
     /// like one for which its region has no room.
     pub(crate) fn route_from_peer(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         pending: PendingMessage,
         is_crowded: bool,
     ) {
@@ -39,7 +39,7 @@ impl Region {
 
     /// A message from this node's user, or from another node. Ends exactly once: delivered, sent on,
     /// buffered, or failed.
-    pub(crate) fn route(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(crate) fn route(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         if self.contact.acceptance.is_refused() {
             pending.fail(shared, AskFailure::KindRefused);
@@ -57,7 +57,7 @@ impl Region {
     /// come back.
     pub(crate) fn on_handed_back(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         pending: PendingMessage,
     ) {
@@ -101,7 +101,7 @@ impl Region {
     /// been handled.
     pub(crate) fn on_refused(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         home: &UniqueAddress,
         pending: PendingMessage,
     ) {
@@ -137,7 +137,7 @@ impl Region {
     }
 
     /// There is room again: what waits for shards there goes on.
-    pub(crate) fn on_room(&mut self, shared: &mut Shared<'_, '_>, address: &Address) {
+    pub(crate) fn on_room(&mut self, shared: &mut RegionContext<'_, '_>, address: &Address) {
         if !self.full.remove(address) {
             return;
         }
@@ -160,7 +160,7 @@ impl Region {
 
     /// This node ends before what waits here can be delivered: others get theirs back, the users here hear
     /// so.
-    pub(super) fn give_up_all(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn give_up_all(&mut self, shared: &mut RegionContext<'_, '_>) {
         for shard in self.buffers.shards_with_foreign() {
             self.hand_back_foreign(shared, shard);
         }
@@ -181,12 +181,12 @@ impl Region {
 
     /// Moves buffered messages of entities that run again and of shards with a known home, oldest first, at
     /// most [`FLUSH_PER_STEP`]; asks to be woken at once if more are waiting.
-    pub(super) fn flush(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn flush(&mut self, shared: &mut RegionContext<'_, '_>) {
         self.flush_some(shared);
         self.admit_waiting(shared.cx);
     }
 
-    fn flush_some(&mut self, shared: &mut Shared<'_, '_>) {
+    fn flush_some(&mut self, shared: &mut RegionContext<'_, '_>) {
         let mut budget = FLUSH_PER_STEP;
         if !self.flush_entities(shared, &mut budget) || !self.flush_arrived(shared, &mut budget) {
             return self.flush_soon(shared);
@@ -215,12 +215,12 @@ impl Region {
         }
     }
 
-    fn flush_soon(&self, shared: &mut Shared<'_, '_>) {
+    fn flush_soon(&self, shared: &mut RegionContext<'_, '_>) {
         self.wake(shared.cx, RegionTimer::Flush, STEP);
     }
 
     /// Ends every buffered message.
-    pub(super) fn fail_all(&mut self, shared: &mut Shared<'_, '_>, reason: AskFailure) {
+    pub(super) fn fail_all(&mut self, shared: &mut RegionContext<'_, '_>, reason: AskFailure) {
         self.buffers.gather_all();
         for shard in self.buffers.arrived() {
             for pending in self.buffers.take_foreign(shard) {
@@ -242,18 +242,18 @@ impl Region {
             return false;
         };
         match &entry.home {
-            Home::Unknown | Home::Marked(_) => false,
-            Home::Known { node, .. } if node == cx.me() => {
+            KnownHome::Unknown | KnownHome::Marked(_) => false,
+            KnownHome::Known { node, .. } if node == cx.me() => {
                 !self.paused && entry.hosted().is_some_and(Shard::is_running)
             }
-            Home::Known { node, .. } => self.full.is_empty() || !self.full.contains(node.address()),
+            KnownHome::Known { node, .. } => self.full.is_empty() || !self.full.contains(node.address()),
         }
     }
 
     /// Moves one message of this node's user whose shard has nothing buffered before it. One that has
     /// `waited` goes on waiting if the queue to its home is full; a new one is refused then, as its sender
     /// had to expect.
-    fn pass(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage, waited: bool) {
+    fn pass(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage, waited: bool) {
         if pending.is_expired(shared.cx) {
             return pending.expire(shared);
         }
@@ -263,7 +263,7 @@ impl Region {
         };
         let (home, here) = entry.parts();
         match home {
-            Home::Known { node, used } if node == shared.cx.me() => {
+            KnownHome::Known { node, used } if node == shared.cx.me() => {
                 let Some(here) = here.filter(|here| !self.paused && here.is_running()) else {
                     return self.buffer(shared, pending);
                 };
@@ -272,7 +272,7 @@ impl Region {
                 let given = give(shared, &self.buffers, here, pending);
                 self.after_giving(shared, shard, given);
             }
-            Home::Known { node, used } => {
+            KnownHome::Known { node, used } => {
                 if !core::mem::replace(used, true) {
                     // What comes back from here on is older than all that waits. Before, a lost home's last
                     // words may still come.
@@ -280,13 +280,13 @@ impl Region {
                 }
                 send(shared, node, pending, waited);
             }
-            Home::Unknown | Home::Marked(_) => self.buffer(shared, pending),
+            KnownHome::Unknown | KnownHome::Marked(_) => self.buffer(shared, pending),
         }
     }
 
     /// Gives a message to an entity of a shard that may run here, or keeps it: for the next incarnation of
     /// the entity, or of the shard.
-    pub(super) fn deliver(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(super) fn deliver(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         let here = self.shards.running_mut(shard).filter(|_| !self.paused);
         let Some(here) = here else {
@@ -296,27 +296,34 @@ impl Region {
         self.after_giving(shared, shard, given);
     }
 
-    pub(super) fn after_giving(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, given: Given) {
+    pub(super) fn after_giving(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        given: GiveOutcome,
+    ) {
         match given {
-            Given::Behind(pending) => {
-                self.keep(shared, pending, WaitsFor::Entity);
+            GiveOutcome::Behind(pending) => {
+                self.keep(shared, pending, BufferedFor::Entity);
             }
-            Given::Taken(Delivered::Done) => {}
-            Given::Taken(Delivered::Waits(pending)) => {
-                self.keep(shared, pending, WaitsFor::Entity);
+            GiveOutcome::Taken(DeliveryOutcome::Done) => {}
+            GiveOutcome::Taken(DeliveryOutcome::Waits(pending)) => {
+                self.keep(shared, pending, BufferedFor::Entity);
                 self.tend(shared, shard);
             }
-            Given::Taken(Delivered::NoSlot(pending)) => pending.fail(shared, AskFailure::MailboxFull),
+            GiveOutcome::Taken(DeliveryOutcome::NoSlot(pending)) => {
+                pending.fail(shared, AskFailure::MailboxFull)
+            }
         }
     }
 
-    pub(super) fn buffer(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(super) fn buffer(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         if self.lifecycle == RegionLifecycle::Stopped {
             return pending.fail(shared, AskFailure::NodeStoppedUnsent);
         }
         let shard = pending.envelope.shard;
         let first = !self.buffers.has(shard);
-        if self.keep(shared, pending, WaitsFor::Home) && first && !self.shards.has_home(shard) {
+        if self.keep(shared, pending, BufferedFor::Home) && first && !self.shards.has_home(shard) {
             self.ask_home(shared.cx, shard);
         }
     }
@@ -324,9 +331,9 @@ impl Region {
     /// Has a message wait here, if there is room for it. Whether it does.
     pub(super) fn keep(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         mut pending: PendingMessage,
-        waits_for: WaitsFor,
+        waits_for: BufferedFor,
     ) -> bool {
         if self.is_turned_away(&pending) {
             self.overflow(shared, pending);
@@ -353,7 +360,7 @@ impl Region {
 
     /// There is no room for a message. This node's user hears so; what another node sent goes back there and
     /// waits in its buffer.
-    fn overflow(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    fn overflow(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         match pending.from.clone() {
             None if self.refuse_caller(shared.cx) => {}
             None => pending.fail(shared, AskFailure::BufferFull),
@@ -364,29 +371,29 @@ impl Region {
 
 /// What became of a message for an entity of a shard that runs here.
 #[derive(Debug)]
-pub(super) enum Given {
+pub(super) enum GiveOutcome {
     /// The shard was asked.
-    Taken(Delivered),
+    Taken(DeliveryOutcome),
     /// Others wait for the entity's next incarnation, and are older.
     Behind(PendingMessage),
 }
 
 /// Gives a message to an entity of a shard that runs here, unless others wait for it.
 pub(super) fn give(
-    shared: &mut Shared<'_, '_>,
-    buffers: &Buffers,
+    shared: &mut RegionContext<'_, '_>,
+    buffers: &RegionBuffers,
     here: &mut Shard,
     pending: PendingMessage,
-) -> Given {
+) -> GiveOutcome {
     if buffers.has_for_entity(here.id, &pending.envelope.entity) {
-        return Given::Behind(pending);
+        return GiveOutcome::Behind(pending);
     }
     let kind = pending.envelope.kind;
-    Given::Taken(here.deliver(shared, kind, pending))
+    GiveOutcome::Taken(here.deliver(shared, kind, pending))
 }
 
 /// Sends a message of this node's user to its home.
-fn send(shared: &mut Shared<'_, '_>, home: &UniqueAddress, pending: PendingMessage, waited: bool) {
+fn send(shared: &mut RegionContext<'_, '_>, home: &UniqueAddress, pending: PendingMessage, waited: bool) {
     let PendingMessage {
         mut envelope,
         deadline,

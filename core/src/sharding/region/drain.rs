@@ -3,13 +3,13 @@
 
 use core::time::Duration;
 
-use super::{Region, RegionLifecycle, timers_of};
+use super::{RegionLifecycle, ShardRegion, timers_of};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::shard::Shard;
 use crate::sharding::state::errors::AskFailure;
 use crate::time::Instant;
@@ -18,9 +18,9 @@ use crate::timer::RegionTimer;
 /// What is kept of the exit's time limit for the entities' last reports.
 const DRAIN_SLACK: Duration = Duration::from_secs(1);
 
-impl Region {
+impl ShardRegion {
     /// This node leaves: hand everything over.
-    pub(crate) fn drain(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(crate) fn drain(&mut self, shared: &mut RegionContext<'_, '_>) {
         match self.lifecycle {
             RegionLifecycle::Working | RegionLifecycle::Retiring => {}
             RegionLifecycle::Draining | RegionLifecycle::Stopped => return,
@@ -57,7 +57,7 @@ impl Region {
     }
 
     /// This node is lost, or halts: everything stops at once. Nothing is sent, nobody would listen.
-    pub(crate) fn halt(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(crate) fn halt(&mut self, shared: &mut RegionContext<'_, '_>) {
         self.lifecycle = RegionLifecycle::Stopped;
         self.contact.registered = None;
         self.shards.forget_placements();
@@ -100,7 +100,7 @@ impl Region {
     }
 
     /// The time for handing over is up: what is left is stopped here.
-    pub(super) fn on_drain_timeout(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_drain_timeout(&mut self, shared: &mut RegionContext<'_, '_>) {
         match self.lifecycle {
             RegionLifecycle::Draining => {}
             RegionLifecycle::Working | RegionLifecycle::Retiring => {
@@ -127,7 +127,7 @@ impl Region {
 
     /// Ends a draining region that hosts nothing and buffers nothing, and to which nothing that it sent can
     /// come back; makes a proxy of a retiring one that hosts nothing.
-    pub(super) fn try_finish(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn try_finish(&mut self, shared: &mut RegionContext<'_, '_>) {
         if !self.runs_nothing() {
             return;
         }
@@ -167,7 +167,7 @@ impl Region {
 
     /// The cluster prepares to stop: a region that waits for its shards to be moved waits no longer, they
     /// stop here.
-    pub(super) fn on_cluster_ends(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_cluster_ends(&mut self, shared: &mut RegionContext<'_, '_>) {
         match self.lifecycle {
             RegionLifecycle::Draining => {
                 self.hurries = true;

@@ -3,13 +3,13 @@
 
 use alloc::vec::Vec;
 
-use super::Region;
+use super::ShardRegion;
 use super::shards::ShardEntry;
 use crate::effect::PlacementToken;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::ids::{ShardId, Term};
 use crate::token::Token;
@@ -18,7 +18,7 @@ use crate::token::Token;
 const AROUND_TOKENS_BYTES: usize = 64;
 const TOKEN_BYTES: usize = 18;
 
-impl Region {
+impl ShardRegion {
     /// The coordinator gives a shard with this token; `false` if it was given here with a higher one, which
     /// it does not know: it hears of that. None: the coordinator has not heard which one it is. What has one
     /// here goes on with that, anything else is given again.
@@ -83,7 +83,7 @@ impl Region {
     /// known still, the coordinator hears that it does not, and gives it again.
     pub(super) fn is_home(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: &Term,
         shard: ShardId,

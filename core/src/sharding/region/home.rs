@@ -23,8 +23,8 @@
 //! | `MarkedBefore` | acknowledged | `Unused` |
 //!
 //! A home that is this node is never marked at: nothing is sent to it, so `Used` becomes `Unknown` or
-//! `Unused` at once. `Unused` and `Used` are [`Home::Known`], `Marked` and `MarkedBefore` are
-//! [`Home::Marked`] without and with a home to use next.
+//! `Unused` at once. `Unused` and `Used` are [`KnownHome::Known`], `Marked` and `MarkedBefore` are
+//! [`KnownHome::Marked`] without and with a home to use next.
 
 use alloc::boxed::Box;
 
@@ -33,7 +33,7 @@ use crate::sharding::state::ids::Term;
 
 /// Where a shard lives, as far as this region knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum KnownHome {
     /// Nobody has said so: messages wait.
     #[default]
     Unknown,
@@ -44,29 +44,29 @@ pub(super) enum Home {
         used: bool,
     },
     /// An earlier home was used, and has not acknowledged that everything has arrived: messages wait.
-    Marked(Box<Mark>),
+    Marked(Box<OpenMark>),
 }
 
 /// A mark without acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct OpenMark {
     /// The home that was used.
     pub(super) at: UniqueAddress,
     pub(super) number: u64,
     /// Who is told that this region has forgotten the home, and for which hand-off.
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<HandOffReport>,
     /// Where the shard lives by now.
     pub(super) next: Option<UniqueAddress>,
 }
 
 /// A hand-off whose coordinator waits for this region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct HandOffReport {
     pub(super) term: Term,
     pub(super) number: u64,
 }
 
-impl Home {
+impl KnownHome {
     /// The shard lives there. Messages wait as long as there is a mark.
     pub(super) fn learn(&mut self, node: UniqueAddress) {
         match self {
@@ -77,11 +77,11 @@ impl Home {
 
     /// The shard does not live where this region thinks. Gives the mark that is to be sent, with this number,
     /// if the home was used and is not this node.
-    pub(super) fn forget(&mut self, me: &UniqueAddress, number: u64) -> Option<&Mark> {
+    pub(super) fn forget(&mut self, me: &UniqueAddress, number: u64) -> Option<&OpenMark> {
         match core::mem::take(self) {
             Self::Known { node: at, used: true } if at != *me => {
                 let (report, next) = (None, None);
-                *self = Self::Marked(Box::new(Mark {
+                *self = Self::Marked(Box::new(OpenMark {
                     at,
                     number,
                     report,
@@ -108,7 +108,7 @@ impl Home {
     }
 
     /// The home before has acknowledged the mark. Gives the mark.
-    pub(super) fn acknowledge(&mut self) -> Option<Box<Mark>> {
+    pub(super) fn acknowledge(&mut self) -> Option<Box<OpenMark>> {
         match core::mem::take(self) {
             Self::Marked(mut mark) => {
                 if let Some(node) = mark.next.take() {
@@ -143,7 +143,7 @@ impl Home {
     }
 
     /// The mark that has not been acknowledged.
-    pub(super) const fn mark(&self) -> Option<&Mark> {
+    pub(super) const fn mark(&self) -> Option<&OpenMark> {
         match self {
             Self::Marked(mark) => Some(mark),
             Self::Unknown | Self::Known { .. } => None,
@@ -166,26 +166,26 @@ mod tests {
     use super::*;
     use crate::fixture::node;
 
-    fn stage(home: &Home) -> &'static str {
+    fn stage(home: &KnownHome) -> &'static str {
         match home {
-            Home::Unknown => "`Unknown`",
-            Home::Known { used: false, .. } => "`Unused`",
-            Home::Known { used: true, .. } => "`Used`",
-            Home::Marked(mark) if mark.next.is_none() => "`Marked`",
-            Home::Marked(_) => "`MarkedBefore`",
+            KnownHome::Unknown => "`Unknown`",
+            KnownHome::Known { used: false, .. } => "`Unused`",
+            KnownHome::Known { used: true, .. } => "`Used`",
+            KnownHome::Marked(mark) if mark.next.is_none() => "`Marked`",
+            KnownHome::Marked(_) => "`MarkedBefore`",
         }
     }
 
-    fn used(home: &mut Home) {
-        if let Home::Known { used, .. } = home {
+    fn used(home: &mut KnownHome) {
+        if let KnownHome::Known { used, .. } = home {
             *used = true;
         }
     }
 
     /// A home at this stage; where the shard lives, that is on `a`.
-    fn at(wanted: &str, me: &UniqueAddress) -> Home {
-        let mut home = Home::Unknown;
-        let steps: &[fn(&mut Home, &UniqueAddress)] = &[
+    fn at(wanted: &str, me: &UniqueAddress) -> KnownHome {
+        let mut home = KnownHome::Unknown;
+        let steps: &[fn(&mut KnownHome, &UniqueAddress)] = &[
             |home, _| home.learn(node("a", 1)),
             |home, _| used(home),
             |home, me| drop(home.forget(me, 1).cloned()),
@@ -198,7 +198,7 @@ mod tests {
         home
     }
 
-    fn happens(home: &mut Home, what: &str, me: &UniqueAddress) {
+    fn happens(home: &mut KnownHome, what: &str, me: &UniqueAddress) {
         match what {
             "learned" => {
                 home.forget(me, 2);
@@ -245,7 +245,7 @@ mod tests {
         let a = node("a", 1);
         let mut home = at("`Used`", &node("me", 9));
         assert_eq!(home.forget(&a, 1), None);
-        assert_eq!(home, Home::Unknown);
+        assert_eq!(home, KnownHome::Unknown);
     }
 
     #[test]
@@ -255,6 +255,6 @@ mod tests {
         let mark = home.acknowledge().expect("a mark");
         assert_eq!((mark.at, mark.number), (node("a", 1), 1));
         let (node, used) = (node("a", 1), false);
-        assert_eq!(home, Home::Known { node, used });
+        assert_eq!(home, KnownHome::Known { node, used });
     }
 }

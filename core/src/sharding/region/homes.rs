@@ -4,21 +4,21 @@
 
 use alloc::vec::Vec;
 
-use super::Region;
-use super::home::Report;
+use super::ShardRegion;
+use super::home::HandOffReport;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::reject::ShardingRejection;
 use crate::sharding::kind::is_lost;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::Stop;
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::shard::ShardStop;
 use crate::sharding::state::ids::{ShardId, Term};
 
-impl Region {
+impl ShardRegion {
     /// Shards live there.
     pub(crate) fn on_shard_homes(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: Term,
         homes: Vec<(UniqueAddress, Vec<ShardId>)>,
@@ -45,7 +45,7 @@ impl Region {
     /// delivered as long as it runs here. Answered when everything that this region sent there has arrived.
     pub(crate) fn on_begin_hand_off(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: Term,
         (shard, number): (ShardId, u64),
@@ -55,7 +55,7 @@ impl Region {
         }
         self.forget_home(shared.cx, shard);
         self.shards.take_wanted(shard);
-        self.report_when_acknowledged(shared.cx, shard, Report { term, number });
+        self.report_when_acknowledged(shared.cx, shard, HandOffReport { term, number });
         if self.buffers.has(shard) {
             self.ask_home(shared.cx, shard);
         }
@@ -63,7 +63,7 @@ impl Region {
 
     pub(super) fn accept_for(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: &Term,
         shard: ShardId,
@@ -80,7 +80,7 @@ impl Region {
 
     fn learn(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: &Term,
         shard: ShardId,
@@ -95,7 +95,7 @@ impl Region {
             self.notify(shared.cx, ShardingEvent::ShardConflict { shard });
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            return self.stop_shard(shared, shard, Stop::default());
+            return self.stop_shard(shared, shard, ShardStop::default());
         }
         self.set_home(shared.cx, shard, node.clone());
         self.retirement.has_home(shard);

@@ -4,14 +4,14 @@
 
 use core::time::Duration;
 
-use super::{Region, RegionLifecycle};
+use super::{RegionLifecycle, ShardRegion};
 use crate::effect::PlacementToken;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::message::ShardingBody;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle, Stop};
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::shard::{AfterStop, Shard, ShardLifecycle, ShardStop};
 use crate::sharding::state::ids::{EntityId, ShardId, Term};
 use crate::timer::RegionTimer;
 use crate::token::Token;
@@ -23,11 +23,11 @@ const STOP_SLACK: Duration = Duration::from_secs(5);
 /// Entities that an event names: enough to see what they have in common.
 const NAMES_MAX: usize = 16;
 
-impl Region {
+impl ShardRegion {
     /// The coordinator wants a shard here.
     pub(crate) fn on_host_shard(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: Term,
         (shard, token): (ShardId, Token),
@@ -47,7 +47,7 @@ impl Region {
     /// back to them, before they hear of the new home; what this node's users sent goes on waiting.
     pub(crate) fn on_hand_off(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: Term,
         (shard, by_force): (ShardId, bool),
@@ -62,7 +62,7 @@ impl Region {
         if self.shards.hosted(shard).is_none() {
             return self.say(shared.cx, from, ShardingBody::ShardStopped { term, shard });
         }
-        self.stop_shard(shared, shard, Stop::for_hand_off(term.clone()));
+        self.stop_shard(shared, shard, ShardStop::for_hand_off(term.clone()));
         if let Some(here) = self.shards.hosted_mut(shard)
             && here.stops_for(&term, by_force)
         {
@@ -73,7 +73,7 @@ impl Region {
     /// An entity of this kind runs no more: because it was told to, or by itself.
     pub(crate) fn on_entity_stopped(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         shard: ShardId,
         entity: &EntityId,
     ) {
@@ -94,7 +94,7 @@ impl Region {
     /// Takes a shard in; `false` if it does not run here (yet).
     pub(super) fn host(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: &Term,
         shard: ShardId,
@@ -118,7 +118,7 @@ impl Region {
         if self.is_reopened(shard, token) {
             // What runs writes with an earlier token, and would be refused.
             self.set_home(shared.cx, shard, me);
-            self.stop_shard(shared, shard, Stop::to_begin_again(term.clone()));
+            self.stop_shard(shared, shard, ShardStop::to_begin_again(term.clone()));
             return false;
         }
         match self.shards.hosted_mut(shard).map(|here| &mut here.lifecycle) {
@@ -146,7 +146,7 @@ impl Region {
 
     fn begin_shard(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         term: Term,
         shard: ShardId,
         token: PlacementToken,
@@ -175,7 +175,7 @@ impl Region {
 
     /// The hand-off of a shard that stops was cancelled: it is served again, although some of its entities
     /// may not have stopped. `false` if only its next incarnation can.
-    fn take_back(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) -> bool {
+    fn take_back(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) -> bool {
         let token = self.placement(shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
             return false;
@@ -197,7 +197,7 @@ impl Region {
     /// Asks a running shard's entities to stop. Has them killed if that takes too long, unless it is for a
     /// hand-off: then it is the coordinator who gives up. When it has stopped, whoever coordinates is told,
     /// or wants the shard here again.
-    pub(super) fn stop_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, stop: Stop) {
+    pub(super) fn stop_shard(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId, stop: ShardStop) {
         let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_stopping()) else {
             return;
         };
@@ -213,7 +213,7 @@ impl Region {
     }
 
     /// Looks again at a shard whose entities take too long to stop.
-    pub(super) fn limit_stop(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn limit_stop(&self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let whole = self.kind.config.handoff_timeout;
         let waits = self.shards.hosted(shard).is_some_and(Shard::stops_for_hand_off);
         let limit = if waits {
@@ -226,16 +226,16 @@ impl Region {
     }
 
     /// Asks everything that runs here to stop, for nobody in particular.
-    pub(super) fn stop_all(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn stop_all(&mut self, shared: &mut RegionContext<'_, '_>) {
         for shard in self.shards.hosted_ids() {
             self.forget_home(shared.cx, shard);
             self.hand_back_foreign(shared, shard);
-            self.stop_shard(shared, shard, Stop::default());
+            self.stop_shard(shared, shard, ShardStop::default());
         }
     }
 
     /// Ends every shard that has stopped.
-    pub(super) fn end_all_stopped(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn end_all_stopped(&mut self, shared: &mut RegionContext<'_, '_>) {
         for shard in self.shards.hosted_ids() {
             self.end_if_stopped(shared, shard);
         }
@@ -244,7 +244,7 @@ impl Region {
     /// Entities did not stop in time. In a hand-off nothing is killed (10.14 g): whoever coordinates is asked
     /// where the shard lives, and if it says here, because the hand-off was cancelled or was an earlier
     /// coordinator's, the shard goes on.
-    pub(super) fn on_stop_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn on_stop_timeout(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.hosted_mut(shard).filter(|here| !here.is_running()) else {
             return;
         };
@@ -259,7 +259,7 @@ impl Region {
 
     /// Ends a shard that has stopped: tells who waits for it, and starts its next incarnation if one is
     /// wanted.
-    pub(super) fn end_if_stopped(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn end_if_stopped(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         if !self.shards.hosted(shard).is_some_and(Shard::has_stopped) {
             return;
         }
@@ -278,7 +278,9 @@ impl Region {
         self.share_entity_limit(shared, None);
         let stop = match gone.lifecycle {
             ShardLifecycle::Stopping(stop) => stop,
-            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => Stop::default(),
+            ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => {
+                ShardStop::default()
+            }
         };
         if let Some(term) = stop.again {
             self.shards.entry(shard).token.get_or_insert(gone.token.token);

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Region;
+use super::ShardRegion;
 use crate::ident::UniqueAddress;
 use crate::sharding::protocol::survey::{EntityPosition, RegionCounts};
 use crate::sharding::shard::Shard;
@@ -39,7 +39,7 @@ pub struct RegionState {
     pub may_run_twice: Option<&'static str>,
 }
 
-impl Region {
+impl ShardRegion {
     /// This region, now.
     pub(crate) fn state(&self) -> RegionState {
         let stopping = self.shards.all_hosted().filter(|(_, here)| here.is_stopping());

@@ -5,12 +5,12 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::Region;
+use super::ShardRegion;
 use crate::event::ShardingEvent;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::{Shard, ShardLifecycle, Stop};
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::shard::{Shard, ShardLifecycle, ShardStop};
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
 
@@ -37,7 +37,7 @@ pub(in crate::sharding) fn leased<'n>(cx: &Cx<'_>, name: &'n str) -> Option<(&'n
     Some((kind, ShardId(shard.parse().ok()?)))
 }
 
-impl Region {
+impl ShardRegion {
     /// Whether a shard has to wait before anything of it begins. It is asked for once it does.
     pub(super) fn awaits_lease(&mut self, cx: &mut Cx<'_>, shard: ShardId) -> bool {
         if !self.kind.settings.lease {
@@ -53,7 +53,12 @@ impl Region {
     }
 
     /// The keeper of a shard's lease says something.
-    pub(crate) fn on_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, outcome: LeaseOutcome) {
+    pub(crate) fn on_lease(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        outcome: LeaseOutcome,
+    ) {
         match outcome {
             LeaseOutcome::Granted { .. } => {
                 let Some(here) = self.shards.hosted(shard) else {
@@ -102,7 +107,7 @@ impl Region {
 
     /// Somebody else may have it by now: what runs is stopped at once, and begins again when the lease is
     /// granted once more.
-    fn lose_lease(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn lose_lease(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         match self.lease(shard) {
             Some(ShardLease::Held) => {}
             Some(ShardLease::Asked | ShardLease::Releasing) | None => return,
@@ -114,7 +119,7 @@ impl Region {
             return;
         };
         if !here.is_stopping() {
-            here.lifecycle = ShardLifecycle::Stopping(Stop::by_force(self.contact.seen.clone()));
+            here.lifecycle = ShardLifecycle::Stopping(ShardStop::by_force(self.contact.seen.clone()));
             self.buffers.gather(shard);
             self.remembering.forget(shard);
         }

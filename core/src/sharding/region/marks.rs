@@ -5,23 +5,23 @@
 
 use alloc::vec::Vec;
 
-use super::home::{Home, Mark, Report};
-use super::{Region, RegionLifecycle};
+use super::home::{HandOffReport, KnownHome, OpenMark};
+use super::{RegionLifecycle, ShardRegion};
 use crate::ident::{Address, UniqueAddress};
 use crate::message::{ShardMark, ShardingBody, ShardingMsg};
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::state::ids::{KindId, ShardId};
 use crate::timer::RegionTimer;
 
 /// Marks that one step sends again, so that it is bounded: the next goes on behind them.
 const REPEATED_PER_STEP: usize = 4096;
 
-impl Region {
+impl ShardRegion {
     /// A shard lives there. If another home was used, what was sent there has to be acknowledged first.
     pub(super) fn set_home(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: UniqueAddress) {
         let home = &mut self.shards.entry(shard).home;
-        if let Home::Marked(mark) = home {
+        if let KnownHome::Marked(mark) = home {
             // There is a home again: nobody waits for this region to forget one.
             mark.report = None;
         }
@@ -47,15 +47,27 @@ impl Region {
 
     /// This node's coordinator moves a shard, and wants to know when everything that was sent to its home has
     /// arrived.
-    pub(super) fn report_when_acknowledged(&mut self, cx: &mut Cx<'_>, shard: ShardId, report: Report) {
+    pub(super) fn report_when_acknowledged(
+        &mut self,
+        cx: &mut Cx<'_>,
+        shard: ShardId,
+        report: HandOffReport,
+    ) {
         match self.shards.known_mut(shard).map(|entry| &mut entry.home) {
-            Some(Home::Marked(mark)) => mark.report = Some(report),
-            Some(Home::Unknown | Home::Known { .. }) | None => self.say_forgotten(cx, shard, report),
+            Some(KnownHome::Marked(mark)) => mark.report = Some(report),
+            Some(KnownHome::Unknown | KnownHome::Known { .. }) | None => {
+                self.say_forgotten(cx, shard, report)
+            }
         }
     }
 
     /// A node says that it has seen this region's mark, and with it everything before.
-    pub(crate) fn on_mark_ack(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
+    pub(crate) fn on_mark_ack(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        from: &UniqueAddress,
+        mark: ShardMark,
+    ) {
         let ShardMark { shard, number, .. } = mark;
         let mark = self.shards.known(shard).and_then(|entry| entry.home.mark());
         if mark.is_some_and(|mark| mark.at == *from && mark.number == number) {
@@ -64,7 +76,7 @@ impl Region {
     }
 
     /// Nothing comes from a node any more: who waits for its acknowledgements waits no longer.
-    pub(super) fn acknowledge_for(&mut self, shared: &mut Shared<'_, '_>, node: &UniqueAddress) {
+    pub(super) fn acknowledge_for(&mut self, shared: &mut RegionContext<'_, '_>, node: &UniqueAddress) {
         let marks = self.shards.marks_from(ShardId(0));
         let there = marks.filter(|(_, mark)| mark.at == *node);
         let shards: Vec<ShardId> = there.map(|(shard, _)| shard).collect();
@@ -78,7 +90,7 @@ impl Region {
     pub(super) fn stops_sending_to(&mut self, cx: &mut Cx<'_>, shard: ShardId, node: &UniqueAddress) -> bool {
         let is_in_turn = self.is_in_turn(shard, node);
         let home = self.shards.known(shard).map(|entry| &entry.home);
-        if matches!(home, Some(Home::Known { node: home, .. }) if home == node) {
+        if matches!(home, Some(KnownHome::Known { node: home, .. }) if home == node) {
             self.forget_home(cx, shard);
         }
         is_in_turn
@@ -127,7 +139,7 @@ impl Region {
 
     /// Everything this region sent for a shard has been delivered or has come back: what came back goes first
     /// from here on.
-    fn on_acknowledged(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn on_acknowledged(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let Some(mark) = self.shards.acknowledge(shard) else {
             return;
         };
@@ -149,7 +161,7 @@ impl Region {
         self.try_finish(shared);
     }
 
-    fn say_forgotten(&self, cx: &mut Cx<'_>, shard: ShardId, Report { term, number }: Report) {
+    fn say_forgotten(&self, cx: &mut Cx<'_>, shard: ShardId, HandOffReport { term, number }: HandOffReport) {
         let to = term.node.clone();
         self.say(cx, &to, ShardingBody::BeginHandOffAck { term, shard, number });
     }
@@ -163,7 +175,7 @@ impl Region {
     }
 }
 
-fn send_mark(cx: &mut Cx<'_>, kind: KindId, shard: ShardId, mark: &Mark) {
+fn send_mark(cx: &mut Cx<'_>, kind: KindId, shard: ShardId, mark: &OpenMark) {
     cx.counters().marks_sent += 1;
     let number = mark.number;
     cx.send(&mark.at, ShardingMsg::Mark(ShardMark { kind, shard, number }));

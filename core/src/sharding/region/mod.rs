@@ -33,22 +33,22 @@ mod watching;
 
 use core::time::Duration;
 
-use crate::buffered::Buffered;
+use crate::buffered::BufferedLoad;
 use crate::event::ShardingEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
-use crate::sharding::kind::Kind;
+use crate::sharding::kind::RegisteredKind;
 use crate::sharding::passivation::PassivationSettings;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::region::admission::Admissions;
-use crate::sharding::region::buffers::Buffers;
-use crate::sharding::region::order::Order;
-use crate::sharding::region::passivation::Passivating;
-use crate::sharding::region::registration::Contact;
-use crate::sharding::region::remembering::Remembering;
-use crate::sharding::region::retirement::Retirement;
-use crate::sharding::region::shards::Shards;
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::region::admission::MessageAdmissions;
+use crate::sharding::region::buffers::RegionBuffers;
+use crate::sharding::region::order::SenderOrder;
+use crate::sharding::region::passivation::RegionPassivation;
+use crate::sharding::region::registration::CoordinatorContact;
+use crate::sharding::region::remembering::RegionRemembering;
+use crate::sharding::region::retirement::RegionRetirement;
+use crate::sharding::region::shards::ShardTable;
 use crate::sharding::state::ids::{EntityId, ShardId};
 use crate::timer::{RegionTimer, ShardingTimer};
 use crate::view::View;
@@ -74,66 +74,66 @@ enum RegionLifecycle {
 
 /// A kind's region, or proxy region (one that never hosts).
 #[derive(Clone, Debug)]
-pub(crate) struct Region {
-    kind: Kind,
+pub(crate) struct ShardRegion {
+    kind: RegisteredKind,
     lifecycle: RegionLifecycle,
     /// Whether it may host: what the settings say, until it has been shut down.
     hosts: bool,
     /// How far its shutdown is, and who waits for that.
-    retirement: Retirement,
+    retirement: RegionRetirement,
     /// This process stood still: its shards may be elsewhere by now, so nothing begins.
     paused: bool,
     /// The regions of this node together buffer as much as one may: what others send and would have to wait
     /// here goes back.
     is_crowded: bool,
-    contact: Contact,
+    contact: CoordinatorContact,
     /// What is known of each shard: where it lives, and what runs of it here.
-    shards: Shards,
+    shards: ShardTable,
     /// What keeps messages in order.
-    order: Order,
+    order: SenderOrder,
     /// The time for ending in good order is up, or nobody is there who could take over: nothing is waited
     /// for.
     hurries: bool,
-    buffers: Buffers,
+    buffers: RegionBuffers,
     /// Who waits for room in them.
-    admissions: Admissions,
+    admissions: MessageAdmissions,
     /// Shards whose home is known and whose buffered messages are on their way, a bounded number per step.
     flushing: OrderedSet<ShardId>,
     /// Addresses to which the queues are full: what waits for shards there waits on until there is room.
     full: OrderedSet<Address>,
-    passivating: Passivating,
+    passivating: RegionPassivation,
     /// Shards that are watched from here, and whose home is to be found.
     sought: OrderedSet<ShardId>,
     /// Shards that have stopped here, since somebody asked last.
     ended: OrderedSet<ShardId>,
     /// Entities that have stopped and begin again with what waits for them.
     resuming: OrderedSet<(ShardId, EntityId)>,
-    remembering: Remembering,
+    remembering: RegionRemembering,
 }
 
-impl Region {
+impl ShardRegion {
     /// A region that knows nothing.
-    pub(crate) fn new(kind: Kind, passivation: PassivationSettings) -> Self {
+    pub(crate) fn new(kind: RegisteredKind, passivation: PassivationSettings) -> Self {
         Self {
             hosts: kind.settings.hosts,
             kind,
-            retirement: Retirement::default(),
+            retirement: RegionRetirement::default(),
             lifecycle: RegionLifecycle::Working,
             paused: false,
             is_crowded: false,
-            contact: Contact::default(),
-            shards: Shards::default(),
-            order: Order::default(),
+            contact: CoordinatorContact::default(),
+            shards: ShardTable::default(),
+            order: SenderOrder::default(),
             hurries: false,
-            buffers: Buffers::default(),
-            admissions: Admissions::default(),
+            buffers: RegionBuffers::default(),
+            admissions: MessageAdmissions::default(),
             flushing: OrderedSet::new(),
             full: OrderedSet::new(),
-            passivating: Passivating::new(passivation),
+            passivating: RegionPassivation::new(passivation),
             sought: OrderedSet::new(),
             ended: OrderedSet::new(),
             resuming: OrderedSet::new(),
-            remembering: Remembering::default(),
+            remembering: RegionRemembering::default(),
         }
     }
 
@@ -141,7 +141,7 @@ impl Region {
     /// one.
     pub(crate) fn on_view_changed(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         before: &View,
         after: &View,
         lost: &[UniqueAddress],
@@ -177,7 +177,7 @@ impl Region {
     }
 
     /// The pause did no harm: what waited for its end goes on.
-    pub(crate) fn on_still_member(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(crate) fn on_still_member(&mut self, shared: &mut RegionContext<'_, '_>) {
         self.paused = false;
         self.recover_after_pause(shared);
         for (shard, term) in self.shards.take_all_wanted() {
@@ -193,7 +193,7 @@ impl Region {
     }
 
     /// A timer of this region is due.
-    pub(crate) fn on_timer(&mut self, shared: &mut Shared<'_, '_>, timer: &RegionTimer) {
+    pub(crate) fn on_timer(&mut self, shared: &mut RegionContext<'_, '_>, timer: &RegionTimer) {
         match timer {
             RegionTimer::Retry => self.on_retry(shared),
             RegionTimer::Flush => self.flush(shared),
@@ -212,7 +212,7 @@ impl Region {
     }
 
     /// What waits here.
-    pub(crate) const fn buffered(&self) -> Buffered {
+    pub(crate) const fn buffered(&self) -> BufferedLoad {
         self.buffers.buffered()
     }
 
@@ -222,7 +222,7 @@ impl Region {
     }
 
     /// The kind this region serves.
-    pub(crate) const fn kind(&self) -> &Kind {
+    pub(crate) const fn kind(&self) -> &RegisteredKind {
         &self.kind
     }
 

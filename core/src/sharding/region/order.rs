@@ -12,7 +12,7 @@ const ENTITIES_MAX: usize = 1_024;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
+pub(super) struct SenderOrder {
     /// The number of this region's last mark.
     pub(super) last_mark: u64,
     /// Where the next repetition of marks goes on; `None` for the beginning.
@@ -23,7 +23,7 @@ pub(super) struct Order {
     entities: OrderedSet<(ShardId, UniqueAddress, EntityId)>,
 }
 
-impl Order {
+impl SenderOrder {
     /// Whether an earlier message of this one's sender for the shard went back, and no mark has come since.
     pub(super) fn goes_back(&self, pending: &PendingMessage) -> bool {
         if self.senders.is_empty() && self.entities.is_empty() {

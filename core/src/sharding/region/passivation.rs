@@ -4,11 +4,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Region, STEP};
+use super::{STEP, ShardRegion};
 use crate::ordered::OrderedSet;
 use crate::sharding::passivation::PassivationSettings;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::shard::Delivered;
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::shard::DeliveryOutcome;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::timer::RegionTimer;
@@ -18,7 +18,7 @@ const PASSIVATIONS_PER_STEP: usize = 256;
 
 /// Who has to leave memory, and when that is looked at.
 #[derive(Clone, Debug)]
-pub(super) struct Passivating {
+pub(super) struct RegionPassivation {
     /// When entities are passivated.
     pub(super) settings: PassivationSettings,
     /// How many entities may run, if somebody has changed what the settings say.
@@ -31,7 +31,7 @@ pub(super) struct Passivating {
     idle_from: Option<ShardId>,
 }
 
-impl Passivating {
+impl RegionPassivation {
     /// Nothing runs yet.
     pub(super) const fn new(settings: PassivationSettings) -> Self {
         Self {
@@ -44,12 +44,12 @@ impl Passivating {
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// An entity wants to be passivated. Not while messages wait for it that it was started for: it goes on
     /// with those (S-080).
     pub(crate) fn on_passivate(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         shard: ShardId,
         entity: &EntityId,
         slot: Slot,
@@ -67,7 +67,7 @@ impl Region {
     /// already. Gives the slots of who ends by it.
     pub(crate) fn on_escalated(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         shard: ShardId,
         over: Slot,
     ) -> Vec<Slot> {
@@ -79,7 +79,7 @@ impl Region {
 
     /// Changes how many entities this region may run, all its shards together; `false` if its strategy has no
     /// limit.
-    pub(crate) fn set_entity_limit(&mut self, shared: &mut Shared<'_, '_>, per_region: usize) -> bool {
+    pub(crate) fn set_entity_limit(&mut self, shared: &mut RegionContext<'_, '_>, per_region: usize) -> bool {
         if self.passivating.settings.limit.is_none() {
             return false;
         }
@@ -89,7 +89,7 @@ impl Region {
     }
 
     /// The number of shards has changed: each of them has its part of the limit. `new` has begun just now.
-    pub(super) fn share_entity_limit(&mut self, shared: &mut Shared<'_, '_>, new: Option<ShardId>) {
+    pub(super) fn share_entity_limit(&mut self, shared: &mut RegionContext<'_, '_>, new: Option<ShardId>) {
         let settings = self.passivating.settings.limit.as_ref();
         let Some(configured) = settings.map(|limit| limit.per_region.get()) else {
             return;
@@ -108,7 +108,7 @@ impl Region {
     }
 
     /// Passivates who is too many, a bounded number per step.
-    pub(super) fn shrink(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn shrink(&mut self, shared: &mut RegionContext<'_, '_>) {
         let mut budget = PASSIVATIONS_PER_STEP;
         while let Some(id) = self.passivating.shrinking.first().copied() {
             if budget == 0 {
@@ -125,7 +125,7 @@ impl Region {
 
     /// A shard has begun here: entities that are not used are looked for from now on, unless they are
     /// already.
-    pub(super) fn watch_idle(&self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn watch_idle(&self, shared: &mut RegionContext<'_, '_>) {
         if let Some(idle) = self.passivating.settings.idle
             && self.shards.hosted_len() == 1
         {
@@ -135,7 +135,7 @@ impl Region {
 
     /// Looks for entities that have had no message for too long, and passivates a bounded number of them per
     /// step.
-    pub(super) fn on_idle_tick(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_idle_tick(&mut self, shared: &mut RegionContext<'_, '_>) {
         let Some(idle) = self.passivating.settings.idle else {
             return;
         };
@@ -168,7 +168,7 @@ impl Region {
 
     /// Gives entities that have begun again what waits for them, as long as `budget` lasts; `false` if it did
     /// not.
-    pub(super) fn flush_entities(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
+    pub(super) fn flush_entities(&mut self, shared: &mut RegionContext<'_, '_>, budget: &mut usize) -> bool {
         if self.paused {
             return true;
         }
@@ -192,8 +192,8 @@ impl Region {
                 continue;
             }
             match here.deliver(shared, self.kind.id, pending) {
-                Delivered::Done => {}
-                Delivered::NoSlot(pending) | Delivered::Waits(pending) => {
+                DeliveryOutcome::Done => {}
+                DeliveryOutcome::NoSlot(pending) | DeliveryOutcome::Waits(pending) => {
                     pending.fail(shared, AskFailure::MailboxFull);
                 }
             }

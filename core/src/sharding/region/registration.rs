@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Region, RegionLifecycle};
+use super::{RegionLifecycle, ShardRegion};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Member;
@@ -14,8 +14,8 @@ use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
-use crate::sharding::pending_message::Shared;
-use crate::sharding::protocol::Part;
+use crate::sharding::pending_message::RegionContext;
+use crate::sharding::protocol::ListPart;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
 use crate::sharding::state::ids::{ShardId, Term};
@@ -35,14 +35,14 @@ const AROUND_SHARDS_BYTES: usize = 32;
 
 /// What a region and its coordinator know of each other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Contact {
+pub(super) struct CoordinatorContact {
     /// The highest term heard of; lower ones are refused.
     pub(super) seen: Option<Term>,
     /// The coordinator that knows this region.
     pub(super) registered: Option<Term>,
     /// Counts the registrations that took several messages.
     pub(super) lists: u64,
-    pub(super) acceptance: Acceptance,
+    pub(super) acceptance: KindAcceptance,
     /// The node that would coordinate this kind has said that nobody hosts it; void once a coordinator knows
     /// better.
     pub(super) nobody_hosts: bool,
@@ -52,7 +52,7 @@ pub(super) struct Contact {
 /// What the cluster makes of this node's kind. The registry decides for all nodes; a coordinator refuses what
 /// the registry could not see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Acceptance {
+pub(super) enum KindAcceptance {
     /// Nothing has been decided: nothing begins.
     #[default]
     Undecided,
@@ -65,7 +65,7 @@ pub(super) enum Acceptance {
     Refused,
 }
 
-impl Acceptance {
+impl KindAcceptance {
     /// Whether this region may look for its coordinator.
     const fn may_register(self) -> bool {
         match self {
@@ -83,17 +83,17 @@ impl Acceptance {
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// The cluster has accepted this kind as it is here.
     pub(crate) fn on_kind_accepted(&mut self, cx: &mut Cx<'_>) {
-        self.contact.acceptance = Acceptance::Accepted;
+        self.contact.acceptance = KindAcceptance::Accepted;
         self.contact.retry_delay = Duration::ZERO;
         self.register(cx);
     }
 
     /// The cluster has another kind of this name: nothing of ours can work.
-    pub(crate) fn refuse(&mut self, shared: &mut Shared<'_, '_>) {
-        self.contact.acceptance = Acceptance::Refused;
+    pub(crate) fn refuse(&mut self, shared: &mut RegionContext<'_, '_>) {
+        self.contact.acceptance = KindAcceptance::Refused;
         self.contact.registered = None;
         self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
@@ -124,15 +124,20 @@ impl Region {
     }
 
     /// A coordinator knows this region now.
-    pub(crate) fn on_register_ack(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
+    pub(crate) fn on_register_ack(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        from: &UniqueAddress,
+        term: Term,
+    ) {
         if self.lifecycle == RegionLifecycle::Stopped || !self.accept(shared.cx, from, &term) {
             return;
         }
         self.contact.acceptance = match self.contact.acceptance {
-            Acceptance::RefusedByCoordinator => Acceptance::Accepted,
-            decided @ (Acceptance::Undecided | Acceptance::Accepted) => decided,
+            KindAcceptance::RefusedByCoordinator => KindAcceptance::Accepted,
+            decided @ (KindAcceptance::Undecided | KindAcceptance::Accepted) => decided,
             // It answers what was said before.
-            Acceptance::Refused => return,
+            KindAcceptance::Refused => return,
         };
         self.contact.nobody_hosts = false;
         self.contact.retry_delay = Duration::ZERO;
@@ -153,7 +158,7 @@ impl Region {
     /// off.
     pub(crate) fn on_register_refused(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         term: Term,
         theirs: &KindFields,
@@ -170,8 +175,10 @@ impl Region {
             self.notify(shared.cx, ShardingEvent::KindRefused { difference });
         }
         self.contact.acceptance = match self.contact.acceptance {
-            Acceptance::Accepted | Acceptance::RefusedByCoordinator => Acceptance::RefusedByCoordinator,
-            Acceptance::Undecided | Acceptance::Refused => Acceptance::Refused,
+            KindAcceptance::Accepted | KindAcceptance::RefusedByCoordinator => {
+                KindAcceptance::RefusedByCoordinator
+            }
+            KindAcceptance::Undecided | KindAcceptance::Refused => KindAcceptance::Refused,
         };
         self.fail_all(shared, AskFailure::KindRefused);
         self.stop_all(shared);
@@ -180,7 +187,7 @@ impl Region {
 
     /// The node that coordinates this kind, or would if it had it, says that nobody hosts it. Messages wait
     /// on, because a node that does may start at any time.
-    pub(crate) fn on_nobody_hosts(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress) {
+    pub(crate) fn on_nobody_hosts(&mut self, shared: &mut RegionContext<'_, '_>, from: &UniqueAddress) {
         let view = alloc::sync::Arc::clone(shared.cx.view());
         let candidates = self.kind.coordinator_candidates(&view);
         if candidates.first() == Some(from) {
@@ -210,7 +217,12 @@ impl Region {
     }
 
     /// A coordinator that has just started asks whether this region hosts anything.
-    pub(crate) fn on_region_query(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, term: Term) {
+    pub(crate) fn on_region_query(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        from: &UniqueAddress,
+        term: Term,
+    ) {
         if !self.accept(shared.cx, from, &term) {
             return;
         }
@@ -222,7 +234,12 @@ impl Region {
     }
 
     /// The oldest member is another one, or this node may register only now.
-    pub(super) fn follow_coordinator(&mut self, shared: &mut Shared<'_, '_>, before: &View, after: &View) {
+    pub(super) fn follow_coordinator(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        before: &View,
+        after: &View,
+    ) {
         let (old, new) = (
             self.kind.coordinator_candidates(before),
             self.kind.coordinator_candidates(after),
@@ -236,8 +253,8 @@ impl Region {
         if lost || old.first() != new.first() {
             self.contact.nobody_hosts = false;
             self.contact.registered = None;
-            if self.contact.acceptance == Acceptance::RefusedByCoordinator {
-                self.contact.acceptance = Acceptance::Accepted;
+            if self.contact.acceptance == KindAcceptance::RefusedByCoordinator {
+                self.contact.acceptance = KindAcceptance::Accepted;
             }
         } else if old == new && !entered {
             return;
@@ -249,7 +266,7 @@ impl Region {
     }
 
     /// Repeats what was not answered.
-    pub(super) fn on_retry(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_retry(&mut self, shared: &mut RegionContext<'_, '_>) {
         if self.contact.registered.is_none() {
             self.register(shared.cx);
         } else {
@@ -350,7 +367,7 @@ impl Region {
         if count > 1 {
             self.contact.lists += 1;
         }
-        let mut part = Part {
+        let mut part = ListPart {
             list: if count > 1 { self.contact.lists } else { 0 },
             index: 0,
             count,

@@ -6,21 +6,22 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::starting::Starts;
-use super::{Region, STEP, timers_of};
+use super::starting::StoredStarts;
+use super::{STEP, ShardRegion, timers_of};
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::event::ShardingEvent;
 use crate::input::StoreAsk;
-use crate::journal::state::Claim;
+use crate::journal::state::TokenClaim;
 use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::remembered::{
-    Done, Moves, NameStore, READ_ATTEMPTS, Recovery, StoredLog, StoredSet, by_hash, shard_keys, shard_log,
+    EntitiesToStart, EntityMoves, NameStore, QuestionOutcome, READ_ATTEMPTS, StoredLog, StoredSet, by_hash,
+    shard_keys, shard_log,
 };
-use crate::sharding::shard::{Remembered, Shard, ShardLifecycle};
+use crate::sharding::shard::{RememberedEntities, Shard, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId, Slot};
 use crate::sharding::state::remember::RememberStore;
 use crate::timer::RegionTimer;
@@ -37,16 +38,16 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a region waits for of its remembered entities.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remembering {
+pub(super) struct RegionRemembering {
     /// Those that are to be started.
-    recovery: Recovery,
+    recovery: EntitiesToStart,
     /// Shards whose entities are being read, and those that wait for their turn.
     loading: OrderedSet<ShardId>,
     to_load: OrderedSet<ShardId>,
     /// Entities of shards here that belong to other shards.
-    pub(super) moves: Moves,
+    pub(super) moves: EntityMoves,
     /// Entities of shards here that others remember.
-    pub(super) starts: Starts,
+    pub(super) starts: StoredStarts,
     /// Where the present look for entities that were not heard of goes on.
     look_from: Option<ShardId>,
     /// Counts questions to the store.
@@ -55,7 +56,7 @@ pub(super) struct Remembering {
     answers_after_pause: Vec<(StoreAsk, Answer)>,
 }
 
-impl Remembering {
+impl RegionRemembering {
     /// A shard goes on elsewhere, or begins anew: its entities are started, and moved, from there.
     pub(super) fn forget(&mut self, shard: ShardId) {
         self.recovery.forget(shard);
@@ -64,32 +65,32 @@ impl Remembering {
 
     /// The node is finished: nothing moves any more.
     pub(super) fn forget_moves(&mut self) {
-        (self.moves, self.starts) = (Moves::default(), Starts::default());
+        (self.moves, self.starts) = (EntityMoves::default(), StoredStarts::default());
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// What a shard remembers, if the kind does.
-    pub(super) fn remembered(&self, shard: ShardId) -> Option<Remembered> {
+    pub(super) fn remembered(&self, shard: ShardId) -> Option<RememberedEntities> {
         let (kind, name) = (&self.kind, &self.kind.settings.name);
         match self.kind.settings.remember_entities? {
             RememberStore::Data => {
                 let keys = shard_keys(name, shard)?;
                 let set = |user| StoredSet::new(kind, user, keys.clone(), by_hash);
                 let store = NameStore::Data(set(StoreUser::Shard(shard)));
-                Some(Remembered::new(store, Some(set(StoreUser::Look(shard)))))
+                Some(RememberedEntities::new(store, Some(set(StoreUser::Look(shard)))))
             }
             RememberStore::Events => {
                 let log = shard_log(name, shard);
-                let log = StoredLog::new(kind, StoreUser::Shard(shard), log, Claim::Count);
-                Some(Remembered::new(NameStore::Log(log), None))
+                let log = StoredLog::new(kind, StoreUser::Shard(shard), log, TokenClaim::Count);
+                Some(RememberedEntities::new(NameStore::Log(log), None))
             }
         }
     }
 
     /// Reads which entities a shard has, at once or when others have been read, and not before it has its
     /// lease.
-    pub(super) fn load(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn load(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let is_loading = |here: &Shard| here.lifecycle == ShardLifecycle::Loading;
         if !self.shards.hosted(shard).is_some_and(is_loading) || self.awaits_lease(shared.cx, shard) {
             return;
@@ -108,7 +109,7 @@ impl Region {
         self.load_some(shared);
     }
 
-    fn load_some(&mut self, shared: &mut Shared<'_, '_>) {
+    fn load_some(&mut self, shared: &mut RegionContext<'_, '_>) {
         while self.remembering.loading.len() < LOADS_AT_ONCE
             && let Some(shard) = self.remembering.to_load.pop_first()
         {
@@ -125,7 +126,12 @@ impl Region {
     }
 
     /// The store answers about a shard. During a pause nothing begins, so that waits.
-    pub(crate) fn on_store_answer(&mut self, shared: &mut Shared<'_, '_>, ask: StoreAsk, answer: Answer) {
+    pub(crate) fn on_store_answer(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        ask: StoreAsk,
+        answer: Answer,
+    ) {
         if self.paused {
             self.remembering.answers_after_pause.push((ask, answer));
             return;
@@ -138,31 +144,37 @@ impl Region {
         self.flush(shared);
     }
 
-    fn on_own_answer(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
+    fn on_own_answer(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        ask: StoreAsk,
+        answer: Answer,
+    ) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
         match here.on_store_answer(shared.cx, ask, answer) {
             None => {}
-            Some(Done::Failed) => self.fail_shard(shared, shard),
-            Some(Done::Damaged) => {
+            Some(QuestionOutcome::Failed) => self.fail_shard(shared, shard),
+            Some(QuestionOutcome::Damaged) => {
                 self.notify(shared.cx, ShardingEvent::RememberedDamaged { shard: Some(shard) });
                 self.fail_shard(shared, shard);
             }
-            Some(Done::Read(ids)) => self.on_loaded(shared, shard, ids),
-            Some(Done::Written) => self.on_written(shared, shard),
+            Some(QuestionOutcome::Read(ids)) => self.on_loaded(shared, shard, ids),
+            Some(QuestionOutcome::Written) => self.on_written(shared, shard),
         }
     }
 
     /// The pause did no harm: what the store said meanwhile counts, and who is due starts.
-    pub(super) fn recover_after_pause(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn recover_after_pause(&mut self, shared: &mut RegionContext<'_, '_>) {
         for (ask, answer) in core::mem::take(&mut self.remembering.answers_after_pause) {
             self.on_store_answer(shared, ask, answer);
         }
         self.await_recovery(shared);
     }
 
-    fn on_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
+    fn on_loaded(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
         self.has_loaded(shared, shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
@@ -183,7 +195,7 @@ impl Region {
 
     /// These entities of a shard are remembered: those that it has not heard of are started, or moved to the
     /// shard that they belong to.
-    fn recall(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
+    fn recall(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId, names: OrderedSet<Element>) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
@@ -193,7 +205,12 @@ impl Region {
     }
 
     /// Has entities that are remembered started, or moved to the shard that they belong to.
-    pub(super) fn recover(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entities: Vec<EntityId>) {
+    pub(super) fn recover(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        entities: Vec<EntityId>,
+    ) {
         let mut own = Vec::new();
         for entity in entities {
             match self.kind.shard_of(&entity) {
@@ -208,7 +225,7 @@ impl Region {
 
     /// Looks for entities that shards here have not heard of: moved to them, or told late by replicas that
     /// were away.
-    pub(super) fn on_look(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_look(&mut self, shared: &mut RegionContext<'_, '_>) {
         let from = self.remembering.look_from.take().unwrap_or(ShardId(0));
         let mut left = LOOKS_PER_STEP;
         for (id, shard) in self.shards.hosted_from_mut(from) {
@@ -232,19 +249,25 @@ impl Region {
         }
     }
 
-    fn on_looked(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, ask: StoreAsk, answer: Answer) {
+    fn on_looked(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        ask: StoreAsk,
+        answer: Answer,
+    ) {
         let Some(here) = self.shards.running_mut(shard) else {
             return;
         };
         // What this node cannot say it says another time.
-        if let Some(Done::Read(names)) = here.on_store_answer(shared.cx, ask, answer) {
+        if let Some(QuestionOutcome::Read(names)) = here.on_store_answer(shared.cx, ask, answer) {
             here.repair(&names);
             self.recall(shared, shard, names);
             self.tend(shared, shard);
         }
     }
 
-    fn has_loaded(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn has_loaded(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         self.cancel(shared.cx, RegionTimer::Store(shard));
         self.remembering.to_load.remove(&shard);
         if self.remembering.loading.remove(&shard) {
@@ -254,7 +277,7 @@ impl Region {
 
     /// What was written counts: new entities start, and those that are forgotten are gone, unless messages
     /// have come for them.
-    fn on_written(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn on_written(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         shared.cx.counters().remember_writes += 1;
         self.cancel(shared.cx, RegionTimer::Store(shard));
         let Some(here) = self.shards.hosted_mut(shard) else {
@@ -281,7 +304,7 @@ impl Region {
 
     /// Begins with the next write of a shard, if there is one. Called whenever one of its entities has
     /// changed its state.
-    pub(super) fn tend(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn tend(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
@@ -301,14 +324,14 @@ impl Region {
     }
 
     /// The store has not answered in time.
-    pub(super) fn on_store_timeout(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn on_store_timeout(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         self.fail_shard(shared, shard);
         self.flush(shared);
     }
 
     /// A shard cannot go on: its entities stop after what they have been given, and it begins again after a
     /// pause. One that stops anyway stops without what was to be written.
-    fn fail_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn fail_shard(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         self.has_loaded(shared, shard);
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
@@ -328,7 +351,7 @@ impl Region {
         self.rest_if_empty(shared, shard);
     }
 
-    fn rest_if_empty(&self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    fn rest_if_empty(&self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         if self.shards.hosted(shard).is_some_and(Shard::runs_nothing) {
             self.cancel(shared.cx, RegionTimer::ShardStop(shard));
             let pause = self.kind.config.shard_failure_backoff;
@@ -337,7 +360,7 @@ impl Region {
     }
 
     /// The pause of a shard that failed is over.
-    pub(super) fn on_restart_shard(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn on_restart_shard(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.hosted_mut(shard) else {
             return;
         };
@@ -349,14 +372,19 @@ impl Region {
 
     /// An entity has stopped without having been told to, and is not forgotten: it starts again after a
     /// pause, or with its next message.
-    pub(super) fn restart_later(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId, entity: &EntityId) {
+    pub(super) fn restart_later(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        shard: ShardId,
+        entity: &EntityId,
+    ) {
         let at = shared.cx.mono() + self.kind.config.entity_restart_backoff;
         self.remembering.recovery.restart_at(at, shard, entity.clone());
         self.await_recovery(shared);
     }
 
     /// Starts those whose time has come.
-    pub(super) fn on_recover(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_recover(&mut self, shared: &mut RegionContext<'_, '_>) {
         if self.paused {
             return;
         }
@@ -372,7 +400,7 @@ impl Region {
         self.await_recovery(shared);
     }
 
-    fn await_recovery(&self, shared: &mut Shared<'_, '_>) {
+    fn await_recovery(&self, shared: &mut RegionContext<'_, '_>) {
         if let Some(at) = self.remembering.recovery.next_due() {
             shared.cx.wake(self.timer(RegionTimer::Recover), at);
         }
@@ -386,7 +414,7 @@ impl Region {
     }
 
     /// Nothing of a shard is waited for any more.
-    pub(super) fn cancel_timers_of(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn cancel_timers_of(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         for timer in timers_of(shard) {
             self.cancel(shared.cx, timer);
         }

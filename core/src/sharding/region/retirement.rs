@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Region, RegionLifecycle};
+use super::{RegionLifecycle, ShardRegion};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
@@ -13,7 +13,7 @@ use crate::input::Token;
 use crate::ordered::OrderedSet;
 use crate::reject::Rejection;
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::RegionShutdown;
 use crate::sharding::state::ids::ShardId;
 use crate::timer::RegionTimer;
@@ -31,7 +31,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How far a shutdown is. Empty while nobody waits for one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Retirement {
+pub(super) struct RegionRetirement {
     callers: Vec<Token>,
     /// Shards that ran here when it began, and whose next home is not known here yet.
     homeless: OrderedSet<ShardId>,
@@ -39,7 +39,7 @@ pub(super) struct Retirement {
     killed: bool,
 }
 
-impl Retirement {
+impl RegionRetirement {
     /// Shards whose next home somebody waits for.
     pub(super) fn waits_for(&self) -> impl Iterator<Item = ShardId> {
         self.homeless.iter().copied()
@@ -84,11 +84,16 @@ impl Retirement {
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// This node is to host nothing of the kind any more. `caller` hears when nothing of it runs here and
     /// every shard that did has a new home, or that this cannot be. A region that is being emptied already
     /// has one more who waits for that; of their times the shortest counts.
-    pub(crate) fn retire(&mut self, shared: &mut Shared<'_, '_>, caller: Token, timeout: Option<Duration>) {
+    pub(crate) fn retire(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        caller: Token,
+        timeout: Option<Duration>,
+    ) {
         if self.retirement.callers.len() >= CALLERS_MAX {
             let error = CommandError::Sharding(ShardingCommandError::ShutdownPending);
             return shared.cx.reply(caller, Answer::Refused(error));
@@ -128,7 +133,7 @@ impl Region {
     }
 
     /// This node may host again: `false` while it is being emptied.
-    pub(crate) fn host_again(&mut self, shared: &mut Shared<'_, '_>) -> bool {
+    pub(crate) fn host_again(&mut self, shared: &mut RegionContext<'_, '_>) -> bool {
         match self.lifecycle {
             RegionLifecycle::Retiring => return false,
             RegionLifecycle::Working if self.kind.settings.hosts && !self.hosts => {}
@@ -142,7 +147,7 @@ impl Region {
 
     /// Nothing runs here any more: from now on messages are forwarded only. The coordinator hears so until it
     /// says that it has heard; what it still believes to be here gets another home then.
-    pub(super) fn become_proxy(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn become_proxy(&mut self, shared: &mut RegionContext<'_, '_>) {
         self.lifecycle = RegionLifecycle::Working;
         self.hosts = false;
         for timer in [RegionTimer::Idle, RegionTimer::Shrink] {
@@ -158,7 +163,7 @@ impl Region {
     }
 
     /// Answers whoever waits once every shard has a new home, or if none will get one.
-    pub(super) fn answer_if_moved(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn answer_if_moved(&mut self, shared: &mut RegionContext<'_, '_>) {
         if self.lifecycle != RegionLifecycle::Working || self.retirement.callers.is_empty() {
             return;
         }
@@ -171,7 +176,7 @@ impl Region {
     }
 
     /// The time is over: what still runs is killed, and nobody waits for new homes any longer.
-    pub(super) fn on_retirement_timeout(&mut self, shared: &mut Shared<'_, '_>) {
+    pub(super) fn on_retirement_timeout(&mut self, shared: &mut RegionContext<'_, '_>) {
         if self.lifecycle == RegionLifecycle::Working {
             return self.end_retirement(shared.cx);
         }
@@ -194,7 +199,7 @@ impl Region {
     }
 
     /// A coordinator wants a shard here, and nothing is hosted here.
-    pub(super) fn on_unwanted_shard(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress) {
+    pub(super) fn on_unwanted_shard(&mut self, shared: &mut RegionContext<'_, '_>, from: &UniqueAddress) {
         if self.kind.settings.hosts {
             return self.say_what_it_is(shared.cx);
         }

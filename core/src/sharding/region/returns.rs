@@ -3,18 +3,18 @@
 //! marked. Every mark is acknowledged at once, behind what of that sender had to go back. Spec: sharding
 //! 10.14 b, d and e.
 
-use super::Region;
-use super::buffers::WaitsFor;
+use super::ShardRegion;
+use super::buffers::BufferedFor;
 use super::delivery::give;
 use crate::ident::UniqueAddress;
 use crate::message::{ShardMark, ShardingMsg};
-use crate::sharding::pending_message::{PendingMessage, Shared};
+use crate::sharding::pending_message::{PendingMessage, RegionContext};
 use crate::sharding::state::ids::{EntityId, ShardId};
 
-impl Region {
+impl ShardRegion {
     /// A message of another node's user: delivered, kept for an entity, for the beginning of a shard or for
     /// the end of a pause, or given back.
-    pub(super) fn receive(&mut self, shared: &mut Shared<'_, '_>, pending: PendingMessage) {
+    pub(super) fn receive(&mut self, shared: &mut RegionContext<'_, '_>, pending: PendingMessage) {
         let shard = pending.envelope.shard;
         if self.order.goes_back(&pending) {
             return pending.hand_back(shared);
@@ -33,7 +33,7 @@ impl Region {
                 }
             }
             Some(here) if self.paused || !here.is_running() || self.buffers.has_arrived(shard) => {
-                self.keep(shared, pending, WaitsFor::Shard);
+                self.keep(shared, pending, BufferedFor::Shard);
             }
             Some(_) if pending.is_expired(shared.cx) => pending.expire(shared),
             Some(here) => {
@@ -47,7 +47,12 @@ impl Region {
     /// incarnation, for the shard to begin or for the end of a pause, goes back, so that no sender waits for
     /// that; all else was delivered. Acknowledged behind it, and from here on that node's messages count
     /// again.
-    pub(crate) fn on_mark(&mut self, shared: &mut Shared<'_, '_>, from: &UniqueAddress, mark: ShardMark) {
+    pub(crate) fn on_mark(
+        &mut self,
+        shared: &mut RegionContext<'_, '_>,
+        from: &UniqueAddress,
+        mark: ShardMark,
+    ) {
         self.order.marked(mark.shard, from);
         self.hand_back_from(shared, mark.shard, from, None);
         shared.cx.send(from, ShardingMsg::MarkAck(mark));
@@ -58,7 +63,7 @@ impl Region {
     /// wait for each other's other entities otherwise.
     pub(super) fn hand_back_overflow(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: UniqueAddress,
         pending: PendingMessage,
     ) {
@@ -75,7 +80,7 @@ impl Region {
     /// newer of it may go back before.
     fn hand_back_from(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         shard: ShardId,
         from: &UniqueAddress,
         only: Option<&EntityId>,
@@ -87,7 +92,7 @@ impl Region {
     }
 
     /// Gives everything that other nodes sent for a shard back to them, what waits for its entities included.
-    pub(super) fn hand_back_foreign(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn hand_back_foreign(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         self.buffers.gather(shard);
         for pending in self.buffers.take_foreign(shard) {
             if let Some(from) = pending.from.clone() {
@@ -100,7 +105,7 @@ impl Region {
 
     /// Delivers others' messages that waited for the end of a pause or for a shard to begin, as long as
     /// `budget` lasts; `false` if it did not.
-    pub(super) fn flush_arrived(&mut self, shared: &mut Shared<'_, '_>, budget: &mut usize) -> bool {
+    pub(super) fn flush_arrived(&mut self, shared: &mut RegionContext<'_, '_>, budget: &mut usize) -> bool {
         if self.paused {
             return true;
         }

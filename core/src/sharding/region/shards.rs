@@ -21,7 +21,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::home::{Home, Mark};
+use super::home::{KnownHome, OpenMark};
 use super::leasing::ShardLease;
 use crate::ident::UniqueAddress;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -32,8 +32,8 @@ use crate::token::Token;
 /// What a region knows of one shard.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShardEntry {
-    pub(super) home: Home,
-    here: Here,
+    pub(super) home: KnownHome,
+    here: ShardHere,
     /// With which token it was placed here, if that is known.
     pub(super) token: Option<Token>,
     /// Its lease, if the kind has any and something is known of it.
@@ -42,7 +42,7 @@ pub(super) struct ShardEntry {
 
 /// What runs here of a shard.
 #[derive(Clone, Debug, Default)]
-enum Here {
+enum ShardHere {
     /// Nothing.
     #[default]
     Nothing,
@@ -54,7 +54,7 @@ enum Here {
 
 /// Every shard of which anything is known, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shards {
+pub(super) struct ShardTable {
     entries: OrderedMap<ShardId, ShardEntry>,
     /// How many run or stop here.
     hosted: usize,
@@ -62,7 +62,7 @@ pub(super) struct Shards {
     marked: OrderedSet<ShardId>,
 }
 
-impl Here {
+impl ShardHere {
     fn into_hosted(self) -> Option<Box<Shard>> {
         match self {
             Self::Hosted(shard) => Some(shard),
@@ -73,10 +73,10 @@ impl Here {
 
 impl ShardEntry {
     /// What is known of its home, and the shard as it runs or stops here.
-    pub(super) fn parts(&mut self) -> (&mut Home, Option<&mut Shard>) {
+    pub(super) fn parts(&mut self) -> (&mut KnownHome, Option<&mut Shard>) {
         let here = match &mut self.here {
-            Here::Hosted(shard) => Some(&mut **shard),
-            Here::Nothing | Here::Wanted(_) => None,
+            ShardHere::Hosted(shard) => Some(&mut **shard),
+            ShardHere::Nothing | ShardHere::Wanted(_) => None,
         };
         (&mut self.home, here)
     }
@@ -84,8 +84,8 @@ impl ShardEntry {
     /// The shard as it runs or stops here.
     pub(super) fn hosted(&self) -> Option<&Shard> {
         match &self.here {
-            Here::Hosted(shard) => Some(shard),
-            Here::Nothing | Here::Wanted(_) => None,
+            ShardHere::Hosted(shard) => Some(shard),
+            ShardHere::Nothing | ShardHere::Wanted(_) => None,
         }
     }
 
@@ -95,7 +95,7 @@ impl ShardEntry {
     }
 }
 
-impl Shards {
+impl ShardTable {
     /// What is known of a shard.
     pub(super) fn entry(&mut self, shard: ShardId) -> &mut ShardEntry {
         self.entries.entry(shard).or_default()
@@ -169,14 +169,18 @@ impl Shards {
         if entry.hosted().is_none() {
             self.hosted += 1;
         }
-        entry.here = Here::Hosted(Box::new(here));
+        entry.here = ShardHere::Hosted(Box::new(here));
     }
 
     /// A shard has ended here.
     pub(super) fn end(&mut self, shard: ShardId) -> Option<Box<Shard>> {
         let here = &mut self.entries.get_mut(&shard)?.here;
-        let Here::Hosted(stopped) = here else { return None };
-        let next = stopped.take_wanted().map_or(Here::Nothing, Here::Wanted);
+        let ShardHere::Hosted(stopped) = here else {
+            return None;
+        };
+        let next = stopped
+            .take_wanted()
+            .map_or(ShardHere::Nothing, ShardHere::Wanted);
         let ended = core::mem::replace(here, next);
         self.hosted -= 1;
         ended.into_hosted()
@@ -186,8 +190,8 @@ impl Shards {
     pub(super) fn want(&mut self, shard: ShardId, term: Term) {
         let entry = self.entries.entry(shard).or_default();
         match &mut entry.here {
-            Here::Nothing | Here::Wanted(_) => entry.here = Here::Wanted(term),
-            Here::Hosted(here) => here.want(term),
+            ShardHere::Nothing | ShardHere::Wanted(_) => entry.here = ShardHere::Wanted(term),
+            ShardHere::Hosted(here) => here.want(term),
         }
     }
 
@@ -195,13 +199,13 @@ impl Shards {
     pub(super) fn take_wanted(&mut self, shard: ShardId) -> Option<Term> {
         let here = &mut self.entries.get_mut(&shard)?.here;
         match here {
-            Here::Nothing => None,
-            Here::Wanted(term) => {
+            ShardHere::Nothing => None,
+            ShardHere::Wanted(term) => {
                 let term = term.clone();
-                *here = Here::Nothing;
+                *here = ShardHere::Nothing;
                 Some(term)
             }
-            Here::Hosted(stops) => stops.take_wanted(),
+            ShardHere::Hosted(stops) => stops.take_wanted(),
         }
     }
 
@@ -235,21 +239,26 @@ impl Shards {
     }
 
     /// Those that have not been acknowledged, from this shard on and then those before it.
-    pub(super) fn marks_from(&self, from: ShardId) -> impl Iterator<Item = (ShardId, &Mark)> {
+    pub(super) fn marks_from(&self, from: ShardId) -> impl Iterator<Item = (ShardId, &OpenMark)> {
         let turn = self.marked.range(from..).chain(self.marked.range(..from));
         turn.filter_map(|id| Some((*id, self.entries.get(id)?.home.mark()?)))
     }
 
     /// A shard does not live where this region thinks. Gives the mark that is to be sent, with this number,
     /// if there is one.
-    pub(super) fn forget_home(&mut self, shard: ShardId, me: &UniqueAddress, number: u64) -> Option<&Mark> {
+    pub(super) fn forget_home(
+        &mut self,
+        shard: ShardId,
+        me: &UniqueAddress,
+        number: u64,
+    ) -> Option<&OpenMark> {
         let mark = self.entries.get_mut(&shard)?.home.forget(me, number)?;
         self.marked.insert(shard);
         Some(mark)
     }
 
     /// A mark is acknowledged.
-    pub(super) fn acknowledge(&mut self, shard: ShardId) -> Option<Box<Mark>> {
+    pub(super) fn acknowledge(&mut self, shard: ShardId) -> Option<Box<OpenMark>> {
         self.marked.remove(&shard);
         self.entries.get_mut(&shard)?.home.acknowledge()
     }
@@ -272,11 +281,11 @@ impl Shards {
     pub(super) fn forget_placements(&mut self) {
         self.marked.clear();
         for entry in self.entries.values_mut() {
-            (entry.home, entry.token) = (Home::Unknown, None);
+            (entry.home, entry.token) = (KnownHome::Unknown, None);
             match &mut entry.here {
-                Here::Wanted(_) => entry.here = Here::Nothing,
-                Here::Hosted(here) => drop(here.take_wanted()),
-                Here::Nothing => {}
+                ShardHere::Wanted(_) => entry.here = ShardHere::Nothing,
+                ShardHere::Hosted(here) => drop(here.take_wanted()),
+                ShardHere::Nothing => {}
             }
         }
     }
@@ -294,8 +303,8 @@ impl Shards {
         for (id, ShardEntry { home, here, .. }) in &self.entries {
             let is_here = home.node().map(|node| node == me);
             let is_stopping = match here {
-                Here::Nothing | Here::Wanted(_) => None,
-                Here::Hosted(here) => Some(here.is_stopping()),
+                ShardHere::Nothing | ShardHere::Wanted(_) => None,
+                ShardHere::Hosted(here) => Some(here.is_stopping()),
             };
             match (is_here, is_stopping) {
                 (Some(true), Some(_)) | (None, _) | (Some(false), None | Some(true)) => {}
@@ -317,7 +326,7 @@ mod tests {
     use crate::fixture::node;
     use crate::membership::state::member::UpNumber;
     use crate::sharding::passivation::PassivationSettings;
-    use crate::sharding::shard::{ShardLifecycle, Stop};
+    use crate::sharding::shard::{ShardLifecycle, ShardStop};
 
     const S: ShardId = ShardId(3);
 
@@ -326,19 +335,19 @@ mod tests {
         Term { up_number, node }
     }
 
-    fn stage(shards: &Shards) -> &'static str {
+    fn stage(shards: &ShardTable) -> &'static str {
         match shards.known(S).map(|entry| &entry.here) {
-            None | Some(Here::Nothing) => "Nothing",
-            Some(Here::Wanted(_)) => "Wanted",
-            Some(Here::Hosted(_)) => "Hosted",
+            None | Some(ShardHere::Nothing) => "Nothing",
+            Some(ShardHere::Wanted(_)) => "Wanted",
+            Some(ShardHere::Hosted(_)) => "Hosted",
         }
     }
 
-    fn begins(shards: &mut Shards) {
+    fn begins(shards: &mut ShardTable) {
         shards.begin(S, Shard::new(S, &PassivationSettings::off(), None));
     }
 
-    fn happens(shards: &mut Shards, what: &str) {
+    fn happens(shards: &mut ShardTable, what: &str) {
         match what {
             "wanted in a pause" => shards.want(S, term()),
             "begun" => begins(shards),
@@ -347,7 +356,7 @@ mod tests {
             "ended" => drop(shards.end(S)),
             "ended, wanted in a pause" => {
                 if let Some(here) = shards.hosted_mut(S) {
-                    here.lifecycle = ShardLifecycle::Stopping(Stop::default());
+                    here.lifecycle = ShardLifecycle::Stopping(ShardStop::default());
                 }
                 shards.want(S, term());
                 drop(shards.end(S));
@@ -367,7 +376,7 @@ mod tests {
             let [from, what, to] = cells[..] else {
                 panic!("three cells: {row}")
             };
-            let mut shards = Shards::default();
+            let mut shards = ShardTable::default();
             match from {
                 "Nothing`" => {}
                 "Wanted`" => shards.want(S, term()),
@@ -385,8 +394,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let me = node("a", 1);
-        let named = |shards: &Shards| shards.check_invariants(&me).unwrap_err();
-        let mut shards = Shards::default();
+        let named = |shards: &ShardTable| shards.check_invariants(&me).unwrap_err();
+        let mut shards = ShardTable::default();
         begins(&mut shards);
         assert_eq!(shards.check_invariants(&me), Ok(()));
         shards.hosted += 1;
@@ -395,12 +404,12 @@ mod tests {
         shards.marked.insert(S);
         assert_eq!(named(&shards), "region: the index of marks is wrong");
         shards.marked.clear();
-        shards.entry(S).home = Home::Known {
+        shards.entry(S).home = KnownHome::Known {
             node: node("b", 2),
             used: false,
         };
         assert_eq!(named(&shards), "region: shard 3 runs here and lives elsewhere");
-        shards.entry(ShardId(4)).home = Home::Known {
+        shards.entry(ShardId(4)).home = KnownHome::Known {
             node: me.clone(),
             used: false,
         };

@@ -5,15 +5,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Region, STEP};
+use super::{STEP, ShardRegion};
 use crate::ident::UniqueAddress;
 use crate::message::ShardingMsg;
 use crate::ordered::OrderedMap;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::Cx;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::EntityStarts;
-use crate::sharding::shard::{ShardLifecycle, Starting};
+use crate::sharding::shard::{RememberedStart, ShardLifecycle};
 use crate::sharding::state::ids::{EntityId, ShardId};
 use crate::timer::RegionTimer;
 
@@ -28,12 +28,12 @@ type Asker = (UniqueAddress, ShardId);
 
 /// Entities that are to be stored and started here, because somebody else says so.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Starts {
+pub(super) struct StoredStarts {
     waiting: OrderedMap<ShardId, OrderedMap<EntityId, Asker>>,
     len: usize,
 }
 
-impl Starts {
+impl StoredStarts {
     fn add(&mut self, shard: ShardId, entity: EntityId, asker: Asker) {
         if self.len < WAITING_MAX
             && self
@@ -71,7 +71,7 @@ impl Starts {
     }
 }
 
-impl Region {
+impl ShardRegion {
     /// Tells the home of a shard to start its entities that others remember, if it is known.
     pub(super) fn send_starts(&self, cx: &mut Cx<'_>, to: ShardId) {
         let Some(home) = self.shards.home(to) else { return };
@@ -128,7 +128,7 @@ impl Region {
     /// now it is asked again.
     pub(crate) fn on_start(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         starts: EntityStarts,
     ) {
@@ -155,15 +155,15 @@ impl Region {
     }
 
     /// Has those stored that others want to be started here, and says of which that is so already.
-    pub(super) fn start_waiting(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(super) fn start_waiting(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         let Some(here) = self.shards.running_mut(shard) else {
             return;
         };
         let mut stored = Vec::new();
         for (entity, asker) in self.remembering.starts.take_all(shard) {
             match here.start_for_another(shared.cx, &entity) {
-                Starting::IsStored => stored.push((entity, asker)),
-                Starting::Waits => self.remembering.starts.add(shard, entity, asker),
+                RememberedStart::IsStored => stored.push((entity, asker)),
+                RememberedStart::Waits => self.remembering.starts.add(shard, entity, asker),
             }
         }
         self.say_started(shared.cx, shard, stored);
@@ -204,7 +204,7 @@ impl Region {
     /// goes on with the next.
     pub(crate) fn on_started(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         from: &UniqueAddress,
         starts: EntityStarts,
     ) {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn as_many_may_wait_to_be_started_however_many_have_been() {
-        let mut starts = Starts::default();
+        let mut starts = StoredStarts::default();
         let asker = (node("a", 1), ShardId(2));
         let entity = |number: usize| EntityId::new(&number.to_be_bytes());
         for number in 0..=WAITING_MAX {

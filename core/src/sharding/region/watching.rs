@@ -1,12 +1,12 @@
 //! What those who watch entities ask of a region: what runs here, what has gone, where a shard lives. Decides
 //! nothing about watches. Spec: sharding 1.17.
 
-use super::Region;
+use super::ShardRegion;
 use crate::ident::UniqueAddress;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::state::ids::{EntityId, ShardId};
 
-impl Region {
+impl ShardRegion {
     /// Whether an entity runs here, or is remembered and will; `None` if its shard does not.
     pub(crate) fn runs(&self, shard: ShardId, entity: &EntityId) -> Option<bool> {
         let here = self.shards.running(shard)?;
@@ -30,7 +30,7 @@ impl Region {
     }
 
     /// Asks where a shard lives, until that is known.
-    pub(crate) fn seek(&mut self, shared: &mut Shared<'_, '_>, shard: ShardId) {
+    pub(crate) fn seek(&mut self, shared: &mut RegionContext<'_, '_>, shard: ShardId) {
         if self.sought.insert(shard) {
             self.ask_home(shared.cx, shard);
         }
@@ -40,7 +40,7 @@ impl Region {
     /// next retry.
     pub(crate) fn is_not_home(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         shard: ShardId,
         node: &UniqueAddress,
         at_once: bool,

@@ -11,7 +11,8 @@ use crate::ordered::OrderedMap;
 use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::protocol::registry::{
-    Announced, Fields, Judgement, RegistrationId, RegistryMsg, RegistryTimer, Verdict,
+    Announcement, Judgement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+    RegistryTimer,
 };
 use crate::sharding::registry::registrar::decider;
 use crate::sharding::registry::{send, timer};
@@ -24,7 +25,7 @@ const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
 /// What has been decided about one of this node's kinds or singletons.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sharding) enum Standing {
+pub(in crate::sharding) enum AnnouncedStanding {
     /// Nothing yet.
     Pending,
     /// It may be hosted and reached.
@@ -38,14 +39,14 @@ pub(in crate::sharding) enum Standing {
 
 #[derive(Clone, Debug)]
 struct LocalKind {
-    fields: Fields,
-    standing: Standing,
+    fields: RegistrationFields,
+    standing: AnnouncedStanding,
     /// The caller who waits for the decision.
     waits: Option<Token>,
 }
 
 /// A judgement that is new, and the caller to whom it is the answer.
-pub(in crate::sharding) struct Decided {
+pub(in crate::sharding) struct NewJudgement {
     pub(in crate::sharding) id: RegistrationId,
     pub(in crate::sharding) judgement: Judgement,
     pub(in crate::sharding) waits: Option<Token>,
@@ -64,10 +65,10 @@ pub(super) struct Announcer {
 impl Announcer {
     /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before
     /// is replaced.
-    pub(super) fn add(&mut self, fields: Fields, waits: Option<Token>) {
+    pub(super) fn add(&mut self, fields: RegistrationFields, waits: Option<Token>) {
         let own = LocalKind {
             fields,
-            standing: Standing::Pending,
+            standing: AnnouncedStanding::Pending,
             waits,
         };
         self.registered.insert(own.fields.id(), own);
@@ -93,7 +94,7 @@ impl Announcer {
     }
 
     /// What has been decided about one; `None` if this node does not have it.
-    pub(super) fn standing(&self, id: RegistrationId) -> Option<&Standing> {
+    pub(super) fn standing(&self, id: RegistrationId) -> Option<&AnnouncedStanding> {
         self.registered.get(&id).map(|own| &own.standing)
     }
 
@@ -170,8 +171,8 @@ impl Announcer {
         from: &UniqueAddress,
         term: &Term,
         round: u32,
-        verdicts: Vec<(RegistrationId, Verdict)>,
-    ) -> Vec<Decided> {
+        verdicts: Vec<(RegistrationId, RegistrationVerdict)>,
+    ) -> Vec<NewJudgement> {
         if !self.believes(cx, from, term) || round != self.round {
             return Vec::new();
         }
@@ -182,7 +183,7 @@ impl Announcer {
             };
             if let Some(judgement) = own.hear(verdict) {
                 let waits = own.waits.take();
-                decided.push(Decided { id, judgement, waits });
+                decided.push(NewJudgement { id, judgement, waits });
             }
         }
         let announce = timer(RegistryTimer::Announce);
@@ -216,8 +217,8 @@ impl Announcer {
 
     fn has_unaccepted(&self) -> bool {
         let open = |own: &LocalKind| match own.standing {
-            Standing::Pending | Standing::Refused => true,
-            Standing::Accepted { .. } => false,
+            AnnouncedStanding::Pending | AnnouncedStanding::Refused => true,
+            AnnouncedStanding::Accepted { .. } => false,
         };
         self.registered.values().any(open)
     }
@@ -225,10 +226,10 @@ impl Announcer {
     fn send(&self, cx: &mut Cx<'_>, to: &UniqueAddress, running: impl Fn(KindId) -> bool) {
         let all = self.registered.iter().map(|(id, own)| {
             let accepted = match own.standing {
-                Standing::Accepted { number } => Some(number),
-                Standing::Pending | Standing::Refused => None,
+                AnnouncedStanding::Accepted { number } => Some(number),
+                AnnouncedStanding::Pending | AnnouncedStanding::Refused => None,
             };
-            Announced {
+            Announcement {
                 fields: own.fields.clone(),
                 accepted,
                 running: match id {
@@ -259,13 +260,15 @@ impl Announcer {
 
 impl LocalKind {
     /// Takes a verdict; says what it changes, `None` if nothing.
-    fn hear(&mut self, verdict: Verdict) -> Option<Judgement> {
+    fn hear(&mut self, verdict: RegistrationVerdict) -> Option<Judgement> {
         let (standing, judgement) = match verdict {
-            Verdict::Accepted { number } => (Standing::Accepted { number }, Judgement::Accepted),
-            Verdict::TooMany => (Standing::Refused, Judgement::TooMany),
-            Verdict::Refused { standing } => {
+            RegistrationVerdict::Accepted { number } => {
+                (AnnouncedStanding::Accepted { number }, Judgement::Accepted)
+            }
+            RegistrationVerdict::TooMany => (AnnouncedStanding::Refused, Judgement::TooMany),
+            RegistrationVerdict::Refused { standing } => {
                 let differs = FieldDifferences::of(self.fields.differences(&standing))?;
-                (Standing::Refused, Judgement::Refused(differs))
+                (AnnouncedStanding::Refused, Judgement::Refused(differs))
             }
         };
         let same = core::mem::discriminant(&standing) == core::mem::discriminant(&self.standing);

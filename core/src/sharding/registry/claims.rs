@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
 use crate::ordered::OrderedMap;
-use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, Verdict};
+use crate::sharding::protocol::registry::{
+    Announcement, RegistrationFields, RegistrationId, RegistrationVerdict,
+};
 use crate::sharding::state::fields::FieldDifferences;
 
 /// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half
@@ -19,7 +21,7 @@ const NUMBER_MAX: u64 = u64::MAX >> 16;
 
 /// One node's claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Claim {
+struct RegistrationClaim {
     running: bool,
     /// Whether it says what those who host agree on.
     hosts: bool,
@@ -27,7 +29,7 @@ struct Claim {
     age: UpNumber,
 }
 
-impl Claim {
+impl RegistrationClaim {
     /// Of those of which none stands yet the smallest wins: who runs it already, then the older registration,
     /// then the older member.
     fn rank<'n>(&self, node: &'n UniqueAddress) -> (bool, u64, UpNumber, &'n UniqueAddress) {
@@ -38,25 +40,25 @@ impl Claim {
 
 /// What becomes of one node's claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(super) struct JudgedClaim {
     pub(super) node: UniqueAddress,
     pub(super) id: RegistrationId,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RegistrationVerdict,
     /// What of it differs from what stands, if it was refused for that.
     pub(super) differs: Option<FieldDifferences>,
 }
 
 /// Nodes that agree about one.
 #[derive(Clone, Debug)]
-struct Variant {
-    fields: Fields,
-    by: OrderedMap<UniqueAddress, Claim>,
+struct ClaimVariant {
+    fields: RegistrationFields,
+    by: OrderedMap<UniqueAddress, RegistrationClaim>,
     /// It was decided that these fields stand, and they do as long as anybody claims them: who comes later
     /// and says that he was accepted before, and runs it, was not heard when all members were.
     stands: bool,
 }
 
-impl Variant {
+impl ClaimVariant {
     fn rank(&self) -> (bool, Option<(bool, u64, UpNumber, &UniqueAddress)>) {
         let first = self.by.iter().map(|(node, claim)| claim.rank(node)).min();
         (!self.stands, first)
@@ -65,20 +67,20 @@ impl Variant {
 
 /// All claims to kinds and singletons.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Claims {
-    registered: OrderedMap<RegistrationId, Vec<Variant>>,
+pub(super) struct RegistrationClaims {
+    registered: OrderedMap<RegistrationId, Vec<ClaimVariant>>,
     last_number: u64,
 }
 
-impl Claims {
+impl RegistrationClaims {
     /// Notes a node's claim; `false` if there are too many different ones to keep it.
-    pub(super) fn put(&mut self, node: &UniqueAddress, age: UpNumber, said: Announced) -> bool {
+    pub(super) fn put(&mut self, node: &UniqueAddress, age: UpNumber, said: Announcement) -> bool {
         let id = said.fields.id();
         let earlier = self.accepted(node, &said.fields);
         self.withdraw(node, id);
         let accepted = said.accepted.filter(|number| *number <= NUMBER_MAX);
         self.last_number = self.last_number.max(accepted.unwrap_or(0));
-        let claim = Claim {
+        let claim = RegistrationClaim {
             running: said.running,
             hosts: said.fields.hosts(),
             // The answer to an earlier announcement may have been lost.
@@ -87,13 +89,13 @@ impl Claims {
         };
         let full = self.len() >= CLAIMS_MAX;
         let variants = self.registered.entry(id).or_default();
-        let agreeing = |variant: &&mut Variant| variant.fields.differences(&said.fields).is_empty();
+        let agreeing = |variant: &&mut ClaimVariant| variant.fields.differences(&said.fields).is_empty();
         if let Some(variant) = variants.iter_mut().find(agreeing) {
             // A proxy does not know what those who host agree on; the first of them says it.
             variant.fields.complete(&said.fields);
             variant.by.insert(node.clone(), claim);
         } else if !full {
-            variants.push(Variant {
+            variants.push(ClaimVariant {
                 fields: said.fields,
                 by: OrderedMap::from([(node.clone(), claim)]),
                 stands: false,
@@ -131,7 +133,7 @@ impl Claims {
 
     /// What a node claims.
     pub(super) fn claimed_by(&self, node: &UniqueAddress) -> Vec<RegistrationId> {
-        let has = |variants: &Vec<Variant>| variants.iter().any(|variant| variant.by.contains_key(node));
+        let has = |variants: &Vec<ClaimVariant>| variants.iter().any(|variant| variant.by.contains_key(node));
         let claimed = self.registered.iter().filter(|(_, variants)| has(variants));
         claimed.map(|(id, _)| *id).collect()
     }
@@ -143,7 +145,7 @@ impl Claims {
 
     /// Decides about one: one variant stands, everybody who agrees with it is accepted, all others are
     /// refused and forgotten; they claim again. Linear in its claims.
-    pub(super) fn judge(&mut self, id: RegistrationId) -> Vec<Judged> {
+    pub(super) fn judge(&mut self, id: RegistrationId) -> Vec<JudgedClaim> {
         let Some(variants) = self.registered.get_mut(&id) else {
             return Vec::new();
         };
@@ -160,19 +162,19 @@ impl Claims {
             claim.accepted = Some(number);
             // From now on it may host, whether it says so or not.
             claim.running = true;
-            judged.push(Judged {
+            judged.push(JudgedClaim {
                 node: node.clone(),
                 id,
-                verdict: Verdict::Accepted { number },
+                verdict: RegistrationVerdict::Accepted { number },
                 differs: None,
             });
         }
         for variant in variants.drain(..) {
             let differs = FieldDifferences::of(variant.fields.differences(&best.fields));
-            judged.extend(variant.by.into_keys().map(|node| Judged {
+            judged.extend(variant.by.into_keys().map(|node| JudgedClaim {
                 node,
                 id,
-                verdict: Verdict::Refused {
+                verdict: RegistrationVerdict::Refused {
                     standing: best.fields.clone(),
                 },
                 differs: differs.clone(),
@@ -182,7 +184,7 @@ impl Claims {
         judged
     }
 
-    fn accepted(&self, node: &UniqueAddress, fields: &Fields) -> Option<u64> {
+    fn accepted(&self, node: &UniqueAddress, fields: &RegistrationFields) -> Option<u64> {
         let variants = self.registered.get(&fields.id())?;
         let variant = variants
             .iter()

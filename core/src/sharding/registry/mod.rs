@@ -18,7 +18,7 @@ use crate::input::Token;
 use crate::message::ShardingMsg;
 use crate::sharding::Cx;
 use crate::sharding::protocol::registry::{
-    Fields, KINDS_PER_NODE_MAX, RegistrationId, RegistryMsg, RegistryTimer,
+    KINDS_PER_NODE_MAX, RegistrationFields, RegistrationId, RegistryMsg, RegistryTimer,
 };
 use crate::sharding::registry::announcer::Announcer;
 use crate::sharding::registry::registrar::Registrar;
@@ -26,7 +26,7 @@ use crate::sharding::state::ids::KindId;
 use crate::timer::ShardingTimer;
 use crate::view::View;
 
-pub(in crate::sharding) use announcer::{Decided, Standing};
+pub(in crate::sharding) use announcer::{AnnouncedStanding, NewJudgement};
 
 /// Both parts of one node.
 #[derive(Clone, Debug, Default)]
@@ -38,14 +38,14 @@ pub(super) struct Registry {
 impl Registry {
     /// Whether one more with such fields can be announced: in one control frame, and kinds in number.
     /// Singletons count theirs.
-    pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &Fields) -> bool {
+    pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &RegistrationFields) -> bool {
         let bytes = self
             .announcer
             .bytes_max_beside(fields.id())
             .saturating_add(fields.bytes_max());
         let in_number = match fields {
-            Fields::Kind(_) => self.announcer.kinds() < KINDS_PER_NODE_MAX,
-            Fields::Singleton(_) => true,
+            RegistrationFields::Kind(_) => self.announcer.kinds() < KINDS_PER_NODE_MAX,
+            RegistrationFields::Singleton(_) => true,
         };
         in_number && bytes <= cx.config().limits.control_frame_bytes_max / 2
     }
@@ -54,7 +54,7 @@ impl Registry {
     pub(super) fn add(
         &mut self,
         cx: &mut Cx<'_>,
-        fields: Fields,
+        fields: RegistrationFields,
         waits: Option<Token>,
         running: impl Fn(KindId) -> bool,
     ) {
@@ -75,13 +75,13 @@ impl Registry {
     /// Whether a kind of this node stands.
     pub(super) fn is_accepted(&self, kind: KindId) -> bool {
         match self.announcer.standing(RegistrationId::Kind(kind)) {
-            Some(Standing::Accepted { .. }) => true,
-            Some(Standing::Pending | Standing::Refused) | None => false,
+            Some(AnnouncedStanding::Accepted { .. }) => true,
+            Some(AnnouncedStanding::Pending | AnnouncedStanding::Refused) | None => false,
         }
     }
 
     /// What has been decided about one of this node.
-    pub(super) fn standing(&self, id: RegistrationId) -> Option<&Standing> {
+    pub(super) fn standing(&self, id: RegistrationId) -> Option<&AnnouncedStanding> {
         self.announcer.standing(id)
     }
 
@@ -93,7 +93,7 @@ impl Registry {
         from: &UniqueAddress,
         message: RegistryMsg,
         running: impl Fn(KindId) -> bool,
-    ) -> Vec<Decided> {
+    ) -> Vec<NewJudgement> {
         match message {
             RegistryMsg::Announce { round, all } => {
                 self.registrar.on_announce(cx, from, round, all);

@@ -15,9 +15,9 @@ use crate::reject::ShardingRejection;
 use crate::sharding::Cx;
 use crate::sharding::kind::is_lost;
 use crate::sharding::protocol::registry::{
-    Announced, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistryMsg, RegistryTimer, Verdict,
+    Announcement, REGISTRATIONS_PER_NODE_MAX, RegistrationId, RegistrationVerdict, RegistryMsg, RegistryTimer,
 };
-use crate::sharding::registry::claims::{Claims, Judged};
+use crate::sharding::registry::claims::{JudgedClaim, RegistrationClaims};
 use crate::sharding::registry::{send, timer};
 use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::Term;
@@ -29,7 +29,7 @@ const TOLD_MAX: usize = 1_024;
 
 /// Where the registrar is in its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Tenure {
+enum RegistrarTenure {
     /// Another member is the oldest, or nobody has announced anything yet.
     #[default]
     Idle,
@@ -42,10 +42,10 @@ enum Tenure {
 /// What the oldest member knows about everybody's kinds and singletons.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registrar {
-    tenure: Tenure,
+    tenure: RegistrarTenure,
     /// This process stood still: another member may decide by now.
     paused: bool,
-    claims: Claims,
+    claims: RegistrationClaims,
     /// Members that have spoken, with the round of their last list, and some removed less than a margin ago.
     heard: OrderedMap<UniqueAddress, u32>,
     /// Refusals that have been said as events.
@@ -59,7 +59,7 @@ impl Registrar {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         round: u32,
-        all: Vec<Announced>,
+        all: Vec<Announcement>,
     ) {
         let Some(term) = my_term(cx).filter(|_| !self.paused) else {
             return;
@@ -69,13 +69,13 @@ impl Registrar {
             return;
         };
         let ids: OrderedSet<RegistrationId> = all.iter().map(|said| said.fields.id()).collect();
-        let legal = |said: &Announced| said.fields.is_legal();
+        let legal = |said: &Announcement| said.fields.is_legal();
         if ids.len() != all.len() || all.len() > REGISTRATIONS_PER_NODE_MAX || !all.iter().all(legal) {
             let what = "announced kinds";
             return cx.reject(from, ShardingRejection::OutOfRange { what });
         }
-        if self.tenure == Tenure::Idle {
-            self.tenure = Tenure::Recovering(term);
+        if self.tenure == RegistrarTenure::Idle {
+            self.tenure = RegistrarTenure::Recovering(term);
             self.heard.insert(from.clone(), round);
             self.query_missing(cx);
         }
@@ -87,9 +87,9 @@ impl Registrar {
         }
         self.take_in(cx, from, age, all);
         match self.tenure {
-            Tenure::Idle => {}
-            Tenure::Recovering(_) => self.try_decide(cx),
-            Tenure::Deciding(_) => {
+            RegistrarTenure::Idle => {}
+            RegistrarTenure::Recovering(_) => self.try_decide(cx),
+            RegistrarTenure::Deciding(_) => {
                 let mut judged = Vec::new();
                 for id in ids {
                     judged.extend(self.claims.judge(id));
@@ -108,8 +108,8 @@ impl Registrar {
     /// removed.
     pub(super) fn on_view_changed(&mut self, cx: &mut Cx<'_>) {
         let known = match &self.tenure {
-            Tenure::Idle => return,
-            Tenure::Recovering(term) | Tenure::Deciding(term) => term,
+            RegistrarTenure::Idle => return,
+            RegistrarTenure::Recovering(term) | RegistrarTenure::Deciding(term) => term,
         };
         if my_term(cx).as_ref() == Some(known) {
             self.look_again(cx);
@@ -120,7 +120,7 @@ impl Registrar {
 
     /// Asks again, and sees whether removed members have certainly stopped.
     pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>) {
-        if matches!(self.tenure, Tenure::Recovering(_)) {
+        if matches!(self.tenure, RegistrarTenure::Recovering(_)) {
             self.query_missing(cx);
         }
         self.look_again(cx);
@@ -145,13 +145,13 @@ impl Registrar {
         silent.map(|member| member.node.clone()).collect()
     }
 
-    fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, age: UpNumber, all: Vec<Announced>) {
+    fn take_in(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, age: UpNumber, all: Vec<Announcement>) {
         let mut refused = Vec::new();
         for said in all {
             let id = said.fields.id();
             if !self.claims.put(from, age, said) {
-                let (node, verdict) = (from.clone(), Verdict::TooMany);
-                refused.push(Judged {
+                let (node, verdict) = (from.clone(), RegistrationVerdict::TooMany);
+                refused.push(JudgedClaim {
                     node,
                     id,
                     verdict,
@@ -163,7 +163,7 @@ impl Registrar {
     }
 
     fn query_missing(&mut self, cx: &mut Cx<'_>) {
-        let Tenure::Recovering(term) = self.tenure.clone() else {
+        let RegistrarTenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         let view = alloc::sync::Arc::clone(cx.view());
@@ -200,7 +200,7 @@ impl Registrar {
 
     /// Begins to decide once nobody can host a kind that is not known here.
     fn try_decide(&mut self, cx: &mut Cx<'_>) {
-        let Tenure::Recovering(term) = self.tenure.clone() else {
+        let RegistrarTenure::Recovering(term) = self.tenure.clone() else {
             return;
         };
         if self.paused || !self.missing(cx.view()).is_empty() {
@@ -211,7 +211,7 @@ impl Registrar {
         if safe_at > cx.mono() {
             return cx.wake(timer(RegistryTimer::Recovery), safe_at);
         }
-        self.tenure = Tenure::Deciding(term);
+        self.tenure = RegistrarTenure::Deciding(term);
         let mut judged = Vec::new();
         for id in self.claims.all() {
             judged.extend(self.claims.judge(id));
@@ -221,13 +221,14 @@ impl Registrar {
 
     /// Tells each node the verdicts on its kinds. `asked` hears all of them; the others, who have heard
     /// before that they were accepted, hear only of refusals while this registrar decides.
-    fn tell(&mut self, cx: &mut Cx<'_>, judged: Vec<Judged>, asked: Option<&UniqueAddress>) {
+    fn tell(&mut self, cx: &mut Cx<'_>, judged: Vec<JudgedClaim>, asked: Option<&UniqueAddress>) {
         let term = match &self.tenure {
-            Tenure::Idle => return,
-            Tenure::Recovering(term) | Tenure::Deciding(term) => term.clone(),
+            RegistrarTenure::Idle => return,
+            RegistrarTenure::Recovering(term) | RegistrarTenure::Deciding(term) => term.clone(),
         };
-        let mut by_node: OrderedMap<UniqueAddress, Vec<(RegistrationId, Verdict)>> = OrderedMap::new();
-        for Judged {
+        let mut by_node: OrderedMap<UniqueAddress, Vec<(RegistrationId, RegistrationVerdict)>> =
+            OrderedMap::new();
+        for JudgedClaim {
             node,
             id,
             verdict,
@@ -235,11 +236,11 @@ impl Registrar {
         } in judged
         {
             let known = match &verdict {
-                Verdict::Accepted { .. } => {
+                RegistrationVerdict::Accepted { .. } => {
                     self.told.remove(&(node.clone(), id));
                     asked.is_some_and(|asked| *asked != node)
                 }
-                Verdict::Refused { .. } | Verdict::TooMany => false,
+                RegistrationVerdict::Refused { .. } | RegistrationVerdict::TooMany => false,
             };
             if known || cx.view().member(&node).is_none() {
                 continue;
@@ -293,15 +294,18 @@ impl Registrar {
 }
 
 /// Lists of about `bytes_max` bytes at most, at least one verdict each.
-fn split(verdicts: Vec<(RegistrationId, Verdict)>, bytes_max: usize) -> Vec<Vec<(RegistrationId, Verdict)>> {
+fn split(
+    verdicts: Vec<(RegistrationId, RegistrationVerdict)>,
+    bytes_max: usize,
+) -> Vec<Vec<(RegistrationId, RegistrationVerdict)>> {
     let mut lists = Vec::new();
     let mut list = Vec::new();
     let mut bytes = 0_usize;
     for (id, verdict) in verdicts {
         let size = 24
             + match &verdict {
-                Verdict::Accepted { .. } | Verdict::TooMany => 0,
-                Verdict::Refused { standing } => standing.bytes_max(),
+                RegistrationVerdict::Accepted { .. } | RegistrationVerdict::TooMany => 0,
+                RegistrationVerdict::Refused { standing } => standing.bytes_max(),
             };
         if bytes.saturating_add(size) > bytes_max && !list.is_empty() {
             lists.push(core::mem::take(&mut list));

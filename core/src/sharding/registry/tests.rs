@@ -7,25 +7,27 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::claims::{CLAIMS_MAX, Claims};
+use super::claims::{CLAIMS_MAX, RegistrationClaims};
 use super::*;
 use crate::config::Config;
 use crate::effect::Effect;
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::{ClusterName, Role};
-use crate::input::Target;
+use crate::input::SendTarget;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::ordered::OrderedSet;
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::protocol::registry::{Announced, Judgement, REGISTRATIONS_PER_NODE_MAX, Verdict};
-use crate::sharding::state::fields::{FieldDifference, FieldDifferences, Keeping, KindFields, StoreMode};
+use crate::sharding::protocol::registry::{
+    Announcement, Judgement, REGISTRATIONS_PER_NODE_MAX, RegistrationVerdict,
+};
+use crate::sharding::state::fields::{FieldDifference, FieldDifferences, KindFields, KindKeeping, StoreMode};
 use crate::sharding::state::ids::Term;
 use crate::sharding::state::remember::RememberStore;
 use crate::signal::Signal;
-use crate::singleton::state::fields::{Hosting, SingletonFields};
+use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::timer::Timer;
 
 fn a() -> UniqueAddress {
@@ -54,7 +56,7 @@ fn fields(shards: u32) -> KindFields {
         role: None,
         shards,
         extractor: Arc::from("siphash-1-3"),
-        keeping: Some(Keeping {
+        keeping: Some(KindKeeping {
             store: StoreMode::Memory,
             remember_entities: None,
             lease: false,
@@ -69,17 +71,17 @@ fn proxy(shards: u32) -> KindFields {
     }
 }
 
-fn new(fields: KindFields) -> Announced {
-    Announced {
-        fields: Fields::Kind(fields),
+fn new(fields: KindFields) -> Announcement {
+    Announcement {
+        fields: RegistrationFields::Kind(fields),
         accepted: None,
         running: false,
     }
 }
 
-fn old(fields: KindFields, number: u64, running: bool) -> Announced {
-    Announced {
-        fields: Fields::Kind(fields),
+fn old(fields: KindFields, number: u64, running: bool) -> Announcement {
+    Announcement {
+        fields: RegistrationFields::Kind(fields),
         accepted: Some(number),
         running,
     }
@@ -90,14 +92,14 @@ fn kind() -> RegistrationId {
 }
 
 /// Who is accepted when all of these claim the kind, in the order of their nodes.
-fn accepted(claims: &[(UniqueAddress, Announced)]) -> Vec<UniqueAddress> {
-    let mut all = Claims::default();
+fn accepted(claims: &[(UniqueAddress, Announcement)]) -> Vec<UniqueAddress> {
+    let mut all = RegistrationClaims::default();
     for (at, (node, said)) in claims.iter().enumerate() {
         let age = age(u32::try_from(at).unwrap() + 1);
         assert!(all.put(node, age, said.clone()));
     }
     let judged = all.judge(kind()).into_iter();
-    let accepted = judged.filter(|judged| matches!(judged.verdict, Verdict::Accepted { .. }));
+    let accepted = judged.filter(|judged| matches!(judged.verdict, RegistrationVerdict::Accepted { .. }));
     accepted.map(|judged| judged.node).collect()
 }
 
@@ -137,7 +139,7 @@ fn every_field_that_differs_is_named_with_both_values() {
         role: Some(Role::new("worker").unwrap()),
         shards: 9,
         extractor: Arc::from("murmur2"),
-        keeping: Some(Keeping {
+        keeping: Some(KindKeeping {
             store: StoreMode::Other { code: 3 },
             remember_entities: Some(RememberStore::Events),
             lease: true,
@@ -163,7 +165,7 @@ fn every_field_that_differs_is_named_with_both_values() {
 #[test]
 fn a_proxy_agrees_with_every_way_of_keeping_and_the_first_host_says_which() {
     let kept = |remember_entities, lease| KindFields {
-        keeping: Some(Keeping {
+        keeping: Some(KindKeeping {
             store: StoreMode::Memory,
             remember_entities,
             lease,
@@ -190,7 +192,7 @@ fn a_proxy_agrees_with_every_way_of_keeping_and_the_first_host_says_which() {
 
 #[test]
 fn claims_are_bounded() {
-    let mut claims = Claims::default();
+    let mut claims = RegistrationClaims::default();
     for shards in 1..=u32::try_from(CLAIMS_MAX).unwrap() {
         let node = node("n", u64::from(shards));
         assert!(claims.put(&node, age(1), new(fields(shards))));
@@ -232,13 +234,13 @@ impl Rig {
         self.fixture.effects()
     }
 
-    fn hears(&mut self, from: &UniqueAddress, message: RegistryMsg) -> (Vec<Decided>, Vec<Effect>) {
+    fn hears(&mut self, from: &UniqueAddress, message: RegistryMsg) -> (Vec<NewJudgement>, Vec<Effect>) {
         let cx = &mut self.fixture.cx();
         let decided = self.registry.on_message(cx, from, message, |_| false);
         (decided, self.fixture.effects())
     }
 
-    fn announce(&mut self, from: &UniqueAddress, all: Vec<Announced>) -> Vec<Effect> {
+    fn announce(&mut self, from: &UniqueAddress, all: Vec<Announcement>) -> Vec<Effect> {
         self.hears(from, RegistryMsg::Announce { round: 1, all }).1
     }
 
@@ -266,12 +268,12 @@ fn term() -> Term {
 
 fn says(to: UniqueAddress, message: RegistryMsg) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Registry(message)),
     }
 }
 
-fn verdict(verdict: Verdict) -> RegistryMsg {
+fn verdict(verdict: RegistrationVerdict) -> RegistryMsg {
     RegistryMsg::Verdicts {
         term: term(),
         round: 1,
@@ -295,7 +297,7 @@ fn the_oldest_decides_only_when_every_member_has_spoken() {
         vec![says(c(), query())],
         "asked again"
     );
-    let accepted = |number| verdict(Verdict::Accepted { number });
+    let accepted = |number| verdict(RegistrationVerdict::Accepted { number });
     assert_eq!(rig.announce(&c(), vec![]), vec![says(b(), accepted(1))]);
     assert_eq!(
         rig.announce(&b(), vec![new(fields(8))]),
@@ -317,8 +319,8 @@ fn a_different_kind_is_refused_with_what_stands_and_said_once() {
     rig.fixture.effects();
     let refused = says(
         c(),
-        verdict(Verdict::Refused {
-            standing: Fields::Kind(fields(8)),
+        verdict(RegistrationVerdict::Refused {
+            standing: RegistrationFields::Kind(fields(8)),
         }),
     );
     let event = Effect::Notify(Event::Sharding {
@@ -336,7 +338,10 @@ fn a_different_kind_is_refused_with_what_stands_and_said_once() {
     // Once the first one has no such kind any more, the other may have it.
     rig.announce(&b(), vec![]);
     let effects = rig.announce(&c(), vec![new(fields(9))]);
-    assert_eq!(effects, vec![says(c(), verdict(Verdict::Accepted { number: 2 }))]);
+    assert_eq!(
+        effects,
+        vec![says(c(), verdict(RegistrationVerdict::Accepted { number: 2 }))]
+    );
 }
 
 #[test]
@@ -346,10 +351,10 @@ fn i_100_who_says_that_he_runs_it_and_was_accepted_first_does_not_take_the_place
     rig.announce(&b(), vec![new(fields(8))]);
     rig.announce(&c(), vec![]);
     let effects = rig.announce(&c(), vec![old(fields(9), 0, true)]);
-    let standing = Fields::Kind(fields(8));
-    assert!(effects.contains(&says(c(), verdict(Verdict::Refused { standing }))));
+    let standing = RegistrationFields::Kind(fields(8));
+    assert!(effects.contains(&says(c(), verdict(RegistrationVerdict::Refused { standing }))));
     let is_to_b =
-        |effect: &&Effect| matches!(effect, Effect::Send { to: Target::Node(to), .. } if *to == b());
+        |effect: &&Effect| matches!(effect, Effect::Send { to: SendTarget::Node(to), .. } if *to == b());
     assert_eq!(
         effects.iter().find(is_to_b),
         None,
@@ -357,7 +362,7 @@ fn i_100_who_says_that_he_runs_it_and_was_accepted_first_does_not_take_the_place
     );
     assert_eq!(
         rig.announce(&b(), vec![new(fields(8))]),
-        vec![says(b(), verdict(Verdict::Accepted { number: 1 }))]
+        vec![says(b(), verdict(RegistrationVerdict::Accepted { number: 1 }))]
     );
 }
 
@@ -370,7 +375,7 @@ fn a_member_that_was_removed_unheard_may_run_the_kind_for_a_margin() {
     assert_eq!(rig.fire(Duration::from_secs(5)), vec![], "Down is not removed");
     assert_eq!(rig.view(&[(a(), Status::Up), (b(), Status::Up)]), vec![]);
     assert_eq!(rig.fire(Duration::from_secs(19)), vec![]);
-    let accepted = verdict(Verdict::Accepted { number: 1 });
+    let accepted = verdict(RegistrationVerdict::Accepted { number: 1 });
     assert_eq!(rig.fire(Duration::from_secs(1)), vec![says(b(), accepted)]);
 }
 
@@ -384,13 +389,13 @@ fn what_a_removed_member_ran_stands_for_a_margin() {
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     rig.fire(Duration::from_secs(19));
     let effects = rig.announce(&b(), vec![new(fields(9))]);
-    let refused = verdict(Verdict::Refused {
-        standing: Fields::Kind(fields(8)),
+    let refused = verdict(RegistrationVerdict::Refused {
+        standing: RegistrationFields::Kind(fields(8)),
     });
     assert!(effects.contains(&says(b(), refused)), "{effects:?}");
     rig.fire(Duration::from_secs(2));
     let effects = rig.announce(&b(), vec![new(fields(9))]);
-    let accepted = verdict(Verdict::Accepted { number: 2 });
+    let accepted = verdict(RegistrationVerdict::Accepted { number: 2 });
     assert_eq!(effects, vec![says(b(), accepted)]);
 }
 
@@ -421,7 +426,8 @@ fn b_58_strange_and_doubled_kinds_are_refused_and_change_nothing() {
 fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
     let mut rig = Rig::on(c());
     let cx = &mut rig.fixture.cx();
-    rig.registry.add(cx, Fields::Kind(fields(8)), Some(7), |_| false);
+    rig.registry
+        .add(cx, RegistrationFields::Kind(fields(8)), Some(7), |_| false);
     let announced = RegistryMsg::Announce {
         round: 1,
         all: vec![new(fields(8))],
@@ -435,7 +441,7 @@ fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
                 node: b(),
             },
             round: 1,
-            verdicts: vec![(kind(), Verdict::TooMany)],
+            verdicts: vec![(kind(), RegistrationVerdict::TooMany)],
         },
     );
     assert!(decided.is_empty(), "a is older and stays");
@@ -448,10 +454,10 @@ fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
             node: b(),
         },
         round,
-        verdicts: vec![(kind(), Verdict::Accepted { number: 1 })],
+        verdicts: vec![(kind(), RegistrationVerdict::Accepted { number: 1 })],
     };
     assert!(rig.hears(&b(), from_b(0)).0.is_empty(), "about an earlier list");
-    let (decided, effects) = rig.hears(&a(), verdict(Verdict::Accepted { number: 1 }));
+    let (decided, effects) = rig.hears(&a(), verdict(RegistrationVerdict::Accepted { number: 1 }));
     assert!(decided.is_empty(), "b is younger, and has spoken");
     let stale = Rejection::Sharding(ShardingRejection::StaleTerm);
     let rejected = Effect::Notify(Event::Rejected {
@@ -468,7 +474,8 @@ fn b_59_an_older_oldest_and_an_earlier_round_are_not_believed() {
 fn what_is_not_decided_is_announced_again_and_to_the_new_oldest_at_once() {
     let mut rig = Rig::on(c());
     let cx = &mut rig.fixture.cx();
-    rig.registry.add(cx, Fields::Kind(fields(8)), None, |_| false);
+    rig.registry
+        .add(cx, RegistrationFields::Kind(fields(8)), None, |_| false);
     rig.fixture.effects();
     let announced = || RegistryMsg::Announce {
         round: 1,
@@ -497,13 +504,20 @@ fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
     let mut ids = OrderedSet::new();
     for number in 0..KINDS_PER_NODE_MAX {
         let cx = &mut rig.fixture.cx();
-        assert!(rig.registry.has_room_for(cx, &Fields::Kind(named(number))));
-        rig.registry.add(cx, Fields::Kind(named(number)), None, |_| false);
+        assert!(
+            rig.registry
+                .has_room_for(cx, &RegistrationFields::Kind(named(number)))
+        );
+        rig.registry
+            .add(cx, RegistrationFields::Kind(named(number)), None, |_| false);
         ids.insert(named(number).id());
     }
     assert_eq!(ids.len(), KINDS_PER_NODE_MAX);
     let cx = &mut rig.fixture.cx();
-    assert!(!rig.registry.has_room_for(cx, &Fields::Kind(named(999))));
+    assert!(
+        !rig.registry
+            .has_room_for(cx, &RegistrationFields::Kind(named(999)))
+    );
     let long = KindFields {
         name: Arc::from("n".repeat(255)),
         role: Some(Role::new(&"r".repeat(64)).unwrap()),
@@ -514,21 +528,21 @@ fn the_kinds_of_a_node_are_bounded_in_number_and_in_bytes() {
     assert!(all < rig.fixture.config.limits.control_frame_bytes_max, "{all}");
 }
 
-fn billing(role: Option<&str>, hosting: Option<Hosting>) -> Fields {
-    Fields::Singleton(SingletonFields {
+fn billing(role: Option<&str>, hosting: Option<SingletonHosting>) -> RegistrationFields {
+    RegistrationFields::Singleton(SingletonFields {
         name: Arc::from("carts"),
         role: role.map(|role| Role::new(role).unwrap()),
         hosting,
     })
 }
 
-const PLAIN: Option<Hosting> = Some(Hosting {
+const PLAIN: Option<SingletonHosting> = Some(SingletonHosting {
     lease: false,
     durable: false,
 });
 
-fn announced(fields: Fields) -> Announced {
-    Announced {
+fn announced(fields: RegistrationFields) -> Announcement {
+    Announcement {
         fields,
         accepted: None,
         running: false,
@@ -537,13 +551,13 @@ fn announced(fields: Fields) -> Announced {
 
 #[test]
 fn s_10_11_a_singleton_is_compared_in_role_lease_and_durability_and_never_with_a_kind_of_its_name() {
-    let leased = Some(Hosting {
+    let leased = Some(SingletonHosting {
         lease: true,
         durable: true,
     });
-    let mut claims = Claims::default();
+    let mut claims = RegistrationClaims::default();
     let all = [
-        (a(), Fields::Kind(fields(8))),
+        (a(), RegistrationFields::Kind(fields(8))),
         (a(), billing(Some("front"), None)),
         (b(), billing(Some("front"), PLAIN)),
         (c(), billing(Some("back"), PLAIN)),
@@ -572,37 +586,37 @@ fn s_10_11_a_singleton_is_compared_in_role_lease_and_durability_and_never_with_a
 
 #[test]
 fn s_10_11_proxies_do_not_keep_what_hosts_agreed_on_that_are_gone() {
-    let leased = Some(Hosting {
+    let leased = Some(SingletonHosting {
         lease: true,
         durable: false,
     });
-    let mut claims = Claims::default();
+    let mut claims = RegistrationClaims::default();
     let kept = |lease| KindFields {
-        keeping: fields(8).keeping.map(|keeping| Keeping { lease, ..keeping }),
+        keeping: fields(8).keeping.map(|keeping| KindKeeping { lease, ..keeping }),
         ..fields(8)
     };
     for (node, fields) in [
         (a(), billing(None, None)),
         (b(), billing(None, leased)),
-        (a(), Fields::Kind(proxy(8))),
-        (b(), Fields::Kind(kept(true))),
+        (a(), RegistrationFields::Kind(proxy(8))),
+        (b(), RegistrationFields::Kind(kept(true))),
     ] {
         assert!(claims.put(&node, age(1), announced(fields)));
     }
     let singleton = billing(None, None).id();
-    let accepts = |claims: &mut Claims, node: &UniqueAddress, id| {
+    let accepts = |claims: &mut RegistrationClaims, node: &UniqueAddress, id| {
         let judged = claims.judge(id).into_iter().find(|judged| judged.node == *node);
-        matches!(judged.unwrap().verdict, Verdict::Accepted { .. })
+        matches!(judged.unwrap().verdict, RegistrationVerdict::Accepted { .. })
     };
     claims.judge(singleton);
     claims.judge(kind());
     claims.put(&c(), age(2), announced(billing(None, PLAIN)));
-    claims.put(&c(), age(2), announced(Fields::Kind(kept(false))));
+    claims.put(&c(), age(2), announced(RegistrationFields::Kind(kept(false))));
     assert!(!accepts(&mut claims, &c(), singleton));
     assert!(!accepts(&mut claims, &c(), kind()));
     claims.forget(&b());
     claims.put(&c(), age(2), announced(billing(None, PLAIN)));
-    claims.put(&c(), age(2), announced(Fields::Kind(kept(false))));
+    claims.put(&c(), age(2), announced(RegistrationFields::Kind(kept(false))));
     assert!(accepts(&mut claims, &c(), singleton), "only a proxy is left");
     assert!(accepts(&mut claims, &c(), kind()));
 }
@@ -623,7 +637,7 @@ fn s_10_11_another_nodes_singleton_is_refused_with_what_stands_and_users_hear_of
         RegistryMsg::Verdicts {
             term: term(),
             round: 1,
-            verdicts: vec![(id, Verdict::Refused { standing })],
+            verdicts: vec![(id, RegistrationVerdict::Refused { standing })],
         },
     );
     let said = |rig: &mut Rig| {
@@ -648,7 +662,7 @@ fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
         KINDS_PER_NODE_MAX + crate::singleton::SINGLETONS_MAX,
         REGISTRATIONS_PER_NODE_MAX
     );
-    let long = Fields::Singleton(SingletonFields {
+    let long = RegistrationFields::Singleton(SingletonFields {
         name: Arc::from("n".repeat(255)),
         role: Some(Role::new(&"r".repeat(64)).unwrap()),
         hosting: PLAIN,
@@ -659,10 +673,10 @@ fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
     for number in 0.. {
         let mut name = alloc::format!("{number}");
         name.push_str(&"n".repeat(255 - name.len()));
-        let Fields::Singleton(fields) = long.clone() else {
+        let RegistrationFields::Singleton(fields) = long.clone() else {
             unreachable!()
         };
-        let fields = Fields::Singleton(SingletonFields {
+        let fields = RegistrationFields::Singleton(SingletonFields {
             name: Arc::from(name),
             ..fields
         });
@@ -683,13 +697,13 @@ fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
 #[test]
 fn i_100_a_registration_s_number_at_its_end_leaves_numbers_for_others() {
     for said in [u64::MAX, u64::MAX >> 16] {
-        let mut all = Claims::default();
+        let mut all = RegistrationClaims::default();
         assert!(all.put(&a(), age(1), old(fields(8), said, false)));
         assert!(all.put(&b(), age(2), new(fields(8))));
         let judged = all.judge(kind());
         assert_eq!(judged.len(), 2);
         for one in judged {
-            let Verdict::Accepted { number } = one.verdict else {
+            let RegistrationVerdict::Accepted { number } = one.verdict else {
                 panic!("{one:?}");
             };
             assert!(number <= u64::MAX >> 16, "{number}");

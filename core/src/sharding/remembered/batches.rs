@@ -6,14 +6,14 @@ use crate::sharding::state::ids::EntityId;
 
 /// What one write changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Update {
+pub(crate) struct NameUpdate {
     /// Entities that start once it is written.
     pub(crate) started: OrderedSet<EntityId>,
     /// Entities that are forgotten.
     pub(crate) stopped: OrderedSet<EntityId>,
 }
 
-impl Update {
+impl NameUpdate {
     fn is_empty(&self) -> bool {
         self.started.is_empty() && self.stopped.is_empty()
     }
@@ -21,12 +21,12 @@ impl Update {
 
 /// The write under way, and the next one. An entity is in one of the four sets at most.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Batches {
-    next: Update,
-    in_flight: Option<Update>,
+pub(crate) struct NameBatches {
+    next: NameUpdate,
+    in_flight: Option<NameUpdate>,
 }
 
-impl Batches {
+impl NameBatches {
     /// An entity is to be remembered.
     pub(crate) fn start(&mut self, entity: EntityId) {
         self.next.started.insert(entity);
@@ -38,7 +38,7 @@ impl Batches {
     }
 
     /// The write to begin with now, if none is under way.
-    pub(crate) fn begin(&mut self) -> Option<&Update> {
+    pub(crate) fn begin(&mut self) -> Option<&NameUpdate> {
         if self.in_flight.is_some() || self.next.is_empty() {
             return None;
         }
@@ -47,7 +47,7 @@ impl Batches {
     }
 
     /// The write under way is done.
-    pub(crate) fn finish(&mut self) -> Option<Update> {
+    pub(crate) fn finish(&mut self) -> Option<NameUpdate> {
         self.in_flight.take()
     }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn s_128_what_comes_during_a_write_is_the_next_one() {
-        let mut batches = Batches::default();
+        let mut batches = NameBatches::default();
         let mut written = Vec::new();
         (0..20).for_each(|number| batches.start(id(number)));
         let first = batches.begin().map(|update| update.started.len());

@@ -17,13 +17,13 @@ mod recovery;
 mod set;
 mod store;
 
-pub(super) use batches::{Batches, Update};
+pub(super) use batches::{NameBatches, NameUpdate};
 pub(super) use keys::{
     NAME_BYTES_MAX, coordinator_keys, coordinator_part, shard_keys, shard_log, shards_log,
 };
 pub use keys::{is_remembered_key, remembered_keys, remembered_logs, remembered_range};
 pub(super) use log::StoredLog;
-pub(super) use moves::Moves;
-pub(super) use recovery::Recovery;
-pub(super) use set::{Done, READ_ATTEMPTS, StoredSet, by_hash};
+pub(super) use moves::EntityMoves;
+pub(super) use recovery::EntitiesToStart;
+pub(super) use set::{QuestionOutcome, READ_ATTEMPTS, StoredSet, by_hash};
 pub(super) use store::NameStore;

@@ -18,13 +18,13 @@ const LENGTH_BYTES: usize = 2;
 /// Entities on their way, by where they belong and where they are remembered so far. As long as what is
 /// remembered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct EntityMoves {
     unconfirmed: OrderedMap<ShardId, OrderedMap<ShardId, OrderedSet<EntityId>>>,
     /// Where the present round goes on; `None` between two of them.
     next: Option<ShardId>,
 }
 
-impl Moves {
+impl EntityMoves {
     /// An entity that is remembered by `from` belongs to `to`.
     pub(crate) fn add(&mut self, from: ShardId, to: ShardId, entity: EntityId) {
         let of = self.unconfirmed.entry(to).or_default();
@@ -114,8 +114,8 @@ mod tests {
         ids.collect()
     }
 
-    fn moves(entities: &[EntityId]) -> Moves {
-        let mut moves = Moves::default();
+    fn moves(entities: &[EntityId]) -> EntityMoves {
+        let mut moves = EntityMoves::default();
         for entity in entities {
             moves.add(HERE, THERE, entity.clone());
         }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_round_tells_every_shard_once_a_bounded_number_per_step() {
-        let mut moves = Moves::default();
+        let mut moves = EntityMoves::default();
         for number in 0..600 {
             for from in [1, 2] {
                 moves.add(ShardId(from), ShardId(number), EntityId::from("e"));

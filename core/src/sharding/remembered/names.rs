@@ -15,12 +15,12 @@ const BYTES_MAX: usize = SNAPSHOT_BYTES_MAX - AROUND_BYTES;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct RememberedNames {
     all: OrderedSet<Element>,
     bytes: usize,
 }
 
-impl Names {
+impl RememberedNames {
     /// Whether there is room for this one.
     pub(super) fn insert(&mut self, name: Element) -> bool {
         let bytes = self.bytes + NAME_BYTES + name.len();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn as_many_names_as_a_snapshot_holds() {
-        let mut names = Names::default();
+        let mut names = RememberedNames::default();
         let long = |number: usize| -> Element {
             let mut bytes = alloc::vec![b'x'; 60_000];
             bytes.extend_from_slice(&number.to_be_bytes());
@@ -83,6 +83,6 @@ mod tests {
         let rest: Vec<_> = names.all().into_iter().collect();
         assert_eq!(rest.len(), names.all.len());
         rest.iter().for_each(|name| names.remove(name));
-        assert_eq!(names, Names::default());
+        assert_eq!(names, RememberedNames::default());
     }
 }

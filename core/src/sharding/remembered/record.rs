@@ -3,15 +3,15 @@
 
 use alloc::vec::Vec;
 
-use super::names::Names;
+use super::names::RememberedNames;
 use crate::bytes::WireError;
 use crate::ddata::crdt::Element;
 use crate::sharding::state::kept::{NamesChange, NamesRecord};
 use crate::store::Bytes;
-use crate::wire::Stored;
+use crate::wire::StoredForm;
 
 /// All names.
-pub(super) fn whole(names: &Names) -> Result<Bytes, WireError> {
+pub(super) fn whole(names: &RememberedNames) -> Result<Bytes, WireError> {
     encode(NamesChange::Whole, names.iter().cloned().collect())
 }
 
@@ -33,10 +33,10 @@ fn encode(what: NamesChange, names: Vec<Element>) -> Result<Bytes, WireError> {
 ///
 /// # Errors
 /// It was not written here, or there are more names than one log may have; `names` may hold a part of it.
-pub(super) fn apply(bytes: &[u8], names: &mut Names) -> Result<(), WireError> {
+pub(super) fn apply(bytes: &[u8], names: &mut RememberedNames) -> Result<(), WireError> {
     let record = NamesRecord::from_bytes(bytes)?;
     match record.what {
-        NamesChange::Whole => *names = Names::default(),
+        NamesChange::Whole => *names = RememberedNames::default(),
         NamesChange::Added => {}
         NamesChange::Removed => {
             record.names.iter().for_each(|name| names.remove(name));
@@ -55,8 +55,8 @@ mod tests {
 
     use super::*;
 
-    fn names(texts: &[&str]) -> Names {
-        let mut names = Names::default();
+    fn names(texts: &[&str]) -> RememberedNames {
+        let mut names = RememberedNames::default();
         assert!(texts.iter().all(|text| names.insert(text.as_bytes().into())));
         names
     }
@@ -75,7 +75,10 @@ mod tests {
         assert_eq!(read, names(&["b/%\0", "c"]));
         let bytes = added(&elements(&["ab", "c"])).unwrap();
         assert_eq!(&bytes[..], b"\x01\x01\x02\0\0\0\x02\0ab\x01\0c");
-        assert_eq!(&whole(&Names::default()).unwrap()[..], b"\x01\0\0\0\0\0");
+        assert_eq!(
+            &whole(&RememberedNames::default()).unwrap()[..],
+            b"\x01\0\0\0\0\0"
+        );
         assert_eq!(
             &removed(&elements(&["x"])).unwrap()[..],
             b"\x01\x02\x01\0\0\0\x01\0x"
@@ -87,7 +90,7 @@ mod tests {
         let good = added(&elements(&["ab", "c"])).unwrap();
         for cut in 0..good.len() {
             assert!(
-                apply(&good[..cut], &mut Names::default()).is_err(),
+                apply(&good[..cut], &mut RememberedNames::default()).is_err(),
                 "cut at {cut}"
             );
         }
@@ -101,7 +104,10 @@ mod tests {
             b"\x01\x01\x02\0\0\0\x01\0b\x01\0b",
         ];
         for bytes in bad {
-            assert!(apply(bytes, &mut Names::default()).is_err(), "{bytes:?}");
+            assert!(
+                apply(bytes, &mut RememberedNames::default()).is_err(),
+                "{bytes:?}"
+            );
         }
         assert!(added(&elements(&[""])).is_err());
     }

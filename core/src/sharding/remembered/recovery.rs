@@ -18,7 +18,7 @@ const STEP: Duration = Duration::from_micros(1);
 
 /// Who is to be started. As long as what is remembered and does not run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recovery {
+pub(crate) struct EntitiesToStart {
     queue: VecDeque<(ShardId, EntityId)>,
     /// When the next of the queue may be started.
     next_at: Option<Instant>,
@@ -27,7 +27,7 @@ pub(crate) struct Recovery {
     restart_at: OrderedMap<(ShardId, EntityId), Instant>,
 }
 
-impl Recovery {
+impl EntitiesToStart {
     /// A shard has begun with these.
     pub(crate) fn add(&mut self, now: Instant, shard: ShardId, ids: impl IntoIterator<Item = EntityId>) {
         self.queue.extend(ids.into_iter().map(|id| (shard, id)));
@@ -114,7 +114,7 @@ mod tests {
             frequency: Duration::from_secs(2),
             entities: 2,
         };
-        let mut recovery = Recovery::default();
+        let mut recovery = EntitiesToStart::default();
         recovery.add(at(0), S, ids(0..5));
         recovery.add(at(0), ShardId(4), ids(5..6));
         let mut batches = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn all_are_started_a_bounded_number_per_step() {
-        let mut recovery = Recovery::default();
+        let mut recovery = EntitiesToStart::default();
         recovery.add(at(5), S, ids(0..600));
         let mut sizes = Vec::new();
         while let Some(next) = recovery.next_due() {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_that_crashes_again_waits_again() {
-        let mut recovery = Recovery::default();
+        let mut recovery = EntitiesToStart::default();
         let one = EntityId::from("one");
         recovery.restart_at(at(10), S, one.clone());
         recovery.restart_at(at(19), S, one.clone());
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn those_that_crashed_wait_and_those_of_a_stopped_shard_are_dropped() {
-        let mut recovery = Recovery::default();
+        let mut recovery = EntitiesToStart::default();
         let [one, two] = [EntityId::from("one"), EntityId::from("two")];
         recovery.restart_at(at(10), S, one.clone());
         recovery.restart_at(at(20), ShardId(4), two);

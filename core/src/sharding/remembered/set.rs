@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::config::ShardingConfig;
-use crate::ddata::crdt::{Data, Element, Op, OrSet, OrSetOp};
+use crate::ddata::crdt::{DataOp, DataValue, Element, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::ddata::state::consistency::Consistency;
 use crate::ddata::state::key::Key;
@@ -14,7 +14,7 @@ use crate::effect::Answer;
 use crate::input::{Command, StoreAsk};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
-use crate::sharding::kind::Kind;
+use crate::sharding::kind::RegisteredKind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::{EntityId, KindId};
 
@@ -28,7 +28,7 @@ const WRITE_ATTEMPTS: u32 = 4;
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum QuestionOutcome {
     /// What is there.
     Read(OrderedSet<Element>),
     /// The changes are on a majority.
@@ -41,7 +41,7 @@ pub(crate) enum Done {
 
 /// A part of a question that has no answer yet.
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenPart {
     /// `None`: a read.
     change: Option<OrSetOp>,
     attempts_left: u32,
@@ -66,13 +66,13 @@ pub(crate) struct StoredSet {
     part_of: PartOf,
     consistency: Consistency,
     request: u64,
-    open: OrderedMap<u8, Open>,
+    open: OrderedMap<u8, OpenPart>,
     found: OrderedSet<Element>,
 }
 
 impl StoredSet {
     /// A set in these keys; at most 255.
-    pub(crate) fn new(kind: &Kind, user: StoreUser, keys: Vec<Key>, part_of: PartOf) -> Self {
+    pub(crate) fn new(kind: &RegisteredKind, user: StoreUser, keys: Vec<Key>, part_of: PartOf) -> Self {
         debug_assert!((1..=255).contains(&keys.len()), "parts have one byte");
         Self {
             kind: kind.id,
@@ -135,7 +135,12 @@ impl StoredSet {
     }
 
     /// A part of the question is answered; `None` while others are open, or if it is not of this question.
-    pub(crate) fn on_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
+    pub(crate) fn on_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ask: StoreAsk,
+        answer: Answer,
+    ) -> Option<QuestionOutcome> {
         if ask.request != self.request {
             return None;
         }
@@ -143,7 +148,7 @@ impl StoredSet {
         let is_read = open.change.is_none();
         match answer {
             Answer::Ddata(DataAnswer::Value(Ok(data))) => {
-                let Data::OrSet(set) = &*data else {
+                let DataValue::OrSet(set) = &*data else {
                     return self.fail();
                 };
                 self.found.extend(set.iter().cloned());
@@ -179,9 +184,9 @@ impl StoredSet {
             return None;
         }
         Some(if is_read {
-            Done::Read(core::mem::take(&mut self.found))
+            QuestionOutcome::Read(core::mem::take(&mut self.found))
         } else {
-            Done::Written
+            QuestionOutcome::Written
         })
     }
 
@@ -197,7 +202,7 @@ impl StoredSet {
             let attempts_left = attempts - 1;
             self.open.insert(
                 part,
-                Open {
+                OpenPart {
                     change,
                     attempts_left,
                 },
@@ -206,9 +211,9 @@ impl StoredSet {
         }
     }
 
-    fn fail(&mut self) -> Option<Done> {
+    fn fail(&mut self) -> Option<QuestionOutcome> {
         self.give_up();
-        Some(Done::Failed)
+        Some(QuestionOutcome::Failed)
     }
 
     fn ask(&self, cx: &mut Cx<'_>, part: u8) {
@@ -225,8 +230,8 @@ impl StoredSet {
             },
             Some(change) => DataCommand::Update {
                 key,
-                initial: Data::OrSet(OrSet::new()),
-                op: Op::OrSet(change.clone()),
+                initial: DataValue::OrSet(OrSet::new()),
+                op: DataOp::OrSet(change.clone()),
                 consistency,
                 timeout: settings.updating_state_timeout / WRITE_ATTEMPTS,
             },

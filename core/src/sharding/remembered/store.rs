@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 
 use super::log::StoredLog;
-use super::set::{Done, StoredSet};
+use super::set::{QuestionOutcome, StoredSet};
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::input::StoreAsk;
-use crate::journal::state::Claim;
+use crate::journal::state::TokenClaim;
 use crate::sharding::Cx;
 
 /// See the module.
@@ -21,7 +21,7 @@ pub(crate) enum NameStore {
 
 impl NameStore {
     /// With which token it is opened from now on; replicated data has none.
-    pub(crate) fn claim_with(&mut self, claim: Claim) {
+    pub(crate) fn claim_with(&mut self, claim: TokenClaim) {
         match self {
             Self::Data(_) => {}
             Self::Log(log) => log.claim_with(claim),
@@ -53,7 +53,12 @@ impl NameStore {
     }
 
     /// A part of the question is answered; `None` while it is open, or if the answer is of another one.
-    pub(crate) fn on_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
+    pub(crate) fn on_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ask: StoreAsk,
+        answer: Answer,
+    ) -> Option<QuestionOutcome> {
         match self {
             Self::Data(set) => set.on_answer(cx, ask, answer),
             Self::Log(log) => log.on_answer(cx, ask, answer),

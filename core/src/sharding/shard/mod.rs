@@ -10,13 +10,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use crate::effect::{HostOrder, Instance, PlacementToken};
+use crate::effect::{HostOrder, HostedInstance, PlacementToken};
 use crate::ordered::OrderedMap;
 use crate::sharding::Cx;
-use crate::sharding::entity_state::{EntityState, Running, StateName, Told, is_legal};
+use crate::sharding::entity_state::{EntityState, RunningEntity, StateName, StopOrder, is_legal};
 use crate::sharding::passivation::{Passivation, PassivationSettings};
-use crate::sharding::pending_message::{PendingMessage, Shared};
-pub(crate) use crate::sharding::shard::remembering::{Remembered, Starting};
+use crate::sharding::pending_message::{PendingMessage, RegionContext};
+pub(crate) use crate::sharding::shard::remembering::{RememberedEntities, RememberedStart};
 use crate::sharding::slots::Tenant;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, ShardId, Slot, Term};
@@ -33,12 +33,12 @@ pub(crate) enum ShardLifecycle {
     /// pause it is loaded again.
     Failed,
     /// Its entities were told to stop; messages wait in the region's buffer.
-    Stopping(Stop),
+    Stopping(ShardStop),
 }
 
 /// Who waits for the end of a shard that stops, and what follows it. By default nobody and nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stop {
+pub(crate) struct ShardStop {
     /// The coordinator that waits for `ShardStopped`, if one does.
     pub(crate) tell: Option<Term>,
     /// The coordinator that wants the shard here again. The next incarnation starts when nothing of this one
@@ -50,7 +50,7 @@ pub(crate) struct Stop {
     pub(crate) by_force: bool,
 }
 
-impl Stop {
+impl ShardStop {
     /// It is to go on elsewhere.
     pub(crate) fn for_hand_off(term: Term) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Stop {
 
 /// What became of a message that was to be given to its entity.
 #[derive(Debug)]
-pub(crate) enum Delivered {
+pub(crate) enum DeliveryOutcome {
     /// The entity has it.
     Done,
     /// The entity cannot take it yet: it is being passivated, or the store has to know it first.
@@ -113,7 +113,7 @@ pub(crate) struct Shard {
     /// nothing runs.
     killed: bool,
     /// What the store knows of it; `None` if nothing is remembered.
-    remembered: Option<Box<Remembered>>,
+    remembered: Option<Box<RememberedEntities>>,
     /// An entity was to take a step that the rules do not know.
     pub(crate) is_broken: bool,
 }
@@ -123,7 +123,7 @@ impl Shard {
     pub(crate) fn new(
         id: ShardId,
         passivation: &PassivationSettings,
-        remembered: Option<Remembered>,
+        remembered: Option<RememberedEntities>,
     ) -> Self {
         let is_off = *passivation == PassivationSettings::off();
         let lifecycle = if remembered.is_some() {
@@ -148,16 +148,16 @@ impl Shard {
     /// for it. Yields the message if that cannot be.
     pub(crate) fn deliver(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         kind: KindId,
         pending: PendingMessage,
-    ) -> Delivered {
+    ) -> DeliveryOutcome {
         assert!(self.is_running(), "messages are delivered to running shards only");
         let now = shared.cx.mono();
         let mut passivated = Vec::new();
         let entity = &pending.envelope.entity;
         let slot = match self.entities.get(entity) {
-            Some(state) if state.holds_back() => return Delivered::Waits(pending),
+            Some(state) if state.holds_back() => return DeliveryOutcome::Waits(pending),
             Some(EntityState::Active(running)) => {
                 if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place) {
                     passivation.touch(now, place);
@@ -166,7 +166,7 @@ impl Shard {
             }
             None if self.remembered.is_some() => {
                 self.remember(shared.cx, entity.clone());
-                return Delivered::Waits(pending);
+                return DeliveryOutcome::Waits(pending);
             }
             Some(
                 EntityState::RememberedButNotCreated
@@ -177,7 +177,7 @@ impl Shard {
             )
             | None => match self.start(shared, kind, entity, &mut passivated) {
                 Some(slot) => slot,
-                None => return Delivered::NoSlot(pending),
+                None => return DeliveryOutcome::NoSlot(pending),
             },
         };
         if let Some(id) = pending.own_ask(shared.cx) {
@@ -197,13 +197,13 @@ impl Shard {
             chain,
         });
         self.passivate_all(shared.cx, &passivated);
-        Delivered::Done
+        DeliveryOutcome::Done
     }
 
     /// Starts an entity that does not run; `None` if no slot is left.
     fn start(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         kind: KindId,
         entity: &EntityId,
         passivated: &mut Vec<EntityId>,
@@ -217,14 +217,14 @@ impl Shard {
         let now = shared.cx.mono();
         let strategy = self.passivation.as_mut();
         let place = strategy.and_then(|strategy| strategy.insert(now, entity.clone(), passivated));
-        let running = Running {
+        let running = RunningEntity {
             slot,
             place,
-            told: Told::Nothing,
+            told: StopOrder::Nothing,
         };
         self.enter(shared.cx, entity, EntityState::Active(running));
         self.running += 1;
-        let instance = Instance::Entity {
+        let instance = HostedInstance::Entity {
             kind,
             shard: self.id,
             entity: entity.clone(),
@@ -280,7 +280,7 @@ impl Shard {
         let Some(EntityState::Active(running)) = self.entities.get_mut(entity) else {
             return false;
         };
-        if running.slot != slot || running.told == Told::Kill {
+        if running.slot != slot || running.told == StopOrder::Kill {
             return false;
         }
         if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place.take()) {
@@ -336,7 +336,7 @@ impl Shard {
                 continue;
             };
             let slot = running.slot;
-            let told = Running {
+            let told = RunningEntity {
                 place: None,
                 ..running
             };

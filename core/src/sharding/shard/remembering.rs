@@ -7,23 +7,23 @@ use super::{Shard, ShardLifecycle};
 use crate::ddata::crdt::Element;
 use crate::effect::Answer;
 use crate::input::StoreAsk;
-use crate::journal::state::Claim;
+use crate::journal::state::TokenClaim;
 use crate::ordered::OrderedSet;
 use crate::sharding::Cx;
 use crate::sharding::entity_state::EntityState;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::StoreUser;
-use crate::sharding::remembered::{Batches, Done, NameStore, StoredSet, Update};
+use crate::sharding::remembered::{NameBatches, NameStore, NameUpdate, QuestionOutcome, StoredSet};
 use crate::sharding::state::ids::{EntityId, KindId};
 
 /// A shard's part of what is remembered.
 #[derive(Clone, Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct RememberedEntities {
     store: NameStore,
     /// The same, as this node has it; `None` where nobody else writes it, so that there is nothing to look
     /// for.
     look: Option<StoredSet>,
-    pub(super) batches: Batches,
+    pub(super) batches: NameBatches,
     /// Who ran here, or was to run again, when the store failed, until it is known to be stored: an earlier
     /// home may have forgotten it.
     pub(super) kept: OrderedSet<EntityId>,
@@ -33,20 +33,20 @@ pub(crate) struct Remembered {
 
 /// Whether an entity is stored that somebody else wants to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Starting {
+pub(crate) enum RememberedStart {
     /// It is, and so it runs or soon will.
     IsStored,
     /// It is being stored, or forgotten and then stored anew.
     Waits,
 }
 
-impl Remembered {
+impl RememberedEntities {
     /// What lies there; the second is for looking, so that a look never waits for a write.
     pub(crate) fn new(store: NameStore, look: Option<StoredSet>) -> Self {
         Self {
             store,
             look,
-            batches: Batches::default(),
+            batches: NameBatches::default(),
             kept: OrderedSet::new(),
             is_loaded: false,
         }
@@ -57,7 +57,7 @@ impl Remembered {
         if let Some(look) = &mut self.look {
             look.give_up();
         }
-        self.batches = Batches::default();
+        self.batches = NameBatches::default();
         self.is_loaded = false;
     }
 
@@ -75,7 +75,7 @@ impl Shard {
             self.killed = false;
             self.entities.clear();
             remembered.give_up(cx);
-            let claim = self.token.stored().map_or(Claim::Count, Claim::Placed);
+            let claim = self.token.stored().map_or(TokenClaim::Count, TokenClaim::Placed);
             remembered.store.claim_with(claim);
             remembered.store.read(cx, request);
         }
@@ -146,20 +146,20 @@ impl Shard {
 
     /// Somebody else wants an entity of this shard to run: it is stored first, if it is not. One that
     /// passivates starts again afterwards.
-    pub(crate) fn start_for_another(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> Starting {
+    pub(crate) fn start_for_another(&mut self, cx: &mut Cx<'_>, entity: &EntityId) -> RememberedStart {
         match self.entities.get(entity) {
             None => {
                 self.remember(cx, entity.clone());
-                Starting::Waits
+                RememberedStart::Waits
             }
             Some(
                 EntityState::RememberingStart | EntityState::RememberingStop | EntityState::Passivating(_),
-            ) => Starting::Waits,
+            ) => RememberedStart::Waits,
             Some(
                 EntityState::RememberedButNotCreated
                 | EntityState::WaitingForRestart
                 | EntityState::Active(_),
-            ) => Starting::IsStored,
+            ) => RememberedStart::IsStored,
         }
     }
 
@@ -187,7 +187,12 @@ impl Shard {
     }
 
     /// The store answers.
-    pub(crate) fn on_store_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: Answer) -> Option<Done> {
+    pub(crate) fn on_store_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ask: StoreAsk,
+        answer: Answer,
+    ) -> Option<QuestionOutcome> {
         let remembered = self.remembered.as_mut()?;
         match ask.user {
             StoreUser::Look(_) => remembered.look.as_mut()?.on_answer(cx, ask, answer),
@@ -198,12 +203,12 @@ impl Shard {
     }
 
     /// A write is done: what starts now, as far as the shard goes on, and what is forgotten.
-    pub(crate) fn on_written(&mut self, cx: &mut Cx<'_>) -> Update {
+    pub(crate) fn on_written(&mut self, cx: &mut Cx<'_>) -> NameUpdate {
         let Some(remembered) = &mut self.remembered else {
-            return Update::default();
+            return NameUpdate::default();
         };
         let Some(update) = remembered.batches.finish() else {
-            return Update::default();
+            return NameUpdate::default();
         };
         remembered.kept.retain(|entity| !update.started.contains(entity));
         for entity in &update.stopped {
@@ -230,7 +235,7 @@ impl Shard {
     /// slot is left.
     pub(crate) fn start_remembered(
         &mut self,
-        shared: &mut Shared<'_, '_>,
+        shared: &mut RegionContext<'_, '_>,
         kind: KindId,
         entity: &EntityId,
     ) -> bool {

@@ -3,15 +3,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Shard, ShardLifecycle, Stop};
+use super::{Shard, ShardLifecycle, ShardStop};
 use crate::effect::HostOrder;
 use crate::sharding::Cx;
-use crate::sharding::entity_state::{EntityState, Told};
+use crate::sharding::entity_state::{EntityState, StopOrder};
 use crate::sharding::state::ids::{EntityId, Slot, Term};
 
 impl Shard {
     /// Asks every entity to stop, and says then so or begins anew. Nothing happens if they were asked before.
-    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, stop: Stop) {
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, stop: ShardStop) {
         let was_told = match self.lifecycle {
             ShardLifecycle::Loading | ShardLifecycle::Running => false,
             ShardLifecycle::Failed => true,
@@ -42,8 +42,8 @@ impl Shard {
         // Who is being passivated was told before.
         for state in self.entities.values_mut() {
             match state {
-                EntityState::Active(running) if running.told == Told::Nothing => {
-                    running.told = Told::Stop;
+                EntityState::Active(running) if running.told == StopOrder::Nothing => {
+                    running.told = StopOrder::Stop;
                     if let (Some(passivation), Some(place)) = (&mut self.passivation, running.place.take()) {
                         passivation.remove(place);
                     }
@@ -76,7 +76,7 @@ impl Shard {
         let told = |state: &EntityState| {
             state
                 .running()
-                .is_some_and(|running| running.told != Told::Nothing)
+                .is_some_and(|running| running.told != StopOrder::Nothing)
         };
         let running = self.entities.iter().filter(move |(_, state)| told(state));
         running.map(|(entity, _)| entity)
@@ -112,7 +112,7 @@ impl Shard {
         self.stopping_mut()?.wanted.take()
     }
 
-    const fn stopping_mut(&mut self) -> Option<&mut Stop> {
+    const fn stopping_mut(&mut self) -> Option<&mut ShardStop> {
         match &mut self.lifecycle {
             ShardLifecycle::Stopping(stop) => Some(stop),
             ShardLifecycle::Loading | ShardLifecycle::Running | ShardLifecycle::Failed => None,
@@ -123,14 +123,14 @@ impl Shard {
     /// happens if that was ordered before.
     pub(crate) fn kill(&mut self, cx: &mut Cx<'_>) {
         if !self.is_stopping() {
-            self.lifecycle = ShardLifecycle::Stopping(Stop::default());
+            self.lifecycle = ShardLifecycle::Stopping(ShardStop::default());
         }
         self.kill_entities(cx);
     }
 
     /// Its node has ended: nobody waits for its end any more, and it does not begin again.
     pub(crate) fn stop_for_good(&mut self, cx: &mut Cx<'_>) {
-        self.lifecycle = ShardLifecycle::Stopping(Stop::default());
+        self.lifecycle = ShardLifecycle::Stopping(ShardStop::default());
         self.kill_entities(cx);
     }
 
@@ -141,7 +141,7 @@ impl Shard {
         }
         self.give_up_writing(cx);
         let running = self.entities.values().filter_map(EntityState::running);
-        for running in running.filter(|running| running.told != Told::Kill) {
+        for running in running.filter(|running| running.told != StopOrder::Kill) {
             cx.order(HostOrder::Kill { slot: running.slot });
         }
     }
@@ -165,8 +165,8 @@ impl Shard {
                 passivation.remove(place);
             }
             ending.push(running.slot);
-            let before = core::mem::replace(&mut running.told, Told::Kill);
-            if before != Told::Kill && running.slot != over {
+            let before = core::mem::replace(&mut running.told, StopOrder::Kill);
+            if before != StopOrder::Kill && running.slot != over {
                 cx.order(HostOrder::Kill { slot: running.slot });
             }
         }

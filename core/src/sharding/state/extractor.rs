@@ -28,11 +28,11 @@ pub enum ShardExtractor {
 /// A function of an id and the number of shards, and the name by which nodes compare it: give it another one
 /// whenever it changes.
 #[derive(Clone)]
-pub struct CustomExtractor(Arc<Named>);
+pub struct CustomExtractor(Arc<NamedExtractor>);
 
 type ShardOf = dyn Fn(&EntityId, u32) -> u32 + Send + Sync;
 
-struct Named {
+struct NamedExtractor {
     name: String,
     shard_of: Box<ShardOf>,
 }
@@ -75,7 +75,7 @@ impl ShardExtractor {
     /// registration checks.
     #[must_use]
     pub fn custom(name: &str, shard_of: impl Fn(&EntityId, u32) -> u32 + Send + Sync + 'static) -> Self {
-        Self::Custom(CustomExtractor(Arc::new(Named {
+        Self::Custom(CustomExtractor(Arc::new(NamedExtractor {
             name: alloc::format!("{}{name}", Self::CUSTOM),
             shard_of: Box::new(shard_of),
         })))
@@ -87,7 +87,7 @@ impl ShardExtractor {
     pub fn around(self, around: impl Fn(&EntityId, &dyn Fn() -> u32) -> u32 + Send + Sync + 'static) -> Self {
         match self {
             Self::SipHash | Self::Kafka => self,
-            Self::Custom(custom) => Self::Custom(CustomExtractor(Arc::new(Named {
+            Self::Custom(custom) => Self::Custom(CustomExtractor(Arc::new(NamedExtractor {
                 name: custom.0.name.clone(),
                 shard_of: Box::new(move |id, shards| around(id, &|| (custom.0.shard_of)(id, shards))),
             }))),

@@ -53,7 +53,7 @@ impl fmt::Display for StoreMode {
 
 /// What only nodes that host a kind have to agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Keeping {
+pub struct KindKeeping {
     /// Where the coordinator keeps which shard lives where.
     pub store: StoreMode,
     /// Where it is kept which entities there are, so that they are started again without a message; `None`:
@@ -76,7 +76,7 @@ pub struct KindFields {
     /// The name of the function from entity to shard.
     pub extractor: Arc<str>,
     /// `None` for a proxy, which keeps nothing.
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<KindKeeping>,
 }
 
 impl KindFields {

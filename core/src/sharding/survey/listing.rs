@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Found, Open, TIMEOUT_MAX, TIMEOUT_MIN};
+use super::{OpenSurvey, SurveyFindings, TIMEOUT_MAX, TIMEOUT_MIN};
 use crate::bytes::node_bytes;
 use crate::effect::Answer;
 use crate::ident::UniqueAddress;
@@ -14,7 +14,7 @@ use crate::message::ShardingMsg;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
 use crate::sharding::protocol::survey::{
-    EntityPage, EntityPosition, Listed, ShardEntities, ShardHomes, SurveyMsg,
+    EntityListing, EntityPage, EntityPosition, ShardEntities, ShardHomes, SurveyMsg,
 };
 use crate::sharding::state::ids::{EntityId, KindId, ShardId};
 use crate::sharding::{Cx, Sharding};
@@ -33,7 +33,7 @@ const AROUND_NODE_BYTES: usize = 4;
 
 /// What has been said so far.
 #[derive(Clone, Debug)]
-pub(super) struct Listing {
+pub(super) struct OpenListing {
     after: Option<EntityPosition>,
     shards: OrderedMap<(ShardId, UniqueAddress), Vec<EntityId>>,
     /// Homes as this node's region and the coordinator know them.
@@ -43,7 +43,7 @@ pub(super) struct Listing {
     pub(super) silent: Vec<UniqueAddress>,
 }
 
-impl Listing {
+impl OpenListing {
     /// Nobody has said more than up to here.
     fn cut(&mut self, at: EntityPosition) {
         if self.up_to.as_ref().is_none_or(|up_to| at < *up_to) {
@@ -57,7 +57,7 @@ impl Listing {
         is_behind && self.up_to.as_ref().is_none_or(|up_to| shard <= up_to.shard)
     }
 
-    fn hear(&mut self, from: &UniqueAddress, listed: Listed) {
+    fn hear(&mut self, from: &UniqueAddress, listed: EntityListing) {
         if let Some(up_to) = listed.homes_up_to {
             self.cut(EntityPosition::behind(up_to));
         }
@@ -118,7 +118,7 @@ impl Sharding {
             Err(error) => return cx.reply(token, Answer::Refused(error)),
         };
         let homes = region.known_homes().map(|(shard, node)| (shard, node.clone()));
-        let mut listing = Listing {
+        let mut listing = OpenListing {
             homes: homes.collect(),
             after: after.clone(),
             shards: OrderedMap::new(),
@@ -145,12 +145,12 @@ impl Sharding {
         if let Some(own) = self.listed(cx, kind, after.as_ref(), bytes) {
             listing.hear(&me, own);
         }
-        let open = Open {
+        let open = OpenSurvey {
             token,
             kind,
             deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
             waits_for,
-            found: Found::Entities(listing),
+            found: SurveyFindings::Entities(listing),
         };
         self.surveys.open.insert(id, open);
         self.surveys.finish(cx);
@@ -164,9 +164,9 @@ impl Sharding {
         kind: KindId,
         after: Option<&EntityPosition>,
         bytes: usize,
-    ) -> Option<Listed> {
+    ) -> Option<EntityListing> {
         let machines = self.kinds.get(&kind).filter(|_| self.is_accepted(kind))?;
-        let mut listed = Listed::default();
+        let mut listed = EntityListing::default();
         let mut room = bytes;
         let mut take = |bytes: usize| {
             let left = room.checked_sub(bytes);
@@ -220,17 +220,17 @@ impl Sharding {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         id: u64,
-        listed: Option<Listed>,
+        listed: Option<EntityListing>,
     ) {
         let Some(open) = self.surveys.open.get_mut(&id) else {
             // Its time was over before.
             return;
         };
-        let Found::Entities(listing) = &mut open.found else {
+        let SurveyFindings::Entities(listing) = &mut open.found else {
             return;
         };
         let kind = self.kinds.get(&open.kind).map(|machines| machines.region.kind());
-        let is_possible = |listed: &Listed| {
+        let is_possible = |listed: &EntityListing| {
             let has = |shard: ShardId| kind.is_some_and(|kind| kind.has(shard));
             let is_behind = |(shard, entities): &(ShardId, Vec<EntityId>)| {
                 let after = listing.after.as_ref();

@@ -15,8 +15,8 @@ use crate::message::ShardingMsg;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::survey::{Explained, RegionCounts, Survey, SurveyMsg};
 use crate::sharding::state::ids::{KindId, ShardId};
-use crate::sharding::survey::listing::Listing;
-use crate::sharding::{Cx, Machines, Sharding};
+use crate::sharding::survey::listing::OpenListing;
+use crate::sharding::{Cx, KindMachines, Sharding};
 use crate::time::Instant;
 use crate::timer::ShardingTimer;
 
@@ -32,23 +32,23 @@ const AROUND_BYTES: usize = 64;
 const SHARD_BYTES: usize = 6;
 
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenSurvey {
     token: Token,
     kind: KindId,
     deadline: Instant,
     waits_for: OrderedSet<UniqueAddress>,
-    found: Found,
+    found: SurveyFindings,
 }
 
 /// What has been said so far.
 #[derive(Clone, Debug)]
-enum Found {
+enum SurveyFindings {
     Hosts(Survey),
     Place(Explained),
-    Entities(Listing),
+    Entities(OpenListing),
 }
 
-impl Found {
+impl SurveyFindings {
     fn into_answer(self) -> Answer {
         Answer::Sharding(match self {
             Self::Hosts(survey) => ShardingAnswer::Surveyed(survey),
@@ -58,10 +58,10 @@ impl Found {
     }
 }
 
-impl Open {
+impl OpenSurvey {
     /// A part of an answer, or all of it.
     fn hear(&mut self, from: &UniqueAddress, region: Option<RegionCounts>) {
-        let Found::Hosts(found) = &mut self.found else {
+        let SurveyFindings::Hosts(found) = &mut self.found else {
             return;
         };
         let said = found.regions.entry(from.clone()).or_default();
@@ -80,10 +80,10 @@ impl Open {
     fn give_up_on(&mut self, node: &UniqueAddress) {
         let waited = self.waits_for.remove(node);
         match &mut self.found {
-            Found::Hosts(found) if waited => {
+            SurveyFindings::Hosts(found) if waited => {
                 found.regions.remove(node);
             }
-            Found::Hosts(_) | Found::Place(_) | Found::Entities(_) => {}
+            SurveyFindings::Hosts(_) | SurveyFindings::Place(_) | SurveyFindings::Entities(_) => {}
         }
     }
 }
@@ -91,7 +91,7 @@ impl Open {
 /// The surveys that are open here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surveys {
-    open: OrderedMap<u64, Open>,
+    open: OrderedMap<u64, OpenSurvey>,
     last: u64,
 }
 
@@ -143,10 +143,10 @@ impl Surveys {
                 open.give_up_on(node);
             }
             match &mut open.found {
-                Found::Hosts(survey) => survey.silent.extend(silent),
-                Found::Entities(listing) => listing.silent.extend(silent),
+                SurveyFindings::Hosts(survey) => survey.silent.extend(silent),
+                SurveyFindings::Entities(listing) => listing.silent.extend(silent),
                 // That it has said nothing says that it was silent.
-                Found::Place(_) => {}
+                SurveyFindings::Place(_) => {}
             }
         }
         self.finish(cx);
@@ -175,12 +175,12 @@ impl Sharding {
         }
         let mut found = Survey::default();
         found.regions.insert(me, self.counts(kind));
-        let open = Open {
+        let open = OpenSurvey {
             token,
             kind,
             deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
             waits_for,
-            found: Found::Hosts(found),
+            found: SurveyFindings::Hosts(found),
         };
         self.surveys.open.insert(id, open);
         self.surveys.finish(cx);
@@ -215,12 +215,12 @@ impl Sharding {
             may_run_twice,
         };
         found.hear(placement, cx.config().downing.strategy.name());
-        let open = Open {
+        let open = OpenSurvey {
             token,
             kind,
             deadline: cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX),
             waits_for: asked.into_iter().collect(),
-            found: Found::Place(found),
+            found: SurveyFindings::Place(found),
         };
         self.surveys.open.insert(id, open);
         self.surveys.finish(cx);
@@ -241,7 +241,7 @@ impl Sharding {
     }
 
     /// What a kind may be asked about, if there is room for one more question.
-    fn may_survey(&self, kind: KindId) -> Result<&Machines, CommandError> {
+    fn may_survey(&self, kind: KindId) -> Result<&KindMachines, CommandError> {
         if self.halted {
             return Err(CommandError::Stopped);
         }
@@ -277,7 +277,7 @@ impl Sharding {
                 let Some(open) = self.surveys.open.get_mut(&id) else {
                     return;
                 };
-                if let Found::Place(explained) = &mut open.found
+                if let SurveyFindings::Place(explained) = &mut open.found
                     && open.waits_for.remove(from)
                 {
                     explained.hear(placement, cx.config().downing.strategy.name());
@@ -289,7 +289,8 @@ impl Sharding {
                     // Its time was over before.
                     return;
                 };
-                let is_asked = matches!(open.found, Found::Hosts(_)) && open.waits_for.contains(from);
+                let is_asked =
+                    matches!(open.found, SurveyFindings::Hosts(_)) && open.waits_for.contains(from);
                 if !is_asked {
                     return;
                 }

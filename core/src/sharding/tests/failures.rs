@@ -23,7 +23,7 @@ fn a_message_that_came_back_unsent_was_not_handled() {
         id: 1,
     };
     world.with(2, |peer| {
-        let (cx, to) = (&mut peer.fixture.cx(), Target::Node(address(1)));
+        let (cx, to) = (&mut peer.fixture.cx(), SendTarget::Node(address(1)));
         let message = ShardingMsg::Entity(envelope(there, Some(ask)));
         peer.sharding
             .on_dropped(cx, &to, message, DropReason::Unreachable);
@@ -119,7 +119,7 @@ fn an_answer_that_the_host_could_not_encode_reaches_its_asker_as_too_large() {
         result: Ok(Payload::from(b"large".as_slice())),
     };
     world.with(0, |peer| {
-        let to = Target::Node(address(1));
+        let to = SendTarget::Node(address(1));
         let message = ShardingMsg::AskReply(reply);
         peer.sharding
             .on_dropped(&mut peer.fixture.cx(), &to, message, DropReason::TooLarge);

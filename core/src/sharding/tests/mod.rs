@@ -21,7 +21,7 @@ use core::time::Duration;
 use crate::config::Config;
 use crate::event::ShardingEvent;
 use crate::ident::ClusterName;
-use crate::input::{DropReason, Target};
+use crate::input::{DropReason, SendTarget};
 use crate::membership::state::member::Status;
 use crate::message::{
     AskReply, AskTicket, EntityEnvelope, Message, ShardingBody, ShardingMessage, ShardingMsg,
@@ -351,7 +351,7 @@ fn a_message_the_host_dropped_fails_with_what_the_host_said() {
         };
         let message = ShardingMsg::Entity(envelope(there, Some(ask)));
         world.with(2, |peer| {
-            let to = Target::Node(address(1));
+            let to = SendTarget::Node(address(1));
             peer.sharding
                 .on_dropped(&mut peer.fixture.cx(), &to, message, reason);
         });

@@ -10,7 +10,9 @@ use crate::event::ShardingEvent;
 use crate::ident::Role;
 use crate::input::KindSettings;
 use crate::message::ShardingMsg;
-use crate::sharding::protocol::registry::{Fields, RegistrationId, RegistryMsg, Verdict};
+use crate::sharding::protocol::registry::{
+    RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+};
 use crate::sharding::state::extractor::ShardExtractor;
 use crate::sharding::state::fields::{FieldDifference, KindFields};
 
@@ -149,11 +151,14 @@ fn a_kind_that_is_refused_while_it_runs_stops_everything_and_may_come_back() {
         .unwrap()
         .registered
         .unwrap();
-    let standing = Fields::Kind(KindFields::of(&without_role()));
+    let standing = RegistrationFields::Kind(KindFields::of(&without_role()));
     let verdicts = RegistryMsg::Verdicts {
         term,
         round: 1,
-        verdicts: alloc::vec![(RegistrationId::Kind(kind()), Verdict::Refused { standing })],
+        verdicts: alloc::vec![(
+            RegistrationId::Kind(kind()),
+            RegistrationVerdict::Refused { standing }
+        )],
     };
     world.cut.insert((1, 0));
     world.deliver(0, 1, Message::Sharding(ShardingMsg::Registry(verdicts)));

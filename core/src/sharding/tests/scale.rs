@@ -15,20 +15,20 @@ use crate::effect::{Answer, Effect, HostOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, picture_of};
 use crate::ident::{Address, HOST_BYTES_MAX, UniqueAddress};
-use crate::input::{HostReport, KindSettings, ShardingCommand, Target};
+use crate::input::{HostReport, KindSettings, SendTarget, ShardingCommand};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::ordered::OrderedMap;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::sharding::Sharding;
 use crate::sharding::protocol::survey::Survey;
 use crate::sharding::state::ids::{EntityId, KindId, Payload, SHARDS_MAX, ShardId};
 use crate::time::Instant;
 use crate::timer::Timer;
-use crate::wire::{Decoded, Encoder, decode_frame, decode_message};
+use crate::wire::{DecodedFrame, Encoder, decode_frame, decode_message};
 
 /// Tags of what regions and coordinators say, as `docs/WIRE.md` 4.2 has them.
 const REGISTER: u8 = 1;
@@ -189,17 +189,20 @@ impl Wide {
             for effect in effects {
                 match effect {
                     Effect::Send {
-                        to: Target::Node(to),
+                        to: SendTarget::Node(to),
                         message,
                     }
                     | Effect::Offer {
-                        to: Target::Node(to),
+                        to: SendTarget::Node(to),
                         message,
                     } => {
                         let message = self.through_a_frame(&message);
                         self.wire.push_back((at, self.places[&to], message));
                     }
-                    Effect::Host(Owner::Sharding, HostOrder::Stop { slot } | HostOrder::Kill { slot }) => {
+                    Effect::Host(
+                        Requester::Sharding,
+                        HostOrder::Stop { slot } | HostOrder::Kill { slot },
+                    ) => {
                         let peer = &mut self.peers[at];
                         let report = HostReport::Stopped { slot };
                         peer.sharding.on_report(&mut peer.fixture.cx(), report);
@@ -224,7 +227,7 @@ impl Wide {
         let mut bytes = Vec::new();
         let written = self.encoder.encode(message, 1, &self.limits, &mut bytes);
         assert_eq!(written, Ok(()), "{:.200}", alloc::format!("{message:?}"));
-        let Decoded::Frame { frame, .. } = decode_frame(&bytes, &self.limits) else {
+        let DecodedFrame::Frame { frame, .. } = decode_frame(&bytes, &self.limits) else {
             panic!("no frame")
         };
         if frame.kind == 0x0100 {

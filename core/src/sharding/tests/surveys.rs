@@ -11,7 +11,7 @@ use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::input::ShardingCommand;
 use crate::message::{Message, ShardingMsg};
 use crate::sharding::protocol::survey::{
-    DECISIONS_MAX, EntityPage, EntityPosition, Explained, Listed, RegionCounts, ShardDecision, Survey,
+    DECISIONS_MAX, EntityListing, EntityPage, EntityPosition, Explained, RegionCounts, ShardDecision, Survey,
     SurveyMsg,
 };
 
@@ -321,13 +321,13 @@ fn entities_of_shards_that_cannot_be_or_that_were_not_asked_for_are_not_believed
         shard: ShardId(3),
         entity: Some(EntityId::from("m")),
     });
-    let entities = |shard, id: &str| Listed {
+    let entities = |shard, id: &str| EntityListing {
         shards: vec![(ShardId(shard), vec![EntityId::from(id)])],
-        ..Listed::default()
+        ..EntityListing::default()
     };
-    let lost = Listed {
+    let lost = EntityListing {
         homes: vec![(address(1), vec![ShardId(SHARDS)])],
-        ..Listed::default()
+        ..EntityListing::default()
     };
     world.cut.insert((0, 1));
     list(&mut world, 0, after);

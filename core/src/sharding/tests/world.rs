@@ -9,19 +9,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::Config;
-use crate::effect::Instance;
+use crate::effect::HostedInstance;
 use crate::effect::{Answer, Effect, HostOrder, ShardingAnswer};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
-use crate::input::{DropReason, HostReport, KindSettings, ShardingCommand, Target, Token};
+use crate::input::{DropReason, HostReport, KindSettings, SendTarget, ShardingCommand, Token};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
 use crate::message::{Message, ShardingMsg};
-use crate::messaging::Wait;
+use crate::messaging::AskWait;
 use crate::oldest::Oldest;
 use crate::ordered::{OrderedMap, OrderedSet};
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::reject::Rejection;
 use crate::sharding::Sharding;
 use crate::sharding::state::chain::AskChain;
@@ -564,11 +564,11 @@ impl World {
                 let is_offer = matches!(effect, Effect::Offer { .. });
                 match effect {
                     Effect::Send {
-                        to: Target::Node(to),
+                        to: SendTarget::Node(to),
                         message,
                     }
                     | Effect::Offer {
-                        to: Target::Node(to),
+                        to: SendTarget::Node(to),
                         message,
                     } => {
                         let found = (0..self.peers.len()).find(|other| address(*other) == to);
@@ -598,7 +598,7 @@ impl World {
                 }
                 let peer = &mut self.peers[at];
                 let cx = &mut peer.fixture.cx();
-                peer.sharding.on_dropped(cx, &Target::Node(to), msg, reason);
+                peer.sharding.on_dropped(cx, &SendTarget::Node(to), msg, reason);
             }
         }
     }
@@ -635,7 +635,7 @@ impl World {
             self.with(at, |peer| {
                 let cx = &mut peer.fixture.cx();
                 peer.sharding
-                    .on_dropped(cx, &Target::Node(to), msg, DropReason::NoRoom);
+                    .on_dropped(cx, &SendTarget::Node(to), msg, DropReason::NoRoom);
             });
         }
     }
@@ -672,7 +672,7 @@ impl Peer {
                 self.taken.insert(token, answer);
             }
             Effect::Reply { answer, .. } => self.registered.push(answer),
-            Effect::Host(Owner::Sharding, order) => self.obey(order),
+            Effect::Host(Requester::Sharding, order) => self.obey(order),
             other => panic!("{other:?}"),
         }
     }
@@ -817,14 +817,14 @@ fn receive(peer: &mut Peer, from: &UniqueAddress, message: Message) {
 }
 
 /// How an ask waits that nobody's handler has made.
-fn wait(timeout: Duration) -> Wait {
+fn wait(timeout: Duration) -> AskWait {
     let chain = AskChain::default();
-    Wait { timeout, chain }
+    AskWait { timeout, chain }
 }
 
-fn entity_of(instance: Instance) -> EntityId {
+fn entity_of(instance: HostedInstance) -> EntityId {
     match instance {
-        Instance::Entity { entity, .. } => entity,
-        Instance::Singleton { .. } => panic!("{instance:?}"),
+        HostedInstance::Entity { entity, .. } => entity,
+        HostedInstance::Singleton { .. } => panic!("{instance:?}"),
     }
 }

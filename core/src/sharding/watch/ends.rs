@@ -22,7 +22,7 @@ struct OfShard {
 
 /// What a shard remembers of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum EndMemory {
     /// It has ended since the shard began here.
     Ended(EntityEnd),
     /// It has not.
@@ -33,14 +33,14 @@ pub(super) enum Memory {
 
 /// The table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ends {
+pub(super) struct EndedEntities {
     shards: OrderedMap<(KindId, ShardId), OfShard>,
     /// All ends, oldest first.
     order: OrderedMap<u64, (KindId, ShardId, EntityId)>,
     last: u64,
 }
 
-impl Ends {
+impl EndedEntities {
     /// An entity has ended. If it had before, who watched it then is told of that.
     pub(super) fn add(&mut self, (kind, shard, entity): (KindId, ShardId, &EntityId), why: EntityEnd) {
         let of = self.shards.entry((kind, shard)).or_default();
@@ -75,14 +75,14 @@ impl Ends {
     }
 
     /// What became of an entity since its shard began here.
-    pub(super) fn of(&self, kind: KindId, shard: ShardId, entity: &EntityId) -> Memory {
+    pub(super) fn of(&self, kind: KindId, shard: ShardId, entity: &EntityId) -> EndMemory {
         let Some(of) = self.shards.get(&(kind, shard)) else {
-            return Memory::Nothing;
+            return EndMemory::Nothing;
         };
         match of.ended.get(entity) {
-            Some((_, why)) => Memory::Ended(*why),
-            None if of.is_partial => Memory::Unknown,
-            None => Memory::Nothing,
+            Some((_, why)) => EndMemory::Ended(*why),
+            None if of.is_partial => EndMemory::Unknown,
+            None => EndMemory::Nothing,
         }
     }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn past_the_bound_the_oldest_ends_are_forgotten_and_their_shard_knows_it() {
-        let mut ends = Ends::default();
+        let mut ends = EndedEntities::default();
         ends.add((kind(), HERE, &id(0)), EntityEnd::Failed);
         ends.add((kind(), HERE, &id(0)), EntityEnd::Stopped);
         ends.add((kind(), HERE, &id(1)), EntityEnd::Stopped);
@@ -122,20 +122,23 @@ mod tests {
         }
         assert_eq!(
             ends.of(kind(), HERE, &id(0)),
-            Memory::Ended(EntityEnd::Failed),
+            EndMemory::Ended(EntityEnd::Failed),
             "the first end"
         );
-        assert_eq!(ends.of(kind(), HERE, &id(7)), Memory::Nothing);
+        assert_eq!(ends.of(kind(), HERE, &id(7)), EndMemory::Nothing);
         ends.add((kind(), THERE, &id(ENDS_MAX)), EntityEnd::Stopped);
         assert!(ends.is_sound());
-        assert_eq!(ends.of(kind(), HERE, &id(0)), Memory::Unknown);
+        assert_eq!(ends.of(kind(), HERE, &id(0)), EndMemory::Unknown);
         assert_eq!(
             ends.of(kind(), HERE, &id(7)),
-            Memory::Unknown,
+            EndMemory::Unknown,
             "it may be one of them"
         );
-        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Ended(EntityEnd::Stopped));
-        assert_eq!(ends.of(kind(), THERE, &id(ENDS_MAX + 1)), Memory::Nothing);
+        assert_eq!(
+            ends.of(kind(), HERE, &id(1)),
+            EndMemory::Ended(EntityEnd::Stopped)
+        );
+        assert_eq!(ends.of(kind(), THERE, &id(ENDS_MAX + 1)), EndMemory::Nothing);
         for number in 0..ENDS_MAX {
             ends.add((kind(), THERE, &id(2 * ENDS_MAX + number)), EntityEnd::Stopped);
         }
@@ -143,21 +146,24 @@ mod tests {
             ends.is_sound(),
             "nothing of a shard is left but that there was more"
         );
-        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Unknown);
+        assert_eq!(ends.of(kind(), HERE, &id(1)), EndMemory::Unknown);
         ends.end(kind(), HERE);
         ends.end(kind(), THERE);
         assert!(ends.is_sound());
-        assert_eq!(ends.of(kind(), HERE, &id(1)), Memory::Nothing);
+        assert_eq!(ends.of(kind(), HERE, &id(1)), EndMemory::Nothing);
     }
 
     #[test]
     fn what_ended_in_one_incarnation_of_a_shard_means_nothing_to_the_next() {
-        let mut ends = Ends::default();
+        let mut ends = EndedEntities::default();
         ends.add((kind(), HERE, &id(0)), EntityEnd::Failed);
         ends.add((kind(), THERE, &id(0)), EntityEnd::Stopped);
         ends.end(kind(), HERE);
-        assert_eq!(ends.of(kind(), HERE, &id(0)), Memory::Nothing);
-        assert_eq!(ends.of(kind(), THERE, &id(0)), Memory::Ended(EntityEnd::Stopped));
+        assert_eq!(ends.of(kind(), HERE, &id(0)), EndMemory::Nothing);
+        assert_eq!(
+            ends.of(kind(), THERE, &id(0)),
+            EndMemory::Ended(EntityEnd::Stopped)
+        );
         assert!(ends.is_sound());
         ends.end(kind(), THERE);
         assert!(ends.is_sound() && ends.order.is_empty() && ends.shards.is_empty());

@@ -19,12 +19,12 @@ type Watched = OrderedMap<EntityId, OrderedSet<Watcher>>;
 
 /// The table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct WatcherTable {
     shards: OrderedMap<(KindId, ShardId), Watched>,
     watchers: OrderedMap<Watcher, (KindId, ShardId, EntityId)>,
 }
 
-impl Held {
+impl WatcherTable {
     /// Whether somebody watches this entity.
     pub(super) fn has(&self, kind: KindId, shard: ShardId, entity: &EntityId) -> bool {
         let shard = self.shards.get(&(kind, shard));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn two_tables_that_disagree_are_not_sound() {
-        let mut held = Held::default();
+        let mut held = WatcherTable::default();
         let (kind, entity) = (KindId::of("files"), EntityId::from("e"));
         assert!(held.add((node("a", 1), 7), (kind, ShardId(3), entity), 10));
         assert!(held.is_sound());

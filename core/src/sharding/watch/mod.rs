@@ -15,15 +15,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use self::ends::{Ends, Memory};
-use self::held::Held;
-use self::peers::{Peers, wake_by};
+use self::ends::{EndMemory, EndedEntities};
+use self::held::WatcherTable;
+use self::peers::{WatchPeers, wake_by};
 use crate::effect::{Answer, CommandError, ShardingAnswer, ShardingCommandError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::ShardingRejection;
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::watch::{
     EntityEnd, TerminationReason, WatchId, WatchMsg, WatchStatement, WatchTarget,
 };
@@ -43,9 +43,9 @@ pub(crate) struct Watches {
     own: OrderedMap<WatchId, LocalWatch>,
     /// Those of `own` whose entity's home is to be found.
     seeking: OrderedSet<WatchId>,
-    held: Held,
-    ends: Ends,
-    peers: Peers,
+    held: WatcherTable,
+    ends: EndedEntities,
+    peers: WatchPeers,
     /// Entities that have said why they end, and have not ended yet: who begins to watch one of them hears of
     /// that end.
     ending: OrderedMap<Slot, EntityEnd>,
@@ -56,32 +56,32 @@ pub(crate) struct Watches {
 #[derive(Clone, Debug)]
 struct LocalWatch {
     token: Token,
-    target: Target,
+    target: WatchedTarget,
 }
 
 #[derive(Clone, Debug)]
-enum Target {
+enum WatchedTarget {
     Node {
         node: UniqueAddress,
         /// Until when it may appear; `None` once it has.
         appears_until: Option<Instant>,
     },
-    Entity(Entity),
+    Entity(WatchedEntity),
 }
 
 #[derive(Clone, Debug)]
-struct Entity {
+struct WatchedEntity {
     kind: KindId,
     shard: ShardId,
     entity: EntityId,
-    stage: Stage,
+    stage: WatchStage,
     /// A home has confirmed the watch.
     known: bool,
 }
 
 /// Where a watch of an entity is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+enum WatchStage {
     /// Its home is to be found.
     Seeking,
     /// This node was told, and has not answered.
@@ -90,7 +90,7 @@ enum Stage {
     Watching(UniqueAddress),
 }
 
-impl Stage {
+impl WatchStage {
     const fn home(&self) -> Option<&UniqueAddress> {
         match self {
             Self::Seeking => None,
@@ -149,8 +149,7 @@ impl Watches {
 
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), String> {
-        let seeks =
-            |own: &LocalWatch| matches!(&own.target, Target::Entity(of) if of.stage == Stage::Seeking);
+        let seeks = |own: &LocalWatch| matches!(&own.target, WatchedTarget::Entity(of) if of.stage == WatchStage::Seeking);
         let seeking = self.own.iter().filter(|(_, own)| seeks(own));
         if !seeking.map(|(id, _)| id).eq(&self.seeking) {
             return Err(String::from("watch: who seeks is not who is noted"));
@@ -170,7 +169,7 @@ impl Sharding {
             Err(error) => return cx.reply(token, Answer::Refused(error)),
         };
         cx.counters().watches_opened += 1;
-        if matches!(target, Target::Entity(_)) {
+        if matches!(target, WatchedTarget::Entity(_)) {
             self.watches.seeking.insert(id);
         }
         self.watches.own.insert(id, LocalWatch { token, target });
@@ -179,7 +178,12 @@ impl Sharding {
         self.pursue_watches(cx);
     }
 
-    fn check_watch(&self, cx: &Cx<'_>, id: WatchId, target: WatchTarget) -> Result<Target, CommandError> {
+    fn check_watch(
+        &self,
+        cx: &Cx<'_>,
+        id: WatchId,
+        target: WatchTarget,
+    ) -> Result<WatchedTarget, CommandError> {
         let refused = |error| Err(CommandError::Sharding(error));
         if self.halted {
             return Err(CommandError::Stopped);
@@ -190,7 +194,7 @@ impl Sharding {
         let (kind, entity) = match target {
             WatchTarget::Node(node) => {
                 let appears_until = Some(cx.mono() + APPEARS_WITHIN);
-                return Ok(Target::Node { node, appears_until });
+                return Ok(WatchedTarget::Node { node, appears_until });
             }
             WatchTarget::Entity { kind, entity } => (kind, entity),
         };
@@ -201,11 +205,11 @@ impl Sharding {
         if bytes == 0 || bytes > cx.config().limits.entity_id_bytes_max {
             return refused(ShardingCommandError::BadEntityId);
         }
-        Ok(Target::Entity(Entity {
+        Ok(WatchedTarget::Entity(WatchedEntity {
             kind,
             shard: machines.region.kind().shard_of(&entity),
             entity,
-            stage: Stage::Seeking,
+            stage: WatchStage::Seeking,
             known: false,
         }))
     }
@@ -213,7 +217,7 @@ impl Sharding {
     /// A user does not want to hear any more: its watch is answered as done.
     pub(super) fn unwatch(&mut self, cx: &mut Cx<'_>, id: WatchId) {
         if let Some(own) = self.watches.own.get(&id)
-            && let Target::Entity(of) = &own.target
+            && let WatchedTarget::Entity(of) = &own.target
             && let Some(home) = of.stage.home().cloned()
         {
             self.watches.peers.say(cx, &home, WatchStatement::Unwatch { id });
@@ -255,7 +259,7 @@ impl Sharding {
             WatchStatement::Unwatch { id } => self.watches.held.remove(&(from.clone(), id)),
             WatchStatement::Watching { id } => {
                 if let Some(of) = self.watch_at(id, from) {
-                    of.stage = Stage::Watching(from.clone());
+                    of.stage = WatchStage::Watching(from.clone());
                     of.known = true;
                     cx.counters().watches_confirmed += 1;
                 }
@@ -281,10 +285,10 @@ impl Sharding {
     }
 
     /// This node's watch with this number, if it is this node that speaks for it.
-    fn watch_at(&mut self, id: WatchId, home: &UniqueAddress) -> Option<&mut Entity> {
+    fn watch_at(&mut self, id: WatchId, home: &UniqueAddress) -> Option<&mut WatchedEntity> {
         match &mut self.watches.own.get_mut(&id)?.target {
-            Target::Entity(of) if of.stage.home() == Some(home) => Some(of),
-            Target::Entity(_) | Target::Node { .. } => None,
+            WatchedTarget::Entity(of) if of.stage.home() == Some(home) => Some(of),
+            WatchedTarget::Entity(_) | WatchedTarget::Node { .. } => None,
         }
     }
 
@@ -292,8 +296,8 @@ impl Sharding {
     /// confirmed may be on its way to be one, and is asked for again a little later.
     fn on_watched_moved(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, id: WatchId) {
         let Some(of) = self.watch_at(id, from) else { return };
-        let at_once = matches!(of.stage, Stage::Watching(_));
-        of.stage = Stage::Seeking;
+        let at_once = matches!(of.stage, WatchStage::Watching(_));
+        of.stage = WatchStage::Seeking;
         let (kind, shard) = (of.kind, of.shard);
         self.watches.seeking.insert(id);
         if let Some(machines) = self.kinds.get_mut(&kind) {
@@ -325,7 +329,7 @@ impl Sharding {
         };
         let shard = machines.region.kind().shard_of(&entity);
         let memory = self.watches.ends.of(kind, shard, &entity);
-        if let (true, Memory::Ended(why)) = (known, memory) {
+        if let (true, EndMemory::Ended(why)) = (known, memory) {
             // Its watch was on the way here from the shard's earlier home when it ended.
             return WatchStatement::Ended { id, why };
         }
@@ -334,7 +338,7 @@ impl Sharding {
         };
         // One that others watch and that does not run was passivated, or has come here and had no message
         // yet.
-        let goes_on = known && memory == Memory::Nothing;
+        let goes_on = known && memory == EndMemory::Nothing;
         if !runs && !goes_on && !self.watches.held.has(kind, shard, &entity) {
             let why = EntityEnd::NotRunning;
             return WatchStatement::Ended { id, why };
@@ -425,7 +429,7 @@ impl Sharding {
 
     fn look_at_node(&mut self, cx: &mut Cx<'_>, view: &View, id: WatchId) {
         let Some(LocalWatch {
-            target: Target::Node { node, appears_until },
+            target: WatchedTarget::Node { node, appears_until },
             ..
         }) = self.watches.own.get_mut(&id)
         else {
@@ -446,7 +450,7 @@ impl Sharding {
     /// over, and said what had ended before.
     fn look_at_home(&mut self, cx: &mut Cx<'_>, view: &View, id: WatchId) {
         let Some(LocalWatch {
-            target: Target::Entity(of),
+            target: WatchedTarget::Entity(of),
             ..
         }) = self.watches.own.get_mut(&id)
         else {
@@ -455,11 +459,11 @@ impl Sharding {
         let Some(home) = of.stage.home().filter(|home| view.member(home).is_none()) else {
             return;
         };
-        let ran_there = matches!(of.stage, Stage::Watching(_)) && !view.gossip().is_gone(home);
+        let ran_there = matches!(of.stage, WatchStage::Watching(_)) && !view.gossip().is_gone(home);
         if ran_there {
             return self.watches.end(cx, id, TerminationReason::NodeRemoved);
         }
-        of.stage = Stage::Seeking;
+        of.stage = WatchStage::Seeking;
         self.watches.seeking.insert(id);
     }
 

@@ -25,7 +25,7 @@ const WINDOW: usize = 1_024;
 const BATCH_BYTES: usize = 32 << 10;
 
 #[derive(Clone, Debug, Default)]
-struct Peer {
+struct WatchPeer {
     /// The number of the last statement for it.
     said: u64,
     /// Those that it has not heard, the oldest at the front.
@@ -41,8 +41,8 @@ struct Peer {
 
 /// All peers with which this node speaks about watches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Peers {
-    peers: OrderedMap<UniqueAddress, Peer>,
+pub(super) struct WatchPeers {
+    peers: OrderedMap<UniqueAddress, WatchPeer>,
     /// Those to whom something is to be said.
     due: OrderedSet<UniqueAddress>,
 }
@@ -67,7 +67,7 @@ pub(super) fn wake_by(cx: &mut Cx<'_>, at: Instant) {
     }
 }
 
-impl Peers {
+impl WatchPeers {
     /// Notes a statement; it leaves with the end of this step.
     pub(super) fn say(&mut self, cx: &mut Cx<'_>, to: &UniqueAddress, statement: WatchStatement) {
         let peer = self.peers.entry(to.clone()).or_default();
@@ -179,7 +179,7 @@ impl Peers {
 
     /// What must hold between the calls.
     pub(super) fn is_sound(&self) -> bool {
-        let sound = |peer: &Peer| {
+        let sound = |peer: &WatchPeer| {
             peer.unheard.len() <= UNHEARD_MAX
                 && peer.under_way <= peer.unheard.len()
                 && peer.unheard.len() as u64 <= peer.said
@@ -204,7 +204,7 @@ mod tests {
 
     /// A peer for which one statement more waits than may, after so many were heard.
     fn overrun(answers: u64) -> usize {
-        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), Peers::default());
+        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), WatchPeers::default());
         let peer = node("b", 2);
         for id in 0..answers {
             peers.say(&mut fixture.cx(), &peer, WatchStatement::Moved { id });
@@ -243,7 +243,7 @@ mod tests {
         use crate::effect::Effect;
         use crate::message::Message;
         use crate::sharding::state::ids::{EntityId, KindId};
-        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), Peers::default());
+        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), WatchPeers::default());
         for id in 0..64 {
             let watch = WatchStatement::Watch {
                 id,
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn b_48_what_was_not_said_cannot_have_been_heard_and_a_statement_far_ahead_changes_nothing() {
-        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), Peers::default());
+        let (mut fixture, mut peers) = (Fixture::new(node("a", 1)), WatchPeers::default());
         let peer = node("b", 2);
         peers.say(&mut fixture.cx(), &peer, WatchStatement::Moved { id: 1 });
         peers.transmit(&mut fixture.cx());

@@ -2,9 +2,9 @@
 //! Spec: sharding 1.17.
 
 use super::peers::wake_by;
-use super::{LocalWatch, Stage, Target};
+use super::{LocalWatch, WatchStage, WatchedTarget};
 use crate::effect::{Answer, CommandError, ShardingCommandError};
-use crate::sharding::pending_message::Shared;
+use crate::sharding::pending_message::RegionContext;
 use crate::sharding::protocol::watch::{TerminationReason, WatchId, WatchStatement};
 use crate::sharding::{Cx, Sharding};
 
@@ -19,7 +19,7 @@ impl Sharding {
 
     fn seek(&mut self, cx: &mut Cx<'_>, id: WatchId) {
         let Some(LocalWatch {
-            target: Target::Entity(of),
+            target: WatchedTarget::Entity(of),
             ..
         }) = self.watches.own.get_mut(&id)
         else {
@@ -36,7 +36,7 @@ impl Sharding {
             let at = cx.mono() + cx.config().sharding.watch_resend_interval;
             wake_by(cx, at);
         } else if let Some(home) = home {
-            of.stage = Stage::Asked(home.clone());
+            of.stage = WatchStage::Asked(home.clone());
             self.watches.seeking.remove(&id);
             let watch = WatchStatement::Watch {
                 id,

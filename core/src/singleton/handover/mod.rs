@@ -11,14 +11,14 @@ use crate::ordered::OrderedSet;
 
 /// How often questions of a hand-over are repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
+pub struct HandOverRetries {
     /// Of the successor, for the hand-over.
     pub hand_over_max: u32,
     /// Of the predecessor, for being asked.
     pub take_over_max: u32,
 }
 
-impl Retries {
+impl HandOverRetries {
     /// At least `min`, and long enough for the removal margin to pass at one question per interval: a
     /// predecessor that is gone is known to be gone only after it. The predecessor gives up a little earlier
     /// than its successor. A margin that is no multiple of the interval counts its last part as nothing.
@@ -36,7 +36,7 @@ impl Retries {
 
 /// Where a manager is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum HandOverStage {
     /// This node is not Up yet.
     Start,
     /// Somebody older is responsible.
@@ -45,9 +45,9 @@ pub enum Stage {
         previous: Vec<UniqueAddress>,
     },
     /// This node is the oldest and asks its predecessor to hand over. Who enters this stage waits one
-    /// interval, then says [`Event::HandOverRetry`] with 1.
+    /// interval, then says [`HandOverEvent::HandOverRetry`] with 1.
     BecomingOldest {
-        /// As in [`Stage::Younger`].
+        /// As in [`HandOverStage::Younger`].
         previous: Vec<UniqueAddress>,
     },
     /// Nothing stands in the way but the lease.
@@ -84,7 +84,7 @@ pub enum Stage {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HandOverEvent {
     /// This node is Up.
     Initial {
         /// The members of the role that are not younger, oldest first; this node is one of them.
@@ -94,7 +94,7 @@ pub enum Event {
     },
     /// Another member is the oldest.
     OldestChanged(Option<UniqueAddress>),
-    /// A member's removal margin is over; it is among [`Facts::removed`] from now on.
+    /// A member's removal margin is over; it is among [`HandOverFacts::removed`] from now on.
     RemovedAfterMargin(UniqueAddress),
     /// A successor asks for the hand-over.
     HandOverToMe(UniqueAddress),
@@ -124,7 +124,7 @@ pub enum Event {
 
 /// What a step has to know besides.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct HandOverFacts<'a> {
     /// This node.
     pub me: &'a UniqueAddress,
     /// Whether a lease is asked for.
@@ -145,7 +145,7 @@ pub struct Facts<'a> {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum HandOverStep {
     /// Start an instance.
     StartInstance,
     /// Stop it.
@@ -158,13 +158,13 @@ pub enum Step {
     Retry(u32),
     /// Ask no more.
     CancelRetry,
-    /// Say [`Event::HandOverToMe`].
+    /// Say [`HandOverEvent::HandOverToMe`].
     HandOverToMe(UniqueAddress),
-    /// Say [`Event::HandOverInProgress`].
+    /// Say [`HandOverEvent::HandOverInProgress`].
     HandOverInProgress(UniqueAddress),
-    /// Say [`Event::HandOverDone`].
+    /// Say [`HandOverEvent::HandOverDone`].
     HandOverDone(UniqueAddress),
-    /// Say [`Event::TakeOverFromMe`].
+    /// Say [`HandOverEvent::TakeOverFromMe`].
     TakeOverFromMe(UniqueAddress),
 }
 
@@ -173,33 +173,37 @@ pub enum Step {
 ///
 /// O(members), allocates for what it returns.
 #[must_use]
-pub fn step(stage: Stage, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+pub fn step(
+    stage: HandOverStage,
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     match stage {
-        Stage::Start => stages::start(event, facts),
-        Stage::Younger { previous } => stages::younger(previous, event, facts),
-        Stage::BecomingOldest { previous } => stages::becoming(previous, event, facts),
-        Stage::AcquiringLease { instance } => stages::acquiring(instance, event, facts),
-        Stage::Oldest { instance } => stages::oldest(instance, event, facts),
-        Stage::WasOldest { new, instance } => stages::was_oldest(new, instance, event, facts),
-        Stage::HandingOver { to } => stages::handing_over(to, event, facts),
-        Stage::Stopping => (
-            if event == Event::InstanceTerminated {
-                Stage::Stopped
+        HandOverStage::Start => stages::start(event, facts),
+        HandOverStage::Younger { previous } => stages::younger(previous, event, facts),
+        HandOverStage::BecomingOldest { previous } => stages::becoming(previous, event, facts),
+        HandOverStage::AcquiringLease { instance } => stages::acquiring(instance, event, facts),
+        HandOverStage::Oldest { instance } => stages::oldest(instance, event, facts),
+        HandOverStage::WasOldest { new, instance } => stages::was_oldest(new, instance, event, facts),
+        HandOverStage::HandingOver { to } => stages::handing_over(to, event, facts),
+        HandOverStage::Stopping => (
+            if event == HandOverEvent::InstanceTerminated {
+                HandOverStage::Stopped
             } else {
-                Stage::Stopping
+                HandOverStage::Stopping
             },
             Vec::new(),
         ),
-        Stage::End => (
-            if event == Event::SelfRemoved {
-                Stage::Stopped
+        HandOverStage::End => (
+            if event == HandOverEvent::SelfRemoved {
+                HandOverStage::Stopped
             } else {
-                Stage::End
+                HandOverStage::End
             },
             Vec::new(),
         ),
-        Stage::Stopped => (Stage::Stopped, Vec::new()),
-        Stage::Stuck => (Stage::Stuck, Vec::new()),
+        HandOverStage::Stopped => (HandOverStage::Stopped, Vec::new()),
+        HandOverStage::Stuck => (HandOverStage::Stuck, Vec::new()),
     }
 }
 

@@ -2,29 +2,32 @@
 
 use alloc::vec::Vec;
 
-use super::{Event, Facts, Stage, Step};
+use super::{HandOverEvent, HandOverFacts, HandOverStage, HandOverStep};
 use crate::ident::UniqueAddress;
 
-impl Facts<'_> {
+impl HandOverFacts<'_> {
     fn are_all_removed(&self, nodes: &[UniqueAddress]) -> bool {
         nodes.iter().all(|node| self.removed.contains(node))
     }
 
     /// Nothing stands in the way: start, the lease first.
-    fn start(&self) -> (Stage, Vec<Step>) {
+    fn start(&self) -> (HandOverStage, Vec<HandOverStep>) {
         if self.lease {
             acquire()
         } else {
-            (Stage::Oldest { instance: true }, alloc::vec![Step::StartInstance])
+            (
+                HandOverStage::Oldest { instance: true },
+                alloc::vec![HandOverStep::StartInstance],
+            )
         }
     }
 
     /// The instance, if there is one, is told to stop; `to` waits for that.
-    fn hand_over(&self, to: Option<UniqueAddress>, instance: bool) -> (Stage, Vec<Step>) {
-        let mut steps: Vec<Step> = to.iter().cloned().map(Step::HandOverInProgress).collect();
+    fn hand_over(&self, to: Option<UniqueAddress>, instance: bool) -> (HandOverStage, Vec<HandOverStep>) {
+        let mut steps: Vec<HandOverStep> = to.iter().cloned().map(HandOverStep::HandOverInProgress).collect();
         if instance {
-            steps.push(Step::StopInstance);
-            return (Stage::HandingOver { to }, steps);
+            steps.push(HandOverStep::StopInstance);
+            return (HandOverStage::HandingOver { to }, steps);
         }
         let (stage, done) = self.handed_over(to);
         steps.extend(done);
@@ -32,33 +35,37 @@ impl Facts<'_> {
     }
 
     /// The instance has ended.
-    fn handed_over(&self, to: Option<UniqueAddress>) -> (Stage, Vec<Step>) {
+    fn handed_over(&self, to: Option<UniqueAddress>) -> (HandOverStage, Vec<HandOverStep>) {
         let mut steps = Vec::new();
         if self.lease {
-            steps.push(Step::ReleaseLease);
+            steps.push(HandOverStep::ReleaseLease);
         }
         let Some(to) = to else {
-            return (Stage::Younger { previous: Vec::new() }, steps);
+            return (HandOverStage::Younger { previous: Vec::new() }, steps);
         };
-        steps.push(Step::HandOverDone(to));
+        steps.push(HandOverStep::HandOverDone(to));
         let stage = if self.self_removed {
-            Stage::Stopped
+            HandOverStage::Stopped
         } else {
-            Stage::End
+            HandOverStage::End
         };
         (stage, steps)
     }
 
     /// Ends the instance, for nobody.
-    fn stop(&self, instance: bool) -> (Stage, Vec<Step>) {
+    fn stop(&self, instance: bool) -> (HandOverStage, Vec<HandOverStep>) {
         let mut steps = Vec::new();
         if instance {
-            steps.push(Step::StopInstance);
+            steps.push(HandOverStep::StopInstance);
         }
         if self.lease {
-            steps.push(Step::ReleaseLease);
+            steps.push(HandOverStep::ReleaseLease);
         }
-        let stage = if instance { Stage::Stopping } else { Stage::Stopped };
+        let stage = if instance {
+            HandOverStage::Stopping
+        } else {
+            HandOverStage::Stopped
+        };
         (stage, steps)
     }
 }
@@ -68,13 +75,13 @@ fn without(mut nodes: Vec<UniqueAddress>, gone: &UniqueAddress) -> Vec<UniqueAdd
     nodes
 }
 
-pub(super) fn start(event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+pub(super) fn start(event: HandOverEvent, facts: &HandOverFacts<'_>) -> (HandOverStage, Vec<HandOverStep>) {
     match event {
-        Event::Initial { oldest_first, safe } => {
+        HandOverEvent::Initial { oldest_first, safe } => {
             let is_oldest = oldest_first.first() == Some(facts.me);
             let others = without(oldest_first, facts.me);
             if facts.preparing || !is_oldest {
-                return (Stage::Younger { previous: others }, Vec::new());
+                return (HandOverStage::Younger { previous: others }, Vec::new());
             }
             if safe {
                 return facts.start();
@@ -82,65 +89,70 @@ pub(super) fn start(event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
             let steps = others
                 .first()
                 .cloned()
-                .map(Step::HandOverToMe)
+                .map(HandOverStep::HandOverToMe)
                 .into_iter()
                 .collect();
-            (Stage::BecomingOldest { previous: others }, steps)
+            (HandOverStage::BecomingOldest { previous: others }, steps)
         }
-        Event::SelfRemoved | Event::SelfDowned => (Stage::Stopped, Vec::new()),
-        Event::OldestChanged(_)
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverToMe(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::TakeOverFromMe(_)
-        | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_)
-        | Event::InstanceTerminated
-        | Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost => (Stage::Start, Vec::new()),
+        HandOverEvent::SelfRemoved | HandOverEvent::SelfDowned => (HandOverStage::Stopped, Vec::new()),
+        HandOverEvent::OldestChanged(_)
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverToMe(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::TakeOverFromMe(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::TakeOverRetry(_)
+        | HandOverEvent::InstanceTerminated
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost => (HandOverStage::Start, Vec::new()),
     }
 }
 
 pub(super) fn younger(
     mut previous: Vec<UniqueAddress>,
-    event: Event,
-    facts: &Facts<'_>,
-) -> (Stage, Vec<Step>) {
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::OldestChanged(Some(node)) if node == *facts.me => return became_oldest(previous, facts),
-        Event::OldestChanged(Some(node)) => {
+        HandOverEvent::OldestChanged(Some(node)) if node == *facts.me => {
+            return became_oldest(previous, facts);
+        }
+        HandOverEvent::OldestChanged(Some(node)) => {
             if !previous.contains(&node) {
                 previous.insert(0, node);
             }
         }
-        Event::RemovedAfterMargin(node) => previous = without(previous, &node),
+        HandOverEvent::RemovedAfterMargin(node) => previous = without(previous, &node),
         // A quick restart: the successor asks who was started anew, and nothing runs here.
-        Event::HandOverToMe(from) if !facts.leaving && !facts.preparing => {
-            steps.push(Step::HandOverDone(from))
+        HandOverEvent::HandOverToMe(from) if !facts.leaving && !facts.preparing => {
+            steps.push(HandOverStep::HandOverDone(from))
         }
-        Event::SelfRemoved | Event::SelfDowned => return (Stage::Stopped, steps),
-        Event::OldestChanged(None)
-        | Event::Initial { .. }
-        | Event::HandOverToMe(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::TakeOverFromMe(_)
-        | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_)
-        | Event::InstanceTerminated
-        | Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost => {}
+        HandOverEvent::SelfRemoved | HandOverEvent::SelfDowned => return (HandOverStage::Stopped, steps),
+        HandOverEvent::OldestChanged(None)
+        | HandOverEvent::Initial { .. }
+        | HandOverEvent::HandOverToMe(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::TakeOverFromMe(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::TakeOverRetry(_)
+        | HandOverEvent::InstanceTerminated
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost => {}
     }
-    (Stage::Younger { previous }, steps)
+    (HandOverStage::Younger { previous }, steps)
 }
 
-fn became_oldest(previous: Vec<UniqueAddress>, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+fn became_oldest(
+    previous: Vec<UniqueAddress>,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     if facts.preparing {
-        return (Stage::Younger { previous }, Vec::new());
+        return (HandOverStage::Younger { previous }, Vec::new());
     }
     if facts.are_all_removed(&previous) {
         return facts.start();
@@ -148,24 +160,26 @@ fn became_oldest(previous: Vec<UniqueAddress>, facts: &Facts<'_>) -> (Stage, Vec
     let steps = previous
         .first()
         .cloned()
-        .map(Step::HandOverToMe)
+        .map(HandOverStep::HandOverToMe)
         .into_iter()
         .collect();
-    (Stage::BecomingOldest { previous }, steps)
+    (HandOverStage::BecomingOldest { previous }, steps)
 }
 
 pub(super) fn becoming(
     mut previous: Vec<UniqueAddress>,
-    event: Event,
-    facts: &Facts<'_>,
-) -> (Stage, Vec<Step>) {
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::HandOverInProgress(from) if previous.first() == Some(&from) => steps.push(Step::CancelRetry),
-        Event::HandOverDone(from) if previous.first() == Some(&from) && !facts.preparing => {
+        HandOverEvent::HandOverInProgress(from) if previous.first() == Some(&from) => {
+            steps.push(HandOverStep::CancelRetry)
+        }
+        HandOverEvent::HandOverDone(from) if previous.first() == Some(&from) && !facts.preparing => {
             return facts.start();
         }
-        Event::RemovedAfterMargin(node) if !facts.exited => {
+        HandOverEvent::RemovedAfterMargin(node) if !facts.exited => {
             if previous.contains(&node)
                 && facts.are_all_removed(&without(previous.clone(), &node))
                 && !facts.preparing
@@ -174,183 +188,210 @@ pub(super) fn becoming(
             }
             previous = without(previous, &node);
         }
-        Event::TakeOverFromMe(from) => {
+        HandOverEvent::TakeOverFromMe(from) => {
             if previous.is_empty() {
                 previous.push(from.clone());
             }
             if previous.first() == Some(&from) && !facts.preparing {
-                steps.push(Step::HandOverToMe(from));
+                steps.push(HandOverStep::HandOverToMe(from));
             }
         }
         // Nobody is asked any more: whatever runs ends with its node.
-        Event::HandOverRetry(_) if facts.preparing && facts.exited => return (Stage::Stopped, steps),
-        Event::HandOverRetry(_) if facts.preparing => return (Stage::Younger { previous }, steps),
-        Event::HandOverRetry(number) if number <= facts.retries_max => {
-            steps.extend(previous.first().cloned().map(Step::HandOverToMe));
-            steps.push(Step::Retry(number.saturating_add(1)));
+        HandOverEvent::HandOverRetry(_) if facts.preparing && facts.exited => {
+            return (HandOverStage::Stopped, steps);
         }
-        Event::HandOverRetry(_) => {
+        HandOverEvent::HandOverRetry(_) if facts.preparing => {
+            return (HandOverStage::Younger { previous }, steps);
+        }
+        HandOverEvent::HandOverRetry(number) if number <= facts.retries_max => {
+            steps.extend(previous.first().cloned().map(HandOverStep::HandOverToMe));
+            steps.push(HandOverStep::Retry(number.saturating_add(1)));
+        }
+        HandOverEvent::HandOverRetry(_) => {
             if facts.are_all_removed(&previous) && !facts.preparing {
                 return facts.start();
             }
             let stage = if facts.exited || facts.self_removed {
-                Stage::Stopped
+                HandOverStage::Stopped
             } else {
-                Stage::Stuck
+                HandOverStage::Stuck
             };
             return (stage, steps);
         }
-        Event::SelfRemoved | Event::SelfDowned => return (Stage::Stopped, steps),
-        Event::Initial { .. }
-        | Event::OldestChanged(_)
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverToMe(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::TakeOverRetry(_)
-        | Event::InstanceTerminated
-        | Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost => {}
+        HandOverEvent::SelfRemoved | HandOverEvent::SelfDowned => return (HandOverStage::Stopped, steps),
+        HandOverEvent::Initial { .. }
+        | HandOverEvent::OldestChanged(_)
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverToMe(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::TakeOverRetry(_)
+        | HandOverEvent::InstanceTerminated
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost => {}
     }
-    (Stage::BecomingOldest { previous }, steps)
+    (HandOverStage::BecomingOldest { previous }, steps)
 }
 
 /// Nothing runs: the lease is asked for.
-fn acquire() -> (Stage, Vec<Step>) {
-    let stage = Stage::AcquiringLease { instance: false };
-    (stage, alloc::vec![Step::AcquireLease])
+fn acquire() -> (HandOverStage, Vec<HandOverStep>) {
+    let stage = HandOverStage::AcquiringLease { instance: false };
+    (stage, alloc::vec![HandOverStep::AcquireLease])
 }
 
-pub(super) fn acquiring(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+pub(super) fn acquiring(
+    instance: bool,
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::LeaseGranted if !instance => {
-            return (Stage::Oldest { instance: true }, alloc::vec![Step::StartInstance]);
+        HandOverEvent::LeaseGranted if !instance => {
+            return (
+                HandOverStage::Oldest { instance: true },
+                alloc::vec![HandOverStep::StartInstance],
+            );
         }
         // The last instance had to end first, for the lease was lost.
-        Event::InstanceTerminated => return acquire(),
-        Event::SelfRemoved | Event::SelfDowned => return facts.stop(instance),
-        Event::OldestChanged(Some(node)) if node == *facts.me => {}
-        Event::HandOverToMe(_) if facts.preparing => {}
-        Event::OldestChanged(_) | Event::HandOverToMe(_) => return oldest(instance, event, facts),
-        Event::TakeOverFromMe(_) if facts.preparing => {}
-        Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
-        Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost
-        | Event::Initial { .. }
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_) => {}
+        HandOverEvent::InstanceTerminated => return acquire(),
+        HandOverEvent::SelfRemoved | HandOverEvent::SelfDowned => return facts.stop(instance),
+        HandOverEvent::OldestChanged(Some(node)) if node == *facts.me => {}
+        HandOverEvent::HandOverToMe(_) if facts.preparing => {}
+        HandOverEvent::OldestChanged(_) | HandOverEvent::HandOverToMe(_) => {
+            return oldest(instance, event, facts);
+        }
+        HandOverEvent::TakeOverFromMe(_) if facts.preparing => {}
+        HandOverEvent::TakeOverFromMe(from) => steps.push(HandOverStep::HandOverToMe(from)),
+        HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost
+        | HandOverEvent::Initial { .. }
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::TakeOverRetry(_) => {}
     }
-    (Stage::AcquiringLease { instance }, steps)
+    (HandOverStage::AcquiringLease { instance }, steps)
 }
 
-pub(super) fn oldest(instance: bool, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+pub(super) fn oldest(
+    instance: bool,
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::OldestChanged(Some(node)) if node == *facts.me => {}
-        Event::OldestChanged(Some(node)) if facts.removed.contains(&node) && !facts.exited => {
+        HandOverEvent::OldestChanged(Some(node)) if node == *facts.me => {}
+        HandOverEvent::OldestChanged(Some(node)) if facts.removed.contains(&node) && !facts.exited => {
             return facts.hand_over(None, instance);
         }
         // Nobody takes it over: it ends with its node (10.12).
-        Event::OldestChanged(_) if facts.preparing && facts.exited => return facts.stop(instance),
-        Event::OldestChanged(new) => {
+        HandOverEvent::OldestChanged(_) if facts.preparing && facts.exited => return facts.stop(instance),
+        HandOverEvent::OldestChanged(new) => {
             if !facts.preparing {
-                steps.extend(new.clone().map(Step::TakeOverFromMe));
+                steps.extend(new.clone().map(HandOverStep::TakeOverFromMe));
             }
-            steps.push(Step::Retry(1));
-            return (Stage::WasOldest { new, instance }, steps);
+            steps.push(HandOverStep::Retry(1));
+            return (HandOverStage::WasOldest { new, instance }, steps);
         }
         // Who asked did not know yet that the cluster prepares to stop, and would not start.
-        Event::HandOverToMe(_) | Event::TakeOverFromMe(_) if facts.preparing => {}
-        Event::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
-        Event::TakeOverFromMe(from) => steps.push(Step::HandOverToMe(from)),
-        Event::InstanceTerminated => return (Stage::Oldest { instance: false }, steps),
-        Event::LeaseLost if instance => {
-            steps.push(Step::StopInstance);
-            return (Stage::AcquiringLease { instance }, steps);
+        HandOverEvent::HandOverToMe(_) | HandOverEvent::TakeOverFromMe(_) if facts.preparing => {}
+        HandOverEvent::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
+        HandOverEvent::TakeOverFromMe(from) => steps.push(HandOverStep::HandOverToMe(from)),
+        HandOverEvent::InstanceTerminated => return (HandOverStage::Oldest { instance: false }, steps),
+        HandOverEvent::LeaseLost if instance => {
+            steps.push(HandOverStep::StopInstance);
+            return (HandOverStage::AcquiringLease { instance }, steps);
         }
-        Event::LeaseLost => return acquire(),
-        Event::SelfRemoved | Event::SelfDowned => return facts.stop(instance),
-        Event::Initial { .. }
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_)
-        | Event::LeaseGranted
-        | Event::LeaseDenied => {}
+        HandOverEvent::LeaseLost => return acquire(),
+        HandOverEvent::SelfRemoved | HandOverEvent::SelfDowned => return facts.stop(instance),
+        HandOverEvent::Initial { .. }
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::TakeOverRetry(_)
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied => {}
     }
-    (Stage::Oldest { instance }, steps)
+    (HandOverStage::Oldest { instance }, steps)
 }
 
 pub(super) fn was_oldest(
     new: Option<UniqueAddress>,
     instance: bool,
-    event: Event,
-    facts: &Facts<'_>,
-) -> (Stage, Vec<Step>) {
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::TakeOverRetry(_) if facts.preparing && !facts.exited => steps.push(Step::Retry(1)),
-        Event::HandOverToMe(_) if facts.preparing => {}
-        Event::TakeOverRetry(number) => {
+        HandOverEvent::TakeOverRetry(_) if facts.preparing && !facts.exited => {
+            steps.push(HandOverStep::Retry(1))
+        }
+        HandOverEvent::HandOverToMe(_) if facts.preparing => {}
+        HandOverEvent::TakeOverRetry(number) => {
             let is_over = facts.exited || facts.self_removed;
             if is_over && (facts.preparing || new.is_none() || number > facts.retries_max) {
                 return facts.stop(instance);
             }
             if number > facts.retries_max {
-                return (Stage::Stuck, steps);
+                return (HandOverStage::Stuck, steps);
             }
-            steps.extend(new.clone().map(Step::TakeOverFromMe));
-            steps.push(Step::Retry(number.saturating_add(1)));
+            steps.extend(new.clone().map(HandOverStep::TakeOverFromMe));
+            steps.push(HandOverStep::Retry(number.saturating_add(1)));
         }
-        Event::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
-        Event::RemovedAfterMargin(node) if Some(&node) == new.as_ref() && !facts.exited => {
+        HandOverEvent::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
+        HandOverEvent::RemovedAfterMargin(node) if Some(&node) == new.as_ref() && !facts.exited => {
             return facts.hand_over(None, instance);
         }
-        Event::InstanceTerminated => return (Stage::WasOldest { new, instance: false }, steps),
-        Event::LeaseLost if instance => steps.push(Step::StopInstance),
-        Event::SelfDowned => return facts.stop(instance),
-        Event::SelfRemoved if !facts.exited => return facts.stop(instance),
-        Event::Initial { .. }
-        | Event::OldestChanged(_)
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::TakeOverFromMe(_)
-        | Event::HandOverRetry(_)
-        | Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost
-        | Event::SelfRemoved => {}
+        HandOverEvent::InstanceTerminated => {
+            return (HandOverStage::WasOldest { new, instance: false }, steps);
+        }
+        HandOverEvent::LeaseLost if instance => steps.push(HandOverStep::StopInstance),
+        HandOverEvent::SelfDowned => return facts.stop(instance),
+        HandOverEvent::SelfRemoved if !facts.exited => return facts.stop(instance),
+        HandOverEvent::Initial { .. }
+        | HandOverEvent::OldestChanged(_)
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::TakeOverFromMe(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost
+        | HandOverEvent::SelfRemoved => {}
     }
-    (Stage::WasOldest { new, instance }, steps)
+    (HandOverStage::WasOldest { new, instance }, steps)
 }
 
-pub(super) fn handing_over(to: Option<UniqueAddress>, event: Event, facts: &Facts<'_>) -> (Stage, Vec<Step>) {
+pub(super) fn handing_over(
+    to: Option<UniqueAddress>,
+    event: HandOverEvent,
+    facts: &HandOverFacts<'_>,
+) -> (HandOverStage, Vec<HandOverStep>) {
     let mut steps = Vec::new();
     match event {
-        Event::HandOverToMe(from) if Some(&from) == to.as_ref() => steps.push(Step::HandOverInProgress(from)),
-        Event::InstanceTerminated => return facts.handed_over(to),
-        Event::Initial { .. }
-        | Event::OldestChanged(_)
-        | Event::RemovedAfterMargin(_)
-        | Event::HandOverToMe(_)
-        | Event::HandOverInProgress(_)
-        | Event::HandOverDone(_)
-        | Event::TakeOverFromMe(_)
-        | Event::HandOverRetry(_)
-        | Event::TakeOverRetry(_)
-        | Event::LeaseGranted
-        | Event::LeaseDenied
-        | Event::LeaseLost
-        | Event::SelfDowned
-        | Event::SelfRemoved => {}
+        HandOverEvent::HandOverToMe(from) if Some(&from) == to.as_ref() => {
+            steps.push(HandOverStep::HandOverInProgress(from))
+        }
+        HandOverEvent::InstanceTerminated => return facts.handed_over(to),
+        HandOverEvent::Initial { .. }
+        | HandOverEvent::OldestChanged(_)
+        | HandOverEvent::RemovedAfterMargin(_)
+        | HandOverEvent::HandOverToMe(_)
+        | HandOverEvent::HandOverInProgress(_)
+        | HandOverEvent::HandOverDone(_)
+        | HandOverEvent::TakeOverFromMe(_)
+        | HandOverEvent::HandOverRetry(_)
+        | HandOverEvent::TakeOverRetry(_)
+        | HandOverEvent::LeaseGranted
+        | HandOverEvent::LeaseDenied
+        | HandOverEvent::LeaseLost
+        | HandOverEvent::SelfDowned
+        | HandOverEvent::SelfRemoved => {}
     }
-    (Stage::HandingOver { to }, steps)
+    (HandOverStage::HandingOver { to }, steps)
 }

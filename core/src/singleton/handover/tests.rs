@@ -5,7 +5,7 @@ use alloc::vec;
 use super::*;
 use crate::fixture::node;
 
-const ACQUIRING: Stage = Stage::AcquiringLease { instance: false };
+const ACQUIRING: HandOverStage = HandOverStage::AcquiringLease { instance: false };
 
 fn me() -> UniqueAddress {
     node("b", 2)
@@ -16,8 +16,8 @@ fn other() -> UniqueAddress {
 }
 
 /// One step of a manager that needs a lease, or does not.
-fn stepped(stage: Stage, event: Event, lease: bool) -> (Stage, Vec<Step>) {
-    let facts = Facts {
+fn stepped(stage: HandOverStage, event: HandOverEvent, lease: bool) -> (HandOverStage, Vec<HandOverStep>) {
+    let facts = HandOverFacts {
         me: &me(),
         lease,
         leaving: false,
@@ -32,9 +32,9 @@ fn stepped(stage: Stage, event: Event, lease: bool) -> (Stage, Vec<Step>) {
 
 #[test]
 fn s_167_questions_are_repeated_until_the_removal_margin_is_certainly_over() {
-    let retries = Retries::new(15, 1_000, 20_000);
+    let retries = HandOverRetries::new(15, 1_000, 20_000);
     assert_eq!((retries.hand_over_max, retries.take_over_max), (23, 20));
-    let without_margin = Retries::new(15, 1_000, 0);
+    let without_margin = HandOverRetries::new(15, 1_000, 0);
     assert_eq!(
         (without_margin.hand_over_max, without_margin.take_over_max),
         (15, 12)
@@ -43,51 +43,54 @@ fn s_167_questions_are_repeated_until_the_removal_margin_is_certainly_over() {
 
 #[test]
 fn an_instance_starts_only_once_the_lease_is_granted() {
-    let oldest = Event::OldestChanged(Some(me()));
-    let younger = Stage::Younger { previous: Vec::new() };
+    let oldest = HandOverEvent::OldestChanged(Some(me()));
+    let younger = HandOverStage::Younger { previous: Vec::new() };
     let (stage, steps) = stepped(younger, oldest, true);
-    assert_eq!((&stage, steps), (&ACQUIRING, vec![Step::AcquireLease]));
-    for event in [Event::LeaseDenied, Event::LeaseLost] {
+    assert_eq!((&stage, steps), (&ACQUIRING, vec![HandOverStep::AcquireLease]));
+    for event in [HandOverEvent::LeaseDenied, HandOverEvent::LeaseLost] {
         assert_eq!(stepped(stage.clone(), event, true), (ACQUIRING, vec![]));
     }
     assert_eq!(
-        stepped(stage, Event::LeaseGranted, true),
-        (Stage::Oldest { instance: true }, vec![Step::StartInstance])
+        stepped(stage, HandOverEvent::LeaseGranted, true),
+        (
+            HandOverStage::Oldest { instance: true },
+            vec![HandOverStep::StartInstance]
+        )
     );
 }
 
 #[test]
 fn an_instance_whose_lease_is_lost_stops_and_asks_for_it_again_when_it_has_ended() {
-    let running = Stage::Oldest { instance: true };
-    let (stage, steps) = stepped(running, Event::LeaseLost, true);
+    let running = HandOverStage::Oldest { instance: true };
+    let (stage, steps) = stepped(running, HandOverEvent::LeaseLost, true);
     assert_eq!(
         (&stage, steps),
         (
-            &Stage::AcquiringLease { instance: true },
-            vec![Step::StopInstance]
+            &HandOverStage::AcquiringLease { instance: true },
+            vec![HandOverStep::StopInstance]
         )
     );
     assert_eq!(
-        stepped(stage, Event::InstanceTerminated, true),
-        (ACQUIRING, vec![Step::AcquireLease])
+        stepped(stage, HandOverEvent::InstanceTerminated, true),
+        (ACQUIRING, vec![HandOverStep::AcquireLease])
     );
-    let ended = Stage::Oldest { instance: false };
+    let ended = HandOverStage::Oldest { instance: false };
     assert_eq!(
-        stepped(ended, Event::LeaseLost, true),
-        (ACQUIRING, vec![Step::AcquireLease])
+        stepped(ended, HandOverEvent::LeaseLost, true),
+        (ACQUIRING, vec![HandOverStep::AcquireLease])
     );
 }
 
 #[test]
 fn who_was_the_oldest_and_loses_its_lease_stops_its_instance_before_it_is_asked() {
     let new = Some(other());
-    for (instance, wanted) in [(true, vec![Step::StopInstance]), (false, vec![])] {
-        let was_oldest = Stage::WasOldest {
+    for (instance, wanted) in [(true, vec![HandOverStep::StopInstance]), (false, vec![])] {
+        let was_oldest = HandOverStage::WasOldest {
             new: new.clone(),
             instance,
         };
         assert_eq!(
-            stepped(was_oldest.clone(), Event::LeaseLost, true),
+            stepped(was_oldest.clone(), HandOverEvent::LeaseLost, true),
             (was_oldest, wanted)
         );
     }
@@ -95,39 +98,51 @@ fn who_was_the_oldest_and_loses_its_lease_stops_its_instance_before_it_is_asked(
 
 #[test]
 fn who_lost_its_lease_hands_over_only_once_its_instance_has_ended() {
-    let stops = Stage::AcquiringLease { instance: true };
-    let asks = Event::HandOverToMe(other());
+    let stops = HandOverStage::AcquiringLease { instance: true };
+    let asks = HandOverEvent::HandOverToMe(other());
     let (stage, steps) = stepped(stops.clone(), asks, true);
-    assert_eq!(stage, Stage::HandingOver { to: Some(other()) });
-    assert_eq!(steps, vec![Step::HandOverInProgress(other()), Step::StopInstance]);
-    let (stage, steps) = stepped(stops.clone(), Event::OldestChanged(Some(other())), true);
-    let was_oldest = Stage::WasOldest {
+    assert_eq!(stage, HandOverStage::HandingOver { to: Some(other()) });
+    assert_eq!(
+        steps,
+        vec![
+            HandOverStep::HandOverInProgress(other()),
+            HandOverStep::StopInstance
+        ]
+    );
+    let (stage, steps) = stepped(stops.clone(), HandOverEvent::OldestChanged(Some(other())), true);
+    let was_oldest = HandOverStage::WasOldest {
         new: Some(other()),
         instance: true,
     };
     assert_eq!(
         (stage, steps),
-        (was_oldest, vec![Step::TakeOverFromMe(other()), Step::Retry(1)])
+        (
+            was_oldest,
+            vec![HandOverStep::TakeOverFromMe(other()), HandOverStep::Retry(1)]
+        )
     );
     // An answer to an earlier question starts nothing beside it.
     assert_eq!(
-        stepped(stops.clone(), Event::LeaseGranted, true),
+        stepped(stops.clone(), HandOverEvent::LeaseGranted, true),
         (stops.clone(), vec![])
     );
     assert_eq!(
-        stepped(stops, Event::SelfDowned, true),
-        (Stage::Stopping, vec![Step::StopInstance, Step::ReleaseLease])
+        stepped(stops, HandOverEvent::SelfDowned, true),
+        (
+            HandOverStage::Stopping,
+            vec![HandOverStep::StopInstance, HandOverStep::ReleaseLease]
+        )
     );
 }
 
 #[test]
 fn who_waits_for_its_lease_goes_on_waiting_while_its_predecessor_repeats_itself() {
     assert_eq!(
-        stepped(ACQUIRING, Event::TakeOverFromMe(other()), true),
-        (ACQUIRING, vec![Step::HandOverToMe(other())])
+        stepped(ACQUIRING, HandOverEvent::TakeOverFromMe(other()), true),
+        (ACQUIRING, vec![HandOverStep::HandOverToMe(other())])
     );
     assert_eq!(
-        stepped(ACQUIRING, Event::OldestChanged(Some(me())), true),
+        stepped(ACQUIRING, HandOverEvent::OldestChanged(Some(me())), true),
         (ACQUIRING, vec![])
     );
 }
@@ -136,40 +151,43 @@ fn who_waits_for_its_lease_goes_on_waiting_while_its_predecessor_repeats_itself(
 fn a_node_that_is_downed_starts_nothing_and_stops_what_runs() {
     let previous = || vec![other()];
     for stage in [
-        Stage::Start,
-        Stage::Younger { previous: previous() },
-        Stage::BecomingOldest { previous: previous() },
+        HandOverStage::Start,
+        HandOverStage::Younger { previous: previous() },
+        HandOverStage::BecomingOldest { previous: previous() },
         ACQUIRING,
-        Stage::Oldest { instance: false },
+        HandOverStage::Oldest { instance: false },
     ] {
         assert_eq!(
-            stepped(stage.clone(), Event::SelfDowned, false),
-            (Stage::Stopped, vec![]),
+            stepped(stage.clone(), HandOverEvent::SelfDowned, false),
+            (HandOverStage::Stopped, vec![]),
             "{stage:?}"
         );
     }
     for stage in [
-        Stage::Oldest { instance: true },
-        Stage::WasOldest {
+        HandOverStage::Oldest { instance: true },
+        HandOverStage::WasOldest {
             new: Some(other()),
             instance: true,
         },
     ] {
         assert_eq!(
-            stepped(stage.clone(), Event::SelfDowned, true),
-            (Stage::Stopping, vec![Step::StopInstance, Step::ReleaseLease]),
+            stepped(stage.clone(), HandOverEvent::SelfDowned, true),
+            (
+                HandOverStage::Stopping,
+                vec![HandOverStep::StopInstance, HandOverStep::ReleaseLease]
+            ),
             "{stage:?}"
         );
     }
     assert_eq!(
-        stepped(Stage::Stopping, Event::InstanceTerminated, false),
-        (Stage::Stopped, vec![])
+        stepped(HandOverStage::Stopping, HandOverEvent::InstanceTerminated, false),
+        (HandOverStage::Stopped, vec![])
     );
 }
 
 /// One step while the cluster prepares to stop; this node is on its way out, or is not.
-fn prepared(stage: Stage, event: Event, exited: bool) -> (Stage, Vec<Step>) {
-    let facts = Facts {
+fn prepared(stage: HandOverStage, event: HandOverEvent, exited: bool) -> (HandOverStage, Vec<HandOverStep>) {
+    let facts = HandOverFacts {
         me: &me(),
         lease: false,
         leaving: exited,
@@ -184,19 +202,19 @@ fn prepared(stage: Stage, event: Event, exited: bool) -> (Stage, Vec<Step>) {
 
 #[test]
 fn while_the_cluster_prepares_to_stop_nobody_hands_over_asks_or_begins() {
-    let running = Stage::Oldest { instance: true };
-    let was_oldest = Stage::WasOldest {
+    let running = HandOverStage::Oldest { instance: true };
+    let was_oldest = HandOverStage::WasOldest {
         new: Some(other()),
         instance: true,
     };
-    let becoming = Stage::BecomingOldest {
+    let becoming = HandOverStage::BecomingOldest {
         previous: vec![other()],
     };
     for stage in [running.clone(), was_oldest.clone(), becoming.clone(), ACQUIRING] {
         for event in [
-            Event::HandOverToMe(other()),
-            Event::TakeOverFromMe(other()),
-            Event::HandOverDone(other()),
+            HandOverEvent::HandOverToMe(other()),
+            HandOverEvent::TakeOverFromMe(other()),
+            HandOverEvent::HandOverDone(other()),
         ] {
             assert_eq!(
                 prepared(stage.clone(), event, false),
@@ -206,30 +224,33 @@ fn while_the_cluster_prepares_to_stop_nobody_hands_over_asks_or_begins() {
         }
     }
     // Whoever asked when it began waits for nobody any more.
-    let younger = Stage::Younger {
+    let younger = HandOverStage::Younger {
         previous: vec![other()],
     };
-    let asks_again = Event::HandOverRetry(2);
+    let asks_again = HandOverEvent::HandOverRetry(2);
     assert_eq!(
         prepared(becoming.clone(), asks_again.clone(), false),
         (younger, vec![])
     );
-    assert_eq!(prepared(becoming, asks_again, true), (Stage::Stopped, vec![]));
+    assert_eq!(
+        prepared(becoming, asks_again, true),
+        (HandOverStage::Stopped, vec![])
+    );
     // What runs ends with its node, at once.
-    let stops = (Stage::Stopping, vec![Step::StopInstance]);
-    let next = Event::OldestChanged(Some(other()));
+    let stops = (HandOverStage::Stopping, vec![HandOverStep::StopInstance]);
+    let next = HandOverEvent::OldestChanged(Some(other()));
     assert_eq!(prepared(running, next, true), stops);
-    assert_eq!(prepared(was_oldest, Event::TakeOverRetry(1), true), stops);
+    assert_eq!(prepared(was_oldest, HandOverEvent::TakeOverRetry(1), true), stops);
 }
 
 #[test]
 fn what_is_over_stays_over() {
-    for stage in [Stage::Stopped, Stage::Stuck] {
+    for stage in [HandOverStage::Stopped, HandOverStage::Stuck] {
         for event in [
-            Event::OldestChanged(Some(me())),
-            Event::HandOverDone(other()),
-            Event::LeaseGranted,
-            Event::InstanceTerminated,
+            HandOverEvent::OldestChanged(Some(me())),
+            HandOverEvent::HandOverDone(other()),
+            HandOverEvent::LeaseGranted,
+            HandOverEvent::InstanceTerminated,
         ] {
             assert_eq!(stepped(stage.clone(), event, true), (stage.clone(), vec![]));
         }
@@ -237,8 +258,12 @@ fn what_is_over_stays_over() {
 }
 
 /// One step of a manager that takes over, when these are removed for certain.
-fn taking_over(previous: &[UniqueAddress], event: Event, removed: &[UniqueAddress]) -> (Stage, Vec<Step>) {
-    let facts = Facts {
+fn taking_over(
+    previous: &[UniqueAddress],
+    event: HandOverEvent,
+    removed: &[UniqueAddress],
+) -> (HandOverStage, Vec<HandOverStep>) {
+    let facts = HandOverFacts {
         me: &me(),
         lease: false,
         leaving: false,
@@ -249,30 +274,40 @@ fn taking_over(previous: &[UniqueAddress], event: Event, removed: &[UniqueAddres
         removed: &removed.iter().cloned().collect(),
     };
     let previous = previous.to_vec();
-    step(Stage::BecomingOldest { previous }, event, &facts)
+    step(HandOverStage::BecomingOldest { previous }, event, &facts)
 }
 
 #[test]
 fn of_two_before_it_the_one_that_is_not_removed_is_asked() {
     let (first, second) = (other(), node("c", 3));
     let both = [first.clone(), second.clone()];
-    let removed = Event::RemovedAfterMargin(first.clone());
+    let removed = HandOverEvent::RemovedAfterMargin(first.clone());
     let (stage, steps) = taking_over(&both, removed, core::slice::from_ref(&first));
     let previous = vec![second.clone()];
-    assert_eq!((&stage, steps), (&Stage::BecomingOldest { previous }, vec![]));
-    let (_, steps) = taking_over(core::slice::from_ref(&second), Event::HandOverRetry(1), &[first]);
-    assert_eq!(steps, [Step::HandOverToMe(second), Step::Retry(2)]);
+    assert_eq!(
+        (&stage, steps),
+        (&HandOverStage::BecomingOldest { previous }, vec![])
+    );
+    let (_, steps) = taking_over(
+        core::slice::from_ref(&second),
+        HandOverEvent::HandOverRetry(1),
+        &[first],
+    );
+    assert_eq!(
+        steps,
+        [HandOverStep::HandOverToMe(second), HandOverStep::Retry(2)]
+    );
 }
 
 #[test]
 fn who_hands_over_to_one_tells_no_other_that_it_is_under_way() {
     let to = Some(other());
     let asked = |from: UniqueAddress| {
-        let stage = Stage::HandingOver { to: to.clone() };
-        stepped(stage, Event::HandOverToMe(from), false)
+        let stage = HandOverStage::HandingOver { to: to.clone() };
+        stepped(stage, HandOverEvent::HandOverToMe(from), false)
     };
-    let stage = Stage::HandingOver { to: to.clone() };
-    let steps = vec![Step::HandOverInProgress(other())];
+    let stage = HandOverStage::HandingOver { to: to.clone() };
+    let steps = vec![HandOverStep::HandOverInProgress(other())];
     assert_eq!(asked(other()), (stage.clone(), steps));
     assert_eq!(asked(node("c", 3)), (stage, vec![]));
 }

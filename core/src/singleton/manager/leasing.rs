@@ -3,18 +3,18 @@
 
 use alloc::format;
 
-use super::Manager;
+use super::SingletonManager;
 use crate::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome};
 use crate::singleton::Cx;
-use crate::singleton::handover::{Event as Happened, Stage};
-use crate::singleton::protocol::{Event, Settings, Timer};
+use crate::singleton::handover::{HandOverEvent as Happened, HandOverStage};
+use crate::singleton::protocol::{Event, SingletonSettings, Timer};
 
 /// The name of a singleton's lease.
-pub(in crate::singleton) fn lease_name(cx: &Cx<'_>, settings: &Settings) -> LeaseName {
+pub(in crate::singleton) fn lease_name(cx: &Cx<'_>, settings: &SingletonSettings) -> LeaseName {
     LeaseName::from(format!("{}-singleton-{}", cx.config().cluster, settings.name))
 }
 
-impl Manager {
+impl SingletonManager {
     /// Whether this is its lease.
     pub(in crate::singleton) fn has_lease(&self, cx: &Cx<'_>, name: &LeaseName) -> bool {
         self.settings.lease && lease_name(cx, &self.settings) == *name
@@ -46,7 +46,7 @@ impl Manager {
     /// The lease was not granted in time, or was denied a while ago; or nobody confirmed that it was given
     /// back.
     pub(in crate::singleton) fn on_lease_timer(&mut self, cx: &mut Cx<'_>) {
-        if matches!(self.stage, Stage::AcquiringLease { .. }) && self.instance.is_absent() {
+        if matches!(self.stage, HandOverStage::AcquiringLease { .. }) && self.instance.is_absent() {
             self.order_acquire(cx);
         } else if self.releasing {
             self.order_release(cx);
@@ -56,17 +56,17 @@ impl Manager {
     /// It was granted to who does not want it any more.
     pub(super) const fn wants_no_lease(&self) -> bool {
         match self.stage {
-            Stage::Start
-            | Stage::Younger { .. }
-            | Stage::BecomingOldest { .. }
-            | Stage::End
-            | Stage::Stopped => true,
-            Stage::AcquiringLease { .. }
-            | Stage::Oldest { .. }
-            | Stage::WasOldest { .. }
-            | Stage::HandingOver { .. }
-            | Stage::Stopping
-            | Stage::Stuck => false,
+            HandOverStage::Start
+            | HandOverStage::Younger { .. }
+            | HandOverStage::BecomingOldest { .. }
+            | HandOverStage::End
+            | HandOverStage::Stopped => true,
+            HandOverStage::AcquiringLease { .. }
+            | HandOverStage::Oldest { .. }
+            | HandOverStage::WasOldest { .. }
+            | HandOverStage::HandingOver { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::Stuck => false,
         }
     }
 

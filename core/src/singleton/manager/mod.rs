@@ -10,25 +10,27 @@ mod succession;
 
 use alloc::vec::Vec;
 
-use self::instance::Instance;
-use self::retirement::Retirement;
-use super::handover::{self, Event as Happened, Facts, Retries, Stage, Step};
-use super::protocol::{Body, Event, Rejection, Settings, Timer};
+use self::instance::SingletonInstance;
+use self::retirement::ManagerRetirement;
+use super::handover::{
+    self, HandOverEvent as Happened, HandOverFacts, HandOverRetries, HandOverStage, HandOverStep,
+};
+use super::protocol::{Event, Rejection, SingletonBody, SingletonSettings, Timer};
 use super::state::{SingletonId, SingletonPhase};
 use super::{Cx, say};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
-use crate::oldest::state::{Standing, may_act};
+use crate::oldest::state::{RoleStanding, may_act};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::reject::Rejection as AnyRejection;
 use crate::sharding::state::ids::Slot;
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(super) struct Manager {
+pub(super) struct SingletonManager {
     id: SingletonId,
-    settings: Settings,
-    stage: Stage,
+    settings: SingletonSettings,
+    stage: HandOverStage,
     /// Whom it was told last to be the oldest that stays.
     head: Option<UniqueAddress>,
     /// Whether it has been told who is older.
@@ -38,7 +40,7 @@ pub(super) struct Manager {
     paused: bool,
     halted: bool,
     /// The user of this node wants it to host this singleton no more.
-    retired: Option<Retirement>,
+    retired: Option<ManagerRetirement>,
     /// Counts the attempts to be handed over to; answers to an earlier one are not heard.
     epoch: u64,
     /// The number of the next retry.
@@ -51,16 +53,16 @@ pub(super) struct Manager {
     release_due: bool,
     /// The keeper has not confirmed yet that the lease was given back.
     releasing: bool,
-    pub(super) instance: Instance,
+    pub(super) instance: SingletonInstance,
 }
 
-impl Manager {
+impl SingletonManager {
     /// A manager that does nothing yet. `index` is the singleton's own on this node.
-    pub(super) fn new(id: SingletonId, index: u32, settings: Settings, paused: bool) -> Self {
+    pub(super) fn new(id: SingletonId, index: u32, settings: SingletonSettings, paused: bool) -> Self {
         Self {
             id,
             settings,
-            stage: Stage::Start,
+            stage: HandOverStage::Start,
             head: None,
             begun: false,
             exited: false,
@@ -73,36 +75,39 @@ impl Manager {
             handed_to: None,
             release_due: false,
             releasing: false,
-            instance: Instance::new(id, index),
+            instance: SingletonInstance::new(id, index),
         }
     }
 
     pub(super) const fn phase(&self) -> SingletonPhase {
         match &self.stage {
-            Stage::Start => SingletonPhase::Start,
-            Stage::Younger { .. } => SingletonPhase::Younger,
-            Stage::BecomingOldest { .. } => SingletonPhase::BecomingOldest,
-            Stage::AcquiringLease { .. } => SingletonPhase::AcquiringLease,
-            Stage::Oldest { .. } => SingletonPhase::Oldest,
-            Stage::WasOldest { .. } => SingletonPhase::WasOldest,
-            Stage::HandingOver { .. } => SingletonPhase::HandingOver,
-            Stage::Stopping | Stage::Stuck => SingletonPhase::Stopping,
-            Stage::End => SingletonPhase::End,
-            Stage::Stopped => SingletonPhase::Stopped,
+            HandOverStage::Start => SingletonPhase::Start,
+            HandOverStage::Younger { .. } => SingletonPhase::Younger,
+            HandOverStage::BecomingOldest { .. } => SingletonPhase::BecomingOldest,
+            HandOverStage::AcquiringLease { .. } => SingletonPhase::AcquiringLease,
+            HandOverStage::Oldest { .. } => SingletonPhase::Oldest,
+            HandOverStage::WasOldest { .. } => SingletonPhase::WasOldest,
+            HandOverStage::HandingOver { .. } => SingletonPhase::HandingOver,
+            HandOverStage::Stopping | HandOverStage::Stuck => SingletonPhase::Stopping,
+            HandOverStage::End => SingletonPhase::End,
+            HandOverStage::Stopped => SingletonPhase::Stopped,
         }
     }
 
     /// Whether nothing of it runs here and nobody has to be told so.
     pub(super) const fn is_drained(&self) -> bool {
         match &self.stage {
-            Stage::Start | Stage::Younger { .. } | Stage::End | Stage::Stopped => self.instance.is_absent(),
-            Stage::BecomingOldest { .. }
-            | Stage::AcquiringLease { .. }
-            | Stage::Oldest { .. }
-            | Stage::WasOldest { .. }
-            | Stage::HandingOver { .. }
-            | Stage::Stopping
-            | Stage::Stuck => false,
+            HandOverStage::Start
+            | HandOverStage::Younger { .. }
+            | HandOverStage::End
+            | HandOverStage::Stopped => self.instance.is_absent(),
+            HandOverStage::BecomingOldest { .. }
+            | HandOverStage::AcquiringLease { .. }
+            | HandOverStage::Oldest { .. }
+            | HandOverStage::WasOldest { .. }
+            | HandOverStage::HandingOver { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::Stuck => false,
         }
     }
 
@@ -117,7 +122,7 @@ impl Manager {
             return self.instance.on_members_changed(cx, true);
         }
         if self.has_outlived_its_successor(cx) {
-            (self.stage, self.begun, self.handed_to) = (Stage::Start, false, None);
+            (self.stage, self.begun, self.handed_to) = (HandOverStage::Start, false, None);
         }
         if !self.begun {
             return self.begin(cx);
@@ -167,7 +172,7 @@ impl Manager {
         if self.exited || !may_act(view.self_status()) {
             return;
         }
-        if at == 0 && cx.succession().standing(role) != Some(Standing::Acting) {
+        if at == 0 && cx.succession().standing(role) != Some(RoleStanding::Acting) {
             return;
         }
         let older = members.iter().take(at);
@@ -191,24 +196,14 @@ impl Manager {
         }
     }
 
-    /// Whose removal would let this manager go on.
-    fn awaited(&self) -> Vec<UniqueAddress> {
-        match &self.stage {
-            Stage::Younger { previous } | Stage::BecomingOldest { previous } => previous.clone(),
-            Stage::WasOldest { new, .. } => new.iter().cloned().collect(),
-            Stage::Start
-            | Stage::AcquiringLease { .. }
-            | Stage::Oldest { .. }
-            | Stage::HandingOver { .. }
-            | Stage::Stopping
-            | Stage::End
-            | Stage::Stopped
-            | Stage::Stuck => Vec::new(),
-        }
-    }
-
     /// Another manager speaks.
-    pub(super) fn on_hand_over(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64, body: Body) {
+    pub(super) fn on_hand_over(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        epoch: u64,
+        body: SingletonBody,
+    ) {
         if self.halted {
             return;
         }
@@ -217,36 +212,36 @@ impl Manager {
         }
         let answers_me = epoch == self.epoch;
         match body {
-            Body::HandOverToMe if self.is_needed_here(cx) => {}
-            Body::HandOverToMe => {
+            SingletonBody::HandOverToMe if self.is_needed_here(cx) => {}
+            SingletonBody::HandOverToMe => {
                 self.askers.insert(from.clone(), epoch);
-                if self.stage == Stage::End && self.handed_to.as_ref() == Some(from) {
+                if self.stage == HandOverStage::End && self.handed_to.as_ref() == Some(from) {
                     // What was said when it was done has been lost.
                     return self.say_done(cx, from);
                 }
                 self.tell(cx, Happened::HandOverToMe(from.clone()));
             }
-            Body::HandOverInProgress if answers_me => {
+            SingletonBody::HandOverInProgress if answers_me => {
                 self.tell(cx, Happened::HandOverInProgress(from.clone()));
             }
-            Body::HandOverDone { term } if answers_me => {
+            SingletonBody::HandOverDone { term } if answers_me => {
                 self.instance.note_told(term);
                 // Otherwise it is asked again, and says so again: it speaks of itself alone.
                 if self.predecessors_gone(cx) {
                     self.tell(cx, Happened::HandOverDone(from.clone()));
                 }
             }
-            Body::HandOverInProgress | Body::HandOverDone { .. } => {
+            SingletonBody::HandOverInProgress | SingletonBody::HandOverDone { .. } => {
                 cx.counters().answers_stale += 1;
                 cx.reject(from, AnyRejection::Singleton(Rejection::StaleEpoch));
             }
-            Body::TakeOverFromMe => self.tell(cx, Happened::TakeOverFromMe(from.clone())),
-            Body::Identify
-            | Body::Identified { .. }
-            | Body::Gone { .. }
-            | Body::Claim { .. }
-            | Body::Promised { .. }
-            | Body::Refused { .. } => {}
+            SingletonBody::TakeOverFromMe => self.tell(cx, Happened::TakeOverFromMe(from.clone())),
+            SingletonBody::Identify
+            | SingletonBody::Identified { .. }
+            | SingletonBody::Gone { .. }
+            | SingletonBody::Claim { .. }
+            | SingletonBody::Promised { .. }
+            | SingletonBody::Refused { .. } => {}
         }
     }
 
@@ -255,30 +250,30 @@ impl Manager {
     /// asked to ask again.
     fn is_needed_here(&self, cx: &Cx<'_>) -> bool {
         let leaves = matches!(cx.view().self_status(), Status::Leaving | Status::Exiting);
-        leaves && !self.exited && self.stage == Stage::Oldest { instance: true }
+        leaves && !self.exited && self.stage == HandOverStage::Oldest { instance: true }
     }
 
     /// Time to ask once more.
     pub(super) fn on_retry(&mut self, cx: &mut Cx<'_>) {
         match self.stage {
-            Stage::BecomingOldest { .. } => self.tell(cx, Happened::HandOverRetry(self.retry)),
-            Stage::WasOldest { .. } => self.tell(cx, Happened::TakeOverRetry(self.retry)),
-            Stage::Start
-            | Stage::Younger { .. }
-            | Stage::AcquiringLease { .. }
-            | Stage::Oldest { .. }
-            | Stage::HandingOver { .. }
-            | Stage::Stopping
-            | Stage::End
-            | Stage::Stopped
-            | Stage::Stuck => {}
+            HandOverStage::BecomingOldest { .. } => self.tell(cx, Happened::HandOverRetry(self.retry)),
+            HandOverStage::WasOldest { .. } => self.tell(cx, Happened::TakeOverRetry(self.retry)),
+            HandOverStage::Start
+            | HandOverStage::Younger { .. }
+            | HandOverStage::AcquiringLease { .. }
+            | HandOverStage::Oldest { .. }
+            | HandOverStage::HandingOver { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::End
+            | HandOverStage::Stopped
+            | HandOverStage::Stuck => {}
         }
     }
 
     /// The host says that an instance has ended. One that ended by itself, or whose token was void, is
     /// followed by another one if this node is still responsible.
     pub(super) fn on_stopped(&mut self, cx: &mut Cx<'_>, slot: Slot) {
-        let responsible = matches!(self.stage, Stage::Oldest { .. }) && !self.exited;
+        let responsible = matches!(self.stage, HandOverStage::Oldest { .. }) && !self.exited;
         if !self.instance.on_stopped(cx, slot, responsible) {
             return;
         }
@@ -288,7 +283,7 @@ impl Manager {
         if self.is_retired() {
             return self.on_retired_ended(cx);
         }
-        if self.stage == Stage::Stuck {
+        if self.stage == HandOverStage::Stuck {
             return self.begin_anew(cx);
         }
         self.tell(cx, Happened::InstanceTerminated);
@@ -296,8 +291,8 @@ impl Manager {
 
     /// An instance that failed has rested.
     pub(super) fn on_restart(&mut self, cx: &mut Cx<'_>) {
-        if self.stage == (Stage::Oldest { instance: false }) {
-            self.stage = Stage::Oldest { instance: true };
+        if self.stage == (HandOverStage::Oldest { instance: false }) {
+            self.stage = HandOverStage::Oldest { instance: true };
             let held_up = self.is_held_up(cx);
             self.instance.want(cx, held_up);
         }
@@ -332,7 +327,7 @@ impl Manager {
             return;
         }
         self.release_due |= self.settings.lease && !self.wants_no_lease();
-        self.stage = Stage::Stopped;
+        self.stage = HandOverStage::Stopped;
         self.instance.kill(cx);
         if self.instance.is_absent() && core::mem::take(&mut self.release_due) {
             self.order_release(cx);
@@ -356,13 +351,16 @@ impl Manager {
     /// What must hold between the calls.
     pub(super) fn check_invariants(&self) -> Result<(), alloc::string::String> {
         let may_run = match &self.stage {
-            Stage::Oldest { instance } | Stage::WasOldest { instance, .. } => *instance,
-            Stage::AcquiringLease { .. }
-            | Stage::HandingOver { .. }
-            | Stage::Stopping
-            | Stage::Stopped
-            | Stage::Stuck => true,
-            Stage::Start | Stage::Younger { .. } | Stage::BecomingOldest { .. } | Stage::End => false,
+            HandOverStage::Oldest { instance } | HandOverStage::WasOldest { instance, .. } => *instance,
+            HandOverStage::AcquiringLease { .. }
+            | HandOverStage::HandingOver { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::Stopped
+            | HandOverStage::Stuck => true,
+            HandOverStage::Start
+            | HandOverStage::Younger { .. }
+            | HandOverStage::BecomingOldest { .. }
+            | HandOverStage::End => false,
         };
         if may_run || self.instance.is_absent() {
             return Ok(());
@@ -382,7 +380,7 @@ impl Manager {
             let ended = self.step(cx, happened);
             next = ended.then_some(Happened::InstanceTerminated);
         }
-        if self.stage == Stage::Stuck && self.instance.is_absent() {
+        if self.stage == HandOverStage::Stuck && self.instance.is_absent() {
             self.begin_anew(cx);
         }
     }
@@ -395,8 +393,8 @@ impl Manager {
         let removed: OrderedSet<UniqueAddress> =
             nodes.into_iter().filter(|node| self.is_free(cx, node)).collect();
         let status = cx.view().self_status();
-        let becoming = matches!(self.stage, Stage::BecomingOldest { .. });
-        let facts = Facts {
+        let becoming = matches!(self.stage, HandOverStage::BecomingOldest { .. });
+        let facts = HandOverFacts {
             me: cx.me(),
             lease: self.settings.lease,
             leaving: matches!(status, Status::Leaving | Status::Exiting) || self.exited,
@@ -406,10 +404,10 @@ impl Manager {
             retries_max: self.retries_max(cx),
             removed: &removed,
         };
-        let stage = core::mem::replace(&mut self.stage, Stage::Stopped);
+        let stage = core::mem::replace(&mut self.stage, HandOverStage::Stopped);
         let (next, steps) = handover::step(stage, happened, &facts);
         self.stage = next;
-        if !becoming && matches!(self.stage, Stage::BecomingOldest { .. }) {
+        if !becoming && matches!(self.stage, HandOverStage::BecomingOldest { .. }) {
             self.epoch += 1;
             self.retry_later(cx, 1);
         }
@@ -417,41 +415,46 @@ impl Manager {
         for step in steps {
             ended |= self.obey(cx, step);
         }
-        if !matches!(self.stage, Stage::BecomingOldest { .. } | Stage::WasOldest { .. }) {
+        if !matches!(
+            self.stage,
+            HandOverStage::BecomingOldest { .. } | HandOverStage::WasOldest { .. }
+        ) {
             cx.cancel(Timer::Retry(self.id));
         }
         ended
     }
 
     /// Does one thing; says whether an instance has ended by it.
-    fn obey(&mut self, cx: &mut Cx<'_>, step: Step) -> bool {
+    fn obey(&mut self, cx: &mut Cx<'_>, step: HandOverStep) -> bool {
         match step {
-            Step::StartInstance => {
+            HandOverStep::StartInstance => {
                 cx.cancel(Timer::Lease(self.id));
                 let held_up = self.is_held_up(cx);
                 self.instance.want(cx, held_up);
             }
-            Step::StopInstance => return self.instance.stop(cx),
-            Step::AcquireLease => self.order_acquire(cx),
-            Step::ReleaseLease if self.instance.is_absent() => self.order_release(cx),
-            Step::ReleaseLease => self.release_due = true,
-            Step::Retry(number) => self.retry_later(cx, number),
-            Step::CancelRetry => {
+            HandOverStep::StopInstance => return self.instance.stop(cx),
+            HandOverStep::AcquireLease => self.order_acquire(cx),
+            HandOverStep::ReleaseLease if self.instance.is_absent() => self.order_release(cx),
+            HandOverStep::ReleaseLease => self.release_due = true,
+            HandOverStep::Retry(number) => self.retry_later(cx, number),
+            HandOverStep::CancelRetry => {
                 cx.cancel(Timer::Retry(self.id));
             }
-            Step::HandOverToMe(to) => say(cx, &to, self.id, self.epoch, Body::HandOverToMe),
-            Step::HandOverInProgress(to) => {
+            HandOverStep::HandOverToMe(to) => say(cx, &to, self.id, self.epoch, SingletonBody::HandOverToMe),
+            HandOverStep::HandOverInProgress(to) => {
                 let epoch = self.askers.get(&to).copied().unwrap_or_default();
-                say(cx, &to, self.id, epoch, Body::HandOverInProgress);
+                say(cx, &to, self.id, epoch, SingletonBody::HandOverInProgress);
             }
-            Step::HandOverDone(to) => {
+            HandOverStep::HandOverDone(to) => {
                 self.say_done(cx, &to);
-                if self.stage == Stage::End {
+                if self.stage == HandOverStage::End {
                     self.handed_to = Some(to.clone());
                     cx.notify((self.id, Event::HandedOver { to }));
                 }
             }
-            Step::TakeOverFromMe(to) => say(cx, &to, self.id, self.epoch, Body::TakeOverFromMe),
+            HandOverStep::TakeOverFromMe(to) => {
+                say(cx, &to, self.id, self.epoch, SingletonBody::TakeOverFromMe)
+            }
         }
         false
     }
@@ -459,7 +462,7 @@ impl Manager {
     fn say_done(&self, cx: &mut Cx<'_>, to: &UniqueAddress) {
         let epoch = self.askers.get(to).copied().unwrap_or_default();
         let term = self.instance.highest_term();
-        say(cx, to, self.id, epoch, Body::HandOverDone { term });
+        say(cx, to, self.id, epoch, SingletonBody::HandOverDone { term });
     }
 
     fn retry_later(&mut self, cx: &mut Cx<'_>, number: u32) {
@@ -473,8 +476,8 @@ impl Manager {
         let ms = |time: core::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let margin = config.removal_margin(cx.view().members().len());
         let interval = ms(config.singleton.hand_over_retry_interval);
-        let retries = Retries::new(config.singleton.hand_over_retries_min, interval, ms(margin));
-        if matches!(self.stage, Stage::WasOldest { .. }) {
+        let retries = HandOverRetries::new(config.singleton.hand_over_retries_min, interval, ms(margin));
+        if matches!(self.stage, HandOverStage::WasOldest { .. }) {
             retries.take_over_max
         } else {
             retries.hand_over_max
@@ -485,7 +488,7 @@ impl Manager {
     fn begin_anew(&mut self, cx: &mut Cx<'_>) {
         cx.counters().hand_overs_stuck += 1;
         cx.notify((self.id, Event::HandOverStuck));
-        self.stage = Stage::Start;
+        self.stage = HandOverStage::Start;
         self.begun = false;
         self.begin(cx);
     }

@@ -5,12 +5,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Manager;
+use super::SingletonManager;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::singleton::handover::Stage;
-use crate::singleton::protocol::{Answer, Body, Settings, StopOutcome, Timer};
+use crate::singleton::handover::HandOverStage;
+use crate::singleton::protocol::{Answer, SingletonBody, SingletonSettings, StopOutcome, Timer};
 use crate::singleton::{Cx, say};
 
 /// How long a killed instance may take to end before its caller hears that it has not: one that only waits
@@ -19,14 +19,14 @@ const KILL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far it is.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Retirement {
+pub(super) struct ManagerRetirement {
     /// Who waits for the instance to end.
     caller: Option<Token>,
     /// Its time was over.
     late: bool,
 }
 
-impl Manager {
+impl SingletonManager {
     /// Whether this node is to host it no more.
     pub(in crate::singleton) const fn is_retired(&self) -> bool {
         self.retired.is_some()
@@ -41,23 +41,23 @@ impl Manager {
     /// `caller` hears when nothing of it runs here.
     pub(in crate::singleton) fn retire(&mut self, cx: &mut Cx<'_>, caller: Option<Token>, timeout: Duration) {
         let gives_back = self.settings.lease && !self.wants_no_lease();
-        let waits_for_it = match core::mem::replace(&mut self.stage, Stage::Stopped) {
-            Stage::HandingOver { to } => to,
-            Stage::Start
-            | Stage::Younger { .. }
-            | Stage::BecomingOldest { .. }
-            | Stage::AcquiringLease { .. }
-            | Stage::Oldest { .. }
-            | Stage::WasOldest { .. }
-            | Stage::Stopping
-            | Stage::End
-            | Stage::Stopped
-            | Stage::Stuck => None,
+        let waits_for_it = match core::mem::replace(&mut self.stage, HandOverStage::Stopped) {
+            HandOverStage::HandingOver { to } => to,
+            HandOverStage::Start
+            | HandOverStage::Younger { .. }
+            | HandOverStage::BecomingOldest { .. }
+            | HandOverStage::AcquiringLease { .. }
+            | HandOverStage::Oldest { .. }
+            | HandOverStage::WasOldest { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::End
+            | HandOverStage::Stopped
+            | HandOverStage::Stuck => None,
         };
         self.askers.retain(|node, _| waits_for_it.as_ref() == Some(node));
         cx.cancel(Timer::Retry(self.id));
         cx.cancel(Timer::Lease(self.id));
-        let mut retired = Retirement::default();
+        let mut retired = ManagerRetirement::default();
         if self.instance.stop_within(cx, timeout) {
             if gives_back {
                 self.order_release(cx);
@@ -67,17 +67,17 @@ impl Manager {
             }
         } else {
             self.release_due |= gives_back;
-            self.stage = Stage::Stopping;
+            self.stage = HandOverStage::Stopping;
             retired.caller = caller;
         }
         self.retired = Some(retired);
     }
 
     /// This node is to host it again: it looks anew who is older.
-    pub(in crate::singleton) fn begin_again(&mut self, cx: &mut Cx<'_>, settings: Settings) {
+    pub(in crate::singleton) fn begin_again(&mut self, cx: &mut Cx<'_>, settings: SingletonSettings) {
         self.settings = settings;
         self.retired = None;
-        self.stage = Stage::Start;
+        self.stage = HandOverStage::Start;
         self.begun = false;
         self.head = None;
         self.look(cx);
@@ -90,33 +90,33 @@ impl Manager {
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
         epoch: u64,
-        body: Body,
+        body: SingletonBody,
     ) {
         match body {
-            Body::HandOverToMe => {
+            SingletonBody::HandOverToMe => {
                 self.askers.insert(from.clone(), epoch);
                 if self.instance.is_absent() {
                     self.say_done(cx, from);
                 } else {
-                    say(cx, from, self.id, epoch, Body::HandOverInProgress);
+                    say(cx, from, self.id, epoch, SingletonBody::HandOverInProgress);
                 }
             }
-            Body::HandOverDone { term } if epoch == self.epoch => self.instance.note_told(term),
-            Body::TakeOverFromMe => say(cx, from, self.id, self.epoch, Body::HandOverToMe),
-            Body::HandOverInProgress
-            | Body::HandOverDone { .. }
-            | Body::Identify
-            | Body::Identified { .. }
-            | Body::Gone { .. }
-            | Body::Claim { .. }
-            | Body::Promised { .. }
-            | Body::Refused { .. } => {}
+            SingletonBody::HandOverDone { term } if epoch == self.epoch => self.instance.note_told(term),
+            SingletonBody::TakeOverFromMe => say(cx, from, self.id, self.epoch, SingletonBody::HandOverToMe),
+            SingletonBody::HandOverInProgress
+            | SingletonBody::HandOverDone { .. }
+            | SingletonBody::Identify
+            | SingletonBody::Identified { .. }
+            | SingletonBody::Gone { .. }
+            | SingletonBody::Claim { .. }
+            | SingletonBody::Promised { .. }
+            | SingletonBody::Refused { .. } => {}
         }
     }
 
     /// The instance has ended.
     pub(super) fn on_retired_ended(&mut self, cx: &mut Cx<'_>) {
-        self.stage = Stage::Stopped;
+        self.stage = HandOverStage::Stopped;
         let askers: Vec<UniqueAddress> = self.askers.keys().cloned().collect();
         for node in askers {
             self.say_done(cx, &node);

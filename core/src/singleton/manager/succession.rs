@@ -1,13 +1,15 @@
 //! When what ran on members that are gone has certainly stopped, as far as it matters to the manager of this
 //! node. Reads what the room of the oldest knows. Spec: sharding 1.10, 10.1.
 
-use super::{Happened, Manager, Stage};
+use alloc::vec::Vec;
+
+use super::{HandOverStage, Happened, SingletonManager};
 use crate::ident::UniqueAddress;
 use crate::oldest::state::departures::Departure;
 use crate::oldest::state::may_act;
 use crate::singleton::Cx;
 
-impl Manager {
+impl SingletonManager {
     /// Whether a member was removed, and whatever ran there has certainly stopped; and on everybody older
     /// than this node who was removed, for this one may have waited for them itself when it went.
     pub(super) fn is_free(&self, cx: &Cx<'_>, node: &UniqueAddress) -> bool {
@@ -20,14 +22,17 @@ impl Manager {
     /// responsible after its removal (I-100).
     pub(super) fn has_outlived_its_successor(&self, cx: &Cx<'_>) -> bool {
         let stays = !self.exited && may_act(cx.view().self_status());
-        let successor = self.handed_to.as_ref().filter(|_| self.stage == Stage::End);
+        let successor = self
+            .handed_to
+            .as_ref()
+            .filter(|_| self.stage == HandOverStage::End);
         stays && successor.is_some_and(|to| self.is_free(cx, to))
     }
 
     /// A node on its way out whose successor is removed, with nobody else left, has nobody to wait for: the
     /// successor that left as well was faster.
     pub(super) fn stop_if_nobody_follows(&mut self, cx: &mut Cx<'_>) {
-        let Stage::WasOldest { new, .. } = &self.stage else {
+        let HandOverStage::WasOldest { new, .. } = &self.stage else {
             return;
         };
         let is_gone = new.as_ref().is_none_or(|node| cx.view().is_removed(node));
@@ -48,5 +53,23 @@ impl Manager {
             .departures()
             .safe_at(self.settings.role.as_ref(), is_older);
         safe_at <= cx.mono()
+    }
+
+    /// Whose removal would let this manager go on.
+    pub(super) fn awaited(&self) -> Vec<UniqueAddress> {
+        match &self.stage {
+            HandOverStage::Younger { previous } | HandOverStage::BecomingOldest { previous } => {
+                previous.clone()
+            }
+            HandOverStage::WasOldest { new, .. } => new.iter().cloned().collect(),
+            HandOverStage::Start
+            | HandOverStage::AcquiringLease { .. }
+            | HandOverStage::Oldest { .. }
+            | HandOverStage::HandingOver { .. }
+            | HandOverStage::Stopping
+            | HandOverStage::End
+            | HandOverStage::Stopped
+            | HandOverStage::Stuck => Vec::new(),
+        }
     }
 }

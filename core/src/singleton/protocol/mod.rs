@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::ident::{Role, UniqueAddress};
-use crate::lane::{Tag, tags};
+use crate::lane::{MessageTag, tags};
 use crate::messaging::protocol::{AskReply, AskTicket};
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::FieldDifferences;
@@ -19,9 +19,9 @@ use crate::token::Token;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Msg {
     /// Between managers, proxies and voters.
-    Statement(Statement),
+    Statement(SingletonStatement),
     /// A message to an instance.
-    Delivery(Delivery),
+    Delivery(InstanceMessage),
     /// The answer to an ask.
     Reply(AskReply),
 }
@@ -38,7 +38,7 @@ impl Msg {
 
     /// The message's tag.
     #[must_use]
-    pub const fn tag(&self) -> Tag {
+    pub const fn tag(&self) -> MessageTag {
         match self {
             Self::Statement(_) => Self::SINGLETON,
             Self::Delivery(_) => Self::SINGLETON_MESSAGE,
@@ -59,7 +59,7 @@ impl Msg {
 
 /// What one node says to another about a singleton.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
+pub struct SingletonStatement {
     /// The singleton.
     pub singleton: SingletonId,
     /// The incarnation that is meant; who speaks is the link's.
@@ -67,12 +67,12 @@ pub struct Statement {
     /// Who asks counts its questions; the answer carries the number of the question.
     pub epoch: u64,
     /// What is said.
-    pub body: Body,
+    pub body: SingletonBody,
 }
 
 /// What is said about a singleton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum SingletonBody {
     /// Manager: I am the oldest now; stop your instance, then let me begin.
     HandOverToMe,
     /// The answer: my instance is told to stop.
@@ -115,7 +115,7 @@ pub enum Body {
 
 /// A message to an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct InstanceMessage {
     /// The singleton.
     pub singleton: SingletonId,
     /// Exactly this instance; its successors do not take it.
@@ -131,7 +131,7 @@ pub struct Delivery {
 pub enum Command {
     /// Host or reach a singleton. Registered again as it is, nothing happens; a node that only reached it may
     /// host it.
-    Register(Settings),
+    Register(SingletonSettings),
     /// This node hosts it no more, until it registers it again as a host: its instance, if it has one,
     /// handles what is in its mailbox and stops. Answered with [`Answer::Stopped`], exactly once. No other
     /// node begins while this one stays the oldest member of the role.
@@ -180,7 +180,7 @@ pub enum StopOutcome {
 /// Why a command was refused. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum SingletonCommandError {
     /// The name is empty or longer than 255 bytes.
     #[error("the singleton's name must have 1 to 255 bytes")]
     BadName,
@@ -221,7 +221,7 @@ pub enum CommandError {
 
 /// A singleton on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SingletonSettings {
     /// Its name, 1 to 255 bytes. The same on every node.
     pub name: Arc<str>,
     /// The oldest member with this role hosts it; of all members if `None`. The same on every node.

@@ -16,7 +16,7 @@ const FIXED_BYTES: usize = 24;
 
 /// What only nodes that host a singleton have to agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hosting {
+pub struct SingletonHosting {
     /// Whether an instance runs only while its node holds a lease: one that does without runs beside one that
     /// waits for it.
     pub lease: bool,
@@ -33,7 +33,7 @@ pub struct SingletonFields {
     /// The role of the members that host it; all members if `None`.
     pub role: Option<Role>,
     /// `None` on a node that only reaches it.
-    pub hosting: Option<Hosting>,
+    pub hosting: Option<SingletonHosting>,
 }
 
 impl SingletonFields {

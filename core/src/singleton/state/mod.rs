@@ -47,7 +47,7 @@ impl fmt::Debug for SingletonId {
 
 /// What a voter has promised of a singleton, as its store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Promised {
+pub(crate) struct StoredPromise {
     /// The highest term.
     pub(crate) term: u64,
     /// To whom. Without it a member that comes back would refuse the owner its own term, and the owner would

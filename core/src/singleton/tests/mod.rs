@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use self::world::{MARGIN, World, secs};
 use super::Singletons;
-use super::protocol::{Body, Event};
+use super::protocol::{Event, SingletonBody};
 use super::state::{SingletonId, SingletonPhase};
 use crate::config::{Config, DowningStrategy};
 use crate::effect::{Answer, CommandError, Effect, SingletonCommandError};
@@ -122,14 +122,14 @@ fn s_155_nobody_starts_until_a_slow_first_has_stopped_though_others_leave() {
 fn s_157_a_node_that_started_anew_and_runs_nothing_lets_the_next_begin_at_once() {
     let mut world = World::formed(3);
     // As another one sees it that was asked about an earlier life: it is younger, and nothing runs there.
-    world.says(2, 1, 41, Body::HandOverToMe);
-    let answers = world.heard_by(2, |body| matches!(body, Body::HandOverDone { .. }));
+    world.says(2, 1, 41, SingletonBody::HandOverToMe);
+    let answers = world.heard_by(2, |body| matches!(body, SingletonBody::HandOverDone { .. }));
     assert_eq!(answers, [(1, 41)]);
     // One that leaves says nothing: its predecessor may have asked it to take over.
     world.set(&[(1, Status::Leaving)]);
-    world.says(2, 1, 42, Body::HandOverToMe);
+    world.says(2, 1, 42, SingletonBody::HandOverToMe);
     assert_eq!(
-        world.heard_by(2, |body| matches!(body, Body::HandOverDone { .. })),
+        world.heard_by(2, |body| matches!(body, SingletonBody::HandOverDone { .. })),
         [(1, 41)]
     );
 }
@@ -257,14 +257,14 @@ fn s_164_a_hand_over_done_of_another_node_or_of_an_earlier_attempt_starts_nothin
     world.cut(&[0]);
     world.leave(&[0]);
     assert_eq!(world.phase(1), SingletonPhase::BecomingOldest);
-    world.says(2, 1, 1, Body::HandOverDone { term: 0 });
+    world.says(2, 1, 1, SingletonBody::HandOverDone { term: 0 });
     world.run_for(SOON);
     assert_eq!(
         world.phase(1),
         SingletonPhase::BecomingOldest,
         "not the head of those before"
     );
-    world.says(0, 1, 0, Body::HandOverDone { term: 0 });
+    world.says(0, 1, 0, SingletonBody::HandOverDone { term: 0 });
     world.run_for(SOON);
     assert_eq!(
         world.phase(1),
@@ -272,7 +272,7 @@ fn s_164_a_hand_over_done_of_another_node_or_of_an_earlier_attempt_starts_nothin
         "an earlier attempt"
     );
     assert_eq!(world.stats(1).answers_stale, 1);
-    world.says(0, 1, 1, Body::HandOverDone { term: 5 });
+    world.says(0, 1, 1, SingletonBody::HandOverDone { term: 5 });
     world.run_for(SOON);
     assert_eq!(world.phase(1), SingletonPhase::Oldest);
     assert_eq!(
@@ -516,10 +516,10 @@ fn who_never_was_responsible_does_not_hand_over_for_one_that_was_removed_a_momen
     world.remove_and_set(&[0], &[(1, Status::Exiting), (2, Status::Up)]);
     // As one that has finished does.
     let (_, epoch) = world
-        .heard_by(1, |body| matches!(body, Body::HandOverToMe))
+        .heard_by(1, |body| matches!(body, SingletonBody::HandOverToMe))
         .pop()
         .expect("it is asked");
-    world.says(1, 2, epoch, Body::HandOverDone { term: 1 });
+    world.says(1, 2, epoch, SingletonBody::HandOverDone { term: 1 });
     world.run_for(MARGIN - SOON);
     assert_eq!(
         world.running(),
@@ -600,9 +600,9 @@ fn i_33_who_asks_again_because_the_end_of_a_hand_over_was_lost_is_told_again() {
     world.run_for(SOON);
     assert_eq!(world.running(), [1]);
     assert_eq!(world.phase(0), SingletonPhase::End);
-    let done = |body: &Body| matches!(body, Body::HandOverDone { .. });
+    let done = |body: &SingletonBody| matches!(body, SingletonBody::HandOverDone { .. });
     let before = world.heard_by(1, done).len();
-    world.says(1, 0, 77, Body::HandOverToMe);
+    world.says(1, 0, 77, SingletonBody::HandOverToMe);
     let heard = world.heard_by(1, done);
     assert_eq!(heard[before..], [(0, 77)], "in the words of the question");
 }
@@ -611,7 +611,7 @@ fn i_33_who_asks_again_because_the_end_of_a_hand_over_was_lost_is_told_again() {
 fn i_100_who_took_a_hand_over_without_being_next_is_followed_after_its_removal() {
     let mut world = World::formed(3);
     world.run_for(SOON);
-    world.says(2, 0, 7, Body::HandOverToMe);
+    world.says(2, 0, 7, SingletonBody::HandOverToMe);
     world.run_for(SOON);
     assert_eq!(
         (world.phase(0), world.running()),

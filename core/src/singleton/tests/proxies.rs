@@ -17,8 +17,10 @@ use crate::messaging::protocol::{AskReply, AskTicket};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::Payload;
-use crate::singleton::protocol::{Body, Delivery, Msg, Statement, Timer as SingletonTimer};
-use crate::singleton::proxy::{Proxy, Waiting};
+use crate::singleton::protocol::{
+    InstanceMessage, Msg, SingletonBody, SingletonStatement, Timer as SingletonTimer,
+};
+use crate::singleton::proxy::{ProxyMessage, SingletonProxy};
 use crate::singleton::state::SingletonId;
 use crate::timer::Timer;
 use crate::token::Token;
@@ -60,7 +62,7 @@ fn s_171_where_the_instance_ended_messages_wait_and_a_new_oldest_is_asked_at_onc
     world.crash(&[0]);
     world.set(&[(0, Status::Down)]);
     world.remove(&[0]);
-    let asked = world.heard_by(1, |body| *body == Body::Identify);
+    let asked = world.heard_by(1, |body| *body == SingletonBody::Identify);
     assert!(
         asked.iter().any(|(from, _)| *from == 2),
         "without waiting for a tick"
@@ -78,11 +80,11 @@ fn s_172_a_late_answer_of_an_earlier_oldest_is_never_used() {
     world.crash(&[0]);
     world.set(&[(0, Status::Down)]);
     world.remove(&[0]);
-    world.says(0, 2, 99, Body::Identified { token: old });
+    world.says(0, 2, 99, SingletonBody::Identified { token: old });
     assert_eq!(world.state(2).target, None, "no member");
     // Of the present head, but to an earlier question.
     let token = Token::new(old.term + 1, 1);
-    world.says(1, 2, 0, Body::Identified { token });
+    world.says(1, 2, 0, SingletonBody::Identified { token });
     assert_eq!(world.state(2).target, None, "an earlier question");
     assert_eq!(world.stats(2).answers_stale, 1);
 }
@@ -194,7 +196,7 @@ fn an_ask_whose_time_is_over_does_not_count_as_sent() {
         .open(&mut user.fixture.cx::<OfSingleton>(), 7, billing, secs(1));
     let (id, deadline) = opened.unwrap();
     let ticket = AskTicket::of(&user.fixture.me, id, AskChain::default());
-    let message = Waiting {
+    let message = ProxyMessage {
         payload: Payload::from([1]),
         ask: Some((ticket, deadline)),
     };
@@ -285,7 +287,7 @@ fn a_message_larger_than_the_whole_buffer_is_refused_and_pushes_nothing_out() {
 
 #[test]
 fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_a_link() {
-    let delivery = Delivery {
+    let delivery = InstanceMessage {
         singleton: SingletonId::of("billing"),
         token: Token::new(1, 1),
         ask: None,
@@ -296,11 +298,11 @@ fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_
         to: node("a", 1),
         result,
     };
-    let statement = Statement {
+    let statement = SingletonStatement {
         singleton: SingletonId::of("billing"),
         to: node("a", 1),
         epoch: 1,
-        body: Body::Identify,
+        body: SingletonBody::Identify,
     };
     let bytes = [
         Msg::Delivery(delivery),
@@ -315,7 +317,7 @@ fn the_bytes_of_a_users_message_and_of_its_answer_count_where_messages_wait_for_
 /// A member that looks for the instance at an older one, and what leaves it.
 struct User {
     fixture: Fixture,
-    proxy: Proxy,
+    proxy: SingletonProxy,
     asks: Asks<SingletonId>,
 }
 
@@ -328,7 +330,7 @@ impl User {
         fixture.view = Arc::new(picture(&me, members, &[]));
         let mut user = Self {
             fixture,
-            proxy: Proxy::new(SingletonId::of("billing"), None),
+            proxy: SingletonProxy::new(SingletonId::of("billing"), None),
             asks: Asks::default(),
         };
         user.proxy.on_ages_changed(&mut user.fixture.cx());
@@ -336,7 +338,7 @@ impl User {
     }
 
     fn send(&mut self, number: u32) {
-        let message = Waiting {
+        let message = ProxyMessage {
             payload: Payload::from(number.to_be_bytes().as_slice()),
             ask: None,
         };

@@ -8,7 +8,7 @@ use crate::effect::{Answer, CommandError, SingletonAnswer, SingletonCommandError
 use crate::lease::protocol::LeaseOutcome;
 use crate::membership::state::member::Status;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::protocol::Body;
+use crate::singleton::protocol::SingletonBody;
 
 const fn stopped(outcome: StopOutcome) -> Option<Answer> {
     Some(Answer::Singleton(SingletonAnswer::Stopped(outcome)))
@@ -99,8 +99,8 @@ fn a_successor_that_does_not_host_it_keeps_nobody_who_leaves_waiting() {
 fn one_that_hosts_it_no_more_hears_up_to_which_term_it_ran_and_no_answer_to_an_earlier_question() {
     let mut world = World::formed(3);
     assert_eq!(world.stop(1, secs(5)), stopped(StopOutcome::NothingRan));
-    world.says(0, 1, 77, Body::HandOverDone { term: 20 });
-    world.says(0, 1, 0, Body::HandOverDone { term: 9 });
+    world.says(0, 1, 77, SingletonBody::HandOverDone { term: 20 });
+    world.says(0, 1, 0, SingletonBody::HandOverDone { term: 9 });
     world.leave(&[0]);
     world.run_for(secs(2));
     assert!(world.register(1, true));

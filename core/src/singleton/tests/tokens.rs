@@ -6,7 +6,7 @@ use super::SOON;
 use super::world::{MARGIN, World, secs};
 use crate::effect::{Answer, CommandError as AnyError};
 use crate::membership::state::member::Status;
-use crate::singleton::protocol::{Body, CommandError, Event};
+use crate::singleton::protocol::{Event, SingletonBody, SingletonCommandError};
 use crate::singleton::state::SingletonId;
 use crate::token::Token;
 
@@ -47,10 +47,10 @@ fn promises_of_a_higher_term_and_to_an_earlier_question_start_nothing() {
     world.run_for(secs(10));
     for from in [1, 2] {
         for epoch in 0..10 {
-            world.says(from, 0, epoch, Body::Promised { term: 41 });
+            world.says(from, 0, epoch, SingletonBody::Promised { term: 41 });
         }
         for term in 1..10 {
-            world.says(from, 0, 99, Body::Promised { term });
+            world.says(from, 0, 99, SingletonBody::Promised { term });
         }
     }
     assert_eq!(world.stats(0).answers_stale, 38);
@@ -82,7 +82,7 @@ fn a_member_that_comes_back_with_its_store_knows_to_whom_it_promised() {
     world.has_store_of(2, 1);
     world.all_up();
     world.run_for(secs(5));
-    let promised = world.heard_by(0, |body| matches!(body, Body::Promised { .. }));
+    let promised = world.heard_by(0, |body| matches!(body, SingletonBody::Promised { .. }));
     assert!(promised.iter().any(|(from, _)| *from == 2), "it was asked");
     assert_eq!(world.token(0), token, "what runs is not void because of it");
     assert_eq!(
@@ -109,7 +109,7 @@ fn somebody_else_s_higher_term_kills_what_runs_and_the_next_is_above_it() {
     let mut world = World::formed(3);
     world.host(0).slow_to_stop = true;
     let first = world.token(0).unwrap();
-    world.says(2, 0, 1, Body::Claim { term: 40 });
+    world.says(2, 0, 1, SingletonBody::Claim { term: 40 });
     assert_eq!(world.host(0).killed, 1, "its token is void");
     assert_eq!(
         world.said(0, |event| matches!(event, Event::Superseded { .. })),
@@ -119,8 +119,8 @@ fn somebody_else_s_higher_term_kills_what_runs_and_the_next_is_above_it() {
     world.run_for(secs(2));
     let next = world.token(0).unwrap();
     assert!(next > first && next.term > 40);
-    world.says(2, 0, 2, Body::Claim { term: 41 });
-    let refused = world.heard_by(2, |body| matches!(body, Body::Refused { .. }));
+    world.says(2, 0, 2, SingletonBody::Claim { term: 41 });
+    let refused = world.heard_by(2, |body| matches!(body, SingletonBody::Refused { .. }));
     assert_eq!(
         refused.last(),
         Some(&(0, 2)),
@@ -147,8 +147,8 @@ fn a_newcomer_hears_of_the_term_that_is_in_use() {
 #[test]
 fn a_term_that_would_leave_none_for_others_is_refused() {
     let mut world = World::formed(2);
-    world.says(1, 0, 1, Body::Claim { term: u64::MAX });
-    world.says(1, 0, 1, Body::Claim { term: 0 });
+    world.says(1, 0, 1, SingletonBody::Claim { term: u64::MAX });
+    world.says(1, 0, 1, SingletonBody::Claim { term: 0 });
     world.run_for(SOON);
     assert_eq!(world.running(), [0]);
     assert_eq!(world.rejected(0), 2);
@@ -204,14 +204,14 @@ fn a_token_that_nobody_can_have_had_and_one_of_somebody_else_s_singleton_change_
     let impossible = Token::new(u64::MAX, 1);
     assert_eq!(
         world.token_refused(0, impossible),
-        refused(CommandError::TokenOutOfRange)
+        refused(SingletonCommandError::TokenOutOfRange)
     );
     assert_eq!((world.running(), world.host(0).killed), (alloc::vec![0], 0));
     world.forget(0);
     assert!(world.register(0, false));
     assert_eq!(
         world.token_refused(0, Token::new(7, 3)),
-        refused(CommandError::NotHosted)
+        refused(SingletonCommandError::NotHosted)
     );
 }
 
@@ -226,15 +226,15 @@ fn i_100_a_claim_of_the_last_term_takes_no_term_from_anybody() {
     let mut world = World::formed(3);
     let first = world.token(0).unwrap();
     for epoch in 0..100 {
-        world.says(2, 0, epoch, Body::Claim { term: LAST_TERM });
-        world.says(2, 1, epoch, Body::Claim { term: LAST_TERM });
+        world.says(2, 0, epoch, SingletonBody::Claim { term: LAST_TERM });
+        world.says(2, 1, epoch, SingletonBody::Claim { term: LAST_TERM });
     }
     world.run_for(secs(30));
     assert_eq!(world.token(0), Some(first), "what runs is not void");
     assert_eq!(world.stats(0).terms_refused, 100);
-    let refused = world.heard_by(2, |body| *body == Body::Refused { held: first.term });
+    let refused = world.heard_by(2, |body| *body == SingletonBody::Refused { held: first.term });
     assert_eq!(refused.len(), 200, "and says what it has promised");
-    let claims = world.heard_by(1, |body| matches!(body, Body::Claim { .. }));
+    let claims = world.heard_by(1, |body| matches!(body, SingletonBody::Claim { .. }));
     assert_eq!(claims.len(), 101, "nobody repeats itself");
     world.crash(&[0]);
     world.set(&[(0, Status::Down)]);
@@ -251,7 +251,7 @@ fn i_100_claims_that_rise_as_fast_as_they_may_need_a_century_for_all_terms() {
         let held = world.token(0).map_or(0, |token| token.term);
         for number in 1..100 {
             let term = (held + number * STEP).min(LAST_TERM);
-            world.says(2, 0, second * 100 + number, Body::Claim { term });
+            world.says(2, 0, second * 100 + number, SingletonBody::Claim { term });
         }
         world.run_for(secs(1));
     }
@@ -267,12 +267,12 @@ fn i_100_a_refusal_out_of_reach_is_outvoted_and_one_within_reach_leads_on_by_a_s
     world.hold_wire();
     world.all_up();
     // The others' promises are under way.
-    world.says(3, 0, 1, Body::Refused { held: LAST_TERM });
+    world.says(3, 0, 1, SingletonBody::Refused { held: LAST_TERM });
     world.release_wire();
     world.run_for(SOON);
     assert_eq!(world.token(0), Some(Token::new(1, 1)));
     assert_eq!(world.stats(0).terms_out_of_reach, 1);
-    world.says(3, 0, 1, Body::Refused { held: LAST_TERM });
+    world.says(3, 0, 1, SingletonBody::Refused { held: LAST_TERM });
     assert_eq!(
         world.token(0),
         Some(Token::new(1, 1)),
@@ -284,7 +284,7 @@ fn i_100_a_refusal_out_of_reach_is_outvoted_and_one_within_reach_leads_on_by_a_s
     world.all_up();
     let mut claimed = 1;
     for epoch in 1..=40 {
-        world.says(1, 0, epoch, Body::Refused { held: claimed + STEP });
+        world.says(1, 0, epoch, SingletonBody::Refused { held: claimed + STEP });
         claimed += STEP + 1;
         world.run_for(secs(1));
     }
@@ -293,7 +293,7 @@ fn i_100_a_refusal_out_of_reach_is_outvoted_and_one_within_reach_leads_on_by_a_s
     world.run_for(secs(120));
     let term = world.token(0).expect("it begins once the other promises").term;
     assert!(term < 45 * STEP, "{term}");
-    let asked = world.heard_by(1, |body| matches!(body, Body::Claim { .. }));
+    let asked = world.heard_by(1, |body| matches!(body, SingletonBody::Claim { .. }));
     assert!(asked.len() < 250, "{} claims", asked.len());
 }
 
@@ -324,7 +324,7 @@ fn where_stores_hold_the_last_term_nothing_begins_and_it_is_said_once() {
     assert_eq!(world.running(), Vec::<usize>::new());
     assert_eq!(world.said(0, |event| *event == Event::TermsUsedUp), 1);
     assert_eq!(world.stats(0).terms_used_up, 1);
-    let claims = world.heard_by(0, |body| matches!(body, Body::Claim { .. }));
+    let claims = world.heard_by(0, |body| matches!(body, SingletonBody::Claim { .. }));
     assert!(claims.len() < 5, "{} claims", claims.len());
     // A minority that holds it is outvoted.
     let mut world = World::new(3);
@@ -340,7 +340,7 @@ fn i_100_a_hand_over_and_a_fence_lead_no_further_than_their_reach() {
     world.cut(&[0]);
     world.all_up();
     for _ in 0..50 {
-        world.says(0, 1, 0, Body::HandOverDone { term: LAST_TERM });
+        world.says(0, 1, 0, SingletonBody::HandOverDone { term: LAST_TERM });
     }
     world.crash(&[0]);
     world.set(&[(0, Status::Down)]);
@@ -350,7 +350,7 @@ fn i_100_a_hand_over_and_a_fence_lead_no_further_than_their_reach() {
     assert!(term <= STEP + 1, "{term}");
     let held = Token::new(LAST_TERM, 1);
     let refused = Some(Answer::Refused(AnyError::Singleton(
-        CommandError::TokenOutOfRange,
+        SingletonCommandError::TokenOutOfRange,
     )));
     assert_eq!(world.token_refused(1, held), refused);
     assert_eq!(world.token(1).map(|token| token.term), Some(term), "it runs on");
@@ -364,12 +364,12 @@ fn i_100_who_claims_terms_of_any_singletons_leaves_room_for_those_of_others() {
             1,
             0,
             SingletonId::of(&alloc::format!("{other}")),
-            Body::Claim { term: 1 },
+            SingletonBody::Claim { term: 1 },
         );
     }
     assert_eq!(world.stats(0).terms_not_kept, 2_000 - 256);
     let mine = SingletonId::of("mine");
-    world.says_of(0, 1, mine, Body::Claim { term: 1 });
+    world.says_of(0, 1, mine, SingletonBody::Claim { term: 1 });
     assert_eq!(world.promised(1, mine), 1);
 }
 
@@ -379,15 +379,15 @@ fn a_full_table_of_promises_has_room_for_others_once_a_member_with_some_is_gone(
     for from in 1..=4 {
         for number in 0..256 {
             let other = SingletonId::of(&alloc::format!("{from}.{number}"));
-            world.says_of(from, 0, other, Body::Claim { term: 1 });
+            world.says_of(from, 0, other, SingletonBody::Claim { term: 1 });
         }
     }
     let mine = SingletonId::of("mine");
-    world.says_of(5, 0, mine, Body::Claim { term: 1 });
+    world.says_of(5, 0, mine, SingletonBody::Claim { term: 1 });
     assert_eq!(world.promised(0, mine), 0);
     world.crash(&[1]);
     world.remove(&[1]);
-    world.says_of(5, 0, mine, Body::Claim { term: 1 });
+    world.says_of(5, 0, mine, SingletonBody::Claim { term: 1 });
     assert_eq!(world.promised(0, mine), 1);
 }
 

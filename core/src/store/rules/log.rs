@@ -3,22 +3,24 @@
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
-use super::super::layout::{self, Damaged, Head};
+use super::super::layout::{self, DamagedBytes, LogHead};
 use super::super::{Bytes, LogState, OwnedLog, Record, Sequence, Snapshot, Space, StoreAnswer, StoreError};
-use super::{ReadTransaction, Room, Ruled, Stop, WriteTransaction, admits_opening, get, put, refuse};
+use super::{
+    AnswerRoom, ReadTransaction, RuleStop, Ruled, WriteTransaction, admits_opening, get, put, refuse,
+};
 use crate::token::Token;
 
-fn head<T: ReadTransaction>(tx: &T, space: Space, log: &str) -> Ruled<Option<Head>, T::Error> {
+fn head<T: ReadTransaction>(tx: &T, space: Space, log: &str) -> Ruled<Option<LogHead>, T::Error> {
     let bytes = get(tx, &layout::head_key(space, log))?;
-    Ok(bytes.map(|bytes| Head::parse(&bytes)).transpose()?)
+    Ok(bytes.map(|bytes| LogHead::parse(&bytes)).transpose()?)
 }
 
-fn set_head<T: WriteTransaction>(tx: &mut T, space: Space, log: &str, head: Head) -> Ruled<(), T::Error> {
+fn set_head<T: WriteTransaction>(tx: &mut T, space: Space, log: &str, head: LogHead) -> Ruled<(), T::Error> {
     put(tx, &layout::head_key(space, log), &[&head.to_bytes()])
 }
 
 /// The log's head, if `token` is the one that owns it.
-fn owned<T: ReadTransaction>(tx: &T, space: Space, log: &str, token: Token) -> Ruled<Head, T::Error> {
+fn owned<T: ReadTransaction>(tx: &T, space: Space, log: &str, token: Token) -> Ruled<LogHead, T::Error> {
     match head(tx, space, log)? {
         Some(head) if head.token == token => Ok(head),
         Some(head) => refuse(StoreError::Fenced { held: head.token }),
@@ -33,16 +35,16 @@ pub(super) fn open<T: WriteTransaction>(
     token: Token,
     opener: u64,
 ) -> Ruled<StoreAnswer, T::Error> {
-    let head = head(tx, space, log)?.unwrap_or(Head {
+    let head = head(tx, space, log)?.unwrap_or(LogHead {
         first: 1,
-        ..Head::default()
+        ..LogHead::default()
     });
-    admits_opening(head.token, head.opener, token, opener).map_err(Stop::Order)?;
+    admits_opening(head.token, head.opener, token, opener).map_err(RuleStop::Order)?;
     set_head(
         tx,
         space,
         log,
-        Head {
+        LogHead {
             token,
             opener,
             ..head
@@ -75,7 +77,7 @@ pub(super) fn append<T: WriteTransaction>(
         let key = layout::record_key(space, log, sequence);
         put(tx, &key, &[&layout::token_bytes(token), record])?;
     }
-    set_head(tx, space, log, Head { last, ..head })?;
+    set_head(tx, space, log, LogHead { last, ..head })?;
     Ok(StoreAnswer::Appended { last })
 }
 
@@ -111,7 +113,7 @@ pub(super) fn keep<T: WriteTransaction>(
     let parts: [&[u8]; 3] = [&through.to_be_bytes(), &layout::token_bytes(token), state];
     put(tx, &layout::snapshot_key(space, log), &parts)?;
     let snapshot = Some(through);
-    set_head(tx, space, log, Head { snapshot, ..head })?;
+    set_head(tx, space, log, LogHead { snapshot, ..head })?;
     Ok(StoreAnswer::Kept)
 }
 
@@ -145,8 +147,8 @@ pub(super) fn forget<T: WriteTransaction>(
     if first > head.first {
         let from = layout::record_key(space, log, head.first);
         let to = layout::record_key(space, log, first);
-        tx.delete_range(&from, &to).map_err(Stop::Engine)?;
-        set_head(tx, space, log, Head { first, ..head })?;
+        tx.delete_range(&from, &to).map_err(RuleStop::Engine)?;
+        set_head(tx, space, log, LogHead { first, ..head })?;
     }
     Ok(StoreAnswer::Deleted)
 }
@@ -171,13 +173,13 @@ pub(super) fn read_log<T: ReadTransaction>(
         // A log that ends at the last number there is has nothing behind it.
         layout::record_key(space, log, head.last.saturating_add(1)),
     );
-    let mut room = Room::new(bytes_max);
+    let mut room = AnswerRoom::new(bytes_max);
     let mut next = from;
     tx.range(&begin, &end, &mut |key, sealed| {
         let record = if key == layout::record_key(space, log, next) {
             layout::unseal(key, sealed).and_then(layout::take_token)
         } else {
-            Err(Damaged)
+            Err(DamagedBytes)
         };
         room.take(record.map(|(_, bytes)| bytes.len()))?;
         if let Ok((token, bytes)) = record {
@@ -191,7 +193,7 @@ pub(super) fn read_log<T: ReadTransaction>(
         next = next.saturating_add(1);
         ControlFlow::Continue(())
     })
-    .map_err(Stop::Engine)?;
+    .map_err(RuleStop::Engine)?;
     let more = room.close()?;
     if !more && next != head.last.saturating_add(1) {
         // A record is missing: what came before is good, the next question finds the gap.

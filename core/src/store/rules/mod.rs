@@ -8,7 +8,7 @@ mod log;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
-use super::layout::{self, Damaged};
+use super::layout::{self, DamagedBytes};
 use super::limits::{
     ANSWER_BYTES_MAX, CHANGES_PER_BATCH_MAX, KEY_BYTES_MAX, LOG_NAME_BYTES_MAX, ORDER_BYTES_MAX,
     VALUE_BYTES_MAX,
@@ -60,28 +60,28 @@ pub trait WriteTransaction: ReadTransaction {
 }
 
 /// Why a rule stopped: the order is refused, or the engine failed.
-enum Stop<E> {
+enum RuleStop<E> {
     Order(StoreError),
     Engine(E),
 }
 
-impl<E> From<Damaged> for Stop<E> {
-    fn from(_: Damaged) -> Self {
+impl<E> From<DamagedBytes> for RuleStop<E> {
+    fn from(_: DamagedBytes) -> Self {
         Self::Order(StoreError::Corrupt)
     }
 }
 
-type Ruled<T, E> = Result<T, Stop<E>>;
+type Ruled<T, E> = Result<T, RuleStop<E>>;
 
 fn refuse<T, E>(error: StoreError) -> Ruled<T, E> {
-    Err(Stop::Order(error))
+    Err(RuleStop::Order(error))
 }
 
 fn outcome<E>(ruled: Ruled<StoreAnswer, E>) -> Result<Outcome, E> {
     match ruled {
         Ok(answer) => Ok(Ok(answer)),
-        Err(Stop::Order(error)) => Ok(Err(error)),
-        Err(Stop::Engine(error)) => Err(error),
+        Err(RuleStop::Order(error)) => Ok(Err(error)),
+        Err(RuleStop::Engine(error)) => Err(error),
     }
 }
 
@@ -93,7 +93,7 @@ fn outcome<E>(ruled: Ruled<StoreAnswer, E>) -> Result<Outcome, E> {
 pub fn boot<T: WriteTransaction>(
     tx: &mut T,
     new_id: u128,
-) -> Result<Result<StoreIdentity, Damaged>, T::Error> {
+) -> Result<Result<StoreIdentity, DamagedBytes>, T::Error> {
     let identity = match identity(tx)? {
         Ok(Some(StoreIdentity { id, boot })) => StoreIdentity {
             id,
@@ -112,7 +112,7 @@ pub fn boot<T: WriteTransaction>(
 ///
 /// # Errors
 /// The engine failed; the inner error: what is there is no store, or damaged.
-pub fn identity<T: ReadTransaction>(tx: &T) -> Result<Result<Option<StoreIdentity>, Damaged>, T::Error> {
+pub fn identity<T: ReadTransaction>(tx: &T) -> Result<Result<Option<StoreIdentity>, DamagedBytes>, T::Error> {
     let key = layout::identity_key();
     let Some(sealed) = tx.get(&key)? else {
         return Ok(Ok(None));
@@ -255,24 +255,26 @@ pub fn admits_opening(held: Token, held_by: u64, token: Token, opener: u64) -> R
 }
 
 fn get<T: ReadTransaction>(tx: &T, key: &[u8]) -> Ruled<Option<Vec<u8>>, T::Error> {
-    let Some(sealed) = tx.get(key).map_err(Stop::Engine)? else {
+    let Some(sealed) = tx.get(key).map_err(RuleStop::Engine)? else {
         return Ok(None);
     };
     Ok(Some(layout::unseal(key, &sealed)?.to_vec()))
 }
 
 fn put<T: WriteTransaction>(tx: &mut T, key: &[u8], parts: &[&[u8]]) -> Ruled<(), T::Error> {
-    tx.put(key, &layout::seal(key, parts)).map_err(Stop::Engine)
+    tx.put(key, &layout::seal(key, parts)).map_err(RuleStop::Engine)
 }
 
 fn write<T: WriteTransaction>(tx: &mut T, space: Space, batch: &[Change]) -> Ruled<StoreAnswer, T::Error> {
     for change in batch {
         match change {
             Change::Put { key, value } => put(tx, &layout::item_key(space, key), &[value])?,
-            Change::Delete { key } => tx.delete(&layout::item_key(space, key)).map_err(Stop::Engine)?,
+            Change::Delete { key } => tx
+                .delete(&layout::item_key(space, key))
+                .map_err(RuleStop::Engine)?,
             Change::DeleteRange { from, to } => {
                 let (from, to) = bounds(space, from, to.as_deref());
-                tx.delete_range(&from, &to).map_err(Stop::Engine)?;
+                tx.delete_range(&from, &to).map_err(RuleStop::Engine)?;
             }
         }
     }
@@ -293,7 +295,7 @@ fn range<T: ReadTransaction>(
 ) -> Ruled<StoreAnswer, T::Error> {
     let (from, to) = bounds(space, from, to);
     let mut items: Vec<(Bytes, Bytes)> = Vec::new();
-    let mut room = Room::new(bytes_max);
+    let mut room = AnswerRoom::new(bytes_max);
     tx.range(&from, &to, &mut |key, sealed| {
         let item = layout::unseal(key, sealed).map(|value| (layout::item_name(key), value));
         room.take(item.map(|(name, value)| name.len() + value.len()))?;
@@ -302,20 +304,20 @@ fn range<T: ReadTransaction>(
         }
         ControlFlow::Continue(())
     })
-    .map_err(Stop::Engine)?;
+    .map_err(RuleStop::Engine)?;
     let more = room.close()?;
     Ok(StoreAnswer::Items { items, more })
 }
 
 /// How much of an answer is left. Damage ends it: as an error if nothing came before, else the next question
 /// finds it.
-struct Room {
+struct AnswerRoom {
     left: usize,
     is_empty: bool,
-    ended: Option<Result<(), Damaged>>,
+    ended: Option<Result<(), DamagedBytes>>,
 }
 
-impl Room {
+impl AnswerRoom {
     fn new(bytes_max: usize) -> Self {
         Self {
             left: bytes_max.min(ANSWER_BYTES_MAX),
@@ -325,7 +327,7 @@ impl Room {
     }
 
     /// Room for so many bytes more, or the end.
-    fn take(&mut self, bytes: Result<usize, Damaged>) -> ControlFlow<()> {
+    fn take(&mut self, bytes: Result<usize, DamagedBytes>) -> ControlFlow<()> {
         let left = match bytes {
             Ok(bytes) if self.is_empty => self.left.saturating_sub(bytes),
             Ok(bytes) if bytes <= self.left => self.left - bytes,
@@ -344,7 +346,7 @@ impl Room {
     }
 
     /// Whether there is more behind what was taken.
-    fn close(self) -> Result<bool, Damaged> {
+    fn close(self) -> Result<bool, DamagedBytes> {
         match self.ended {
             None => Ok(false),
             Some(Ok(())) => Ok(true),

@@ -19,7 +19,7 @@ use core::marker::PhantomData;
 use super::macros::by_hand;
 #[cfg(test)]
 use super::named;
-use super::{Form, Shape, Sink, Source};
+use super::{FieldSink, FieldSource, Form, Shape};
 use crate::bytes::{WireError, put_address, put_node, put_text};
 use crate::ident::{Address, UniqueAddress};
 use crate::ordered::OrderedSet;
@@ -74,14 +74,14 @@ impl<const MAX: usize, const MIN: usize> Shape for Text<MAX, MIN> {
 }
 
 impl<T: AsRef<str> + for<'t> From<&'t str>, const MAX: usize, const MIN: usize> Form<T> for Text<MAX, MIN> {
-    fn put(value: &T, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &T, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         match value.as_ref() {
             text if (MIN..=MAX).contains(&text.len()) => put_text(out, text, what),
             _ => Err(WireError::Unencodable { what }),
         }
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<T, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<T, WireError> {
         match reader.text(what)? {
             text if text.len() < MIN => Err(WireError::Malformed { what }),
             text if text.len() > MAX => Err(WireError::LimitExceeded { what }),
@@ -103,12 +103,12 @@ impl<F: Shape> Shape for Maybe<F> {
 }
 
 impl<T, F: Form<T>> Form<Option<T>> for Maybe<F> {
-    fn put(value: &Option<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &Option<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         out.push(u8::from(value.is_some()));
         value.as_ref().map_or(Ok(()), |value| F::put(value, what, out))
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Option<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Option<T>, WireError> {
         match reader.bool(what)? {
             true => F::read(reader, what).map(Some),
             false => Ok(None),
@@ -129,11 +129,11 @@ impl<F: Shape> Shape for Boxed<F> {
 }
 
 impl<T, F: Form<T>> Form<Box<T>> for Boxed<F> {
-    fn put(value: &Box<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &Box<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         F::put(value, what, out)
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Box<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Box<T>, WireError> {
         F::read(reader, what).map(Box::new)
     }
 }
@@ -148,12 +148,12 @@ impl<F: Shape, G: Shape> Shape for (F, G) {
 }
 
 impl<T, U, F: Form<T>, G: Form<U>> Form<(T, U)> for (F, G) {
-    fn put(value: &(T, U), what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &(T, U), what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         F::put(&value.0, what, out)?;
         G::put(&value.1, what, out)
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<(T, U), WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<(T, U), WireError> {
         Ok((F::read(reader, what)?, G::read(reader, what)?))
     }
 }
@@ -162,7 +162,7 @@ fn put_count<N: Form<N> + TryFrom<usize>>(
     count: usize,
     (min, max): (usize, usize),
     what: &'static str,
-    out: &mut Sink<'_>,
+    out: &mut FieldSink<'_>,
 ) -> Result<(), WireError> {
     let count = Some(count).filter(|count| (min..=max).contains(count));
     let count = count.and_then(|count| N::try_from(count).ok());
@@ -194,12 +194,12 @@ where
     N: Form<N> + TryFrom<usize> + TryInto<usize>,
     F: Form<T>,
 {
-    fn put(value: &Vec<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &Vec<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (MIN, MAX), what, out)?;
         value.iter().try_for_each(|value| F::put(value, what, out))
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
         let count = N::read(reader, what)?.try_into().unwrap_or(usize::MAX);
         if count < MIN {
             return Err(WireError::Malformed { what });
@@ -248,14 +248,14 @@ impl<L: Shape> Shape for Rising<L> {
 }
 
 impl<T: Rises, L: Form<Vec<T>>> Form<Vec<T>> for Rising<L> {
-    fn put(value: &Vec<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &Vec<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         match value.is_sorted_by(Rises::is_below) {
             true => L::put(value, what, out),
             false => Err(WireError::Unencodable { what }),
         }
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Vec<T>, WireError> {
         let all = L::read(reader, what)?;
         match all.is_sorted_by(Rises::is_below) {
             true => Ok(all),
@@ -270,12 +270,12 @@ where
     T: Rises,
     F: Form<T>,
 {
-    fn put(value: &Arc<[T]>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &Arc<[T]>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (MIN, MAX), what, out)?;
         value.iter().try_for_each(|value| F::put(value, what, out))
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<Arc<[T]>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<Arc<[T]>, WireError> {
         <Self as Form<Vec<T>>>::read(reader, what).map(Arc::from)
     }
 }
@@ -286,12 +286,12 @@ where
     T: Rises + Ord,
     F: Form<T>,
 {
-    fn put(value: &OrderedSet<T>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &OrderedSet<T>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (0, MAX), what, out)?;
         value.iter().try_for_each(|value| F::put(value, what, out))
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<OrderedSet<T>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<OrderedSet<T>, WireError> {
         <Self as Form<Vec<T>>>::read(reader, what).map(OrderedSet::from_iter)
     }
 }
@@ -303,7 +303,7 @@ where
     F: Form<T>,
     G: Form<U>,
 {
-    fn put(value: &BTreeMap<T, U>, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError> {
+    fn put(value: &BTreeMap<T, U>, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         put_count::<N>(value.len(), (0, MAX), what, out)?;
         value.iter().try_for_each(|(key, value)| {
             F::put(key, what, out)?;
@@ -311,7 +311,7 @@ where
         })
     }
 
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<BTreeMap<T, U>, WireError> {
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<BTreeMap<T, U>, WireError> {
         <Self as Form<Vec<(T, U)>>>::read(reader, what).map(BTreeMap::from_iter)
     }
 }

@@ -18,22 +18,22 @@ macro_rules! by_hand {
             fn put(
                 value: &$of,
                 what: &'static str,
-                out: &mut $crate::wire::declare::Sink<'_>,
+                out: &mut $crate::wire::declare::FieldSink<'_>,
             ) -> Result<(), $crate::bytes::WireError> {
                 let put: fn(
                     &$of,
                     &'static str,
-                    &mut $crate::wire::declare::Sink<'_>,
+                    &mut $crate::wire::declare::FieldSink<'_>,
                 ) -> Result<(), $crate::bytes::WireError> = $put;
                 put(value, what, out)
             }
 
             fn read(
-                reader: &mut $crate::wire::declare::Source<'_>,
+                reader: &mut $crate::wire::declare::FieldSource<'_>,
                 what: &'static str,
             ) -> Result<$of, $crate::bytes::WireError> {
                 let read: fn(
-                    &mut $crate::wire::declare::Source<'_>,
+                    &mut $crate::wire::declare::FieldSource<'_>,
                     &'static str,
                 ) -> Result<$of, $crate::bytes::WireError> = $read;
                 read(reader, what)
@@ -86,7 +86,7 @@ macro_rules! record {
             fn put(
                 value: &Self,
                 _: &'static str,
-                out: &mut $crate::wire::declare::Sink<'_>,
+                out: &mut $crate::wire::declare::FieldSink<'_>,
             ) -> Result<(), $crate::bytes::WireError> {
                 $(
                     let legal: fn(&Self) -> bool = $legal;
@@ -99,7 +99,7 @@ macro_rules! record {
             }
 
             fn read(
-                reader: &mut $crate::wire::declare::Source<'_>,
+                reader: &mut $crate::wire::declare::FieldSource<'_>,
                 _: &'static str,
             ) -> Result<Self, $crate::bytes::WireError> {
                 let value = Self {
@@ -144,7 +144,7 @@ macro_rules! choice {
             fn put(
                 value: &Self,
                 _: &'static str,
-                out: &mut $crate::wire::declare::Sink<'_>,
+                out: &mut $crate::wire::declare::FieldSink<'_>,
             ) -> Result<(), $crate::bytes::WireError> {
                 const KNOWN: &[u8] = &[$($tag),*];
                 let _ = KNOWN;
@@ -165,7 +165,7 @@ macro_rules! choice {
             }
 
             fn read(
-                reader: &mut $crate::wire::declare::Source<'_>,
+                reader: &mut $crate::wire::declare::FieldSource<'_>,
                 _: &'static str,
             ) -> Result<Self, $crate::bytes::WireError> {
                 #[allow(unreachable_patterns, reason = "where every other number is kept")]
@@ -222,7 +222,7 @@ macro_rules! codes {
             fn put(
                 value: &Self,
                 what: &'static str,
-                out: &mut $crate::wire::declare::Sink<'_>,
+                out: &mut $crate::wire::declare::FieldSink<'_>,
             ) -> Result<(), $crate::bytes::WireError> {
                 const KNOWN: &[u8] = &[$($code),*];
                 out.push(match value {
@@ -239,7 +239,7 @@ macro_rules! codes {
             }
 
             fn read(
-                reader: &mut $crate::wire::declare::Source<'_>,
+                reader: &mut $crate::wire::declare::FieldSource<'_>,
                 _: &'static str,
             ) -> Result<Self, $crate::bytes::WireError> {
                 #[allow(unreachable_patterns, reason = "where every other number is kept")]
@@ -262,7 +262,7 @@ macro_rules! messages {
     }) => {
         pub(super) fn put(
             message: &$of,
-            out: &mut $crate::wire::declare::Sink<'_>,
+            out: &mut $crate::wire::declare::FieldSink<'_>,
         ) -> Result<(), $crate::bytes::WireError> {
             type Of = $of;
             match message {
@@ -275,8 +275,8 @@ macro_rules! messages {
         }
 
         pub(super) fn read(
-            tag: $crate::message::Tag,
-            reader: &mut $crate::wire::declare::Source<'_>,
+            tag: $crate::message::MessageTag,
+            reader: &mut $crate::wire::declare::FieldSource<'_>,
         ) -> Result<$of, $crate::bytes::WireError> {
             type Of = $of;
             Ok(match tag {
@@ -286,7 +286,7 @@ macro_rules! messages {
                         $field: <$form as $crate::wire::declare::Form<_>>::read(reader, stringify!($field))?,
                     })? $((<$inner_form as $crate::wire::declare::Form<_>>::read(reader, stringify!($inner))?))?
                 })*
-                $crate::message::Tag { kind, .. } => return Err($crate::bytes::WireError::UnknownKind { kind }),
+                $crate::message::MessageTag { kind, .. } => return Err($crate::bytes::WireError::UnknownKind { kind }),
             })
         }
 

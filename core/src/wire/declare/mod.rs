@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
 use super::deflate::Packer;
-use crate::bytes::{Reader, WireError};
+use crate::bytes::{BodyReader, WireError};
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
 
@@ -28,13 +28,13 @@ pub(in crate::wire) use macros::{by_hand, choice, codes, messages, number_as, re
 
 /// Where values are written to: the bytes so far, and what bounds and packs them.
 #[derive(Debug)]
-pub(super) struct Sink<'a> {
+pub(super) struct FieldSink<'a> {
     pub(super) bytes: &'a mut Vec<u8>,
     pub(super) limits: &'a Limits,
     pub(super) packer: &'a mut Packer,
 }
 
-impl Deref for Sink<'_> {
+impl Deref for FieldSink<'_> {
     type Target = Vec<u8>;
 
     fn deref(&self) -> &Vec<u8> {
@@ -42,7 +42,7 @@ impl Deref for Sink<'_> {
     }
 }
 
-impl DerefMut for Sink<'_> {
+impl DerefMut for FieldSink<'_> {
     fn deref_mut(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
@@ -50,21 +50,21 @@ impl DerefMut for Sink<'_> {
 
 /// Where values are read from: what is left, and what bounds them and knows the user's types.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
-    pub(super) rest: Reader<'a>,
+pub(super) struct FieldSource<'a> {
+    pub(super) rest: BodyReader<'a>,
     pub(super) limits: &'a Limits,
     pub(super) types: &'a CustomTypes,
 }
 
-impl<'a> Deref for Source<'a> {
-    type Target = Reader<'a>;
+impl<'a> Deref for FieldSource<'a> {
+    type Target = BodyReader<'a>;
 
-    fn deref(&self) -> &Reader<'a> {
+    fn deref(&self) -> &BodyReader<'a> {
         &self.rest
     }
 }
 
-impl DerefMut for Source<'_> {
+impl DerefMut for FieldSource<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.rest
     }
@@ -83,18 +83,18 @@ pub(super) trait Shape {
 /// How values of `T` are written. A type that is written in one way only is its own form.
 pub(super) trait Form<T>: Shape {
     /// Writes a value; `what` names it in errors.
-    fn put(value: &T, what: &'static str, out: &mut Sink<'_>) -> Result<(), WireError>;
+    fn put(value: &T, what: &'static str, out: &mut FieldSink<'_>) -> Result<(), WireError>;
 
     /// Reads a value.
-    fn read(reader: &mut Source<'_>, what: &'static str) -> Result<T, WireError>;
+    fn read(reader: &mut FieldSource<'_>, what: &'static str) -> Result<T, WireError>;
 }
 
 /// What is written for itself and not into a frame: for a store.
 pub(super) fn written(
-    put: impl FnOnce(&mut Sink<'_>) -> Result<(), WireError>,
+    put: impl FnOnce(&mut FieldSink<'_>) -> Result<(), WireError>,
 ) -> Result<Vec<u8>, WireError> {
     let (mut bytes, limits, mut packer) = (Vec::new(), Limits::default(), Packer::default());
-    put(&mut Sink {
+    put(&mut FieldSink {
         bytes: &mut bytes,
         limits: &limits,
         packer: &mut packer,
@@ -106,10 +106,10 @@ pub(super) fn written(
 pub(super) fn read_whole<T>(
     bytes: &[u8],
     types: &CustomTypes,
-    read: impl FnOnce(&mut Source<'_>) -> Result<T, WireError>,
+    read: impl FnOnce(&mut FieldSource<'_>) -> Result<T, WireError>,
 ) -> Result<T, WireError> {
-    let reader = &mut Source {
-        rest: Reader::new(bytes),
+    let reader = &mut FieldSource {
+        rest: BodyReader::new(bytes),
         limits: &Limits::default(),
         types,
     };
@@ -159,7 +159,7 @@ pub(super) fn row(tag: u8, name: &str, fields: &[String]) -> String {
 
 /// The row of a message, up to its body.
 #[cfg(test)]
-pub(super) fn message_row(tag: crate::lane::Tag, name: &str) -> String {
+pub(super) fn message_row(tag: crate::lane::MessageTag, name: &str) -> String {
     let (kind, lane) = (tag.kind, tag.lane);
     match kind {
         ..0x0100 => format!("| {kind} | {name} | {lane:?} | "),

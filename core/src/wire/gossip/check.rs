@@ -18,13 +18,13 @@ use crate::config::Limits;
 use crate::ident::{ROLES_MAX, check_role};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::{Status, UpNumber};
-use crate::membership::state::packed::columns::{Counts, reach_of, status_of};
+use crate::membership::state::packed::columns::{StateCounts, reach_of, status_of};
 use crate::membership::state::packed::roles::{DEFAULT_DATA_CENTER_ROLE, is_data_center};
 use crate::membership::state::packed::sections::Sections;
 use crate::membership::state::packed::{COUNTER_MAX, META_BYTES_MAX};
 
 /// Demands that every table fits its limit and that no table has more entries than can be used.
-pub(super) fn check_counts(counts: &Counts, limits: &Limits) -> Result<(), WireError> {
+pub(super) fn check_counts(counts: &StateCounts, limits: &Limits) -> Result<(), WireError> {
     let members = counts.members;
     let records_max = members.saturating_mul(limits.reachability_records_per_member_max);
     let bounds = [

@@ -17,9 +17,9 @@ use status::{put_status, read_status};
 
 use alloc::sync::Arc;
 
-use super::declare::{Sink, Source, by_hand, record};
+use super::declare::{FieldSink, FieldSource, by_hand, record};
 use super::deflate::inflate;
-use crate::bytes::{Reader, WireError};
+use crate::bytes::{BodyReader, WireError};
 use crate::ident::UniqueAddress;
 use crate::membership::state::packed::PackedGossip;
 use crate::membership::state::packed::sections::Sections;
@@ -36,8 +36,8 @@ by_hand! {
     GossipStatus: GossipStatus, "status", 24, |body, _, out| put_status(body, out), |reader, _| read_status(reader);
 }
 
-fn put_state(gossip: &GossipBody, out: &mut Sink<'_>) -> Result<(), WireError> {
-    let Sink {
+fn put_state(gossip: &GossipBody, out: &mut FieldSink<'_>) -> Result<(), WireError> {
+    let FieldSink {
         bytes,
         limits,
         packer,
@@ -61,7 +61,7 @@ fn put_state(gossip: &GossipBody, out: &mut Sink<'_>) -> Result<(), WireError> {
 }
 
 /// Checks the state and leaves it in its columns.
-fn read_state(reader: &mut Source<'_>) -> Result<GossipBody, WireError> {
+fn read_state(reader: &mut FieldSource<'_>) -> Result<GossipBody, WireError> {
     let limits = reader.limits;
     let state = match reader.u8()? {
         PLAIN => reader.rest().to_vec(),
@@ -71,7 +71,7 @@ fn read_state(reader: &mut Source<'_>) -> Result<GossipBody, WireError> {
         }
         _ => return Err(WireError::Malformed { what: "state form" }),
     };
-    reader.rest = Reader::new(&[]);
+    reader.rest = BodyReader::new(&[]);
     let sections = Sections::cut(&state, |counts| check::check_counts(counts, limits))?;
     sections.check()?;
     Ok(GossipBody::Packed(Arc::new(PackedGossip::from_checked(state))))

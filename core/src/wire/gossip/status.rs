@@ -13,12 +13,12 @@ use super::check::check_counter;
 use super::write::put_counter;
 use crate::bytes::WireError;
 use crate::bytes::nodes::{NodeColumns, Texts, check_host_use, host_table, put_nodes, put_texts, read_hosts};
-use crate::bytes::{Reader, count_u16, put_node};
+use crate::bytes::{BodyReader, count_u16, put_node};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::GossipStatus;
-use crate::wire::declare::{Sink, Source};
+use crate::wire::declare::{FieldSink, FieldSource};
 
-pub(super) fn put_status(body: &GossipStatus, out: &mut Sink<'_>) -> Result<(), WireError> {
+pub(super) fn put_status(body: &GossipStatus, out: &mut FieldSink<'_>) -> Result<(), WireError> {
     if body.version.len() > out.limits.members_max {
         return Err(WireError::LimitExceeded {
             what: "clock entries",
@@ -38,7 +38,7 @@ pub(super) fn put_status(body: &GossipStatus, out: &mut Sink<'_>) -> Result<(), 
         .try_for_each(|(_, counter)| put_counter(*counter, out))
 }
 
-pub(super) fn read_status(reader: &mut Source<'_>) -> Result<GossipStatus, WireError> {
+pub(super) fn read_status(reader: &mut FieldSource<'_>) -> Result<GossipStatus, WireError> {
     let to = reader.node()?;
     let seen_digest = reader.u64()?;
     let (count, hosts) = (usize::from(reader.u16()?), usize::from(reader.u16()?));
@@ -54,7 +54,7 @@ pub(super) fn read_status(reader: &mut Source<'_>) -> Result<GossipStatus, WireE
     let nodes = NodeColumns::read(reader, count)?;
     let counters = reader.column::<8>(count)?;
     nodes.check_rising("clock entry")?;
-    check_host_use(nodes, NodeColumns::read(&mut Reader::new(&[]), 0)?, hosts)?;
+    check_host_use(nodes, NodeColumns::read(&mut BodyReader::new(&[]), 0)?, hosts)?;
     let hosts = read_hosts(texts)?;
     let mut entries = Vec::with_capacity(count);
     for (row, counter) in nodes.rows().zip(counters.u64s()) {

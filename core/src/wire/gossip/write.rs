@@ -19,12 +19,12 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::membership::state::packed::COUNTER_MAX;
-use crate::membership::state::packed::columns::{Counts, LAYOUT, reach_code, status_code};
+use crate::membership::state::packed::columns::{LAYOUT, StateCounts, reach_code, status_code};
 use crate::membership::state::packed::roles::wire_roles;
-use crate::membership::state::reachability::Record;
+use crate::membership::state::reachability::ReachabilityRecord;
 
 /// What the members share, each once, in rising order.
-struct Tables<'a> {
+struct SharedTables<'a> {
     hosts: Vec<&'a str>,
     roles: Vec<&'a Role>,
     role_sets: Vec<&'a Roles>,
@@ -33,7 +33,7 @@ struct Tables<'a> {
 
 /// Writes a state.
 pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let tables = Tables::of(gossip);
+    let tables = SharedTables::of(gossip);
     out.extend_from_slice(&[LAYOUT, 0]);
     put_counts(gossip, &tables, limits, out)?;
     put_texts(out, tables.hosts.iter().copied(), "address")?;
@@ -50,7 +50,7 @@ pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-impl<'a> Tables<'a> {
+impl<'a> SharedTables<'a> {
     fn of(gossip: &'a Gossip) -> Self {
         let members = gossip.members();
         let nodes = members.iter().map(|member| &member.node);
@@ -89,11 +89,11 @@ impl<'a> Tables<'a> {
 
 fn put_counts(
     gossip: &Gossip,
-    tables: &Tables<'_>,
+    tables: &SharedTables<'_>,
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let counts = Counts {
+    let counts = StateCounts {
         hosts: tables.hosts.len(),
         roles: tables.roles.len(),
         role_sets: tables.role_sets.len(),
@@ -129,7 +129,7 @@ fn put_counts(
     Ok(())
 }
 
-fn put_role_sets(tables: &Tables<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_role_sets(tables: &SharedTables<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     for set in &tables.role_sets {
         let count =
             u8::try_from(wire_roles(set).count()).map_err(|_| WireError::Unencodable { what: "roles" })?;
@@ -141,7 +141,7 @@ fn put_role_sets(tables: &Tables<'_>, out: &mut Vec<u8>) -> Result<(), WireError
     Ok(())
 }
 
-fn put_members(members: &[Member], tables: &Tables<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_members(members: &[Member], tables: &SharedTables<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_nodes(out, &tables.hosts, members.iter().map(|member| &member.node))?;
     for member in members {
         out.push(status_code(member.status)?);
@@ -167,7 +167,7 @@ fn put_members(members: &[Member], tables: &Tables<'_>, out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-fn role_set_index(tables: &Tables<'_>, roles: &Roles) -> Result<usize, usize> {
+fn role_set_index(tables: &SharedTables<'_>, roles: &Roles) -> Result<usize, usize> {
     tables
         .role_sets
         .binary_search_by(|set| wire_roles(set).cmp(wire_roles(roles)))
@@ -209,7 +209,7 @@ fn put_reachability(gossip: &Gossip, out: &mut Vec<u8>) -> Result<(), WireError>
             what: "reachability without a version",
         });
     }
-    for Record { subject, .. } in table.records() {
+    for ReachabilityRecord { subject, .. } in table.records() {
         let at = gossip
             .position(subject)
             .ok_or(WireError::Unencodable { what: "subject" })?;

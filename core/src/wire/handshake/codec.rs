@@ -13,11 +13,11 @@ use super::{
     HANDSHAKE_BODY_BYTES_MAX, HANDSHAKE_HEADER_BYTES, HANDSHAKE_MAGIC, Hello, HelloAck, HelloAnswer,
     HelloReject, LinkKind, PROOF_BYTES_MAX, RejectReason,
 };
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::ddata::crdt::CustomTypes;
 use crate::ident::{Address, ClusterName, UniqueAddress};
 use crate::wire::declare::{
-    Form, Maybe, Sink, Source, by_hand, choice, codes, read_whole, record, text_as, written,
+    FieldSink, FieldSource, Form, Maybe, by_hand, choice, codes, read_whole, record, text_as, written,
 };
 use crate::wire::{WireError, extension};
 
@@ -105,7 +105,7 @@ pub fn decode_answer(buffer: &[u8]) -> HandshakeDecoded<HelloAnswer> {
 
 fn encode(
     kind: u8,
-    put: impl FnOnce(&mut Sink<'_>) -> Result<(), WireError>,
+    put: impl FnOnce(&mut FieldSink<'_>) -> Result<(), WireError>,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     let unencodable = WireError::Unencodable { what: "handshake" };
@@ -124,18 +124,18 @@ fn encode(
 /// A message, and what may be behind it.
 fn read<T: Form<T>>(
     body: &[u8],
-    behind: impl FnOnce(&T, &mut Source<'_>) -> Result<(), WireError>,
+    behind: impl FnOnce(&T, &mut FieldSource<'_>) -> Result<(), WireError>,
 ) -> Result<T, WireError> {
     read_whole(body, &CustomTypes::new(), |reader| {
         let value = T::read(reader, "handshake")?;
         behind(&value, reader)?;
-        reader.rest = Reader::new(&[]);
+        reader.rest = BodyReader::new(&[]);
         Ok(value)
     })
 }
 
 /// What a method of a later version may have put behind a consent.
-fn skip_proof(reader: &mut Source<'_>) -> Result<(), WireError> {
+fn skip_proof(reader: &mut FieldSource<'_>) -> Result<(), WireError> {
     let len = usize::from(reader.u8()?);
     if len > PROOF_BYTES_MAX {
         return Err(WireError::LimitExceeded { what: "proof bytes" });
@@ -152,8 +152,8 @@ fn checksum(head: &[u8], body: &[u8]) -> u32 {
 
 fn decode<T>(buffer: &[u8], read: impl FnOnce(u8, &[u8]) -> Result<T, WireError>) -> HandshakeDecoded<T> {
     match find(buffer) {
-        Ok(Found::NeedMore(bytes)) => HandshakeDecoded::NeedMore(bytes),
-        Ok(Found::Message { kind, body, consumed }) => match read(kind, body) {
+        Ok(HandshakeFrame::NeedMore(bytes)) => HandshakeDecoded::NeedMore(bytes),
+        Ok(HandshakeFrame::Message { kind, body, consumed }) => match read(kind, body) {
             Ok(value) => HandshakeDecoded::Done { value, consumed },
             Err(error) => HandshakeDecoded::Bad(error),
         },
@@ -161,7 +161,7 @@ fn decode<T>(buffer: &[u8], read: impl FnOnce(u8, &[u8]) -> Result<T, WireError>
     }
 }
 
-enum Found<'a> {
+enum HandshakeFrame<'a> {
     NeedMore(usize),
     Message {
         kind: u8,
@@ -170,7 +170,7 @@ enum Found<'a> {
     },
 }
 
-fn find(buffer: &[u8]) -> Result<Found<'_>, WireError> {
+fn find(buffer: &[u8]) -> Result<HandshakeFrame<'_>, WireError> {
     if !buffer
         .iter()
         .zip(HANDSHAKE_MAGIC)
@@ -179,9 +179,9 @@ fn find(buffer: &[u8]) -> Result<Found<'_>, WireError> {
         return Err(WireError::BadMagic);
     }
     let Some((head, rest)) = buffer.split_first_chunk::<HANDSHAKE_HEADER_BYTES>() else {
-        return Ok(Found::NeedMore(HANDSHAKE_HEADER_BYTES));
+        return Ok(HandshakeFrame::NeedMore(HANDSHAKE_HEADER_BYTES));
     };
-    let mut reader = Reader::new(head);
+    let mut reader = BodyReader::new(head);
     let _magic: [u8; 4] = reader.array()?;
     let (kind, zero, len) = (reader.u8()?, reader.u8()?, usize::from(reader.u16()?));
     if zero != 0 {
@@ -195,17 +195,17 @@ fn find(buffer: &[u8]) -> Result<Found<'_>, WireError> {
     }
     let consumed = HANDSHAKE_HEADER_BYTES.saturating_add(len);
     let Some(body) = rest.get(..len) else {
-        return Ok(Found::NeedMore(consumed));
+        return Ok(HandshakeFrame::NeedMore(consumed));
     };
     if checksum(head, body) != reader.u32()? {
         return Err(WireError::Checksum);
     }
-    Ok(Found::Message { kind, body, consumed })
+    Ok(HandshakeFrame::Message { kind, body, consumed })
 }
 
 record! {
     Hello as "hello" {
-        versions: Versions,
+        versions: ProtocolVersions,
         link: LinkKind,
         auth_method: u8,
         epoch: u32,
@@ -219,10 +219,10 @@ record! {
 }
 
 /// The oldest and the newest.
-struct Versions;
+struct ProtocolVersions;
 
 by_hand! {
-    Versions: (u8, u8), "versions", 2, |versions, what, out| match versions.0 <= versions.1 {
+    ProtocolVersions: (u8, u8), "versions", 2, |versions, what, out| match versions.0 <= versions.1 {
         true => <(u8, u8) as Form<_>>::put(versions, what, out),
         false => Err(WireError::Unencodable { what }),
     }, |reader, what| match <(u8, u8) as Form<_>>::read(reader, what)? {
@@ -247,7 +247,7 @@ record! {
     }
 }
 
-record! { HelloReject as "reject" { versions: Versions, reason: RejectReason } }
+record! { HelloReject as "reject" { versions: ProtocolVersions, reason: RejectReason } }
 
 choice! {
     RejectReason as "reason" {

@@ -7,29 +7,33 @@ use std::vec::Vec;
 use std::{env, fs};
 
 use crate::agreement::Setting;
-use crate::ddata::protocol::{Body as DdataBody, Carried, DeltaEntry, Digested, Nack};
-use crate::ddata::state::{Envelope, Pruning};
-use crate::journal::protocol::{Ask, Page, Reply, Request, Said, VoterBody};
-use crate::journal::state::{Entry, Head, Item, Place, SnapshotHead, Voters};
+use crate::ddata::protocol::{CarriedValue, DdataBody, DeltaEntry, KeyDigest, Nack};
+use crate::ddata::state::{DataEnvelope, Pruning};
+use crate::journal::protocol::{
+    ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
+};
+use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
 use crate::message::{
     GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message, ShardMark, ShardingBody,
     ShardingMessage, Welcome,
 };
 use crate::ordered::OrderedSet;
-use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use crate::sharding::protocol::registry::{
+    Announcement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+};
 use crate::sharding::protocol::stop::StopMsg;
 use crate::sharding::protocol::survey::{
-    Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+    Decided, EntityListing, EntityPosition, Placement, RegionCounts, ShardDecision, SurveyMsg,
 };
 use crate::sharding::protocol::watch::{WatchMsg, WatchStatement};
-use crate::sharding::protocol::{EntityStarts, Part};
-use crate::sharding::state::fields::{Keeping, KindFields};
+use crate::sharding::protocol::{EntityStarts, ListPart};
+use crate::sharding::state::fields::{KindFields, KindKeeping};
 use crate::sharding::state::ids::Term;
 use crate::sharding::state::kept::{HomeRecord, HomesRecord, NamesRecord};
 use crate::sharding::state::wish::Wish;
-use crate::singleton::protocol::{Body, Statement};
-use crate::singleton::state::Promised;
-use crate::singleton::state::fields::{Hosting, SingletonFields};
+use crate::singleton::protocol::{SingletonBody, SingletonStatement};
+use crate::singleton::state::StoredPromise;
+use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
 use crate::wire::declare::Rows;
 use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
@@ -50,19 +54,19 @@ const ENUMS: [Declared; 20] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
-    declared::<Fields>(),
+    declared::<RegistrationFields>(),
     declared::<RegistrationId>(),
-    declared::<Verdict>(),
+    declared::<RegistrationVerdict>(),
     declared::<SurveyMsg>(),
     declared::<ShardDecision>(),
     declared::<WatchMsg>(),
     declared::<WatchStatement>(),
-    declared::<Body>(),
+    declared::<SingletonBody>(),
     declared::<VoterBody>(),
-    declared::<Ask>(),
-    declared::<Said>(),
-    declared::<Item>(),
-    declared::<Place>(),
+    declared::<ReplicaAsk>(),
+    declared::<ReplicaAnswer>(),
+    declared::<LogItem>(),
+    declared::<LogPlace>(),
     declared::<DdataBody>(),
     declared::<Nack>(),
     declared::<Pruning>(),
@@ -96,36 +100,36 @@ fn records() -> Vec<String> {
         ShardingMessage::rows,
         Term::rows,
         Token::rows,
-        Part::rows,
+        ListPart::rows,
         ShardMark::rows,
         EntityStarts::rows,
-        Announced::rows,
+        Announcement::rows,
         KindFields::rows,
-        Keeping::rows,
+        KindKeeping::rows,
         SingletonFields::rows,
-        Hosting::rows,
+        SingletonHosting::rows,
         RegionCounts::rows,
         EntityPosition::rows,
-        Listed::rows,
+        EntityListing::rows,
         Placement::rows,
         Wish::rows,
         Decided::rows,
-        Statement::rows,
+        SingletonStatement::rows,
         Voters::rows,
-        Request::rows,
-        Reply::rows,
-        Page::rows,
-        Entry::rows,
+        ReplicaRequest::rows,
+        ReplicaReply::rows,
+        ReplicaPage::rows,
+        LogEntry::rows,
         SnapshotHead::rows,
-        Digested::rows,
-        Carried::rows,
+        KeyDigest::rows,
+        CarriedValue::rows,
         DeltaEntry::rows,
-        Envelope::rows,
+        DataEnvelope::rows,
         HomesRecord::rows,
         HomeRecord::rows,
         NamesRecord::rows,
-        Promised::rows,
-        Head::rows,
+        StoredPromise::rows,
+        ReplicaHead::rows,
         Hello::rows,
         HelloAck::rows,
         HelloReject::rows,

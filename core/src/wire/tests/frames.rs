@@ -7,7 +7,7 @@ use super::{every_message, frame_of, node};
 use crate::config::Limits;
 use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
 use crate::sharding::state::chain::AskChain;
-use crate::wire::{Decoded, Reaction, WireError, decode_frame, decode_message, kind};
+use crate::wire::{DecodedFrame, Reaction, WireError, decode_frame, decode_message, kind};
 
 fn frame(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = frame_of(&Message::Membership(MembershipMsg::Leave(node("a", 1, 1))), 7);
@@ -109,7 +109,7 @@ fn b_01_to_b_10_bad_headers_close_the_link_with_a_reason() {
         let head = &bytes[..bytes.len().min(20)];
         assert_eq!(
             decode_frame(head, &Limits::default()),
-            Decoded::Bad {
+            DecodedFrame::Bad {
                 error,
                 consumed: None
             },
@@ -121,14 +121,14 @@ fn b_01_to_b_10_bad_headers_close_the_link_with_a_reason() {
 #[test]
 fn b_02_half_a_header_waits_for_the_rest() {
     let bytes = frame(|_| ());
-    assert_eq!(decode_frame(&[], &Limits::default()), Decoded::NeedMore(20));
+    assert_eq!(decode_frame(&[], &Limits::default()), DecodedFrame::NeedMore(20));
     assert_eq!(
         decode_frame(&bytes[..7], &Limits::default()),
-        Decoded::NeedMore(20)
+        DecodedFrame::NeedMore(20)
     );
     assert_eq!(
         decode_frame(&bytes[..20], &Limits::default()),
-        Decoded::NeedMore(bytes.len())
+        DecodedFrame::NeedMore(bytes.len())
     );
 }
 
@@ -137,14 +137,14 @@ fn b_14_a_wrong_checksum_costs_one_frame() {
     let mut bytes = frame(|bytes| bytes[22] ^= 1);
     let consumed = bytes.len();
     bytes.extend(frame(|_| ()));
-    let bad = Decoded::Bad {
+    let bad = DecodedFrame::Bad {
         error: WireError::Checksum,
         consumed: Some(consumed),
     };
     assert_eq!(decode_frame(&bytes, &Limits::default()), bad);
     assert!(matches!(
         decode_frame(&bytes[consumed..], &Limits::default()),
-        Decoded::Frame { .. }
+        DecodedFrame::Frame { .. }
     ));
     assert_eq!(WireError::Checksum.reaction(), Reaction::Drop);
 }
@@ -201,7 +201,7 @@ fn an_extension_block_of_a_later_version_is_skipped() {
         })
     };
     let extended = with_block(&[7, 0, 9, 0, 3, 0, 1, 2, 3], &plain[20..]);
-    let Decoded::Frame { frame, consumed } = decode_frame(&extended, &limits) else {
+    let DecodedFrame::Frame { frame, consumed } = decode_frame(&extended, &limits) else {
         panic!("a frame")
     };
     assert_eq!((frame.body, consumed), (&plain[20..], extended.len()));
@@ -219,7 +219,7 @@ fn an_extension_block_of_a_later_version_is_skipped() {
         let bytes = with_block(block, message);
         assert_eq!(
             decode_frame(&bytes, &limits),
-            Decoded::Bad {
+            DecodedFrame::Bad {
                 error,
                 consumed: None
             }
@@ -389,7 +389,7 @@ fn nobody_was_given_a_shard_without_a_token() {
         .find(|(name, _)| *name == "shard_tokens")
         .unwrap();
     let bytes = frame_of(&message, 7);
-    let Decoded::Frame { frame, .. } = decode_frame(&bytes, &Limits::default()) else {
+    let DecodedFrame::Frame { frame, .. } = decode_frame(&bytes, &Limits::default()) else {
         panic!("a whole frame");
     };
     let mut none = frame.body.to_vec();
@@ -409,7 +409,7 @@ fn whose_handlers_wait_is_never_nobody() {
     // One byte says how many, and each name has eight.
     assert_eq!(chain.len(), plain.len() + 1 + 2 * 8);
     // None, or more than there may be, is not what a node writes.
-    let Decoded::Frame { frame, .. } = decode_frame(&chain, &Limits::default()) else {
+    let DecodedFrame::Frame { frame, .. } = decode_frame(&chain, &Limits::default()) else {
         panic!("a whole frame");
     };
     let body = frame.body.to_vec();
@@ -432,7 +432,7 @@ fn a_message_is_told_asked_or_a_wake_up_and_nothing_between() {
     let mut all = every_message().into_iter();
     let (_, wake_up) = all.find(|(name, _)| *name == "entity_wake_up").unwrap();
     let frame = frame_of(&wake_up, 7);
-    let Decoded::Frame { frame, .. } = decode_frame(&frame, &Limits::default()) else {
+    let DecodedFrame::Frame { frame, .. } = decode_frame(&frame, &Limits::default()) else {
         panic!("a whole frame");
     };
     // Behind the kind, the shard and the hops.

@@ -10,7 +10,7 @@ use std::{env, fs};
 use super::handshakes::every_handshake;
 use super::{every_message, frame_of, message_of};
 use crate::config::Limits;
-use crate::wire::{Decoded, HEADER_BYTES, WireError, decode_frame, decode_message};
+use crate::wire::{DecodedFrame, HEADER_BYTES, WireError, decode_frame, decode_message};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -58,7 +58,9 @@ fn b_16_every_prefix_of_a_frame_asks_for_the_bytes_that_are_missing() {
         let frame = frame_of(&message, 7);
         for len in 0..frame.len() {
             match decode_frame(&frame[..len], &limits) {
-                Decoded::NeedMore(total) => assert!(len < total && total <= frame.len(), "{name} at {len}"),
+                DecodedFrame::NeedMore(total) => {
+                    assert!(len < total && total <= frame.len(), "{name} at {len}")
+                }
                 other => panic!("{name} at {len}: {other:?}"),
             }
         }
@@ -76,11 +78,11 @@ fn b_15_every_flipped_bit_is_noticed() {
             // once.
             let decoded = decode_frame(&frame, &limits);
             assert!(
-                !matches!(decoded, Decoded::Frame { .. }),
+                !matches!(decoded, DecodedFrame::Frame { .. }),
                 "{name}, bit {bit}: {decoded:?}"
             );
             if bit >= HEADER_BYTES * 8 {
-                let skip = Decoded::Bad {
+                let skip = DecodedFrame::Bad {
                     error: WireError::Checksum,
                     consumed: Some(frame.len()),
                 };
@@ -99,7 +101,7 @@ fn b_18_a_changed_body_is_refused_or_is_another_message_in_its_only_form() {
     let mut refused = 0;
     for (name, message) in every_message() {
         let frame = frame_of(&message, 7);
-        let Decoded::Frame { frame: parsed, .. } = decode_frame(&frame, &limits) else {
+        let DecodedFrame::Frame { frame: parsed, .. } = decode_frame(&frame, &limits) else {
             panic!("{name}")
         };
         let mut body = parsed.body.to_vec();

@@ -13,7 +13,7 @@ use crate::ident::{HOST_BYTES_MAX, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
-use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, GossipStatus, Lane, MembershipMsg, Message, ShardingMsg};
 use crate::ordered::OrderedSet;
@@ -55,7 +55,7 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
     let clock = nodes.iter().map(|node| (node.clone(), 1 << 40)).collect();
     let mut reachability = Reachability::new();
     for pair in nodes.chunks(2).filter(|pair| pair.len() == 2).take(1_000) {
-        reachability.change(&pair[0], &pair[1], Reach::Unreachable);
+        reachability.change(&pair[0], &pair[1], ReachabilityStatus::Unreachable);
     }
     let seen = (0..members.len()).collect();
     let tombstones: OrderedSet<_> = (0..tombstones)
@@ -125,13 +125,13 @@ fn a_status_of_the_largest_cluster_fits_its_lane() {
 #[test]
 fn a_registration_of_every_shard_fits_the_control_lane() {
     use crate::message::{ShardingBody, ShardingMessage};
-    use crate::sharding::protocol::Part;
+    use crate::sharding::protocol::ListPart;
     let hosted = (0..65_536).map(ShardId).collect();
     let body = ShardingBody::Register {
         fields: super::kind_fields(true),
         hosted,
         draining: false,
-        part: Part::WHOLE,
+        part: ListPart::WHOLE,
     };
     let message = Message::Sharding(ShardingMsg::Kind(ShardingMessage {
         kind: KindId::of("files"),
@@ -271,7 +271,7 @@ fn where_there_is_room_for_one_more_the_state_with_one_more_fits() {
         for pair in nodes.windows(2) {
             everything
                 .reachability_mut()
-                .change(&pair[0], &pair[1], Reach::Unreachable);
+                .change(&pair[0], &pair[1], ReachabilityStatus::Unreachable);
         }
         for node in &nodes {
             everything.stamp(node, true, 0);

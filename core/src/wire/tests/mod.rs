@@ -20,12 +20,14 @@ use crate::agreement::{Setting, Settings};
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
-use crate::journal::protocol::{Ask, Page, Reply, Request, Said, VoterBody, VoterMsg};
-use crate::journal::state::{Entry, Item, Place, SnapshotHead, StoreId, Voters};
+use crate::journal::protocol::{
+    ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody, VoterMsg,
+};
+use crate::journal::state::{LogEntry, LogItem, LogPlace, SnapshotHead, StoreId, Voters};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
-use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
@@ -35,22 +37,24 @@ use crate::message::{
 use crate::ordered::OrderedSet;
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::EntityStarts;
-use crate::sharding::protocol::Part;
-use crate::sharding::protocol::registry::{Announced, Fields, RegistrationId, RegistryMsg, Verdict};
+use crate::sharding::protocol::ListPart;
+use crate::sharding::protocol::registry::{
+    Announcement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
+};
 use crate::sharding::protocol::stop::{StopMsg, StopRefusal};
 use crate::sharding::protocol::survey::{
-    Decided, EntityPosition, Listed, Placement, RegionCounts, ShardDecision, SurveyMsg,
+    Decided, EntityListing, EntityPosition, Placement, RegionCounts, ShardDecision, SurveyMsg,
 };
 use crate::sharding::protocol::watch::{EntityEnd, WatchMsg, WatchStatement};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::sharding::state::fields::{Keeping, KindFields, StoreMode};
+use crate::sharding::state::fields::{KindFields, KindKeeping, StoreMode};
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, ShardId, Term};
 use crate::sharding::state::remember::RememberStore;
 use crate::sharding::state::wish::{Wish, WishObstacle};
-use crate::singleton::protocol::{Body, Delivery, Statement};
+use crate::singleton::protocol::{InstanceMessage, SingletonBody, SingletonStatement};
 use crate::singleton::state::SingletonId;
-use crate::singleton::state::fields::{Hosting, SingletonFields};
+use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
 
 pub(crate) fn node(host: &str, port: u16, uid: i64) -> UniqueAddress {
@@ -91,10 +95,10 @@ pub(crate) fn sample_gossip() -> Gossip {
     members.sort_by(|a, b| a.node.cmp(&b.node));
     let at = |index: usize| members[index].node.clone();
     let mut reachability = Reachability::new();
-    reachability.change(&at(1), &at(0), Reach::Unreachable);
-    reachability.change(&at(1), &at(2), Reach::Terminated);
-    reachability.change(&at(3), &at(5), Reach::Unreachable);
-    reachability.change(&at(3), &at(5), Reach::Reachable);
+    reachability.change(&at(1), &at(0), ReachabilityStatus::Unreachable);
+    reachability.change(&at(1), &at(2), ReachabilityStatus::Terminated);
+    reachability.change(&at(3), &at(5), ReachabilityStatus::Unreachable);
+    reachability.change(&at(3), &at(5), ReachabilityStatus::Reachable);
     let version = VectorClock::from_entries(vec![(at(0), 7), (at(4), COUNTER_MAX), (at(6), 1)]).unwrap();
     let tombstones = OrderedSet::from([node("beta.example", 9, -1), node("zeta", 1, 5)]);
     let seen = [0, 3, 7].into_iter().collect();
@@ -335,7 +339,7 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     };
     let voter = |body| JournalMsg::Voter(VoterMsg { to: to.clone(), body });
     let request = |ask| {
-        JournalMsg::Request(Request {
+        JournalMsg::Request(ReplicaRequest {
             log: Arc::from("counter/7"),
             store: StoreId(7),
             opener: 11,
@@ -345,7 +349,7 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
         })
     };
     let reply = |said| {
-        JournalMsg::Reply(Reply {
+        JournalMsg::Reply(ReplicaReply {
             log: Arc::from("counter/7"),
             store: StoreId(7),
             opener: 11,
@@ -353,7 +357,7 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
             said,
         })
     };
-    let entry = |position, first, records: &[&[u8]]| Entry {
+    let entry = |position, first, records: &[&[u8]]| LogEntry {
         position,
         origin: Token::new(3, 1),
         first,
@@ -366,30 +370,30 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
         parts: 2,
     };
     let part = |index: u32| (index, Arc::from(b"state".as_slice()));
-    let keep = |(index, bytes)| Ask::Keep {
+    let keep = |(index, bytes)| ReplicaAsk::Keep {
         snapshot,
         index,
         bytes,
     };
-    let full = Page {
+    let full = ReplicaPage {
         snapshot: Some(snapshot),
         items: vec![
-            Item::Part {
+            LogItem::Part {
                 index: 1,
                 bytes: part(1).1,
             },
-            Item::Entry {
+            LogItem::Entry {
                 accepted: token,
                 entry: entry(41, 40, &[b"added 3", b""]),
             },
-            Item::Entry {
+            LogItem::Entry {
                 accepted: token,
                 entry: entry(42, 42, &[]),
             },
         ],
-        next: Some(Place::Entry(43)),
+        next: Some(LogPlace::Entry(43)),
     };
-    let empty = Page {
+    let empty = ReplicaPage {
         snapshot: None,
         items: vec![],
         next: None,
@@ -411,21 +415,26 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
                 stores: Arc::clone(&stores),
             }),
         ),
-        ("journal_promise", request(Ask::Promise)),
-        ("journal_read", request(Ask::Read { from: Place::Part(1) })),
-        ("journal_accept", request(Ask::Accept { entries })),
+        ("journal_promise", request(ReplicaAsk::Promise)),
+        (
+            "journal_read",
+            request(ReplicaAsk::Read {
+                from: LogPlace::Part(1),
+            }),
+        ),
+        ("journal_accept", request(ReplicaAsk::Accept { entries })),
         (
             "journal_accept_opening",
-            request(Ask::Accept {
+            request(ReplicaAsk::Accept {
                 entries: vec![entry(1, 1, &[])],
             }),
         ),
         ("journal_keep", request(keep(part(1)))),
-        ("journal_page", reply(Said::Page(full))),
-        ("journal_page_empty", reply(Said::Page(empty))),
-        ("journal_accepted", reply(Said::Accepted)),
-        ("journal_kept", reply(Said::Kept)),
-        ("journal_refused", reply(Said::Refused { held: token })),
+        ("journal_page", reply(ReplicaAnswer::Page(full))),
+        ("journal_page_empty", reply(ReplicaAnswer::Page(empty))),
+        ("journal_accepted", reply(ReplicaAnswer::Accepted)),
+        ("journal_kept", reply(ReplicaAnswer::Kept)),
+        ("journal_refused", reply(ReplicaAnswer::Refused { held: token })),
     ]
     .map(|(name, msg)| (name, msg.into()))
     .into()
@@ -435,24 +444,30 @@ fn singleton_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let singleton = SingletonId::of("billing");
     let token = Token::new(4, 2);
     let bodies = [
-        ("singleton_hand_over_to_me", Body::HandOverToMe),
-        ("singleton_hand_over_in_progress", Body::HandOverInProgress),
-        ("singleton_hand_over_done", Body::HandOverDone { term: 4 }),
-        ("singleton_take_over_from_me", Body::TakeOverFromMe),
-        ("singleton_identify", Body::Identify),
-        ("singleton_identified", Body::Identified { token }),
-        ("singleton_gone", Body::Gone { token }),
-        ("singleton_claim", Body::Claim { term: 5 }),
-        ("singleton_promised", Body::Promised { term: 5 }),
-        ("singleton_refused", Body::Refused { held: 6 }),
+        ("singleton_hand_over_to_me", SingletonBody::HandOverToMe),
+        (
+            "singleton_hand_over_in_progress",
+            SingletonBody::HandOverInProgress,
+        ),
+        (
+            "singleton_hand_over_done",
+            SingletonBody::HandOverDone { term: 4 },
+        ),
+        ("singleton_take_over_from_me", SingletonBody::TakeOverFromMe),
+        ("singleton_identify", SingletonBody::Identify),
+        ("singleton_identified", SingletonBody::Identified { token }),
+        ("singleton_gone", SingletonBody::Gone { token }),
+        ("singleton_claim", SingletonBody::Claim { term: 5 }),
+        ("singleton_promised", SingletonBody::Promised { term: 5 }),
+        ("singleton_refused", SingletonBody::Refused { held: 6 }),
     ];
-    let statement = |body| Statement {
+    let statement = |body| SingletonStatement {
         singleton,
         to: to.clone(),
         epoch: 9,
         body,
     };
-    let delivery = |ask, payload: &[u8]| Delivery {
+    let delivery = |ask, payload: &[u8]| InstanceMessage {
         singleton,
         token,
         ask,
@@ -492,7 +507,7 @@ fn kind_fields(hosts: bool) -> KindFields {
         role: hosts.then(|| Role::new("worker").unwrap()),
         shards: 64,
         extractor: Arc::from("siphash-1-3"),
-        keeping: hosts.then_some(Keeping {
+        keeping: hosts.then_some(KindKeeping {
             store: StoreMode::Events,
             remember_entities: Some(RememberStore::Data),
             lease: false,
@@ -593,11 +608,11 @@ fn listings() -> [(&'static str, SurveyMsg); 6] {
     let entity = Some(EntityId::from("b"));
     let node = UniqueAddress::new(Address::new("host", 7_355).unwrap(), 9);
     let ids = ["a", "b"].map(EntityId::from).to_vec();
-    let whole = Listed {
+    let whole = EntityListing {
         shards: vec![(ShardId(0), Vec::new()), (shard, ids)],
-        ..Listed::default()
+        ..EntityListing::default()
     };
-    let part = Listed {
+    let part = EntityListing {
         more: true,
         homes: vec![(node, vec![ShardId(0), shard])],
         homes_up_to: Some(shard),
@@ -671,15 +686,15 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
         node: node.clone(),
     };
     let (round, standing) = (3, kind_fields(false));
-    let announced = |hosts, accepted| Announced {
-        fields: Fields::Kind(kind_fields(hosts)),
+    let announced = |hosts, accepted| Announcement {
+        fields: RegistrationFields::Kind(kind_fields(hosts)),
         accepted,
         running: hosts,
     };
     let all = vec![announced(true, Some(9)), announced(false, None)];
-    let leases = Announced {
-        fields: Fields::Kind(KindFields {
-            keeping: Some(Keeping {
+    let leases = Announcement {
+        fields: RegistrationFields::Kind(KindFields {
+            keeping: Some(KindKeeping {
                 store: StoreMode::Memory,
                 remember_entities: None,
                 lease: true,
@@ -689,19 +704,19 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
         accepted: None,
         running: true,
     };
-    let billing = |hosting: Option<Hosting>| {
-        Fields::Singleton(SingletonFields {
+    let billing = |hosting: Option<SingletonHosting>| {
+        RegistrationFields::Singleton(SingletonFields {
             name: "billing".into(),
             role: Some(Role::new("worker").unwrap()),
             hosting,
         })
     };
-    let hosted = |lease, durable| Announced {
-        fields: billing(Some(Hosting { lease, durable })),
+    let hosted = |lease, durable| Announcement {
+        fields: billing(Some(SingletonHosting { lease, durable })),
         accepted: Some(7),
         running: true,
     };
-    let reached = Announced {
+    let reached = Announcement {
         fields: billing(None),
         accepted: None,
         running: false,
@@ -709,20 +724,20 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
     let id = RegistrationId::Kind(KindId::of("files"));
     let singleton = RegistrationId::Singleton(SingletonId::of("billing"));
     let verdicts = vec![
-        (id, Verdict::Accepted { number: 9 }),
+        (id, RegistrationVerdict::Accepted { number: 9 }),
         (
             id,
-            Verdict::Refused {
-                standing: Fields::Kind(standing),
+            RegistrationVerdict::Refused {
+                standing: RegistrationFields::Kind(standing),
             },
         ),
-        (id, Verdict::TooMany),
+        (id, RegistrationVerdict::TooMany),
     ];
     let of_singleton = vec![
-        (singleton, Verdict::Accepted { number: 7 }),
+        (singleton, RegistrationVerdict::Accepted { number: 7 }),
         (
             singleton,
-            Verdict::Refused {
+            RegistrationVerdict::Refused {
                 standing: billing(None),
             },
         ),
@@ -799,7 +814,7 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
                 fields: kind_fields(true),
                 hosted: vec![ShardId(0), ShardId(63)],
                 draining: true,
-                part: Part::WHOLE,
+                part: ListPart::WHOLE,
             },
         ),
         (
@@ -808,7 +823,7 @@ fn sharding_bodies(node: &UniqueAddress) -> Vec<(&'static str, ShardingBody)> {
                 fields: kind_fields(true),
                 hosted: vec![ShardId(7), ShardId(9)],
                 draining: false,
-                part: Part {
+                part: ListPart {
                     list: 5,
                     index: 1,
                     count: 3,
@@ -881,12 +896,12 @@ pub(crate) fn frame_of(message: &Message, epoch: u32) -> Vec<u8> {
 pub(crate) fn message_of(bytes: &[u8]) -> Result<Message, WireError> {
     let limits = Limits::default();
     match decode_frame(bytes, &limits) {
-        Decoded::Frame { frame, consumed } => {
+        DecodedFrame::Frame { frame, consumed } => {
             assert_eq!(consumed, bytes.len(), "one frame and nothing else");
             decode_message(frame.kind, frame.lane, frame.body, &limits)
         }
-        Decoded::NeedMore(_) => Err(WireError::Incomplete),
-        Decoded::Bad { error, .. } => Err(error),
+        DecodedFrame::NeedMore(_) => Err(WireError::Incomplete),
+        DecodedFrame::Bad { error, .. } => Err(error),
     }
 }
 
@@ -1055,7 +1070,7 @@ fn where_entities_are_remembered_and_homes_are_kept_and_leases_are_read_as_they_
     for (remember_entities, lease) in cases {
         for store in modes {
             let fields = KindFields {
-                keeping: Some(Keeping {
+                keeping: Some(KindKeeping {
                     store,
                     remember_entities,
                     lease,

@@ -13,7 +13,7 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
-use crate::membership::state::reachability::{Reach, Reachability};
+use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, Lane, MembershipMsg, Message};
 use crate::ordered::OrderedSet;
@@ -58,7 +58,11 @@ fn any_gossip() -> impl Strategy<Value = Gossip> {
             let mut reachability = Reachability::new();
             for (observer, subject, status) in changes.into_iter().filter(|_| !nodes.is_empty()) {
                 let pick = |at: u16| &nodes[usize::from(at) % nodes.len()];
-                let status = [Reach::Reachable, Reach::Unreachable, Reach::Terminated][usize::from(status)];
+                let status = [
+                    ReachabilityStatus::Reachable,
+                    ReachabilityStatus::Unreachable,
+                    ReachabilityStatus::Terminated,
+                ][usize::from(status)];
                 reachability.change(pick(observer), pick(subject), status);
             }
             let entries = seeds

@@ -9,11 +9,11 @@ use super::plain::{
     read_pncounter, read_register,
 };
 use super::{DataLimits, put_body};
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::bytes::WireError;
 use crate::ddata::crdt::{
-    Binding, Context, Data, Dot, Dotted, DottedDelta, Element, Entry, Few, LwwRegister, NodeIndex, PnCounter,
-    Range, Seen, VERSION_MAX, Value, ValueType,
+    Binding, CausalContext, DataValue, Dot, Dotted, DottedDelta, DottedEntry, DottedValue, Element, Few,
+    LwwRegister, NodeIndex, PnCounter, SeenVersions, VERSION_MAX, ValueType, VersionRange,
 };
 use crate::ordered::OrderedSet;
 
@@ -27,7 +27,7 @@ pub(super) trait WireKey: Ord + Clone {
     /// Bytes of the shortest one.
     const BYTES_MIN: usize;
     fn put(&self, out: &mut Vec<u8>) -> Result<(), WireError>;
-    fn read(reader: &mut Reader<'_>) -> Result<Self, WireError>;
+    fn read(reader: &mut BodyReader<'_>) -> Result<Self, WireError>;
 }
 
 impl WireKey for Element {
@@ -37,7 +37,7 @@ impl WireKey for Element {
         put_element(self, out)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+    fn read(reader: &mut BodyReader<'_>) -> Result<Self, WireError> {
         read_element(reader)
     }
 }
@@ -50,7 +50,7 @@ impl WireKey for Binding {
         put_element(&self.value, out)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, WireError> {
+    fn read(reader: &mut BodyReader<'_>) -> Result<Self, WireError> {
         Ok(Self {
             key: read_element(reader)?,
             value: read_element(reader)?,
@@ -59,10 +59,10 @@ impl WireKey for Binding {
 }
 
 /// A value under a key. `values` says what a map of values holds.
-pub(super) trait WireValue: Value {
+pub(super) trait WireValue: DottedValue {
     fn put(&self, out: &mut Vec<u8>) -> Result<(), WireError>;
     fn read(
-        reader: &mut Reader<'_>,
+        reader: &mut BodyReader<'_>,
         limits: &DataLimits,
         values: Option<ValueType>,
     ) -> Result<Self, WireError>;
@@ -73,7 +73,7 @@ impl WireValue for () {
         Ok(())
     }
 
-    fn read(_: &mut Reader<'_>, _: &DataLimits, _: Option<ValueType>) -> Result<Self, WireError> {
+    fn read(_: &mut BodyReader<'_>, _: &DataLimits, _: Option<ValueType>) -> Result<Self, WireError> {
         Ok(())
     }
 }
@@ -83,7 +83,11 @@ impl WireValue for PnCounter {
         put_pncounter(self, out)
     }
 
-    fn read(reader: &mut Reader<'_>, limits: &DataLimits, _: Option<ValueType>) -> Result<Self, WireError> {
+    fn read(
+        reader: &mut BodyReader<'_>,
+        limits: &DataLimits,
+        _: Option<ValueType>,
+    ) -> Result<Self, WireError> {
         read_pncounter(reader, limits)
     }
 }
@@ -93,18 +97,18 @@ impl WireValue for LwwRegister {
         put_register(self, out)
     }
 
-    fn read(reader: &mut Reader<'_>, _: &DataLimits, _: Option<ValueType>) -> Result<Self, WireError> {
+    fn read(reader: &mut BodyReader<'_>, _: &DataLimits, _: Option<ValueType>) -> Result<Self, WireError> {
         read_register(reader)
     }
 }
 
-impl WireValue for Data {
+impl WireValue for DataValue {
     fn put(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         put_body(self, out)
     }
 
     fn read(
-        reader: &mut Reader<'_>,
+        reader: &mut BodyReader<'_>,
         limits: &DataLimits,
         values: Option<ValueType>,
     ) -> Result<Self, WireError> {
@@ -145,7 +149,7 @@ pub(super) fn put<K: WireKey, V: WireValue>(
 }
 
 /// Says where in the written table each node of the context stands.
-fn put_context(context: &Context, out: &mut Vec<u8>) -> Result<Vec<u16>, WireError> {
+fn put_context(context: &CausalContext, out: &mut Vec<u8>) -> Result<Vec<u16>, WireError> {
     put_nodes(context.sorted().map(|(_, seen)| &seen.node), out)?;
     let mut positions = Vec::from_iter(core::iter::repeat_n(0, context.len()));
     for (position, (index, seen)) in (0_u16..).zip(context.sorted()) {
@@ -166,7 +170,7 @@ fn put_context(context: &Context, out: &mut Vec<u8>) -> Result<Vec<u16>, WireErr
 }
 
 pub(super) fn read<K: WireKey, V: WireValue>(
-    reader: &mut Reader<'_>,
+    reader: &mut BodyReader<'_>,
     limits: &DataLimits,
     values: Option<ValueType>,
 ) -> Result<Dotted<K, V>, WireError> {
@@ -177,7 +181,7 @@ pub(super) fn read<K: WireKey, V: WireValue>(
         K::BYTES_MIN + 2 + DOT_BYTES,
         "elements",
     )?;
-    let mut entries: Vec<(K, Entry<V>)> = Vec::with_capacity(count);
+    let mut entries: Vec<(K, DottedEntry<V>)> = Vec::with_capacity(count);
     for _ in 0..count {
         let key = K::read(reader)?;
         if entries.last().is_some_and(|(last, _)| *last >= key) {
@@ -185,13 +189,13 @@ pub(super) fn read<K: WireKey, V: WireValue>(
         }
         let dots = read_dots(reader, &context)?;
         let value = V::read(reader, limits, values)?;
-        entries.push((key, Entry { dots, value }));
+        entries.push((key, DottedEntry { dots, value }));
     }
-    let entries: BTreeMap<K, Entry<V>> = entries.into_iter().collect();
+    let entries: BTreeMap<K, DottedEntry<V>> = entries.into_iter().collect();
     Ok(Dotted { context, entries })
 }
 
-fn read_dots(reader: &mut Reader<'_>, context: &Context) -> Result<Few<Dot>, WireError> {
+fn read_dots(reader: &mut BodyReader<'_>, context: &CausalContext) -> Result<Few<Dot>, WireError> {
     let mut dots: Few<Dot> = Few::none();
     let count = reader.u16()?;
     if count == 0 {
@@ -220,13 +224,13 @@ fn read_dots(reader: &mut Reader<'_>, context: &Context) -> Result<Few<Dot>, Wir
     Ok(dots)
 }
 
-fn read_context(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<Context, WireError> {
+fn read_context(reader: &mut BodyReader<'_>, limits: &DataLimits) -> Result<CausalContext, WireError> {
     let nodes = read_nodes(reader, limits)?;
     let column = reader.column::<8>(nodes.len())?;
-    let mut seen: Vec<Seen> = nodes
+    let mut seen: Vec<SeenVersions> = nodes
         .into_iter()
         .zip(column.u64s())
-        .map(|(node, upto)| Seen {
+        .map(|(node, upto)| SeenVersions {
             node,
             upto,
             later: Vec::new(),
@@ -239,7 +243,7 @@ fn read_context(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<Context,
     let mut last = 0;
     for _ in 0..count {
         let position = reader.u16()?;
-        let range = Range {
+        let range = VersionRange {
             from: reader.u64()?,
             to: reader.u64()?,
         };
@@ -254,7 +258,7 @@ fn read_context(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<Context,
         seen.later.push(range);
         last = position;
     }
-    Context::from_sorted(seen).ok_or(WireError::NonCanonical { what: "nodes" })
+    CausalContext::from_sorted(seen).ok_or(WireError::NonCanonical { what: "nodes" })
 }
 
 pub(super) fn put_delta<K: WireKey, V: WireValue>(
@@ -268,7 +272,7 @@ pub(super) fn put_delta<K: WireKey, V: WireValue>(
 }
 
 pub(super) fn read_delta<K: WireKey, V: WireValue>(
-    reader: &mut Reader<'_>,
+    reader: &mut BodyReader<'_>,
     limits: &DataLimits,
     values: Option<ValueType>,
 ) -> Result<DottedDelta<K, V>, WireError> {

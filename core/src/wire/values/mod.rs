@@ -17,10 +17,10 @@ mod tests;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::bytes::Reader;
+use crate::bytes::BodyReader;
 use crate::bytes::WireError;
 use crate::ddata::crdt::{
-    Custom, CustomDelta, CustomTypes, Data, DataType, Delta, LwwMap, LwwMapDelta, NODES_MAX, OrMap,
+    Custom, CustomDelta, CustomTypes, DataDelta, DataType, DataValue, LwwMap, LwwMapDelta, NODES_MAX, OrMap,
     OrMapDelta, OrMultiMap, OrMultiMapDelta, OrSet, OrSetDelta, PnCounterMap, PnCounterMapDelta, ValueType,
 };
 
@@ -71,7 +71,7 @@ impl Default for DataLimits {
 /// # Errors
 /// [`WireError::Unencodable`] if a part is longer than its length field can say; no value that was read or
 /// changed by operations is.
-pub fn encode_data(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub fn encode_data(data: &DataValue, out: &mut Vec<u8>) -> Result<(), WireError> {
     put_type(data.data_type(), out);
     put_body(data, out)
 }
@@ -84,22 +84,22 @@ pub(super) fn put_type(data_type: DataType, out: &mut Vec<u8>) {
     }
 }
 
-fn put_body(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn put_body(data: &DataValue, out: &mut Vec<u8>) -> Result<(), WireError> {
     match data {
-        Data::GCounter(held) => plain::put_gcounter(held, out),
-        Data::PnCounter(held) => plain::put_pncounter(held, out),
-        Data::GSet(held) => plain::put_gset(held, out),
-        Data::OrSet(held) => dotted::put(&held.0, out),
-        Data::OrMap(held) => dotted::put(&held.map, out),
-        Data::OrMultiMap(held) => dotted::put(&held.0, out),
-        Data::PnCounterMap(held) => dotted::put(&held.0, out),
-        Data::LwwRegister(held) => plain::put_register(held, out),
-        Data::LwwMap(held) => dotted::put(&held.0, out),
-        Data::Flag(held) => {
+        DataValue::GCounter(held) => plain::put_gcounter(held, out),
+        DataValue::PnCounter(held) => plain::put_pncounter(held, out),
+        DataValue::GSet(held) => plain::put_gset(held, out),
+        DataValue::OrSet(held) => dotted::put(&held.0, out),
+        DataValue::OrMap(held) => dotted::put(&held.map, out),
+        DataValue::OrMultiMap(held) => dotted::put(&held.0, out),
+        DataValue::PnCounterMap(held) => dotted::put(&held.0, out),
+        DataValue::LwwRegister(held) => plain::put_register(held, out),
+        DataValue::LwwMap(held) => dotted::put(&held.0, out),
+        DataValue::Flag(held) => {
             out.push(u8::from(held.is_on()));
             Ok(())
         }
-        Data::Custom(held) => plain::put_custom(held.name(), held.state(), out),
+        DataValue::Custom(held) => plain::put_custom(held.name(), held.state(), out),
     }
 }
 
@@ -108,17 +108,19 @@ fn put_body(data: &Data, out: &mut Vec<u8>) -> Result<(), WireError> {
 /// # Errors
 /// [`WireError`] says what is wrong with it. A user's type that `types` does not know is
 /// [`WireError::Malformed`].
-pub fn decode_data(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<Data, WireError> {
+pub fn decode_data(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<DataValue, WireError> {
     let mut reader = bounded(bytes, limits)?;
     let data_type = read_type(&mut reader)?;
     let data = match data_type {
-        DataType::OrMap(values) => Data::OrMap(OrMap {
+        DataType::OrMap(values) => DataValue::OrMap(OrMap {
             values,
             map: dotted::read(&mut reader, limits, Some(values))?,
         }),
-        DataType::OrMultiMap => Data::OrMultiMap(OrMultiMap(dotted::read(&mut reader, limits, None)?)),
-        DataType::PnCounterMap => Data::PnCounterMap(PnCounterMap(dotted::read(&mut reader, limits, None)?)),
-        DataType::LwwMap => Data::LwwMap(LwwMap(dotted::read(&mut reader, limits, None)?)),
+        DataType::OrMultiMap => DataValue::OrMultiMap(OrMultiMap(dotted::read(&mut reader, limits, None)?)),
+        DataType::PnCounterMap => {
+            DataValue::PnCounterMap(PnCounterMap(dotted::read(&mut reader, limits, None)?))
+        }
+        DataType::LwwMap => DataValue::LwwMap(LwwMap(dotted::read(&mut reader, limits, None)?)),
         DataType::Custom => read_custom(&mut reader, types)?,
         DataType::GCounter => read_value(ValueType::GCounter, &mut reader, limits)?,
         DataType::PnCounter => read_value(ValueType::PnCounter, &mut reader, limits)?,
@@ -132,14 +134,18 @@ pub fn decode_data(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Re
 }
 
 /// The body of a value that a map can hold.
-fn read_value(values: ValueType, reader: &mut Reader<'_>, limits: &DataLimits) -> Result<Data, WireError> {
+fn read_value(
+    values: ValueType,
+    reader: &mut BodyReader<'_>,
+    limits: &DataLimits,
+) -> Result<DataValue, WireError> {
     Ok(match values {
-        ValueType::GCounter => Data::GCounter(plain::read_gcounter(reader, limits)?),
-        ValueType::PnCounter => Data::PnCounter(plain::read_pncounter(reader, limits)?),
-        ValueType::GSet => Data::GSet(plain::read_gset(reader, limits)?),
-        ValueType::OrSet => Data::OrSet(OrSet(dotted::read(reader, limits, None)?)),
-        ValueType::LwwRegister => Data::LwwRegister(plain::read_register(reader)?),
-        ValueType::Flag => Data::Flag(plain::read_flag(reader)?),
+        ValueType::GCounter => DataValue::GCounter(plain::read_gcounter(reader, limits)?),
+        ValueType::PnCounter => DataValue::PnCounter(plain::read_pncounter(reader, limits)?),
+        ValueType::GSet => DataValue::GSet(plain::read_gset(reader, limits)?),
+        ValueType::OrSet => DataValue::OrSet(OrSet(dotted::read(reader, limits, None)?)),
+        ValueType::LwwRegister => DataValue::LwwRegister(plain::read_register(reader)?),
+        ValueType::Flag => DataValue::Flag(plain::read_flag(reader)?),
     })
 }
 
@@ -147,26 +153,26 @@ fn read_value(values: ValueType, reader: &mut Reader<'_>, limits: &DataLimits) -
 ///
 /// # Errors
 /// As [`encode_data`].
-pub fn encode_delta(delta: &Delta, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub fn encode_delta(delta: &DataDelta, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.push(tag(delta.data_type()));
     match delta {
-        Delta::GCounter(delta) => plain::put_gcounter(delta, out),
-        Delta::PnCounter(delta) => plain::put_pncounter(delta, out),
-        Delta::GSet(delta) => plain::put_gset(delta, out),
-        Delta::OrSet(delta) => dotted::put_delta(&delta.0, out),
-        Delta::OrMap(delta) => {
+        DataDelta::GCounter(delta) => plain::put_gcounter(delta, out),
+        DataDelta::PnCounter(delta) => plain::put_pncounter(delta, out),
+        DataDelta::GSet(delta) => plain::put_gset(delta, out),
+        DataDelta::OrSet(delta) => dotted::put_delta(&delta.0, out),
+        DataDelta::OrMap(delta) => {
             out.push(tag(delta.values.into()));
             dotted::put_delta(&delta.map, out)
         }
-        Delta::OrMultiMap(delta) => dotted::put_delta(&delta.0, out),
-        Delta::PnCounterMap(delta) => dotted::put_delta(&delta.0, out),
-        Delta::LwwRegister(delta) => plain::put_register(delta, out),
-        Delta::LwwMap(delta) => dotted::put_delta(&delta.0, out),
-        Delta::Flag(delta) => {
+        DataDelta::OrMultiMap(delta) => dotted::put_delta(&delta.0, out),
+        DataDelta::PnCounterMap(delta) => dotted::put_delta(&delta.0, out),
+        DataDelta::LwwRegister(delta) => plain::put_register(delta, out),
+        DataDelta::LwwMap(delta) => dotted::put_delta(&delta.0, out),
+        DataDelta::Flag(delta) => {
             out.push(u8::from(delta.is_on()));
             Ok(())
         }
-        Delta::Custom(delta) => plain::put_custom(delta.name(), &delta.delta, out),
+        DataDelta::Custom(delta) => plain::put_custom(delta.name(), &delta.delta, out),
     }
 }
 
@@ -174,34 +180,34 @@ pub fn encode_delta(delta: &Delta, out: &mut Vec<u8>) -> Result<(), WireError> {
 ///
 /// # Errors
 /// As [`decode_data`].
-pub fn decode_delta(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<Delta, WireError> {
+pub fn decode_delta(bytes: &[u8], limits: &DataLimits, types: &CustomTypes) -> Result<DataDelta, WireError> {
     let mut reader = bounded(bytes, limits)?;
     let reading = &mut reader;
     let delta = match read_type(reading)? {
-        DataType::GCounter => Delta::GCounter(plain::read_gcounter(reading, limits)?),
-        DataType::PnCounter => Delta::PnCounter(plain::read_pncounter(reading, limits)?),
-        DataType::GSet => Delta::GSet(plain::read_gset(reading, limits)?),
-        DataType::OrSet => Delta::OrSet(OrSetDelta(dotted::read_delta(reading, limits, None)?)),
-        DataType::OrMap(values) => Delta::OrMap(OrMapDelta {
+        DataType::GCounter => DataDelta::GCounter(plain::read_gcounter(reading, limits)?),
+        DataType::PnCounter => DataDelta::PnCounter(plain::read_pncounter(reading, limits)?),
+        DataType::GSet => DataDelta::GSet(plain::read_gset(reading, limits)?),
+        DataType::OrSet => DataDelta::OrSet(OrSetDelta(dotted::read_delta(reading, limits, None)?)),
+        DataType::OrMap(values) => DataDelta::OrMap(OrMapDelta {
             values,
             map: dotted::read_delta(reading, limits, Some(values))?,
         }),
         DataType::OrMultiMap => {
-            Delta::OrMultiMap(OrMultiMapDelta(dotted::read_delta(reading, limits, None)?))
+            DataDelta::OrMultiMap(OrMultiMapDelta(dotted::read_delta(reading, limits, None)?))
         }
         DataType::PnCounterMap => {
-            Delta::PnCounterMap(PnCounterMapDelta(dotted::read_delta(reading, limits, None)?))
+            DataDelta::PnCounterMap(PnCounterMapDelta(dotted::read_delta(reading, limits, None)?))
         }
-        DataType::LwwRegister => Delta::LwwRegister(plain::read_register(reading)?),
-        DataType::LwwMap => Delta::LwwMap(LwwMapDelta(dotted::read_delta(reading, limits, None)?)),
-        DataType::Flag => Delta::Flag(plain::read_flag(reading)?),
+        DataType::LwwRegister => DataDelta::LwwRegister(plain::read_register(reading)?),
+        DataType::LwwMap => DataDelta::LwwMap(LwwMapDelta(dotted::read_delta(reading, limits, None)?)),
+        DataType::Flag => DataDelta::Flag(plain::read_flag(reading)?),
         DataType::Custom => read_custom_delta(reading, types)?,
     };
     reader.finish()?;
     Ok(delta)
 }
 
-fn bounded<'a>(bytes: &'a [u8], limits: &DataLimits) -> Result<Reader<'a>, WireError> {
+fn bounded<'a>(bytes: &'a [u8], limits: &DataLimits) -> Result<BodyReader<'a>, WireError> {
     if bytes.len() > limits.bytes_max {
         let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         return Err(WireError::TooLarge {
@@ -209,7 +215,7 @@ fn bounded<'a>(bytes: &'a [u8], limits: &DataLimits) -> Result<Reader<'a>, WireE
             max: count(limits.bytes_max),
         });
     }
-    Ok(Reader::new(bytes))
+    Ok(BodyReader::new(bytes))
 }
 
 const fn tag(data_type: DataType) -> u8 {
@@ -228,7 +234,7 @@ const fn tag(data_type: DataType) -> u8 {
     }
 }
 
-pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<DataType, WireError> {
+pub(super) fn read_type(reader: &mut BodyReader<'_>) -> Result<DataType, WireError> {
     Ok(match reader.u8()? {
         GCOUNTER => DataType::GCounter,
         PNCOUNTER => DataType::PnCounter,
@@ -245,7 +251,7 @@ pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<DataType, WireError> 
     })
 }
 
-fn read_value_type(reader: &mut Reader<'_>) -> Result<ValueType, WireError> {
+fn read_value_type(reader: &mut BodyReader<'_>) -> Result<ValueType, WireError> {
     let found = reader.u8()?;
     let value = ValueType::ALL
         .into_iter()
@@ -253,22 +259,22 @@ fn read_value_type(reader: &mut Reader<'_>) -> Result<ValueType, WireError> {
     value.ok_or(WireError::Malformed { what: "value type" })
 }
 
-fn read_custom(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Data, WireError> {
+fn read_custom(reader: &mut BodyReader<'_>, types: &CustomTypes) -> Result<DataValue, WireError> {
     let (kind, state) = plain::read_custom(reader, types)?;
     let what = "user's value";
     kind.check(state).map_err(|_| WireError::Malformed { what })?;
-    Ok(Data::Custom(Custom {
+    Ok(DataValue::Custom(Custom {
         kind,
         state: Arc::from(state),
     }))
 }
 
-fn read_custom_delta(reader: &mut Reader<'_>, types: &CustomTypes) -> Result<Delta, WireError> {
+fn read_custom_delta(reader: &mut BodyReader<'_>, types: &CustomTypes) -> Result<DataDelta, WireError> {
     let (kind, delta) = plain::read_custom(reader, types)?;
     let what = "user's delta";
     kind.check_delta(delta)
         .map_err(|_| WireError::Malformed { what })?;
-    Ok(Delta::Custom(CustomDelta {
+    Ok(DataDelta::Custom(CustomDelta {
         kind,
         delta: Arc::from(delta),
     }))

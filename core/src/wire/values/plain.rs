@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use super::DataLimits;
 use crate::bytes::WireError;
-use crate::bytes::{Reader, put_node, put_text};
+use crate::bytes::{BodyReader, put_node, put_text};
 use crate::ddata::crdt::{
-    CustomType, CustomTypes, Element, Flag, GCounter, GSet, LwwRegister, PnCounter, Tallies, Tally, Written,
+    CustomType, CustomTypes, Element, Flag, GCounter, GSet, LwwRegister, LwwWrite, PnCounter, Tallies, Tally,
 };
 use crate::ident::UniqueAddress;
 
@@ -17,7 +17,7 @@ const NODE_BYTES_MIN: usize = 1 + 1 + 2 + 8;
 const ELEMENT_BYTES_MIN: usize = 2;
 
 /// Refuses a count for which there cannot be the bytes.
-pub(super) fn fits(reader: &Reader<'_>, count: usize, bytes_min: usize) -> Result<(), WireError> {
+pub(super) fn fits(reader: &BodyReader<'_>, count: usize, bytes_min: usize) -> Result<(), WireError> {
     match count.checked_mul(bytes_min) {
         Some(bytes) if bytes <= reader.rest().len() => Ok(()),
         Some(_) | None => Err(WireError::Incomplete),
@@ -25,7 +25,7 @@ pub(super) fn fits(reader: &Reader<'_>, count: usize, bytes_min: usize) -> Resul
 }
 
 pub(super) fn read_count(
-    reader: &mut Reader<'_>,
+    reader: &mut BodyReader<'_>,
     max: u32,
     bytes_min: usize,
     what: &'static str,
@@ -55,7 +55,7 @@ pub(super) fn put_nodes<'a>(
 }
 
 pub(super) fn read_nodes(
-    reader: &mut Reader<'_>,
+    reader: &mut BodyReader<'_>,
     limits: &DataLimits,
 ) -> Result<Vec<UniqueAddress>, WireError> {
     let count = reader.u16()?;
@@ -81,7 +81,7 @@ pub(super) fn put_element(element: &[u8], out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-pub(super) fn read_element(reader: &mut Reader<'_>) -> Result<Element, WireError> {
+pub(super) fn read_element(reader: &mut BodyReader<'_>) -> Result<Element, WireError> {
     let len = reader.u16()?;
     reader.take(usize::from(len)).map(Arc::from)
 }
@@ -92,16 +92,16 @@ pub(super) fn put_value(value: &[u8], out: &mut Vec<u8>) -> Result<(), WireError
     Ok(())
 }
 
-pub(super) fn read_value<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], WireError> {
+pub(super) fn read_value<'a>(reader: &mut BodyReader<'a>) -> Result<&'a [u8], WireError> {
     let len = usize::try_from(reader.u32()?).map_err(|_| WireError::Incomplete)?;
     reader.take(len)
 }
 
-pub(super) fn read_u128(reader: &mut Reader<'_>) -> Result<u128, WireError> {
+pub(super) fn read_u128(reader: &mut BodyReader<'_>) -> Result<u128, WireError> {
     reader.array().map(u128::from_le_bytes)
 }
 
-pub(super) fn read_stamp(reader: &mut Reader<'_>) -> Result<i64, WireError> {
+pub(super) fn read_stamp(reader: &mut BodyReader<'_>) -> Result<i64, WireError> {
     reader.array().map(i64::from_le_bytes)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn put_tally(tally: Tally, out: &mut Vec<u8>) {
     out.extend_from_slice(&tally.down.to_le_bytes());
 }
 
-pub(super) fn read_tally(reader: &mut Reader<'_>) -> Result<Tally, WireError> {
+pub(super) fn read_tally(reader: &mut BodyReader<'_>) -> Result<Tally, WireError> {
     Ok(Tally {
         up: read_u128(reader)?,
         down: read_u128(reader)?,
@@ -138,9 +138,9 @@ pub(super) fn put_pncounter(counter: &PnCounter, out: &mut Vec<u8>) -> Result<()
 }
 
 fn read_tallies(
-    reader: &mut Reader<'_>,
+    reader: &mut BodyReader<'_>,
     limits: &DataLimits,
-    read: impl Fn(&mut Reader<'_>) -> Result<Tally, WireError>,
+    read: impl Fn(&mut BodyReader<'_>) -> Result<Tally, WireError>,
 ) -> Result<Tallies, WireError> {
     let nodes = read_nodes(reader, limits)?;
     let entries = nodes.into_iter().map(|node| Ok((node, read(reader)?)));
@@ -148,8 +148,8 @@ fn read_tallies(
     Tallies::from_sorted(entries).ok_or(WireError::NonCanonical { what: "counter of 0" })
 }
 
-pub(super) fn read_gcounter(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<GCounter, WireError> {
-    let only_up = |reader: &mut Reader<'_>| {
+pub(super) fn read_gcounter(reader: &mut BodyReader<'_>, limits: &DataLimits) -> Result<GCounter, WireError> {
+    let only_up = |reader: &mut BodyReader<'_>| {
         Ok(Tally {
             up: read_u128(reader)?,
             down: 0,
@@ -158,7 +158,10 @@ pub(super) fn read_gcounter(reader: &mut Reader<'_>, limits: &DataLimits) -> Res
     read_tallies(reader, limits, only_up).map(GCounter::from_tallies)
 }
 
-pub(super) fn read_pncounter(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<PnCounter, WireError> {
+pub(super) fn read_pncounter(
+    reader: &mut BodyReader<'_>,
+    limits: &DataLimits,
+) -> Result<PnCounter, WireError> {
     read_tallies(reader, limits, read_tally).map(PnCounter::from_tallies)
 }
 
@@ -167,7 +170,7 @@ pub(super) fn put_gset(set: &GSet, out: &mut Vec<u8>) -> Result<(), WireError> {
     set.iter().try_for_each(|element| put_element(element, out))
 }
 
-pub(super) fn read_gset(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<GSet, WireError> {
+pub(super) fn read_gset(reader: &mut BodyReader<'_>, limits: &DataLimits) -> Result<GSet, WireError> {
     let count = read_count(reader, limits.elements_max, ELEMENT_BYTES_MIN, "elements")?;
     let mut elements: Vec<Element> = Vec::with_capacity(count);
     for _ in 0..count {
@@ -180,7 +183,7 @@ pub(super) fn read_gset(reader: &mut Reader<'_>, limits: &DataLimits) -> Result<
     Ok(GSet::from_elements(elements.into_iter().collect()))
 }
 
-pub(super) fn read_flag(reader: &mut Reader<'_>) -> Result<Flag, WireError> {
+pub(super) fn read_flag(reader: &mut BodyReader<'_>) -> Result<Flag, WireError> {
     reader.bool("flag").map(Flag::from_bool)
 }
 
@@ -195,11 +198,11 @@ pub(super) fn put_register(register: &LwwRegister, out: &mut Vec<u8>) -> Result<
     put_value(&written.value, out)
 }
 
-pub(super) fn read_register(reader: &mut Reader<'_>) -> Result<LwwRegister, WireError> {
+pub(super) fn read_register(reader: &mut BodyReader<'_>) -> Result<LwwRegister, WireError> {
     if !reader.bool("register")? {
         return Ok(LwwRegister::new());
     }
-    Ok(LwwRegister::from_written(Some(Written {
+    Ok(LwwRegister::from_written(Some(LwwWrite {
         stamp: read_stamp(reader)?,
         node: reader.node()?,
         value: Arc::from(read_value(reader)?),
@@ -212,7 +215,7 @@ pub(super) fn put_custom(name: &str, bytes: &[u8], out: &mut Vec<u8>) -> Result<
 }
 
 pub(super) fn read_custom<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut BodyReader<'a>,
     types: &CustomTypes,
 ) -> Result<(Arc<dyn CustomType>, &'a [u8]), WireError> {
     let what = "name of a user's type";

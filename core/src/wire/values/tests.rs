@@ -5,23 +5,23 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::ddata::crdt::{GSetOp, Minting, Op, OrSetOp, VERSION_MAX};
+use crate::ddata::crdt::{DataOp, GSetOp, Minting, OrSetOp, VERSION_MAX};
 use crate::ident::{Address, UniqueAddress};
 
 fn n(name: &str) -> UniqueAddress {
     UniqueAddress::new(Address::new(name, 7355).expect("a legal name"), 1)
 }
 
-fn read(bytes: &[u8]) -> Result<Data, WireError> {
+fn read(bytes: &[u8]) -> Result<DataValue, WireError> {
     decode_data(bytes, &DataLimits::default(), &CustomTypes::new())
 }
 
 /// A set with removal of two elements, written: type, table of one node, its version, no range, two entries.
 fn written() -> Vec<u8> {
-    let mut set = Data::empty(DataType::OrSet).expect("a built-in type");
+    let mut set = DataValue::empty(DataType::OrSet).expect("a built-in type");
     let minting = &mut Minting::new(n("a"));
     for text in [b"x", b"y"] {
-        set.apply(&Op::OrSet(OrSetOp::Add(Arc::from(&text[..]))), minting)
+        set.apply(&DataOp::OrSet(OrSetOp::Add(Arc::from(&text[..]))), minting)
             .expect("a legal operation");
     }
     let mut out = Vec::new();
@@ -29,7 +29,7 @@ fn written() -> Vec<u8> {
     out
 }
 
-fn changed(from_end: usize, bytes: &[u8]) -> Result<Data, WireError> {
+fn changed(from_end: usize, bytes: &[u8]) -> Result<DataValue, WireError> {
     let mut all = written();
     let at = all.len() - from_end;
     all[at..at + bytes.len()].copy_from_slice(bytes);
@@ -99,9 +99,9 @@ fn a_range_touches_nothing_below_it_and_a_node_was_seen() {
 
 #[test]
 fn a_value_at_its_limits_is_read_and_one_above_is_not() {
-    let mut set = Data::empty(DataType::GSet).expect("a built-in type");
+    let mut set = DataValue::empty(DataType::GSet).expect("a built-in type");
     for text in [b"x", b"y"] {
-        let add = Op::GSet(GSetOp::Add(Arc::from(&text[..])));
+        let add = DataOp::GSet(GSetOp::Add(Arc::from(&text[..])));
         set.apply(&add, &mut Minting::new(n("a")))
             .expect("a legal operation");
     }

@@ -11,7 +11,7 @@ use quorate_core::config::Limits;
 use quorate_core::event::SeedCause;
 use quorate_core::ident::Address;
 use quorate_core::wire::handshake::HANDSHAKE_MAGIC;
-use quorate_links::{Chunk, LinkId, LinkInput, LinkKind, Links, Order, Source};
+use quorate_links::{LinkId, LinkInput, LinkKind, LinkOrder, Links, ReadChunk, Source};
 
 use super::Counters;
 use crate::line::{Letter, Line, Packet};
@@ -126,10 +126,10 @@ impl Lines {
     }
 
     /// Does what links want.
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: LinkOrder) {
         match order {
-            Order::Dial { link, to, kind } => self.dial(link, &to, kind),
-            Order::Write { link, bytes } => {
+            LinkOrder::Dial { link, to, kind } => self.dial(link, &to, kind),
+            LinkOrder::Write { link, bytes } => {
                 let letter = match self.ends.get(&link) {
                     Some(end) if end.dialed.is_none() => Letter::Answer,
                     // The first that a dialer says.
@@ -138,20 +138,20 @@ impl Lines {
                 };
                 self.write(link, letter, bytes);
             }
-            Order::Resume { link, .. } => {
+            LinkOrder::Resume { link, .. } => {
                 if let Some(end) = self.ends.get_mut(&link) {
                     end.is_read = true;
                 }
             }
-            Order::Finish(link) => self.close(link),
-            Order::Abort(link) => {
+            LinkOrder::Finish(link) => self.close(link),
+            LinkOrder::Abort(link) => {
                 if let Some(line) = self.ends.get(&link).and_then(|end| self.lines.get_mut(end.line)) {
                     line.forget(link);
                 }
                 self.close(link);
             }
             // Links are renewed only if their ends prove something; a line has no datagrams.
-            Order::Drain(_) | Order::Datagram { .. } => {}
+            LinkOrder::Drain(_) | LinkOrder::Datagram { .. } => {}
         }
     }
 
@@ -220,10 +220,10 @@ impl Lines {
 }
 
 /// A read that has not filled its buffer: a larger one would be of no use.
-fn chunk(mut bytes: Vec<u8>) -> Chunk {
+fn chunk(mut bytes: Vec<u8>) -> ReadChunk {
     let len = bytes.len();
     bytes.push(0);
-    Chunk { buffer: bytes, len }
+    ReadChunk { buffer: bytes, len }
 }
 
 fn is_hello(bytes: &[u8]) -> bool {

@@ -13,12 +13,12 @@ use quorate_core::event::{DetectorEvent, Event};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, Input, Token};
 use quorate_core::node::Node;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::stats::Stats;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::View;
 use quorate_core::wire::handshake::{FEATURE_BULK, FEATURES};
-use quorate_links::{LinkedNode, Links, Next};
+use quorate_links::{HostStep, LinkedNode, Links};
 
 use crate::link_limits;
 use rand_chacha::ChaCha8Rng;
@@ -184,8 +184,8 @@ impl Board {
     fn work(&mut self) -> Instant {
         loop {
             match self.linked.poll(!self.lamps.is_holding()) {
-                Next::Effect(effect) => self.perform(effect),
-                Next::Sleep(wake) => {
+                HostStep::Effect(effect) => self.perform(effect),
+                HostStep::Sleep(wake) => {
                     while let Some(order) = self.linked.links.next_order() {
                         self.lines.obey(order);
                     }
@@ -217,7 +217,7 @@ impl Board {
             Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.lamps.hold(),
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.lamps.release();
-                let of_entities = |report| Input::Host(Owner::Sharding, report);
+                let of_entities = |report| Input::Host(Requester::Sharding, report);
                 self.inputs.extend(reports.into_iter().map(of_entities));
             }
             Effect::Notify(_) => {} // facts for people; a board with a console would print them

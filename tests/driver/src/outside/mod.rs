@@ -19,7 +19,7 @@ use quorate_driver::{AskError, Cluster, ClusterError, ClusterEvent, Events, Secu
 mod office;
 
 use self::office::{Begun, Clerk, ORDERS, Office, Order, asks_at, down_the_busy, rests};
-use quorate_conformance::billing::{Happened, Journal, Order as Bill, billing, count};
+use quorate_conformance::billing::{BillingOrder as Bill, InstanceHappened, InstanceJournal, billing, count};
 use quorate_conformance::support::{
     all_up, cluster, cluster_with, eventually, node, start_at, until, within,
 };
@@ -243,7 +243,7 @@ pub async fn m_220_all_members_get_ready_for_a_shutdown_and_nothing_starts_any_m
 ) {
     let nodes = cluster_with::<A>(3, security, short_margin).await;
     let office = Office::of::<A>(&nodes).await;
-    let journal = Journal::default();
+    let journal = InstanceJournal::default();
     let mut handles = Vec::new();
     for node in &nodes {
         handles.push(billing(node, &journal).await);
@@ -360,7 +360,7 @@ pub async fn s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_
     security: &Security,
 ) {
     let mut nodes = cluster_with::<A>(3, security, short_margin).await;
-    let journal = Journal::default();
+    let journal = InstanceJournal::default();
     let mut handles = Vec::new();
     for node in &nodes {
         handles.push(billing(node, &journal).await);
@@ -382,10 +382,10 @@ pub async fn s_154_the_instance_of_a_downed_node_ends_and_stays_elsewhere_after_
     }
     let most = down_the_busy::<A>(&nodes[2], &nodes[0], &begun).await;
     let first = journal.instances()[0].1;
-    let ended = Happened::Ended(first);
+    let ended = InstanceHappened::Ended(first);
     eventually::<A>("its instance ends", async || journal.entries().contains(&ended)).await;
     assert!(
-        !journal.entries().contains(&Happened::Stopped(first)),
+        !journal.entries().contains(&InstanceHappened::Stopped(first)),
         "not let finish"
     );
     assert_eq!(handles[0].token().await, Err(ClusterError::Stopped));

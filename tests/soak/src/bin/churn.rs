@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lexopt::prelude::*;
-use quorate_conformance::{Churned, again_with_one_arena, churn};
+use quorate_conformance::{ChurnOutcome, again_with_one_arena, churn};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{Security, security::DevCa};
 use quorate_quinn::Quinn;
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 fn judge(transport: &str, length: Duration) -> ExitCode {
     match run(transport, length) {
         Ok(churned) => {
-            let Churned {
+            let ChurnOutcome {
                 changes,
                 base,
                 end,
@@ -97,7 +97,7 @@ fn parse() -> Result<Option<(String, Duration)>, lexopt::Error> {
     Ok(Some((transport, length)))
 }
 
-fn run(transport: &str, length: Duration) -> Result<Churned, Box<dyn std::error::Error>> {
+fn run(transport: &str, length: Duration) -> Result<ChurnOutcome, Box<dyn std::error::Error>> {
     let plaintext = Security::insecure_plaintext();
     let mtls = || -> Result<Security, Box<dyn std::error::Error>> {
         Ok(Security::mtls(DevCa::new("churn.cluster.internal")?.mtls()?))
@@ -115,7 +115,7 @@ fn run(transport: &str, length: Duration) -> Result<Churned, Box<dyn std::error:
 fn on_tokio<A: Adapter>(
     security: &Security,
     length: Duration,
-) -> Result<Churned, Box<dyn std::error::Error>> {
+) -> Result<ChurnOutcome, Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_channel::Receiver;
 use futures_lite::future;
-use quorate_core::sharding::fields::{Keeping, KindFields};
+use quorate_core::sharding::fields::{KindFields, KindKeeping};
 use quorate_driver::data::{Data, Read, Write};
 use quorate_driver::spi::{Adapter, Runtime};
 use quorate_driver::{
@@ -70,7 +70,7 @@ pub(super) fn fields() -> Vec<KindFields> {
         role: None,
         shards: SHARDS,
         extractor: ShardExtractor::default().name().into(),
-        keeping: Some(Keeping {
+        keeping: Some(KindKeeping {
             store,
             remember_entities,
             lease: false,

@@ -14,7 +14,7 @@ use quorate_core::journal::protocol::{Msg as JournalMsg, VoterBody};
 use quorate_core::journal::state::StoreId;
 use quorate_core::message::Message;
 use quorate_core::wire::handshake::{HandshakeDecoded, decode_hello};
-use quorate_core::wire::{Decoded, decode_frame, decode_message};
+use quorate_core::wire::{DecodedFrame, decode_frame, decode_message};
 use quorate_driver::Address;
 use quorate_driver::spi::{
     Accepted, Adapter, Datagrams, HandshakeStats, LinkKind, LinkRead, LinkReader, LinkWriter, Listener,
@@ -109,7 +109,7 @@ impl Ear {
                 }
             } else {
                 match decode_frame(rest, &self.limits) {
-                    Decoded::Frame { frame, consumed } => {
+                    DecodedFrame::Frame { frame, consumed } => {
                         frames += 1;
                         let message = decode_message(frame.kind, frame.lane, frame.body, &self.limits);
                         if let Ok(message) = message {
@@ -117,7 +117,7 @@ impl Ear {
                         }
                         consumed
                     }
-                    Decoded::NeedMore(_) | Decoded::Bad { .. } => break,
+                    DecodedFrame::NeedMore(_) | DecodedFrame::Bad { .. } => break,
                 }
             };
         }

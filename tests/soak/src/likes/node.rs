@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_channel::Receiver;
-use quorate_core::ddata::crdt::{Data as CoreData, GCounter, OrSet};
+use quorate_core::ddata::crdt::{DataValue as CoreData, GCounter, OrSet};
 use quorate_core::ddata::state::key::Pattern;
 use quorate_core::wire;
 use quorate_demo::hosts::Host;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::ddata::crdt::Data;
+use quorate_core::ddata::crdt::DataValue;
 use quorate_core::ddata::protocol::ReadError;
-use quorate_core::ddata::state::consistency::{Consistency, Electorate};
+use quorate_core::ddata::state::consistency::{Consistency, OperationElectorate};
 use quorate_core::ddata::state::key::Key;
-use quorate_core::ddata::state::{Envelope, Pruning};
+use quorate_core::ddata::state::{DataEnvelope, Pruning};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::wire::encode_data;
 
@@ -39,7 +39,7 @@ const LOOKS_MAX: usize = 2;
 type Broken = (&'static str, String);
 
 /// Whether a replica has what an operation did; later ones that hide it count as having it.
-fn has(books: &Books, key: &Key, what: &What, envelope: Option<&Envelope>) -> bool {
+fn has(books: &Books, key: &Key, what: &What, envelope: Option<&DataEnvelope>) -> bool {
     let Some(envelope) = envelope else {
         return matches!(what, What::Remove(_) | What::Other);
     };
@@ -50,28 +50,28 @@ fn has(books: &Books, key: &Key, what: &What, envelope: Option<&Envelope>) -> bo
     shows(books, key, what, data)
 }
 
-fn shows(books: &Books, key: &Key, what: &What, data: &Data) -> bool {
+fn shows(books: &Books, key: &Key, what: &What, data: &DataValue) -> bool {
     match (what, data) {
-        (What::Digit { place, is_up }, Data::GCounter(_) | Data::PnCounter(_)) => {
+        (What::Digit { place, is_up }, DataValue::GCounter(_) | DataValue::PnCounter(_)) => {
             let wanted = if *is_up { 1 } else { -1 };
             digits(count(data)).is_ok_and(|digits| digits.get(*place as usize) == Some(&wanted))
         }
-        (What::Add(element), Data::OrSet(set)) => {
+        (What::Add(element), DataValue::OrSet(set)) => {
             set.contains(element) || books.removed.contains(&(key.clone(), Arc::clone(element)))
         }
-        (What::Add(element), Data::GSet(set)) => set.contains(element),
-        (What::Remove(element), Data::OrSet(set)) => !set.contains(element),
-        (What::On, Data::Flag(flag)) => flag.is_on(),
+        (What::Add(element), DataValue::GSet(set)) => set.contains(element),
+        (What::Remove(element), DataValue::OrSet(set)) => !set.contains(element),
+        (What::On, DataValue::Flag(flag)) => flag.is_on(),
         (What::Set(_) | What::Other, _) => true,
         (What::Delete, _) => false,
         (What::Digit { .. } | What::Add(_) | What::Remove(_) | What::On, _) => false,
     }
 }
 
-fn count(data: &Data) -> i128 {
-    if let Data::GCounter(counter) = data {
+fn count(data: &DataValue) -> i128 {
+    if let DataValue::GCounter(counter) = data {
         i128::try_from(counter.value()).unwrap_or(i128::MAX)
-    } else if let Data::PnCounter(counter) = data {
+    } else if let DataValue::PnCounter(counter) = data {
         counter.value()
     } else {
         0
@@ -97,7 +97,7 @@ fn is_durable(key: &Key) -> bool {
 }
 
 impl Sim {
-    fn envelope(&self, process: ProcessId, key: &Key) -> Option<&Envelope> {
+    fn envelope(&self, process: ProcessId, key: &Key) -> Option<&DataEnvelope> {
         self.processes[process as usize].node.ddata().envelope(key)
     }
 
@@ -123,7 +123,7 @@ impl Sim {
         // A node that is slow, or still reads its store, begins later than it was asked: who was removed
         // until it answered may not have counted any more.
         let is_gone = |node: &&UniqueAddress| !acked.electors.contains(node) && self.lives(node).is_some();
-        let electorate = Electorate {
+        let electorate = OperationElectorate {
             members: record.electors.len() - record.electors.iter().filter(is_gone).count(),
             exiting: acked.exiting,
         };
@@ -146,7 +146,7 @@ impl Sim {
         &mut self,
         process: ProcessId,
         at: usize,
-        outcome: &Result<Arc<Data>, ReadError>,
+        outcome: &Result<Arc<DataValue>, ReadError>,
     ) -> Result<(), Broken> {
         let found = match outcome {
             Ok(data) => Some(data),
@@ -245,10 +245,10 @@ impl Sim {
             };
             for process in others {
                 let (mine, theirs) = (held(process), held(first));
-                let markers = |envelope: Option<&Envelope>| {
+                let markers = |envelope: Option<&DataEnvelope>| {
                     envelope.map(|held| (held.settled_ms, held.pruning.clone()))
                 };
-                let data = |envelope: Option<&Envelope>| envelope.map(|held| held.data.clone());
+                let data = |envelope: Option<&DataEnvelope>| envelope.map(|held| held.data.clone());
                 if markers(mine).unwrap_or_default() == markers(theirs).unwrap_or_default()
                     && data(mine) != data(theirs)
                 {
@@ -299,7 +299,7 @@ impl Sim {
         &self,
         key: &Key,
         records: &[usize],
-        envelope: Option<&Envelope>,
+        envelope: Option<&DataEnvelope>,
         running: &[ProcessId],
     ) -> Result<(), Broken> {
         let data = envelope.and_then(|envelope| envelope.data.as_ref());
@@ -321,7 +321,7 @@ impl Sim {
             }
         }
         // Of a process that still runs the last write of a register counts, whatever its clock did (I-68).
-        if let Some(Data::LwwRegister(register)) = data.map(|data| &**data)
+        if let Some(DataValue::LwwRegister(register)) = data.map(|data| &**data)
             && let Some(written) = register.get()
         {
             let by = |record: &&Record| record.what == Some(What::Set(Arc::clone(&written.value)));
@@ -356,8 +356,8 @@ impl Sim {
         writer_runs || is_on_disk || is_held
     }
 
-    fn check_digits(&self, key: &Key, records: &[usize], data: &Data) -> Result<(), Broken> {
-        if !matches!(data, Data::GCounter(_) | Data::PnCounter(_)) {
+    fn check_digits(&self, key: &Key, records: &[usize], data: &DataValue) -> Result<(), Broken> {
+        if !matches!(data, DataValue::GCounter(_) | DataValue::PnCounter(_)) {
             return Ok(());
         }
         let value = count(data);
@@ -434,8 +434,8 @@ impl Sim {
 }
 
 /// A set costs its living elements and the nodes that ever changed it, however much was removed (I-65).
-fn check_size(key: &Key, data: &Data) -> Result<(), Broken> {
-    let Data::OrSet(set) = data else {
+fn check_size(key: &Key, data: &DataValue) -> Result<(), Broken> {
+    let DataValue::OrSet(set) = data else {
         return Ok(());
     };
     let mut bytes = Vec::new();

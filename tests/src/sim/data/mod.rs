@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::config::Config;
-use quorate_core::ddata::crdt::{Data, Element};
-use quorate_core::ddata::protocol::{Answer, Change, Command as DdataCommand, Event, WriteError};
+use quorate_core::ddata::crdt::{DataValue, Element};
+use quorate_core::ddata::protocol::{Answer, Command as DdataCommand, DataChange, Event, WriteError};
 use quorate_core::ddata::state::consistency::Consistency;
 use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::ident::UniqueAddress;
@@ -70,7 +70,7 @@ pub(crate) struct Books {
     /// Elements that somebody wanted to have removed.
     removed: BTreeSet<(Key, Element)>,
     /// What the subscriber of each process was told last of each key; nothing: it is gone.
-    told: BTreeMap<(ProcessId, Key), Option<Arc<Data>>>,
+    told: BTreeMap<(ProcessId, Key), Option<Arc<DataValue>>>,
     /// Operations that wait for their answer.
     open: usize,
     pub(crate) counts: Counts,
@@ -210,7 +210,8 @@ impl Sim {
         };
         self.data.removed.insert((key.clone(), Arc::clone(&element)));
         let held = self.processes[process as usize].node.ddata().get(key);
-        let is_held = held.is_some_and(|data| matches!(&**data, Data::OrSet(set) if set.contains(&element)));
+        let is_held =
+            held.is_some_and(|data| matches!(&**data, DataValue::OrSet(set) if set.contains(&element)));
         if !is_held {
             return Some(What::Other);
         }
@@ -290,8 +291,8 @@ impl Sim {
         match event {
             Event::Changed { key, change, .. } => {
                 let told = match change {
-                    Change::Value(data) => Some(Arc::clone(data)),
-                    Change::Deleted | Change::Expired => None,
+                    DataChange::Value(data) => Some(Arc::clone(data)),
+                    DataChange::Deleted | DataChange::Expired => None,
                 };
                 self.data.told.insert((process, key.clone()), told);
             }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use quorate_core::ddata::crdt::{
-    Clock, Data, DataType, Element, FlagOp, GCounterOp, GSetOp, LwwMapOp, LwwRegisterOp, Op, OrMap, OrMapOp,
-    OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
+    DataOp, DataType, DataValue, Element, FlagOp, GCounterOp, GSetOp, LwwClock, LwwMapOp, LwwRegisterOp,
+    OrMap, OrMapOp, OrMultiMapOp, OrSetOp, PnCounterMapOp, PnCounterOp, ValueType,
 };
 use quorate_core::ddata::state::consistency::Consistency;
 
@@ -39,9 +39,9 @@ pub(crate) enum What {
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
     pub(super) key: String,
-    pub(super) initial: Data,
+    pub(super) initial: DataValue,
     /// Nothing: the key is deleted.
-    pub(super) op: Option<Op>,
+    pub(super) op: Option<DataOp>,
     pub(super) what: What,
 }
 
@@ -57,8 +57,9 @@ fn element(text: &str) -> Element {
     Arc::from(text.as_bytes())
 }
 
-fn empty(of: DataType) -> Data {
-    Data::empty(of).expect("invariant: only maps of values and users' types have no empty value of their own")
+fn empty(of: DataType) -> DataValue {
+    DataValue::empty(of)
+        .expect("invariant: only maps of values and users' types have no empty value of their own")
 }
 
 /// How many replicas, over all levels.
@@ -80,44 +81,49 @@ impl Drawer {
         let prefix = if durable { "d" } else { "" };
         let name = |kind: &str| format!("{prefix}{kind}{which}");
         let number = self.numbers;
-        let drawn = |key: String, initial: Data, op: Op, what: What| Drawn {
+        let drawn = |key: String, initial: DataValue, op: DataOp, what: What| Drawn {
             key,
             initial,
             op: Some(op),
             what,
         };
-        let other = |key: String, of: DataType, op: Op| drawn(key, empty(of), op, What::Other);
+        let other = |key: String, of: DataType, op: DataOp| drawn(key, empty(of), op, What::Other);
         match shape {
             0..5 => self.counter(prefix, usize::from(durable), true),
             5..7 => self.counter(prefix, 2 + usize::from(durable), small > 1),
             7..10 => self.set(name("s"), small > 1, chance),
             10 => {
                 let added = element(&format!("g{number}"));
-                let op = Op::GSet(GSetOp::Add(Arc::clone(&added)));
+                let op = DataOp::GSet(GSetOp::Add(Arc::clone(&added)));
                 drawn(name("g"), empty(DataType::GSet), op, What::Add(added))
             }
             11 | 12 => {
                 let value = element(&format!("r{number}"));
                 let op = LwwRegisterOp::Set {
                     value: Arc::clone(&value),
-                    clock: Clock::Forward,
+                    clock: LwwClock::Forward,
                 };
-                let op = Op::LwwRegister(op);
+                let op = DataOp::LwwRegister(op);
                 drawn(name("r"), empty(DataType::LwwRegister), op, What::Set(value))
             }
             13 => {
                 let key = format!("{prefix}f{}", number % 16);
-                drawn(key, empty(DataType::Flag), Op::Flag(FlagOp::SwitchOn), What::On)
+                drawn(
+                    key,
+                    empty(DataType::Flag),
+                    DataOp::Flag(FlagOp::SwitchOn),
+                    What::On,
+                )
             }
             14 => {
                 let (key, of) = (element(&format!("k{small}")), empty_map());
                 let op = if small == 0 {
                     OrMapOp::Remove(key)
                 } else {
-                    let op = Box::new(Op::OrSet(OrSetOp::Add(element(&format!("v{number}")))));
+                    let op = Box::new(DataOp::OrSet(OrSetOp::Add(element(&format!("v{number}")))));
                     OrMapOp::Update { key, op }
                 };
-                drawn(name("m"), of, Op::OrMap(op), What::Other)
+                drawn(name("m"), of, DataOp::OrMap(op), What::Other)
             }
             15 => {
                 let key = element(&format!("k{small}"));
@@ -127,7 +133,7 @@ impl Drawer {
                     let value = element(&format!("v{number}"));
                     OrMultiMapOp::AddBinding { key, value }
                 };
-                other(name("b"), DataType::OrMultiMap, Op::OrMultiMap(op))
+                other(name("b"), DataType::OrMultiMap, DataOp::OrMultiMap(op))
             }
             16 => {
                 let key = element(&format!("k{small}"));
@@ -136,17 +142,17 @@ impl Drawer {
                 } else {
                     PnCounterMapOp::Increment { key, by: number }
                 };
-                other(name("n"), DataType::PnCounterMap, Op::PnCounterMap(op))
+                other(name("n"), DataType::PnCounterMap, DataOp::PnCounterMap(op))
             }
             17 => {
                 let key = element(&format!("k{small}"));
                 let op = if number.is_multiple_of(4) {
                     LwwMapOp::Remove(key)
                 } else {
-                    let (value, clock) = (element(&format!("v{number}")), Clock::Forward);
+                    let (value, clock) = (element(&format!("v{number}")), LwwClock::Forward);
                     LwwMapOp::Put { key, value, clock }
                 };
-                other(name("l"), DataType::LwwMap, Op::LwwMap(op))
+                other(name("l"), DataType::LwwMap, DataOp::LwwMap(op))
             }
             _ => Self::doomed(prefix, number, small == 0),
         }
@@ -159,18 +165,22 @@ impl Drawer {
         let place = u32::try_from(count % DIGITS).unwrap_or(0);
         let by = 4_u64.pow(place);
         let (name, of, op) = if kind < 2 {
-            ("c", DataType::GCounter, Op::GCounter(GCounterOp::Increment(by)))
+            (
+                "c",
+                DataType::GCounter,
+                DataOp::GCounter(GCounterOp::Increment(by)),
+            )
         } else if is_up {
             (
                 "p",
                 DataType::PnCounter,
-                Op::PnCounter(PnCounterOp::Increment(by)),
+                DataOp::PnCounter(PnCounterOp::Increment(by)),
             )
         } else {
             (
                 "p",
                 DataType::PnCounter,
-                Op::PnCounter(PnCounterOp::Decrement(by)),
+                DataOp::PnCounter(PnCounterOp::Decrement(by)),
             )
         };
         Drawn {
@@ -192,7 +202,7 @@ impl Drawer {
         let initial = empty(DataType::OrSet);
         if !adds && !of_key.is_empty() {
             let gone = Arc::clone(of_key[chance.index(of_key.len())]);
-            let op = Some(Op::OrSet(OrSetOp::Remove(Arc::clone(&gone))));
+            let op = Some(DataOp::OrSet(OrSetOp::Remove(Arc::clone(&gone))));
             let what = What::Remove(gone);
             return Drawn {
                 key,
@@ -203,7 +213,7 @@ impl Drawer {
         }
         let added = element(&format!("e{}", self.numbers));
         self.elements.push((key.clone(), Arc::clone(&added)));
-        let op = Some(Op::OrSet(OrSetOp::Add(Arc::clone(&added))));
+        let op = Some(DataOp::OrSet(OrSetOp::Add(Arc::clone(&added))));
         let what = What::Add(added);
         Drawn {
             key,
@@ -216,7 +226,7 @@ impl Drawer {
     /// A set that is deleted some time.
     fn doomed(prefix: &str, number: u64, is_end: bool) -> Drawn {
         let key = format!("{prefix}x{}", number / 40);
-        let op = Op::GSet(GSetOp::Add(element(&format!("x{number}"))));
+        let op = DataOp::GSet(GSetOp::Add(element(&format!("x{number}"))));
         Drawn {
             key,
             initial: empty(DataType::GSet),
@@ -226,8 +236,8 @@ impl Drawer {
     }
 }
 
-fn empty_map() -> Data {
-    Data::OrMap(OrMap::new(ValueType::OrSet))
+fn empty_map() -> DataValue {
+    DataValue::OrMap(OrMap::new(ValueType::OrSet))
 }
 
 /// The digits of a counter, lowest first; an error names the place of one that no single operation can have

@@ -2,12 +2,13 @@
 //! Knows nothing of the database and of messages. Spec: sharding 10.7.
 
 use quorate_core::durable::{
-    DurableEntity, DurableFailure, Keeps, Note, Noted, Retention, Step, in_front, split,
+    DurableFailure, DurableMachine, DurableNote, DurableStep, EntityNotes, LogRetention, RetentionKeeps,
+    in_front, split,
 };
-use quorate_core::log::{Found, Request, Unreadable};
+use quorate_core::log::{LogRequest, ReplayedPart, UnreadableLog};
 use quorate_core::sharding::ids::{AskRef, EntityId};
 use quorate_core::store::{Bytes, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
-use quorate_core::supervision::Restarts;
+use quorate_core::supervision::RestartHistory;
 use quorate_core::token::Token;
 
 use super::truth::{Amounts, Owner, Pending};
@@ -89,7 +90,7 @@ pub(super) fn events_of(bytes: &[u8]) -> Option<Vec<Event>> {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) events: Vec<Event>,
-    pub(crate) noted: Noted,
+    pub(crate) noted: EntityNotes,
 }
 
 impl Kept {
@@ -112,30 +113,36 @@ impl Kept {
 
     /// The state, with what the library keeps in front.
     fn state(&self) -> Option<Bytes> {
-        let notes: Vec<Note> = self.noted.reminders.notes().collect();
+        let notes: Vec<DurableNote> = self.noted.reminders.notes().collect();
         whole(&notes, &self.events)
     }
 
     /// A part of the log is read.
-    pub(super) fn replay(&mut self, keeps: Keeps, found: Found<'_>) -> Result<(), Unreadable> {
+    pub(super) fn replay(
+        &mut self,
+        keeps: RetentionKeeps,
+        found: ReplayedPart<'_>,
+    ) -> Result<(), UnreadableLog> {
         match found {
-            Found::Beginning => *self = Self::default(),
-            Found::Snapshot(snapshot) => self.be(&snapshot.state)?,
-            Found::Record(record) if keeps == Keeps::Last => {
+            ReplayedPart::Beginning => *self = Self::default(),
+            ReplayedPart::Snapshot(snapshot) => self.be(&snapshot.state)?,
+            ReplayedPart::Record(record) if keeps == RetentionKeeps::Last => {
                 *self = Self::default();
                 self.be(&record.bytes)?;
             }
-            Found::Record(record) => match Note::read(&record.bytes).map_err(|_| Unreadable)? {
-                Some(note) => self.noted.learn(note),
-                None => self.events.extend(events_of(&record.bytes).ok_or(Unreadable)?),
-            },
+            ReplayedPart::Record(record) => {
+                match DurableNote::read(&record.bytes).map_err(|_| UnreadableLog)? {
+                    Some(note) => self.noted.learn(note),
+                    None => self.events.extend(events_of(&record.bytes).ok_or(UnreadableLog)?),
+                }
+            }
         }
         Ok(())
     }
 
-    fn be(&mut self, whole: &Bytes) -> Result<(), Unreadable> {
-        let (notes, state) = split(whole).map_err(|_| Unreadable)?;
-        self.events = events_of(state).ok_or(Unreadable)?;
+    fn be(&mut self, whole: &Bytes) -> Result<(), UnreadableLog> {
+        let (notes, state) = split(whole).map_err(|_| UnreadableLog)?;
+        self.events = events_of(state).ok_or(UnreadableLog)?;
         notes.into_iter().for_each(|note| self.noted.learn(note));
         Ok(())
     }
@@ -148,7 +155,7 @@ pub(super) fn serial_of(message: &[u8]) -> u64 {
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-fn whole(notes: &[Note], events: &[Event]) -> Option<Bytes> {
+fn whole(notes: &[DurableNote], events: &[Event]) -> Option<Bytes> {
     let state = bytes_of(events);
     if notes.is_empty() {
         Some(state.into())
@@ -161,7 +168,7 @@ fn whole(notes: &[Note], events: &[Event]) -> Option<Bytes> {
 #[derive(Clone, Debug)]
 pub(super) enum Cause {
     Message { at: usize, ask: Option<AskRef> },
-    Reminder(Note),
+    Reminder(DurableNote),
 }
 
 /// What is being written.
@@ -169,14 +176,14 @@ pub(super) enum Cause {
 pub(super) struct Doing {
     pub(super) cause: Cause,
     pub(super) event: Event,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<DurableNote>,
     pub(super) records: Vec<Bytes>,
 }
 
 /// What is drawn for an entity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    pub(super) retention: Retention,
+    pub(super) retention: LogRetention,
     pub(super) has_an_end: bool,
     /// Of records that are read at once.
     pub(super) page_bytes: usize,
@@ -190,7 +197,7 @@ pub(crate) struct Account {
     pub(super) id: EntityId,
     pub(super) log: LogName,
     pub(super) manner: Manner,
-    pub(super) entity: DurableEntity,
+    pub(super) entity: DurableMachine,
     token: Token,
     placement: Option<Token>,
     openings: u32,
@@ -206,7 +213,7 @@ pub(crate) struct Account {
     pub(super) has_turn: bool,
     /// When somebody looks at its reminders.
     pub(super) looks_at: Option<u64>,
-    pub(super) restarts: Restarts,
+    pub(super) restarts: RestartHistory,
 }
 
 impl Account {
@@ -215,7 +222,7 @@ impl Account {
             life,
             id: id.clone(),
             log: LogName::from(format!("account/{id}")),
-            entity: DurableEntity::new(manner.retention, manner.has_an_end),
+            entity: DurableMachine::new(manner.retention, manner.has_an_end),
             manner,
             token: placement.map_or(FIRST, Token::opened),
             placement,
@@ -227,7 +234,7 @@ impl Account {
             has_recovered: false,
             has_turn: false,
             looks_at: None,
-            restarts: Restarts::default(),
+            restarts: RestartHistory::default(),
         }
     }
 
@@ -249,22 +256,22 @@ impl Account {
     }
 
     /// What its store is asked.
-    pub(super) fn order(&mut self, request: Request) -> Option<StoreOrder> {
-        self.is_claiming = request == Request::Claim;
+    pub(super) fn order(&mut self, request: LogRequest) -> Option<StoreOrder> {
+        self.is_claiming = request == LogRequest::Claim;
         let (log, token) = (self.log.clone(), self.token);
         Some(match request {
-            Request::Claim => StoreOrder::Open {
+            LogRequest::Claim => StoreOrder::Open {
                 log,
                 token,
                 opener: self.life,
             },
-            Request::ReadSnapshot => StoreOrder::ReadSnapshot { log },
-            Request::Read { from } => StoreOrder::ReadLog {
+            LogRequest::ReadSnapshot => StoreOrder::ReadSnapshot { log },
+            LogRequest::Read { from } => StoreOrder::ReadLog {
                 log,
                 from,
                 bytes_max: self.manner.page_bytes,
             },
-            Request::Append {
+            LogRequest::Append {
                 expected, records, ..
             } => StoreOrder::Append {
                 log,
@@ -272,14 +279,14 @@ impl Account {
                 expected,
                 records,
             },
-            Request::Keep { covers, state } => StoreOrder::Snapshot {
+            LogRequest::Keep { covers, state } => StoreOrder::Snapshot {
                 log,
                 token,
                 through: covers,
                 state,
             },
-            Request::Forget { through } => StoreOrder::DeleteRange { log, token, through },
-            Request::Close => return None,
+            LogRequest::Forget { through } => StoreOrder::DeleteRange { log, token, through },
+            LogRequest::Close => return None,
         })
     }
 
@@ -296,7 +303,7 @@ impl Account {
         }
         let keeps = self.manner.retention.keeps;
         let Self { entity, kept, .. } = self;
-        let mut replay = |found: Found<'_>| kept.replay(keeps, found);
+        let mut replay = |found: ReplayedPart<'_>| kept.replay(keeps, found);
         Heard::Step(match outcome {
             Ok(StoreAnswer::Opened(found)) => entity.on_claimed(*found, &mut replay),
             Ok(StoreAnswer::Snapshot(snapshot)) => entity.on_snapshot(snapshot.as_ref(), &mut replay),
@@ -318,7 +325,7 @@ impl Account {
     pub(super) fn usurped(&self, life: u64, held: Token) -> Option<(Owner, Option<Bytes>)> {
         let token = self.above(held)?;
         let record = Bytes::from(bytes_of(&[Event::of_usurper(life)]));
-        let writes = self.manner.retention.keeps != Keeps::Last && life.is_multiple_of(2);
+        let writes = self.manner.retention.keeps != RetentionKeeps::Last && life.is_multiple_of(2);
         Some((Owner { life, token }, writes.then_some(record)))
     }
 
@@ -331,21 +338,21 @@ impl Account {
     }
 
     /// Begins to write what came of a message or a reminder.
-    pub(super) fn write(&mut self, cause: Cause, event: Event, notes: Vec<Note>) -> Step {
+    pub(super) fn write(&mut self, cause: Cause, event: Event, notes: Vec<DurableNote>) -> DurableStep {
         let records = match self.manner.retention.keeps {
-            Keeps::Everything | Keeps::BehindSnapshot => {
+            RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => {
                 let event = Bytes::from(bytes_of(&[event]));
-                let notes = notes.iter().map(Note::record);
+                let notes = notes.iter().map(DurableNote::record);
                 core::iter::once(event).chain(notes).collect()
             }
-            Keeps::Last => {
+            RetentionKeeps::Last => {
                 let mut reminders = self.kept.noted.reminders.clone();
                 for note in &notes {
                     reminders.learn(note);
                 }
                 let mut events = self.kept.events.clone();
                 events.push(event);
-                let all: Vec<Note> = reminders.notes().collect();
+                let all: Vec<DurableNote> = reminders.notes().collect();
                 whole(&all, &events).into_iter().collect::<Vec<Bytes>>()
             }
         };
@@ -369,7 +376,7 @@ impl Account {
         Some(doing)
     }
 
-    pub(super) fn retain(&mut self) -> Step {
+    pub(super) fn retain(&mut self) -> DurableStep {
         let state = self.kept.state();
         self.entity.retain(|| state)
     }
@@ -380,7 +387,7 @@ impl Account {
     }
 
     /// The pause is over.
-    pub(super) fn waited(&mut self) -> Step {
+    pub(super) fn waited(&mut self) -> DurableStep {
         self.told = None;
         self.openings = 0;
         self.entity.on_waited()
@@ -392,5 +399,5 @@ impl Account {
 pub(super) enum Heard {
     /// Somebody holds the log with a higher token, and a higher one still is this entity's to take.
     OpenAgain,
-    Step(Step),
+    Step(DurableStep),
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::durable::Keeps;
+use quorate_core::durable::RetentionKeeps;
 use quorate_core::sharding::ids::Slot;
 use quorate_core::store::memory::MemoryMap;
 use quorate_core::store::{LogName, Outcome, Space, StoreAnswer, StoreError, StoreOrder};
@@ -134,7 +134,7 @@ impl Database {
         self.regime = Regime::Fine;
     }
 
-    pub(super) fn truth(&mut self, log: &LogName, keeps: Keeps) -> &mut Truth {
+    pub(super) fn truth(&mut self, log: &LogName, keeps: RetentionKeeps) -> &mut Truth {
         self.truths
             .entry(log.clone())
             .or_insert_with(|| Truth::new(keeps))
@@ -228,7 +228,7 @@ impl Database {
 
 impl Sim {
     /// An entity asks the database.
-    pub(super) fn ask_database(&mut self, at: (ProcessId, Slot), request: quorate_core::log::Request) {
+    pub(super) fn ask_database(&mut self, at: (ProcessId, Slot), request: quorate_core::log::LogRequest) {
         let Some(account) = self.durables.account(at) else {
             return;
         };

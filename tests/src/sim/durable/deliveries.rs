@@ -8,10 +8,10 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use quorate_core::daemons::{DaemonId, Scale};
+use quorate_core::daemons::{DaemonId, DaemonScale};
 use quorate_core::delivery::{
-    Consumer, ConsumerOutput, ConsumerSettings, Part, Producer, ProducerOutput, ProducerSettings, Request,
-    Sequenced,
+    ConsumerController, ConsumerOutput, ConsumerRequest, ConsumerSettings, MessagePart, ProducerController,
+    ProducerOutput, ProducerSettings, SequencedMessage,
 };
 use quorate_core::input::HostReport;
 use quorate_core::sharding::ids::{EntityId, Payload, Slot};
@@ -27,7 +27,7 @@ use super::Turn;
 /// The entity that consumes.
 const CONSUMER: &str = "consumer";
 /// The daemons that there are.
-const DAEMONS: Scale = Scale::first(2);
+const DAEMONS: DaemonScale = DaemonScale::first(2);
 /// With so many of a thousand messages the producer is given one, and somebody sees to a daemon or to one
 /// that is none any more.
 const JOBS_PER_MILLE: u64 = 300;
@@ -54,7 +54,7 @@ pub(super) struct Delivered {
 /// One incarnation of the consumer, for one producer.
 #[derive(Debug)]
 struct Consuming {
-    consumer: Consumer<u64>,
+    consumer: ConsumerController<u64>,
     /// The last number that it has handed out.
     last: Option<u64>,
     /// What it wanted last.
@@ -66,7 +66,7 @@ struct Consuming {
 struct Producing {
     process: ProcessId,
     id: u64,
-    producer: Producer<u64>,
+    producer: ProducerController<u64>,
     /// The number that it has given last.
     given: u64,
 }
@@ -190,11 +190,11 @@ impl Sim {
             [_, producer, seq, first, ref given @ ..]
                 if self.durables.deliveries.consumers.contains_key(&at) =>
             {
-                let message = Sequenced {
+                let message = SequencedMessage {
                     producer,
                     seq,
                     first: first == 1,
-                    part: Part::WHOLE,
+                    part: MessagePart::WHOLE,
                     payload: bytes(given),
                 };
                 self.consume(at, message)
@@ -213,7 +213,7 @@ impl Sim {
     }
 
     /// What the consumer makes of a message, and what it wants then.
-    fn consume(&mut self, at: (ProcessId, Slot), message: Sequenced<u64>) -> Result<Vec<u64>, String> {
+    fn consume(&mut self, at: (ProcessId, Slot), message: SequencedMessage<u64>) -> Result<Vec<u64>, String> {
         let now = self.processes[at.0 as usize].now(self.now).mono;
         let (deliveries, producer) = (&mut self.durables.deliveries, message.producer);
         let settings = ConsumerSettings {
@@ -221,7 +221,7 @@ impl Sim {
             resend_max: Duration::from_secs(4),
             ..ConsumerSettings::default()
         };
-        let consumer = Consumer::new(settings).map_err(|error| error.to_string())?;
+        let consumer = ConsumerController::new(settings).map_err(|error| error.to_string())?;
         let all = deliveries.consumers.entry(at).or_default();
         let consuming = all.entry(producer).or_insert(Consuming {
             consumer,
@@ -302,7 +302,7 @@ impl Sim {
         let Delivered { id, wanted } = delivered;
         self.produce(id, |producer, now, out| match wanted.as_deref() {
             Some([_, WANTS, confirmed, up_to, via_timeout]) => {
-                let wanted = Request {
+                let wanted = ConsumerRequest {
                     confirmed: *confirmed,
                     up_to: *up_to,
                     support_resend: true,
@@ -320,7 +320,11 @@ impl Sim {
     fn produce(
         &mut self,
         id: u64,
-        does: impl FnOnce(&mut Producer<u64>, quorate_core::time::Instant, &mut Vec<ProducerOutput<u64>>),
+        does: impl FnOnce(
+            &mut ProducerController<u64>,
+            quorate_core::time::Instant,
+            &mut Vec<ProducerOutput<u64>>,
+        ),
     ) {
         let Some(mut producing) = self
             .durables
@@ -354,7 +358,7 @@ impl Sim {
         }
     }
 
-    fn sends_job(&mut self, process: ProcessId, job: &Sequenced<u64>) {
+    fn sends_job(&mut self, process: ProcessId, job: &SequencedMessage<u64>) {
         let index = self.processes[process as usize].index;
         if self.running_at(index) != Some(process) {
             return;
@@ -383,7 +387,7 @@ impl Sim {
         );
         let (index, which, is_old) = (chance.index(nodes), chance.below(2), chance.per_mille(200));
         if sees {
-            let scale = if is_old { Scale::first(3) } else { DAEMONS };
+            let scale = if is_old { DaemonScale::first(3) } else { DAEMONS };
             let daemon = scale.daemons().nth(usize::try_from(which).unwrap_or(0));
             if let Some(daemon) = daemon {
                 self.ask_with(index, &daemon.entity().to_string(), &[]);
@@ -403,7 +407,7 @@ impl Sim {
         }
         deliveries.producers += 1;
         let id = deliveries.producers;
-        if let Ok(producer) = Producer::new(id, ProducerSettings::default()) {
+        if let Ok(producer) = ProducerController::new(id, ProducerSettings::default()) {
             deliveries.producing = Some(Producing {
                 process,
                 id,
@@ -427,11 +431,11 @@ impl Sim {
         let deliveries = &self.durables.deliveries;
         if is_waiting && !deliveries.asks.values().any(|of| *of == id) {
             // Nothing is on its way: it asks what is wanted.
-            let question = Sequenced {
+            let question = SequencedMessage {
                 producer: id,
                 seq: 0,
                 first: false,
-                part: Part::WHOLE,
+                part: MessagePart::WHOLE,
                 payload: bytes(&[]),
             };
             self.sends_job(process, &question);

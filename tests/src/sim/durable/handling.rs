@@ -4,11 +4,11 @@
 
 use core::time::Duration;
 
-use quorate_core::durable::{DurableFailure, Wish};
+use quorate_core::durable::{DurableFailure, ReminderWish};
 use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
-use quorate_core::supervision::{Directive, Verdict};
+use quorate_core::supervision::{Directive, SupervisionVerdict};
 
 use super::super::engine::{Happening, Sim};
 use super::super::entities::Letter;
@@ -123,7 +123,7 @@ impl Sim {
         }
     }
 
-    fn wishes(&mut self, message: usize) -> Vec<Wish> {
+    fn wishes(&mut self, message: usize) -> Vec<ReminderWish> {
         let chance = &mut self.durables.chance;
         let count = chance.between(1, 2);
         let mut wishes = Vec::new();
@@ -134,9 +134,9 @@ impl Sim {
             let (comes_again, is_not_wanted) = (chance.per_mille(250), chance.per_mille(200));
             let serial = message as u64 * 2 + number;
             wishes.push(if is_not_wanted {
-                Wish::Forget { name }
+                ReminderWish::Forget { name }
             } else {
-                Wish::Remind {
+                ReminderWish::Remind {
                     name,
                     after,
                     every: comes_again.then_some(every),
@@ -209,7 +209,7 @@ impl Sim {
             self.report_now(process, HostReport::Answered { ask, result });
         }
         match verdict {
-            Verdict::Restart { after } => {
+            SupervisionVerdict::Restart { after } => {
                 self.durables.counts.made_anew += 1;
                 if let Some(account) = self.durables.account(at) {
                     *account = account.made_anew(life);
@@ -217,12 +217,12 @@ impl Sim {
                     self.happens_to(at, self.now + after, Turn::MadeAnew { life });
                 }
             }
-            Verdict::GiveUp => {
+            SupervisionVerdict::GiveUp => {
                 self.durables.counts.given_up += 1;
                 self.durables.ended(process, slot);
                 self.suffer(process, slot, Fate::Fails);
             }
-            Verdict::GoOn | Verdict::Stop | Verdict::Escalate => {
+            SupervisionVerdict::GoOn | SupervisionVerdict::Stop | SupervisionVerdict::Escalate => {
                 self.violated("host", process, format!("{verdict:?} of an entity that panicked"));
             }
         }

@@ -15,8 +15,8 @@ mod truth;
 use std::collections::BTreeMap;
 
 use quorate_core::config::Config;
-use quorate_core::durable::{Keeps, RECOVERY_PAGE_BYTES, Retention, Step};
-use quorate_core::log::Request;
+use quorate_core::durable::{DurableStep, LogRetention, RECOVERY_PAGE_BYTES, RetentionKeeps};
+use quorate_core::log::LogRequest;
 use quorate_core::sharding::fields::StoreMode;
 use quorate_core::sharding::ids::{EntityId, Slot};
 use quorate_core::store::Outcome;
@@ -98,7 +98,7 @@ pub(crate) struct Durables {
     accounts: BTreeMap<(ProcessId, Slot), Account>,
     database: Database,
     deliveries: Deliveries,
-    retention: Retention,
+    retention: LogRetention,
     page_bytes: usize,
     restarts: RestartSettings,
     /// Incarnations so far.
@@ -116,7 +116,7 @@ impl Durables {
             accounts: BTreeMap::new(),
             database: Database::new(Chance::new(seed, Purpose::Database)),
             deliveries: Deliveries::new(Chance::new(seed, Purpose::Deliveries)),
-            retention: Retention::default(),
+            retention: LogRetention::default(),
             page_bytes: RECOVERY_PAGE_BYTES,
             restarts: RestartSettings::default(),
             lives: 0,
@@ -182,12 +182,12 @@ impl Durables {
     /// Each entity keeps its log in one way, wherever it lives.
     fn manner(&self, id: &EntityId) -> Manner {
         let keeps = match id.as_bytes().last().copied().unwrap_or(0) % 3 {
-            0 => Keeps::Everything,
-            1 => Keeps::BehindSnapshot,
-            _ => Keeps::Last,
+            0 => RetentionKeeps::Everything,
+            1 => RetentionKeeps::BehindSnapshot,
+            _ => RetentionKeeps::Last,
         };
         Manner {
-            retention: Retention {
+            retention: LogRetention {
                 keeps,
                 ..self.retention
             },
@@ -274,7 +274,7 @@ impl Sim {
                 self.trace.begin(self.now, process, b'A');
                 self.trace.debug(&outcome);
                 match heard {
-                    Heard::OpenAgain => self.ask_database(at, Request::Claim),
+                    Heard::OpenAgain => self.ask_database(at, LogRequest::Claim),
                     Heard::Step(step) => self.go_on_with(at, step),
                 }
             }
@@ -304,7 +304,7 @@ impl Sim {
     }
 
     /// Does what the core's value says, until the entity asks, waits, or has nothing to do.
-    fn go_on_with(&mut self, at: (ProcessId, Slot), mut step: Step) {
+    fn go_on_with(&mut self, at: (ProcessId, Slot), mut step: DurableStep) {
         while self.violation.is_none() {
             if self.trace.shows(Show::Everything)
                 && let Some(account) = self.durables.accounts.get(&at)
@@ -318,8 +318,8 @@ impl Sim {
                 return;
             };
             step = match step {
-                Step::Ask(request) => return self.ask_database(at, request),
-                Step::Wait(wait) => {
+                DurableStep::Ask(request) => return self.ask_database(at, request),
+                DurableStep::Wait(wait) => {
                     account.told = wait.told;
                     let life = account.life;
                     let pause = u64::try_from(wait.pause.as_micros()).unwrap_or(u64::MAX);
@@ -329,12 +329,12 @@ impl Sim {
                     }
                     return;
                 }
-                Step::MakeRoom => {
+                DurableStep::MakeRoom => {
                     let step = account.retain();
                     self.durables.counts.room_made += 1;
                     step
                 }
-                Step::Durable => {
+                DurableStep::Durable => {
                     self.is_kept(at);
                     let account = self.durables.account(at);
                     match account.filter(|account| account.is_idle() && account.entity.is_due()) {
@@ -342,25 +342,25 @@ impl Sim {
                         None => return self.next_of(at),
                     }
                 }
-                Step::Recovered => {
+                DurableStep::Recovered => {
                     account.has_recovered = true;
                     self.has_recovered(at);
                     return self.next_of(at);
                 }
-                Step::Retained => {
+                DurableStep::Retained => {
                     self.durables.counts.retained += 1;
                     return self.next_of(at);
                 }
-                Step::NotDone(failure) => {
+                DurableStep::NotDone(failure) => {
                     self.is_not_kept(at, failure);
                     return self.next_of(at);
                 }
-                Step::Stopped(failure) => {
+                DurableStep::Stopped(failure) => {
                     self.durables.counts.fenced += 1;
                     self.is_not_kept(at, failure);
                     return self.ends_fenced(at);
                 }
-                Step::Nothing => {
+                DurableStep::Nothing => {
                     let what = "an entity waits for nothing that happens to it".to_owned();
                     return self.violated("host", at.0, what);
                 }

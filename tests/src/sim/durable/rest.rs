@@ -3,8 +3,8 @@
 
 use core::time::Duration;
 
-use quorate_core::durable::Keeps;
-use quorate_core::log::Found;
+use quorate_core::durable::RetentionKeeps;
+use quorate_core::log::ReplayedPart;
 use quorate_core::store::{LogName, Snapshot, StoreAnswer, StoreOrder};
 
 use super::super::engine::Sim;
@@ -106,7 +106,7 @@ impl Sim {
 
     /// What the database holds is what was written.
     fn compare_logs(&mut self) {
-        let logs: Vec<(LogName, Keeps)> = self
+        let logs: Vec<(LogName, RetentionKeeps)> = self
             .durables
             .database
             .truths
@@ -134,7 +134,7 @@ impl Sim {
 }
 
 /// What a log amounts to, read without the core's recovery: where it ends, and what it has.
-fn held(database: &mut Database, log: &LogName, keeps: Keeps) -> Option<(u64, Kept)> {
+fn held(database: &mut Database, log: &LogName, keeps: RetentionKeeps) -> Option<(u64, Kept)> {
     let mut kept = Kept::default();
     let order = StoreOrder::ReadSnapshot { log: log.clone() };
     let Ok(StoreAnswer::Snapshot(snapshot)) = database.map.obey(SPACE, &order) else {
@@ -144,7 +144,7 @@ fn held(database: &mut Database, log: &LogName, keeps: Keeps) -> Option<(u64, Ke
         .as_ref()
         .map_or(0, |snapshot: &Snapshot| snapshot.through);
     if let Some(snapshot) = &snapshot {
-        kept.replay(keeps, Found::Snapshot(snapshot)).ok()?;
+        kept.replay(keeps, ReplayedPart::Snapshot(snapshot)).ok()?;
     }
     loop {
         let order = StoreOrder::ReadLog {
@@ -159,11 +159,11 @@ fn held(database: &mut Database, log: &LogName, keeps: Keeps) -> Option<(u64, Ke
             return Some((last, kept));
         }
         for record in &records {
-            if record.sequence != last + 1 && (keeps != Keeps::Last || last != 0) {
+            if record.sequence != last + 1 && (keeps != RetentionKeeps::Last || last != 0) {
                 return None;
             }
             last = record.sequence;
-            kept.replay(keeps, Found::Record(record)).ok()?;
+            kept.replay(keeps, ReplayedPart::Record(record)).ok()?;
         }
     }
 }

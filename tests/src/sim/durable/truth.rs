@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::durable::{Keeps, Note, split};
+use quorate_core::durable::{DurableNote, RetentionKeeps, split};
 use quorate_core::store::{Bytes, LogState, Sequence};
 use quorate_core::token::Token;
 
@@ -57,7 +57,7 @@ pub(crate) struct Owner {
 /// One log.
 #[derive(Debug)]
 pub(crate) struct Truth {
-    keeps: Keeps,
+    keeps: RetentionKeeps,
     owner: Option<Owner>,
     /// Everything that was ever written.
     records: Vec<Bytes>,
@@ -73,7 +73,7 @@ pub(crate) struct Truth {
 pub(crate) type Broken = (&'static str, String);
 
 impl Truth {
-    pub(crate) const fn new(keeps: Keeps) -> Self {
+    pub(crate) const fn new(keeps: RetentionKeeps) -> Self {
         Self {
             keeps,
             owner: None,
@@ -134,7 +134,11 @@ impl Truth {
     /// What has just been written is in the log once, and nobody was told that it is not.
     fn nothing_that_was_not_done(&self, written: usize) -> Result<(), Broken> {
         let before = self.amounts.events.len().saturating_sub(written);
-        let before = if self.keeps == Keeps::Last { 0 } else { before };
+        let before = if self.keeps == RetentionKeeps::Last {
+            0
+        } else {
+            before
+        };
         for (at, event) in self.amounts.events.iter().enumerate().skip(before) {
             if self.told.get(&event.number) == Some(&Told::NotDone) {
                 let what = format!("{event:?} is written although it was said not to be done");
@@ -225,7 +229,7 @@ impl Truth {
         self.owner.map_or(Token::NONE, |owner| owner.token)
     }
 
-    pub(super) const fn keeps(&self) -> Keeps {
+    pub(super) const fn keeps(&self) -> RetentionKeeps {
         self.keeps
     }
 
@@ -235,10 +239,10 @@ impl Truth {
 }
 
 /// One record more.
-fn learn(amounts: &mut Amounts, keeps: Keeps, record: &Bytes) -> Result<(), Broken> {
+fn learn(amounts: &mut Amounts, keeps: RetentionKeeps, record: &Bytes) -> Result<(), Broken> {
     let unreadable = || ("I-55", format!("{record:?} is no record"));
     match keeps {
-        Keeps::Everything | Keeps::BehindSnapshot => match Note::read(record) {
+        RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => match DurableNote::read(record) {
             Ok(Some(note)) => note_down(&mut amounts.reminders, note),
             Ok(None) => {
                 for event in events_of(record).ok_or_else(unreadable)? {
@@ -247,7 +251,7 @@ fn learn(amounts: &mut Amounts, keeps: Keeps, record: &Bytes) -> Result<(), Brok
             }
             Err(_) => return Err(unreadable()),
         },
-        Keeps::Last => {
+        RetentionKeeps::Last => {
             let (notes, state) = split(record).map_err(|_| unreadable())?;
             let events = events_of(state).ok_or_else(unreadable)?;
             let Some(new) = events.strip_prefix(&amounts.events[..]) else {
@@ -286,9 +290,9 @@ fn happen(amounts: &mut Amounts, event: Event) -> Result<(), Broken> {
     Ok(())
 }
 
-fn note_down(reminders: &mut BTreeMap<String, Pending>, note: Note) {
+fn note_down(reminders: &mut BTreeMap<String, Pending>, note: DurableNote) {
     match note {
-        Note::Reminded {
+        DurableNote::Reminded {
             name,
             at_ms,
             every_ms,
@@ -304,12 +308,12 @@ fn note_down(reminders: &mut BTreeMap<String, Pending>, note: Note) {
             };
             reminders.insert(name, pending);
         }
-        Note::Again { name, at_ms } => {
+        DurableNote::Again { name, at_ms } => {
             if let Some(pending) = reminders.get_mut(&name) {
                 pending.at_ms = at_ms;
             }
         }
-        Note::Forgotten { name } => drop(reminders.remove(&name)),
-        Note::Sent { .. } | Note::Confirmed { .. } | Note::Given { .. } => {}
+        DurableNote::Forgotten { name } => drop(reminders.remove(&name)),
+        DurableNote::Sent { .. } | DurableNote::Confirmed { .. } | DurableNote::Given { .. } => {}
     }
 }

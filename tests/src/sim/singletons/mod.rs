@@ -17,9 +17,9 @@ use quorate_core::effect::Answer;
 use quorate_core::event::SingletonEvent;
 use quorate_core::ident::{Role, UniqueAddress};
 use quorate_core::input::{Command, HostReport, SingletonCommand, SingletonSettings};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::ids::Slot;
-use quorate_core::singleton::protocol::{Body, Statement};
+use quorate_core::singleton::protocol::{SingletonBody, SingletonStatement};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::store::{StoreAnswer, StoreOrder};
 use quorate_core::token::Token;
@@ -272,15 +272,15 @@ impl Sim {
     }
 
     /// Whether what the node at an address promises outlives its process.
-    pub(crate) fn has_store(&self, owner: Owner, index: usize) -> bool {
-        owner != Owner::Singleton || !self.singletons.storeless.contains(&index)
+    pub(crate) fn has_store(&self, owner: Requester, index: usize) -> bool {
+        owner != Requester::Singleton || !self.singletons.storeless.contains(&index)
     }
 
     /// The highest term of a singleton on the disk of an address.
     fn stored_term(&self, index: usize, singleton: SingletonId) -> u64 {
         let key = singleton.raw().to_be_bytes().as_slice().into();
         let mut map = self.stored(index).cloned().unwrap_or_default();
-        match map.obey(Owner::Singleton.space(), &StoreOrder::Read { key }) {
+        match map.obey(Requester::Singleton.space(), &StoreOrder::Read { key }) {
             // Behind the version (WIRE.md 4.14).
             Ok(StoreAnswer::Value(Some(bytes))) => bytes
                 .get(1..)
@@ -294,7 +294,7 @@ impl Sim {
     pub(crate) fn promised_term(&self, process: ProcessId, singleton: SingletonId) -> u64 {
         let host = &self.processes[process as usize];
         let in_memory = host.node.singletons().promised(singleton);
-        if self.has_store(Owner::Singleton, host.index) {
+        if self.has_store(Requester::Singleton, host.index) {
             in_memory.max(self.stored_term(host.index, singleton))
         } else {
             in_memory
@@ -304,7 +304,7 @@ impl Sim {
     /// What remembers the promises of a node.
     pub(crate) fn keeper_of(&self, process: ProcessId) -> Keeper {
         let index = self.processes[process as usize].index;
-        if self.has_store(Owner::Singleton, index) {
+        if self.has_store(Requester::Singleton, index) {
             Keeper::Disk(index)
         } else {
             Keeper::Memory(process)
@@ -318,30 +318,30 @@ impl Sim {
     }
 
     /// A node says something about a singleton to another one.
-    pub(crate) fn on_statement(&mut self, process: ProcessId, statement: &Statement) {
+    pub(crate) fn on_statement(&mut self, process: ProcessId, statement: &SingletonStatement) {
         let singleton = statement.singleton;
         match statement.body {
-            Body::HandOverDone { .. } => {
+            SingletonBody::HandOverDone { .. } => {
                 self.history.handed_over.insert((singleton, process), self.now);
             }
-            Body::Promised { term } => {
+            SingletonBody::Promised { term } => {
                 let index = self.processes[process as usize].index;
-                let is_kept =
-                    !self.has_store(Owner::Singleton, index) || self.stored_term(index, singleton) >= term;
+                let is_kept = !self.has_store(Requester::Singleton, index)
+                    || self.stored_term(index, singleton) >= term;
                 self.note_promise(process, singleton, term, &statement.to);
                 if !is_kept {
                     let what = format!("promises term {term} of {singleton:?} before it is on its disk");
                     self.violated("I-30", process, what);
                 }
             }
-            Body::HandOverToMe
-            | Body::HandOverInProgress
-            | Body::TakeOverFromMe
-            | Body::Identify
-            | Body::Identified { .. }
-            | Body::Gone { .. }
-            | Body::Claim { .. }
-            | Body::Refused { .. } => {}
+            SingletonBody::HandOverToMe
+            | SingletonBody::HandOverInProgress
+            | SingletonBody::TakeOverFromMe
+            | SingletonBody::Identify
+            | SingletonBody::Identified { .. }
+            | SingletonBody::Gone { .. }
+            | SingletonBody::Claim { .. }
+            | SingletonBody::Refused { .. } => {}
         }
     }
 

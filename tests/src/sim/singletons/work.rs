@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use quorate_core::effect::{HostOrder, Instance as Started};
+use quorate_core::effect::{HostOrder, HostedInstance as Started};
 use quorate_core::input::MessageCommand;
 use quorate_core::input::Recipient;
 use quorate_core::input::{Command, HostReport, Input, SingletonCommand};
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, Slot};
@@ -266,7 +266,7 @@ impl Sim {
         {
             self.say(process, format_args!("{report:?}"));
         }
-        self.feed(process, &Cause::Entity, Input::Host(Owner::Singleton, report));
+        self.feed(process, &Cause::Entity, Input::Host(Requester::Singleton, report));
     }
 
     fn on_instance_turn(&mut self, process: ProcessId, slot: Slot) {
@@ -439,8 +439,10 @@ impl Sim {
         for slot in ended {
             let host = &mut self.processes[process as usize];
             let now = host.now(self.now);
-            host.node
-                .handle(now, Input::Host(Owner::Singleton, HostReport::Stopped { slot }));
+            host.node.handle(
+                now,
+                Input::Host(Requester::Singleton, HostReport::Stopped { slot }),
+            );
         }
     }
 

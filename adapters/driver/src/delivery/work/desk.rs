@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::delivery::{Pull, Work};
+use quorate_core::delivery::{WorkPulling, WorkerPull};
 use quorate_core::ordered::OrderedMap;
 use quorate_core::token::Token;
 
-use super::{JOBS_WAITING_MAX, Order, Said, WorkState, WorkerId, look};
+use super::{JOBS_WAITING_MAX, WorkReply, WorkRequest, WorkState, WorkerId, look};
 use crate::codec::Bytes;
-use crate::delivery::{Entry, Queue};
+use crate::delivery::{DurableQueue, Entry};
 use crate::entity::{Entity, EntityContext, ReplyTo};
 use crate::journal::Keeper;
 use crate::shared::Shared;
@@ -42,17 +42,17 @@ pub(super) struct Desk {
     /// Whose numbers the jobs have.
     instance: u64,
     keeper: Option<Keeper>,
-    queue: Option<Queue>,
-    work: Work<WorkerId>,
+    queue: Option<DurableQueue>,
+    work: WorkPulling<WorkerId>,
     /// Who waits for a job.
-    idle: VecDeque<(WorkerId, ReplyTo<Said>)>,
+    idle: VecDeque<(WorkerId, ReplyTo<WorkReply>)>,
     /// Who waits for room.
-    parked: VecDeque<(Bytes, bool, ReplyTo<Said>)>,
+    parked: VecDeque<(Bytes, bool, ReplyTo<WorkReply>)>,
     parked_bytes: usize,
     /// Jobs that are done, which the store has not noted.
     unnoted: Vec<u64>,
     /// Who waits for a job's end.
-    ends: OrderedMap<u64, ReplyTo<Said>>,
+    ends: OrderedMap<u64, ReplyTo<WorkReply>>,
 }
 
 impl Desk {
@@ -64,7 +64,7 @@ impl Desk {
             instance: if keeper.is_some() { 0 } else { token.term },
             keeper,
             queue: None,
-            work: Work::new(JOBS_WAITING_MAX, 1),
+            work: WorkPulling::new(JOBS_WAITING_MAX, 1),
             idle: VecDeque::new(),
             parked: VecDeque::new(),
             parked_bytes: 0,
@@ -73,10 +73,10 @@ impl Desk {
         }
     }
 
-    async fn push(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<Said>) {
+    async fn push(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<WorkReply>) {
         let kept = payload.clone();
         let Ok(id) = self.work.on_job(payload.0) else {
-            return reply.send(&Said::Full);
+            return reply.send(&WorkReply::Full);
         };
         let entry = Entry::Sent {
             seq: id,
@@ -85,12 +85,12 @@ impl Desk {
         };
         if !self.note(vec![entry]).await {
             self.work.on_done(id);
-            return reply.send(&Said::Store);
+            return reply.send(&WorkReply::Store);
         }
         if waits {
             self.ends.insert(id, reply);
         } else {
-            reply.send(&Said::Taken);
+            reply.send(&WorkReply::Taken);
         }
     }
 
@@ -121,27 +121,27 @@ impl Desk {
         }
         for id in ids {
             if let Some(reply) = self.ends.remove(&id) {
-                reply.send(&Said::Done);
+                reply.send(&WorkReply::Done);
             }
         }
     }
 
     /// A job comes: it waits for its turn, if it can ever have one.
-    fn park(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<Said>) {
+    fn park(&mut self, payload: Bytes, waits: bool, reply: ReplyTo<WorkReply>) {
         let bytes = payload.0.len();
         if self.keeper.is_some() && bytes > self.shared.queue_bounds.message_bytes_max() {
-            return reply.send(&Said::TooLarge);
+            return reply.send(&WorkReply::TooLarge);
         }
         let fits = self.parked_bytes.saturating_add(bytes) <= PARKED_BYTES_MAX;
         if !self.parked.is_empty() && (self.parked.len() >= PARKED_MAX || !fits) {
-            return reply.send(&Said::Full);
+            return reply.send(&WorkReply::Full);
         }
         self.parked_bytes = self.parked_bytes.saturating_add(bytes);
         self.parked.push_back((payload, waits, reply));
     }
 
     /// The next of those that wait, if there is room for it.
-    fn next_parked(&mut self) -> Option<(Bytes, bool, ReplyTo<Said>)> {
+    fn next_parked(&mut self) -> Option<(Bytes, bool, ReplyTo<WorkReply>)> {
         let (payload, ..) = self.parked.front()?;
         let bytes = payload.0.len();
         let is_kept = self.queue.as_ref().is_none_or(|queue| queue.has_room(bytes));
@@ -168,7 +168,7 @@ impl Desk {
             let job = self.work.give(worker);
             let job = job.map(|(id, payload)| (id, Bytes(payload.clone())));
             let instance = self.instance;
-            reply.send(&Said::Job { instance, job });
+            reply.send(&WorkReply::Job { instance, job });
         }
     }
 
@@ -188,7 +188,7 @@ impl Desk {
             if reply.time_left() > EARLY {
                 self.idle.push_back((worker, reply));
             } else {
-                reply.send(&Said::Job { instance, job: None });
+                reply.send(&WorkReply::Job { instance, job: None });
             }
         }
     }
@@ -200,14 +200,14 @@ impl Desk {
 }
 
 impl Entity for Desk {
-    type Message = Order;
-    type Reply = Said;
+    type Message = WorkRequest;
+    type Reply = WorkReply;
 
     async fn on_start(&mut self, context: &EntityContext) {
         while let Some(keeper) = &self.keeper
             && self.queue.is_none()
         {
-            match Queue::open_with(&self.shared, keeper, &self.name).await {
+            match DurableQueue::open_with(&self.shared, keeper, &self.name).await {
                 Ok(queue) => {
                     let (kept, queue) = queue.split();
                     self.work
@@ -226,14 +226,14 @@ impl Entity for Desk {
         look(context, LOOK);
     }
 
-    async fn handle(&mut self, context: &EntityContext, order: Order) -> Said {
+    async fn handle(&mut self, context: &EntityContext, order: WorkRequest) -> WorkReply {
         match order {
-            Order::Push { payload, waits } => {
+            WorkRequest::Push { payload, waits } => {
                 if let Ok(reply) = context.reply_later::<Self>() {
                     self.park(payload, waits, reply);
                 }
             }
-            Order::Pull {
+            WorkRequest::Pull {
                 worker,
                 instance,
                 turn,
@@ -246,14 +246,14 @@ impl Entity for Desk {
                 } else {
                     (Vec::new(), Vec::new())
                 };
-                let (may_have, done) = self.work.on_pull(worker, &Pull { turn, done, holds });
+                let (may_have, done) = self.work.on_pull(worker, &WorkerPull { turn, done, holds });
                 self.on_done(done).await;
                 if may_have && let Ok(reply) = context.reply_later::<Self>() {
                     self.idle.retain(|(idle, _)| *idle != worker);
                     self.idle.push_back((worker, reply));
                 }
             }
-            Order::Settled {
+            WorkRequest::Settled {
                 worker,
                 instance,
                 id,
@@ -266,21 +266,21 @@ impl Entity for Desk {
                     self.on_done(vec![id]).await;
                 }
             }
-            Order::Bye { worker } => self.leave(worker),
-            Order::State => {
-                return Said::State(WorkState {
+            WorkRequest::Bye { worker } => self.leave(worker),
+            WorkRequest::State => {
+                return WorkReply::State(WorkState {
                     unfinished: self.work.unfinished(),
                     waiting: self.work.waiting(),
                     workers: self.work.workers().count(),
                 });
             }
-            Order::Look => {
+            WorkRequest::Look => {
                 self.on_look();
                 look(context, LOOK);
             }
         }
         self.serve().await;
         // Told, or answered elsewhere.
-        Said::Taken
+        WorkReply::Taken
     }
 }

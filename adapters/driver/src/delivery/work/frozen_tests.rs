@@ -7,7 +7,7 @@ use quorate_core::sharding::ids::Payload;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Order, Said, WorkState, WorkerId};
+use super::{WorkReply, WorkRequest, WorkState, WorkerId};
 use crate::codec::{Bytes, decode, encode};
 
 const WORKER: WorkerId = WorkerId { node: 1, number: 2 };
@@ -26,18 +26,18 @@ fn assert_frozen<T: Serialize + DeserializeOwned + Debug>(values: &[(T, &[u8])])
 
 #[test]
 fn the_bytes_of_orders_and_answers_never_change() {
-    let push = Order::Push {
+    let push = WorkRequest::Push {
         payload: nine(),
         waits: true,
     };
-    let pull = Order::Pull {
+    let pull = WorkRequest::Pull {
         worker: WORKER,
         instance: 3,
         turn: 4,
         done: vec![5],
         holds: vec![6, 7],
     };
-    let settled = Order::Settled {
+    let settled = WorkRequest::Settled {
         worker: WORKER,
         instance: 3,
         id: 5,
@@ -47,26 +47,26 @@ fn the_bytes_of_orders_and_answers_never_change() {
         (push, &[0, 1, 9, 1]),
         (pull, &[1, 1, 2, 3, 4, 1, 5, 2, 6, 7]),
         (settled, &[2, 1, 2, 3, 5, 1]),
-        (Order::Bye { worker: WORKER }, &[3, 1, 2]),
-        (Order::State, &[4]),
-        (Order::Look, &[5]),
+        (WorkRequest::Bye { worker: WORKER }, &[3, 1, 2]),
+        (WorkRequest::State, &[4]),
+        (WorkRequest::Look, &[5]),
     ]);
     let state = WorkState {
         unfinished: 1,
         waiting: 2,
         workers: 3,
     };
-    let job = Said::Job {
+    let job = WorkReply::Job {
         instance: 3,
         job: Some((5, nine())),
     };
     assert_frozen(&[
-        (Said::Taken, &[0]),
-        (Said::Done, &[1]),
+        (WorkReply::Taken, &[0]),
+        (WorkReply::Done, &[1]),
         (job, &[2, 3, 1, 5, 1, 9]),
-        (Said::State(state), &[3, 1, 2, 3]),
-        (Said::Full, &[4]),
-        (Said::TooLarge, &[5]),
-        (Said::Store, &[6]),
+        (WorkReply::State(state), &[3, 1, 2, 3]),
+        (WorkReply::Full, &[4]),
+        (WorkReply::TooLarge, &[5]),
+        (WorkReply::Store, &[6]),
     ]);
 }

@@ -3,7 +3,7 @@
 //!
 //! | part | decides |
 //! |---|---|
-//! | `quorate_core::delivery::Work` | who gets which job, and what becomes of those of a worker that is gone |
+//! | `quorate_core::delivery::WorkPulling` | who gets which job, and what becomes of those of a worker that is gone |
 //! | [`WorkQueue`], [`Worker`], [`Job`] | nothing: what users hold |
 //! | `desk` | who waits, for room and for jobs; it runs in a singleton |
 
@@ -96,7 +96,7 @@ struct WorkerId {
 
 /// What is said to the queue.
 #[derive(Debug, Serialize, Deserialize)]
-enum Order {
+enum WorkRequest {
     Push {
         payload: Bytes,
         /// Answered when it is done, not when it is taken.
@@ -128,7 +128,7 @@ enum Order {
 
 /// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
-enum Said {
+enum WorkReply {
     Taken,
     Done,
     /// A job, or none so far. What was said to be done is heard.
@@ -224,7 +224,7 @@ impl WorkQueueBuilder {
     /// The queue's singleton is the same whatever its jobs are: what they are is noted beside it.
     async fn registered<J: 'static>(
         &self,
-        desk: impl Future<Output = Result<Singleton<Order, Said>, ClusterError>>,
+        desk: impl Future<Output = Result<Singleton<WorkRequest, WorkReply>, ClusterError>>,
     ) -> Result<WorkQueue<J>, ClusterError> {
         if !NAME_BYTES.contains(&self.name.len()) {
             let error = CommandError::Singleton(SingletonCommandError::BadName);
@@ -270,12 +270,12 @@ impl fmt::Debug for WorkQueueBuilder {
 /// A handle to a queue of jobs `J`. Cheap to clone; dropping it stops nothing.
 pub struct WorkQueue<J> {
     shared: Arc<Shared>,
-    desk: Singleton<Order, Said>,
+    desk: Singleton<WorkRequest, WorkReply>,
     types: PhantomData<fn(J) -> J>,
 }
 
 impl<J> WorkQueue<J> {
-    const fn new(shared: Arc<Shared>, desk: Singleton<Order, Said>) -> Self {
+    const fn new(shared: Arc<Shared>, desk: Singleton<WorkRequest, WorkReply>) -> Self {
         let types = PhantomData;
         Self { shared, desk, types }
     }
@@ -288,10 +288,10 @@ impl<J> WorkQueue<J> {
     /// # Cancel safety
     /// Safe: it only reads.
     pub fn state(&self) -> Request<Result<WorkState, WorkError>> {
-        let asked = self.desk.ask(Order::State);
+        let asked = self.desk.ask(WorkRequest::State);
         Request::new(TIMEOUT_DEFAULT, async move |timeout| {
             let said = asked.timeout(timeout).await?;
-            if let Said::State(state) = said {
+            if let WorkReply::State(state) = said {
                 return Ok(state);
             }
             Err(unexpected(&said))
@@ -328,12 +328,16 @@ impl<J: Serialize> WorkQueue<J> {
 
     fn ask(&self, job: &J, waits: bool) -> Request<Result<(), WorkError>> {
         let payload = codec::encode(job).map(Bytes);
-        let asked = payload.map(|payload| self.desk.ask(Order::Push { payload, waits }));
+        let asked = payload.map(|payload| self.desk.ask(WorkRequest::Push { payload, waits }));
         Request::new(TIMEOUT_DEFAULT, async move |timeout| {
             match asked.ok_or(WorkError::Encode)?.timeout(timeout).await {
-                Ok(Said::Taken | Said::Done) => Ok(()),
+                Ok(WorkReply::Taken | WorkReply::Done) => Ok(()),
                 Ok(
-                    said @ (Said::Job { .. } | Said::State(_) | Said::Full | Said::TooLarge | Said::Store),
+                    said @ (WorkReply::Job { .. }
+                    | WorkReply::State(_)
+                    | WorkReply::Full
+                    | WorkReply::TooLarge
+                    | WorkReply::Store),
                 ) => Err(unexpected(&said)),
                 Err(AskError::Failed(AskFailure::TooLarge)) => Err(WorkError::TooLarge),
                 Err(error) => Err(WorkError::Failed(error)),
@@ -355,12 +359,14 @@ impl<J: DeserializeOwned> WorkQueue<J> {
     }
 }
 
-const fn unexpected(said: &Said) -> WorkError {
+const fn unexpected(said: &WorkReply) -> WorkError {
     match said {
-        Said::Full => WorkError::Full,
-        Said::TooLarge => WorkError::TooLarge,
-        Said::Store => WorkError::Store,
-        Said::Taken | Said::Done | Said::Job { .. } | Said::State(_) => WorkError::Failed(AskError::Decode),
+        WorkReply::Full => WorkError::Full,
+        WorkReply::TooLarge => WorkError::TooLarge,
+        WorkReply::Store => WorkError::Store,
+        WorkReply::Taken | WorkReply::Done | WorkReply::Job { .. } | WorkReply::State(_) => {
+            WorkError::Failed(AskError::Decode)
+        }
     }
 }
 
@@ -378,6 +384,6 @@ impl<J> fmt::Debug for WorkQueue<J> {
 
 /// Has the queue look after a time.
 fn look(context: &EntityContext, after: Duration) {
-    let started = context.start_timer::<Desk>("look", after, Order::Look);
+    let started = context.start_timer::<Desk>("look", after, WorkRequest::Look);
     debug_assert!(started.is_ok(), "it has one timer");
 }

@@ -9,7 +9,7 @@ use quorate_core::ordered::OrderedSet;
 use quorate_core::sharding::errors::AskFailure;
 use serde::de::DeserializeOwned;
 
-use super::{Order, Said, WorkerId};
+use super::{WorkReply, WorkRequest, WorkerId};
 use crate::codec;
 use crate::error::AskError;
 use crate::shared::Shared;
@@ -33,14 +33,14 @@ struct Hands {
     turn: u64,
 }
 
-struct Inside {
+struct WorkerInner {
     shared: Arc<Shared>,
-    desk: Singleton<Order, Said>,
+    desk: Singleton<WorkRequest, WorkReply>,
     id: WorkerId,
     hands: Mutex<Hands>,
 }
 
-impl Inside {
+impl WorkerInner {
     fn settle(&self, instance: u64, id: u64, is_done: bool) {
         let mut hands = lock(&self.hands);
         if hands.instance == instance {
@@ -52,7 +52,7 @@ impl Inside {
         drop(hands);
         // At once; what gets lost is said with the next question.
         let worker = self.id;
-        let _ = self.desk.try_tell(&Order::Settled {
+        let _ = self.desk.try_tell(&WorkRequest::Settled {
             worker,
             instance,
             id,
@@ -61,23 +61,23 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for WorkerInner {
     fn drop(&mut self) {
         // Otherwise its jobs wait until its node is gone.
-        let _ = self.desk.try_tell(&Order::Bye { worker: self.id });
+        let _ = self.desk.try_tell(&WorkRequest::Bye { worker: self.id });
     }
 }
 
 /// Takes jobs from a queue, on the node where it was made. Dropping it and the last of its jobs returns what
 /// it has not confirmed.
 pub struct Worker<J> {
-    inside: Arc<Inside>,
+    inside: Arc<WorkerInner>,
     types: PhantomData<fn() -> J>,
 }
 
 impl<J: DeserializeOwned> Worker<J> {
-    pub(super) fn new(shared: Arc<Shared>, desk: Singleton<Order, Said>, id: WorkerId) -> Self {
-        let inside = Inside {
+    pub(super) fn new(shared: Arc<Shared>, desk: Singleton<WorkRequest, WorkReply>, id: WorkerId) -> Self {
+        let inside = WorkerInner {
             shared,
             desk,
             id,
@@ -121,7 +121,7 @@ impl<J: DeserializeOwned> Worker<J> {
                 let mut hands = lock(&inside.hands);
                 hands.turn += 1;
                 let told: Vec<u64> = hands.done.iter().copied().collect();
-                let order = Order::Pull {
+                let order = WorkRequest::Pull {
                     worker: inside.id,
                     instance: hands.instance,
                     turn: hands.turn,
@@ -136,7 +136,7 @@ impl<J: DeserializeOwned> Worker<J> {
                 Either::Right(()) => return None,
             };
             match answered {
-                Ok(Said::Job { instance, job }) => {
+                Ok(WorkReply::Job { instance, job }) => {
                     let mut hands = lock(&inside.hands);
                     if hands.instance != instance {
                         // Another one holds the queue, and never heard of what is in hand.
@@ -176,7 +176,7 @@ pub struct Job<J> {
 }
 
 struct Hold {
-    inside: Arc<Inside>,
+    inside: Arc<WorkerInner>,
     instance: u64,
     id: u64,
     is_done: bool,

@@ -20,16 +20,16 @@ use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::wakeups;
 use serde::{Deserialize, Serialize};
 
-pub(super) use clock::Clock;
-pub(super) use seeing::Seeing;
-pub(super) use waker::Waker;
+pub(super) use clock::ClockEntity;
+pub(super) use seeing::ClockSeeing;
+pub(super) use waker::ClockWaker;
 
 use crate::codec::Bytes;
 use crate::kind::Kind;
 
 /// What is said to a clock. Between nodes, so variants are only appended.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum ClockRequest {
     /// See that you run, if there is anybody to be woken.
     Look,
     /// Wake this entity at this time, in milliseconds since 1970, or before.
@@ -44,7 +44,7 @@ pub(crate) enum Order {
 
 /// What a clock answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub(crate) enum ClockAnswer {
     /// This is kept of the entity.
     Kept { version: u64, at_ms: u64 },
     /// Nothing is kept of it.
@@ -56,7 +56,7 @@ pub(crate) enum Said {
 }
 
 /// The kind of a kind's clocks: hosted where that is.
-pub(super) fn kind_beside<M, R>(kind: &Kind<M, R>) -> Kind<Order, Said> {
+pub(super) fn kind_beside<M, R>(kind: &Kind<M, R>) -> Kind<ClockRequest, ClockAnswer> {
     kind.beside(wakeups::clocks_of(kind.name()))
         .shards(wakeups::CLOCKS)
         .extractor(wakeups::extractor())

@@ -9,9 +9,9 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
-use quorate_core::wakeups::{self, Due, Schedule, WakeUp, WakeUps};
+use quorate_core::wakeups::{self, DueWakeup, WakeUp, WakeUps, WakeupSchedule};
 
-use super::{Order, Said};
+use super::{ClockAnswer, ClockRequest};
 use crate::commands::UserCommand;
 use crate::entity::EntityContext;
 use crate::error::AskError;
@@ -31,14 +31,14 @@ const NAP_MAX: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a clock and its ringing share.
-pub(super) struct Alarm {
-    schedule: Mutex<Schedule>,
+pub(super) struct ClockAlarm {
+    schedule: Mutex<WakeupSchedule>,
     /// Has the ringing look again. One that is not heard yet is enough.
     ring: Sender<()>,
     on_their_way: AtomicUsize,
 }
 
-impl Alarm {
+impl ClockAlarm {
     pub(super) fn new() -> (Self, Receiver<()>) {
         let (ring, news) = async_channel::bounded(1);
         let alarm = Self {
@@ -51,7 +51,7 @@ impl Alarm {
 
     /// All that is kept.
     pub(super) fn begin(&self, kept: &WakeUps) {
-        *lock(&self.schedule) = Schedule::of(kept);
+        *lock(&self.schedule) = WakeupSchedule::of(kept);
     }
 
     /// This is kept of an entity, durably.
@@ -65,7 +65,7 @@ impl Alarm {
         let _ = self.ring.try_send(());
     }
 
-    fn take_due(&self, now_ms: u64) -> Vec<Due> {
+    fn take_due(&self, now_ms: u64) -> Vec<DueWakeup> {
         let room = WAKES_AT_ONCE.saturating_sub(self.on_their_way.load(Ordering::SeqCst));
         let due = lock(&self.schedule).take_due(now_ms, room);
         self.on_their_way.fetch_add(due.len(), Ordering::SeqCst);
@@ -90,17 +90,17 @@ impl Alarm {
 }
 
 /// See the module.
-pub(super) struct Ringing {
+pub(super) struct ClockRinging {
     shared: Arc<Shared>,
-    clock: EntityRef<Order, Said>,
+    clock: EntityRef<ClockRequest, ClockAnswer>,
     /// The kind of the entities.
     kind: KindId,
-    alarm: Arc<Alarm>,
+    alarm: Arc<ClockAlarm>,
 }
 
-impl Ringing {
+impl ClockRinging {
     /// The ringing of this clock.
-    pub(super) fn new(context: &EntityContext, kind: KindId, alarm: Arc<Alarm>) -> Self {
+    pub(super) fn new(context: &EntityContext, kind: KindId, alarm: Arc<ClockAlarm>) -> Self {
         let shared = Arc::clone(context.shared());
         let clocks = Region::new(Arc::clone(&shared), KindId::of(context.kind()), None);
         Self {
@@ -135,11 +135,11 @@ impl Ringing {
     /// Asks an entity, which begins by that.
     fn wake(
         &self,
-        Due {
+        DueWakeup {
             entity,
             version,
             again_in,
-        }: Due,
+        }: DueWakeup,
     ) {
         let (reply, answer) = oneshot();
         let command = UserCommand::Ask {
@@ -170,9 +170,9 @@ impl Ringing {
 }
 
 /// Has a clock run, if there is anybody to be woken. Completes when it has said so, or when this node ends.
-pub(super) async fn look_at(shared: &Shared, clock: &EntityRef<Order, Said>) {
+pub(super) async fn look_at(shared: &Shared, clock: &EntityRef<ClockRequest, ClockAnswer>) {
     loop {
-        match clock.ask(Order::Look).await {
+        match clock.ask(ClockRequest::Look).await {
             Ok(_) | Err(AskError::Stopped) => return,
             Err(error) => tracing::debug!(
                 target: "cluster::store", event = "clock_does_not_answer", ?clock, %error, "asked again"

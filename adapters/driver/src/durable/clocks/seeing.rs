@@ -11,7 +11,7 @@ use quorate_core::view::View;
 use quorate_core::wakeups;
 
 use super::ringing::look_at;
-use super::{Order, Said};
+use super::{ClockAnswer, ClockRequest};
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -20,9 +20,9 @@ use crate::sync::lock;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// See the module.
-pub(in crate::durable) struct Seeing {
+pub(in crate::durable) struct ClockSeeing {
     shared: Arc<Shared>,
-    region: Region<Order, Said>,
+    region: Region<ClockRequest, ClockAnswer>,
     role: Option<Role>,
     /// Clocks that have been looked at and have not answered.
     open: Arc<Mutex<OrderedSet<u32>>>,
@@ -30,9 +30,9 @@ pub(in crate::durable) struct Seeing {
     seen: OrderedSet<UniqueAddress>,
 }
 
-impl Seeing {
+impl ClockSeeing {
     /// Sees to the clocks behind a region.
-    pub(in crate::durable) fn new(region: &Region<Order, Said>, role: Option<Role>) -> Self {
+    pub(in crate::durable) fn new(region: &Region<ClockRequest, ClockAnswer>, role: Option<Role>) -> Self {
         Self {
             shared: Arc::clone(region.shared()),
             region: region.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_core::wakeups;
 
-use super::{Order, Said};
+use super::{ClockAnswer, ClockRequest};
 use crate::codec::Bytes;
 use crate::entity::EntityContext;
 use crate::error::{AskError, DurableFailure};
@@ -18,21 +18,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What the clock has said last, and nobody else has changed as far as is known. Its time is not later than
 /// this.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownWakeup {
     version: u64,
     at_ms: u64,
 }
 
 /// See the module.
-pub(in crate::durable) struct Waker {
-    clock: EntityRef<Order, Said>,
+pub(in crate::durable) struct ClockWaker {
+    clock: EntityRef<ClockRequest, ClockAnswer>,
     entity: Bytes,
-    known: Option<Known>,
+    known: Option<KnownWakeup>,
 }
 
-impl Waker {
+impl ClockWaker {
     /// The way of an entity to its clock.
-    pub(in crate::durable) fn new(clocks: &Region<Order, Said>, context: &EntityContext) -> Self {
+    pub(in crate::durable) fn new(
+        clocks: &Region<ClockRequest, ClockAnswer>,
+        context: &EntityContext,
+    ) -> Self {
         let clock = clocks.entity(wakeups::clock_of(context.id()).as_bytes());
         Self {
             entity: Bytes(context.id().as_bytes().into()),
@@ -50,14 +53,14 @@ impl Waker {
             return Ok(());
         }
         let entity = self.entity.clone();
-        let asked = self.clock.ask(&Order::Wake { entity, at_ms });
+        let asked = self.clock.ask(&ClockRequest::Wake { entity, at_ms });
         match asked.timeout(PATIENCE).await {
-            Ok(Said::Kept { version, at_ms }) => {
-                self.known = Some(Known { version, at_ms });
+            Ok(ClockAnswer::Kept { version, at_ms }) => {
+                self.known = Some(KnownWakeup { version, at_ms });
                 Ok(())
             }
-            Ok(Said::Full) => Err(DurableFailure::Full),
-            Ok(Said::Nothing | Said::Outdated) | Err(_) => Err(DurableFailure::Unavailable),
+            Ok(ClockAnswer::Full) => Err(DurableFailure::Full),
+            Ok(ClockAnswer::Nothing | ClockAnswer::Outdated) | Err(_) => Err(DurableFailure::Unavailable),
         }
     }
 
@@ -75,14 +78,14 @@ impl Waker {
         next_ms: Option<u64>,
     ) -> Result<(), AskError> {
         let entity = self.entity.clone();
-        let handled = Order::Handled {
+        let handled = ClockRequest::Handled {
             entity,
             version,
             next_ms,
         };
         self.known = None;
-        if let Said::Kept { version, at_ms } = self.clock.ask(&handled).timeout(PATIENCE).await? {
-            self.known = Some(Known { version, at_ms });
+        if let ClockAnswer::Kept { version, at_ms } = self.clock.ask(&handled).timeout(PATIENCE).await? {
+            self.known = Some(KnownWakeup { version, at_ms });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{DdataCommand, JournalCommand};
-use quorate_core::journal::state::Opened;
+use quorate_core::journal::state::OpenedLog;
 use quorate_core::store::{Bytes, LogName, Record, StoreError};
 use quorate_core::token::Token;
 
@@ -16,7 +16,7 @@ use super::*;
 use crate::background::Background;
 use crate::background::Sleep;
 use crate::commands::{DataCommand, LogCommand};
-use crate::journal::{Journal, Purpose, QuorumJournal};
+use crate::journal::{AppendPurpose, Journal, QuorumJournal};
 use crate::shared::{Commands, Shared, SharedParts};
 use crate::shutdown::Life;
 use crate::sync::{self, Notify};
@@ -73,7 +73,7 @@ fn open(journal: &mut QuorumJournal, commands: &Commands, records: Vec<Record>) 
     assert!(poll(opening.as_mut()).is_pending());
     let (command, reply) = ordered(commands);
     assert!(matches!(command, JournalCommand::Open { .. }));
-    reply.send(Answer::Journal(JournalAnswer::Opened(Opened {
+    reply.send(Answer::Journal(JournalAnswer::Opened(OpenedLog {
         token: Token::new(1, 1),
         snapshot: None,
         records,
@@ -104,7 +104,7 @@ fn s_10_7_an_append_that_was_cut_off_may_have_been_done() {
         let (shared, commands) = node();
         let mut journal = journal(&shared, false);
         open(&mut journal, &commands, Vec::new());
-        let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
+        let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], AppendPurpose::Keep));
         assert!(poll(appending.as_mut()).is_pending());
         let (command, reply) = ordered(&commands);
         assert!(matches!(command, JournalCommand::Append { .. }));
@@ -145,7 +145,7 @@ fn s_10_7_an_opening_that_took_too_long_goes_on_for_who_asks_again_and_is_taken_
         if is_answered {
             let (token, snapshot, records) = (Token::new(1, 1), None, Vec::new());
             let (last, first) = (7, 8);
-            let opened = Opened {
+            let opened = OpenedLog {
                 token,
                 snapshot,
                 records,
@@ -174,7 +174,7 @@ fn who_lost_its_log_asks_for_nothing_before_it_has_opened_it_again() {
         let fenced = StoreError::Fenced { held: Token::NONE };
         assert_eq!(poll(keeping.as_mut()), Poll::Ready(Err(fenced)));
     }
-    let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], Purpose::Keep));
+    let mut appending = pin!(journal.append(0, vec![Bytes::from(*b"event")], AppendPurpose::Keep));
     let fenced = StoreError::Fenced { held: Token::NONE };
     assert_eq!(poll(appending.as_mut()), Poll::Ready(Err(fenced)));
     assert!(commands.logs.try_recv().is_err(), "nothing is asked for");
@@ -202,7 +202,7 @@ fn what_was_found_is_read_from_any_record_on_until_the_first_append() {
         poll(pin!(journal.append(
             3,
             vec![Bytes::from(*b"more")],
-            Purpose::Keep
+            AppendPurpose::Keep
         )))
         .is_pending()
     );

@@ -10,7 +10,7 @@ use quorate_core::wakeups::{call, clock_of, clocks_of};
 use super::*;
 use crate::codec;
 use crate::commands::UserCommand;
-use crate::durable::clocks::{Order, Said};
+use crate::durable::clocks::{ClockAnswer, ClockRequest};
 use quorate_core::input::Recipient;
 
 /// Far beyond what anything takes.
@@ -77,7 +77,7 @@ fn clock() -> Recipient {
 }
 
 /// The next question to the clock, answered.
-fn asked(node: &DurableHost, said: Said) -> Order {
+fn asked(node: &DurableHost, said: ClockAnswer) -> ClockRequest {
     let begin = Instant::now();
     loop {
         if let Ok(command) = node.commands.user.try_recv() {
@@ -107,23 +107,23 @@ fn appends(plan: &Plan) -> usize {
         .count()
 }
 
-fn kept(version: u64, hours: u64) -> Said {
+fn kept(version: u64, hours: u64) -> ClockAnswer {
     let at_ms = hours * HOUR_MS;
-    Said::Kept { version, at_ms }
+    ClockAnswer::Kept { version, at_ms }
 }
 
 /// When it wants to be woken, in hours.
-fn wanted(order: &Order) -> u64 {
+fn wanted(order: &ClockRequest) -> u64 {
     match order {
-        Order::Wake { entity, at_ms } if *entity.0 == *b"1" => at_ms / HOUR_MS,
+        ClockRequest::Wake { entity, at_ms } if *entity.0 == *b"1" => at_ms / HOUR_MS,
         _ => panic!("{order:?}"),
     }
 }
 
 /// Under which version it was woken, and when it wants to be next.
-fn handled(order: &Order) -> (u64, Option<u64>) {
+fn handled(order: &ClockRequest) -> (u64, Option<u64>) {
     match order {
-        Order::Handled {
+        ClockRequest::Handled {
             entity,
             version,
             next_ms,
@@ -145,13 +145,13 @@ fn the_clock_knows_before_anything_is_kept_and_is_asked_no_more_than_needed() {
     let mut entity = sleeper(&node);
     assert_eq!(entity.ask(&Wish::Look), Ok(0));
     entity.send(&Wish::Remind(5));
-    assert_eq!(wanted(&asked(&node, Said::Full)), 5);
+    assert_eq!(wanted(&asked(&node, ClockAnswer::Full)), 5);
     assert_eq!(
         entity.next_answer().unwrap().1,
         Err(AskError::NotDurable(DurableFailure::Full))
     );
     entity.send(&Wish::Remind(5));
-    asked(&node, Said::Outdated);
+    asked(&node, ClockAnswer::Outdated);
     assert_eq!(
         entity.next_answer().unwrap().1,
         Err(AskError::NotDurable(DurableFailure::Unavailable))
@@ -193,7 +193,7 @@ fn who_is_woken_says_what_is_next_and_proves_first_that_it_owns_its_log() {
     wake(&mut entity, 7);
     assert_eq!(handled(&asked(&node, kept(8, 5))), (7, Some(5)));
     wake(&mut entity, 8);
-    assert_eq!(handled(&asked(&node, Said::Outdated)), (8, Some(5)));
+    assert_eq!(handled(&asked(&node, ClockAnswer::Outdated)), (8, Some(5)));
     assert_eq!((entity.ask(&Wish::Look), appends(&plan)), (Ok(1), before));
     // It does not know who has this one: it writes first.
     wake(&mut entity, 11);
@@ -201,7 +201,7 @@ fn who_is_woken_says_what_is_next_and_proves_first_that_it_owns_its_log() {
     assert_eq!(appends(&plan), before + 1);
     assert_eq!(entity.ask(&Wish::Forget), Ok(1));
     wake(&mut entity, 12);
-    assert_eq!(handled(&asked(&node, Said::Nothing)), (12, None));
+    assert_eq!(handled(&asked(&node, ClockAnswer::Nothing)), (12, None));
     entity.drain();
 }
 

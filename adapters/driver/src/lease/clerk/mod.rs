@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::lease::protocol::{LeaseName, LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::ordered::OrderedMap;
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 
 use super::LeaseKeeper;
-use super::orders::{Next, Orders};
+use super::orders::{LeaseOrders, NextLeaseOrder};
 use crate::sync::{Notify, lock};
 
 /// A lease is renewed so often in its time to live, so that two renewals may fail.
@@ -26,33 +26,33 @@ const RETRIES: u32 = 16;
 /// The loop's end: orders go in, reports come out, nothing waits.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    thread: Option<Running>,
+    thread: Option<RunningLeaseClerk>,
     /// A thread that was told to end.
-    ending: Option<Arc<End>>,
+    ending: Option<Arc<ThreadEnd>>,
     /// Who asked for which lease; as many as the core has names for.
-    owners: OrderedMap<LeaseName, Owner>,
+    owners: OrderedMap<LeaseName, Requester>,
 }
 
 #[derive(Debug)]
-struct Running {
-    orders: Arc<Orders>,
+struct RunningLeaseClerk {
+    orders: Arc<LeaseOrders>,
     reports: Receiver<LeaseReport>,
     held: Arc<Mutex<Table>>,
-    end: Arc<End>,
+    end: Arc<ThreadEnd>,
 }
 
 /// Whether the thread has ended, however that came.
 #[derive(Debug, Default)]
-struct End(AtomicBool);
+struct ThreadEnd(AtomicBool);
 
-impl End {
+impl ThreadEnd {
     fn has_come(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
 /// Says so when it is dropped.
-struct SaysEnd(Arc<End>, Arc<Notify>);
+struct SaysEnd(Arc<ThreadEnd>, Arc<Notify>);
 
 impl Drop for SaysEnd {
     fn drop(&mut self) {
@@ -63,11 +63,11 @@ impl Drop for SaysEnd {
 
 /// The leases that this node holds: the thread enters and renews them, and either side strikes out what is
 /// lost.
-type Table = OrderedMap<LeaseName, Held>;
+type Table = OrderedMap<LeaseName, ClerkLease>;
 
 /// A lease that this node holds.
 #[derive(Clone, Debug)]
-struct Held {
+struct ClerkLease {
     owner: UniqueAddress,
     token: u64,
     time_to_live: Duration,
@@ -75,9 +75,9 @@ struct Held {
     lost_at: Instant,
 }
 
-struct Clerk {
+struct LeaseClerk {
     keeper: Arc<dyn LeaseKeeper>,
-    orders: Arc<Orders>,
+    orders: Arc<LeaseOrders>,
     reports: Sender<LeaseReport>,
     wake: Arc<Notify>,
     held: Arc<Mutex<Table>>,
@@ -87,17 +87,17 @@ impl Leases {
     /// Starts the thread; `wake` is called for each report, and at its end. It ends when this is stopped or
     /// dropped, and leaves what is held to expire.
     pub(crate) fn start(keeper: Arc<dyn LeaseKeeper>, wake: Arc<Notify>) -> std::io::Result<Self> {
-        let orders = Arc::<Orders>::default();
+        let orders = Arc::<LeaseOrders>::default();
         let held = Arc::<Mutex<Table>>::default();
         let (reports, reports_out) = channel();
-        let clerk = Clerk {
+        let clerk = LeaseClerk {
             keeper,
             orders: Arc::clone(&orders),
             reports,
             wake,
             held: Arc::clone(&held),
         };
-        let end = Arc::<End>::default();
+        let end = Arc::<ThreadEnd>::default();
         let says_end = SaysEnd(Arc::clone(&end), Arc::clone(&clerk.wake));
         thread::Builder::new()
             .name("quorate-leases".to_owned())
@@ -106,7 +106,7 @@ impl Leases {
                 clerk.run();
             })?;
         Ok(Self {
-            thread: Some(Running {
+            thread: Some(RunningLeaseClerk {
                 orders,
                 reports: reports_out,
                 held,
@@ -123,7 +123,7 @@ impl Leases {
     }
 
     /// Hands an order in. `Some`: the answer, because nobody can be asked.
-    pub(crate) fn order(&mut self, owner: Owner, order: LeaseOrder) -> Option<LeaseReport> {
+    pub(crate) fn order(&mut self, owner: Requester, order: LeaseOrder) -> Option<LeaseReport> {
         let (LeaseOrder::Acquire { name, .. } | LeaseOrder::Release { name, .. }) = &order;
         self.owners.insert(LeaseName::clone(name), owner);
         let why = match &self.thread {
@@ -149,7 +149,7 @@ impl Leases {
     }
 
     /// The next report, and whom it is for.
-    pub(crate) fn next_report(&self) -> Option<(Owner, LeaseReport)> {
+    pub(crate) fn next_report(&self) -> Option<(Requester, LeaseReport)> {
         let running = self.thread.as_ref()?;
         let report = running.reports.try_recv().ok().or_else(|| running.overdue())?;
         let owner = self.owners.get(&report.name)?;
@@ -183,7 +183,7 @@ impl Drop for Leases {
     }
 }
 
-impl Running {
+impl RunningLeaseClerk {
     /// A lease that could not be renewed in time: the keeper may hang, and somebody else may have it by now.
     fn overdue(&self) -> Option<LeaseReport> {
         let now = Instant::now();
@@ -197,14 +197,14 @@ impl Running {
     }
 }
 
-impl Clerk {
+impl LeaseClerk {
     fn run(self) {
         loop {
             let due = lock(&self.held).values().map(|held| held.renew_at).min();
             match self.orders.next(due) {
-                Next::Order(order) => self.obey(order),
-                Next::Due => {}
-                Next::Ended => return,
+                NextLeaseOrder::Order(order) => self.obey(order),
+                NextLeaseOrder::Due => {}
+                NextLeaseOrder::Ended => return,
             }
             self.renew();
         }
@@ -246,7 +246,7 @@ impl Clerk {
         if asked_at.elapsed() >= time_to_live {
             return LeaseOutcome::Denied;
         }
-        let held = Held {
+        let held = ClerkLease {
             owner,
             token,
             time_to_live,
@@ -261,8 +261,8 @@ impl Clerk {
     /// says.
     fn renew(&self) {
         let now = Instant::now();
-        let is_due = |(_, held): &(&LeaseName, &Held)| held.renew_at <= now;
-        let due: Vec<(LeaseName, Held)> = lock(&self.held)
+        let is_due = |(_, held): &(&LeaseName, &ClerkLease)| held.renew_at <= now;
+        let due: Vec<(LeaseName, ClerkLease)> = lock(&self.held)
             .iter()
             .filter(is_due)
             .map(|(name, held)| (LeaseName::clone(name), held.clone()))
@@ -294,7 +294,7 @@ impl Clerk {
     }
 }
 
-impl Held {
+impl ClerkLease {
     /// The lease after it was to be renewed; `None` if it is not held any more.
     fn renewed(&self, keeper: &dyn LeaseKeeper, name: &LeaseName) -> Option<Self> {
         let asked_at = Instant::now();

@@ -87,16 +87,16 @@ fn start(keeper: &Arc<Moody>) -> Leases {
 fn i_26_a_held_lease_is_renewed_until_it_is_given_back() {
     let keeper = Arc::new(Moody::default());
     let (mut mine, mut other) = (start(&keeper), start(&keeper));
-    assert_eq!(mine.order(Owner::Resolver, acquire(1)), None);
+    assert_eq!(mine.order(Requester::Resolver, acquire(1)), None);
     assert_eq!(answer(&mine), LeaseOutcome::Granted { token: 1 });
     // Real time, because the thread's is: three times to live, in which only renewing keeps it.
     thread::sleep(TTL * 3);
-    other.order(Owner::Resolver, acquire(2));
+    other.order(Requester::Resolver, acquire(2));
     assert_eq!(answer(&other), LeaseOutcome::Denied);
     assert_eq!(mine.next_report(), None);
-    mine.order(Owner::Resolver, release(1));
+    mine.order(Requester::Resolver, release(1));
     assert_eq!(answer(&mine), LeaseOutcome::Released);
-    other.order(Owner::Resolver, acquire(2));
+    other.order(Requester::Resolver, acquire(2));
     assert_eq!(answer(&other), LeaseOutcome::Granted { token: 2 });
 }
 
@@ -105,7 +105,7 @@ fn i_26_a_holder_learns_that_it_lost_the_lease_even_from_a_keeper_that_cannot_be
     for mood in [FAILS, LOSES] {
         let keeper = Arc::new(Moody::default());
         let mut leases = start(&keeper);
-        leases.order(Owner::Resolver, acquire(1));
+        leases.order(Requester::Resolver, acquire(1));
         assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
         keeper.mood.store(mood, Ordering::SeqCst);
         assert_eq!(answer(&leases), LeaseOutcome::Lost);
@@ -116,7 +116,7 @@ fn i_26_a_holder_learns_that_it_lost_the_lease_even_from_a_keeper_that_cannot_be
 fn a_node_that_ends_leaves_its_lease_to_expire() {
     let keeper = Arc::new(Moody::default());
     let mut leases = start(&keeper);
-    leases.order(Owner::Resolver, acquire(1));
+    leases.order(Requester::Resolver, acquire(1));
     assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
     leases.stop();
     assert_eq!(keeper.acquire("sbr", &owner(2), TTL).unwrap(), None);
@@ -128,9 +128,9 @@ fn a_node_that_ends_leaves_its_lease_to_expire() {
 fn a_node_that_ends_first_gives_back_what_it_was_told_to() {
     let keeper = Arc::new(Moody::default());
     let mut leases = start(&keeper);
-    leases.order(Owner::Singleton, acquire(1));
+    leases.order(Requester::Singleton, acquire(1));
     assert_eq!(answer(&leases), LeaseOutcome::Granted { token: 1 });
-    leases.order(Owner::Singleton, release(1));
+    leases.order(Requester::Singleton, release(1));
     leases.stop();
     let began = Instant::now();
     while !leases.has_ended() {
@@ -143,14 +143,14 @@ fn a_node_that_ends_first_gives_back_what_it_was_told_to() {
 #[test]
 fn without_a_keeper_every_lease_is_refused() {
     let mut leases = Leases::default();
-    let denied = leases.order(Owner::Resolver, acquire(1)).unwrap();
+    let denied = leases.order(Requester::Resolver, acquire(1)).unwrap();
     assert_eq!(denied.outcome, LeaseOutcome::Denied);
-    let released = leases.order(Owner::Resolver, release(1)).unwrap();
+    let released = leases.order(Requester::Resolver, release(1)).unwrap();
     assert_eq!(released.outcome, LeaseOutcome::Released);
 }
 
 /// What the loop hears next, looking as it does.
-fn heard(leases: &Leases) -> (Owner, LeaseReport) {
+fn heard(leases: &Leases) -> (Requester, LeaseReport) {
     let began = Instant::now();
     loop {
         if let Some(report) = leases.next_report() {
@@ -166,15 +166,18 @@ fn heard(leases: &Leases) -> (Owner, LeaseReport) {
 fn i_26_a_lease_is_lost_in_time_although_its_keeper_hangs_and_stays_lost_when_it_comes_back() {
     let keeper = Arc::new(Moody::default());
     let mut leases = start(&keeper);
-    leases.order(Owner::Singleton, acquire(1));
+    leases.order(Requester::Singleton, acquire(1));
     let granted = LeaseOutcome::Granted { token: 1 };
-    assert_eq!(heard(&leases), (Owner::Singleton, report("sbr".into(), granted)));
+    assert_eq!(
+        heard(&leases),
+        (Requester::Singleton, report("sbr".into(), granted))
+    );
     keeper.mood.store(HANGS, Ordering::SeqCst);
     // The keeper answers nothing at all: only the loop's own look can tell.
     assert_eq!(heard(&leases).1.outcome, LeaseOutcome::Lost);
     assert_eq!(leases.safe_for(), None);
     keeper.mood.store(0, Ordering::SeqCst);
-    leases.order(Owner::Singleton, acquire(1));
+    leases.order(Requester::Singleton, acquire(1));
     assert!(matches!(heard(&leases).1.outcome, LeaseOutcome::Granted { .. }));
     assert!(leases.safe_for().is_some());
 }
@@ -184,7 +187,7 @@ fn i_26_what_is_granted_when_its_time_is_over_is_not_had() {
     let keeper = Arc::new(Moody::default());
     keeper.mood.store(GRANTS_LATE, Ordering::SeqCst);
     let mut leases = start(&keeper);
-    leases.order(Owner::Resolver, acquire(1));
+    leases.order(Requester::Resolver, acquire(1));
     assert_eq!(heard(&leases).1.outcome, LeaseOutcome::Denied);
     assert_eq!(leases.safe_for(), None);
 }
@@ -200,7 +203,7 @@ fn i_26_of_several_leases_the_first_that_ends_is_looked_at() {
             owner,
             time_to_live,
         };
-        leases.order(Owner::Singleton, order);
+        leases.order(Requester::Singleton, order);
         assert!(matches!(heard(&leases).1.outcome, LeaseOutcome::Granted { .. }));
     }
     assert!(leases.safe_for().is_some_and(|left| left <= TTL));
@@ -221,7 +224,7 @@ fn as_many_leases_as_there_may_be_singletons_are_asked_for_at_once_and_each_is_a
             owner: owner(1),
             time_to_live: LIMIT,
         };
-        assert_eq!(leases.order(Owner::Singleton, order), None);
+        assert_eq!(leases.order(Requester::Singleton, order), None);
     }
     let granted = |_| {
         let (_, report) = heard(&leases);

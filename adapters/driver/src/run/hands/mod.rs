@@ -14,7 +14,7 @@ use quorate_core::ident::Address;
 use quorate_links::{LinkId, LinkInput, Source};
 
 use super::causes::cause_of;
-use super::link::{Control, Inputs, broken, serve};
+use super::link::{LinkControl, LinkInputs, broken, serve};
 use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, TaskSet, lock, race};
 use crate::transport::{
@@ -27,22 +27,22 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Tasks that hold a socket.
 #[derive(Debug)]
-pub(crate) struct Tasks {
+pub(crate) struct SocketTasks {
     running: AtomicUsize,
     wake: Arc<Notify>,
 }
 
 /// Counts one task while it lives, however it ends.
-struct Running(Arc<Tasks>);
+struct RunningGuard(Arc<SocketTasks>);
 
-impl Running {
-    fn of(tasks: &Arc<Tasks>) -> Self {
+impl RunningGuard {
+    fn of(tasks: &Arc<SocketTasks>) -> Self {
         tasks.running.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(tasks))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
         self.0.wake.notify();
@@ -50,16 +50,16 @@ impl Drop for Running {
 }
 
 /// Links on their way into the loop: at most those that were dialed and admitted since it last looked.
-struct Arrivals {
+struct LinkArrivals {
     links: Mutex<Vec<Arriving>>,
-    tasks: Arc<Tasks>,
+    tasks: Arc<SocketTasks>,
 }
 
 type Arriving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Arrivals {
+impl LinkArrivals {
     fn push(&self, link: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::of(&self.tasks);
+        let running = RunningGuard::of(&self.tasks);
         lock(&self.links).push(Box::pin(async move {
             link.await;
             drop(running);
@@ -75,27 +75,33 @@ impl Arrivals {
 }
 
 /// See the module.
-pub(crate) struct Hands<R, T> {
+pub(crate) struct LoopHands<R, T> {
     runtime: R,
     /// Where entities run.
     users: R,
     transport: T,
-    links: HashMap<LinkId, Arc<Control>>,
+    links: HashMap<LinkId, Arc<LinkControl>>,
     /// Links that this node's loop drives itself: see [`Transport::links_run_in_loop`].
     in_loop: TaskSet,
-    arrivals: Arc<Arrivals>,
-    inputs: Arc<Inputs>,
-    tasks: Arc<Tasks>,
+    arrivals: Arc<LinkArrivals>,
+    inputs: Arc<LinkInputs>,
+    tasks: Arc<SocketTasks>,
     stop_accepting: Arc<Notify>,
 }
 
-impl<R: Runtime, T: Transport> Hands<R, T> {
-    pub(crate) fn new(runtime: R, users: R, transport: T, inputs: Arc<Inputs>, wake: Arc<Notify>) -> Self {
-        let tasks = Arc::new(Tasks {
+impl<R: Runtime, T: Transport> LoopHands<R, T> {
+    pub(crate) fn new(
+        runtime: R,
+        users: R,
+        transport: T,
+        inputs: Arc<LinkInputs>,
+        wake: Arc<Notify>,
+    ) -> Self {
+        let tasks = Arc::new(SocketTasks {
             running: AtomicUsize::new(0),
             wake,
         });
-        let arrivals = Arrivals {
+        let arrivals = LinkArrivals {
             links: Mutex::default(),
             tasks: Arc::clone(&tasks),
         };
@@ -113,7 +119,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::of(&self.tasks);
+        let running = RunningGuard::of(&self.tasks);
         self.runtime.spawn(async move {
             task.await;
             drop(running);
@@ -170,7 +176,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
 
     /// Takes over a link that the pump has admitted.
     pub(crate) fn adopt(&mut self, link: LinkId, accepted: Accepted<T::Reader, T::Writer>) {
-        let control = Arc::new(Control::default());
+        let control = Arc::new(LinkControl::default());
         self.links.insert(link, Arc::clone(&control));
         let (mut reader, writer, inputs) = (accepted.reader, accepted.writer, Arc::clone(&self.inputs));
         if !self.transport.links_run_in_loop() {
@@ -191,7 +197,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
     }
 
     pub(crate) fn dial(&mut self, link: LinkId, to: Address, kind: LinkKind) {
-        let control = Arc::new(Control::default());
+        let control = Arc::new(LinkControl::default());
         self.links.insert(link, Arc::clone(&control));
         let (transport, inputs) = (self.transport.clone(), Arc::clone(&self.inputs));
         let arrivals = Arc::clone(&self.arrivals);
@@ -224,7 +230,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
         self.in_loop.poll(cx);
     }
 
-    pub(crate) fn control(&self, link: LinkId) -> Option<&Control> {
+    pub(crate) fn control(&self, link: LinkId) -> Option<&LinkControl> {
         self.links.get(&link).map(Arc::as_ref)
     }
 
@@ -235,7 +241,7 @@ impl<R: Runtime, T: Transport> Hands<R, T> {
     }
 
     /// The link's tasks finish by themselves.
-    pub(crate) fn finish(&mut self, link: LinkId) -> Option<Arc<Control>> {
+    pub(crate) fn finish(&mut self, link: LinkId) -> Option<Arc<LinkControl>> {
         let control = self.links.remove(&link)?;
         control.finish();
         Some(control)

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use quorate_core::ident::Address;
 use quorate_core::time::{Instant, Now};
 
-use super::{Hands, Inputs, LinkKind, Notify, lock};
+use super::{LinkInputs, LinkKind, LoopHands, Notify, lock};
 use crate::runtime::Runtime;
 use crate::transport::{Accepted, LinkReader, LinkWriter, Listener, Transport};
 use quorate_links::LinkInput;
@@ -135,17 +135,17 @@ impl LinkWriter for FakeWriter {
 
 /// Hands that have taken over link 1, the tasks they spawned, what was reported, and what the link has noted.
 struct Bench {
-    hands: Hands<Later, Fake>,
+    hands: LoopHands<Later, Fake>,
     runtime: Later,
-    inputs: Arc<Inputs>,
+    inputs: Arc<LinkInputs>,
     said: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Bench {
     fn adopting(in_loop: bool, established: bool, refuses: bool) -> Self {
         let (runtime, wake) = (Later::default(), Arc::<Notify>::default());
-        let inputs = Arc::new(Inputs::new(Arc::clone(&wake)));
-        let mut hands = Hands::new(
+        let inputs = Arc::new(LinkInputs::new(Arc::clone(&wake)));
+        let mut hands = LoopHands::new(
             runtime.clone(),
             runtime.clone(),
             Fake { in_loop },

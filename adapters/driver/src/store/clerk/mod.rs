@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use quorate_core::owner::Owner;
+use quorate_core::owner::Requester;
 use quorate_core::store::limits::ORDER_BYTES_MAX;
 use quorate_core::store::{Outcome, Space, StoreError, StoreOrder, StoreReport, StoreRequest};
 
-use super::access::{Asked, Asker, StoreAccess};
+use super::access::{AskedOrder, OrderAsker, StoreAccess};
 use super::{Store, StoreFault};
 use crate::sync::Notify;
 
@@ -41,35 +41,35 @@ const REOPEN_AFTER_MAX: Duration = Duration::from_secs(2);
 /// The loop's end: orders go in, reports come out, nothing waits.
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
-    thread: Option<Running>,
+    thread: Option<RunningStoreClerk>,
     /// A thread that was told to end.
     ending: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Running {
-    orders: SyncSender<Asked>,
+struct RunningStoreClerk {
+    orders: SyncSender<AskedOrder>,
     /// The way of tasks, which is closed when the loop's is.
     access: StoreAccess,
     /// Unbounded, and as long as there were orders: the loop looks how many there are.
-    reports: async_channel::Receiver<(Owner, StoreReport)>,
+    reports: async_channel::Receiver<(Requester, StoreReport)>,
     bytes_waiting: Arc<AtomicUsize>,
     handle: JoinHandle<()>,
 }
 
-struct Clerk {
+struct StoreClerk {
     store: Box<dyn Store>,
-    orders: Receiver<Asked>,
-    reports: async_channel::Sender<(Owner, StoreReport)>,
+    orders: Receiver<AskedOrder>,
+    reports: async_channel::Sender<(Requester, StoreReport)>,
     bytes_waiting: Arc<AtomicUsize>,
     wake: Arc<Notify>,
-    state: Availability,
+    state: StoreAvailability,
     /// Taken from the queue, and too large for the group before it.
-    held_over: Option<Asked>,
+    held_over: Option<AskedOrder>,
 }
 
 /// Whether the store may be asked.
-enum Availability {
+enum StoreAvailability {
     Open,
     /// It failed: nothing is acknowledged until it was opened again.
     Closed {
@@ -86,13 +86,13 @@ impl Stores {
         let access = StoreAccess::new(orders.clone(), store.scope())?;
         let (reports_in, reports) = async_channel::unbounded();
         let bytes_waiting = Arc::<AtomicUsize>::default();
-        let clerk = Clerk {
+        let clerk = StoreClerk {
             store,
             orders: orders_out,
             reports: reports_in,
             bytes_waiting: Arc::clone(&bytes_waiting),
             wake: Arc::clone(&wake),
-            state: Availability::Closed {
+            state: StoreAvailability::Closed {
                 retry_at: Instant::now(),
                 pause: REOPEN_AFTER_MIN,
             },
@@ -105,7 +105,7 @@ impl Stores {
                 wake.notify();
             })?;
         Ok(Self {
-            thread: Some(Running {
+            thread: Some(RunningStoreClerk {
                 orders,
                 access,
                 reports,
@@ -117,7 +117,7 @@ impl Stores {
     }
 
     /// Hands an order in. `Some`: the answer, because it was not taken. Never waits.
-    pub(crate) fn order(&self, owner: Owner, request: StoreRequest) -> Option<(Owner, StoreReport)> {
+    pub(crate) fn order(&self, owner: Requester, request: StoreRequest) -> Option<(Requester, StoreReport)> {
         let Some(running) = &self.thread else {
             return Some((owner, request.without_a_store()));
         };
@@ -134,10 +134,10 @@ impl Stores {
             return refused(id, StoreError::Busy);
         }
         running.bytes_waiting.fetch_add(bytes, Ordering::SeqCst);
-        let asked = Asked {
+        let asked = AskedOrder {
             space: owner.space(),
             order: request.order,
-            asker: Asker::Machine(owner, id),
+            asker: OrderAsker::Machine(owner, id),
         };
         match running.orders.try_send(asked) {
             Ok(()) => None,
@@ -160,7 +160,7 @@ impl Stores {
     }
 
     /// The next report.
-    pub(crate) fn next_report(&self) -> Option<(Owner, StoreReport)> {
+    pub(crate) fn next_report(&self) -> Option<(Requester, StoreReport)> {
         self.thread.as_ref()?.reports.try_recv().ok()
     }
 
@@ -191,18 +191,18 @@ impl Drop for Stores {
     }
 }
 
-impl Clerk {
+impl StoreClerk {
     fn run(mut self) {
         loop {
             match self.state {
-                Availability::Open => {
+                StoreAvailability::Open => {
                     let Some(first) = self.next() else {
                         return;
                     };
                     let group = self.gather(first);
                     self.commit(group);
                 }
-                Availability::Closed { retry_at, .. } => {
+                StoreAvailability::Closed { retry_at, .. } => {
                     let pause = retry_at.saturating_duration_since(Instant::now());
                     if pause.is_zero() {
                         self.open();
@@ -220,13 +220,13 @@ impl Clerk {
         }
     }
 
-    fn next(&mut self) -> Option<Asked> {
+    fn next(&mut self) -> Option<AskedOrder> {
         let held_over = self.held_over.take();
         held_over.or_else(|| self.orders.recv().ok())
     }
 
     /// Everything that waits, up to the bounds of a commit.
-    fn gather(&mut self, first: Asked) -> Vec<Asked> {
+    fn gather(&mut self, first: AskedOrder) -> Vec<AskedOrder> {
         let mut bytes = first.order.bytes();
         let mut group = vec![first];
         while group.len() < ORDERS_PER_COMMIT_MAX {
@@ -243,7 +243,7 @@ impl Clerk {
         group
     }
 
-    fn commit(&mut self, group: Vec<Asked>) {
+    fn commit(&mut self, group: Vec<AskedOrder>) {
         let orders: Vec<(Space, &StoreOrder)> =
             group.iter().map(|asked| (asked.space, &asked.order)).collect();
         let outcomes = match self.try_commit(&orders) {
@@ -262,7 +262,7 @@ impl Clerk {
     fn one_by_one(&mut self, orders: &[(Space, &StoreOrder)]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(orders.len());
         for order in orders {
-            if matches!(self.state, Availability::Closed { .. }) {
+            if matches!(self.state, StoreAvailability::Closed { .. }) {
                 outcomes.push(Err(StoreError::Unavailable));
                 continue;
             }
@@ -297,7 +297,7 @@ impl Clerk {
             StoreFault::Failed(_) => (StoreError::OutcomeUnknown, StoreError::Unavailable),
         };
         if !matches!(fault, StoreFault::Full(_)) {
-            self.state = Availability::Closed {
+            self.state = StoreAvailability::Closed {
                 retry_at: Instant::now(),
                 pause: REOPEN_AFTER_MIN,
             };
@@ -313,18 +313,18 @@ impl Clerk {
             .unwrap_or_else(|panic| Err(StoreFault::Unavailable(panicked(&*panic))));
         match opened {
             Ok(identity) => {
-                self.state = Availability::Open;
+                self.state = StoreAvailability::Open;
                 tracing::info!(
                     target: "cluster::store", event = "store_opened",
                     id = %format_args!("{:032x}", identity.id), boot = identity.boot
                 );
             }
             Err(fault) => {
-                let Availability::Closed { pause, .. } = self.state else {
+                let StoreAvailability::Closed { pause, .. } = self.state else {
                     return;
                 };
                 tracing::error!(target: "cluster::store", event = "store_not_opened", error = %fault, retry_in = ?pause);
-                self.state = Availability::Closed {
+                self.state = StoreAvailability::Closed {
                     retry_at: Instant::now() + pause,
                     pause: (pause * 2).min(REOPEN_AFTER_MAX),
                 };
@@ -333,20 +333,20 @@ impl Clerk {
     }
 
     /// Answers what was asked of a store that is closed.
-    fn turn_away(&self, asked: Asked) {
+    fn turn_away(&self, asked: AskedOrder) {
         self.answer(asked, Err(StoreError::Unavailable));
         self.wake.notify();
     }
 
-    fn answer(&self, asked: Asked, outcome: Outcome) {
+    fn answer(&self, asked: AskedOrder, outcome: Outcome) {
         match asked.asker {
-            Asker::Machine(owner, id) => {
+            OrderAsker::Machine(owner, id) => {
                 self.bytes_waiting
                     .fetch_sub(asked.order.bytes(), Ordering::SeqCst);
                 // The loop may have ended: then nobody waits for it.
                 drop(self.reports.try_send((owner, StoreReport { id, outcome })));
             }
-            Asker::Task(task) => task.answer(outcome),
+            OrderAsker::Task(task) => task.answer(outcome),
         }
     }
 }

@@ -130,7 +130,7 @@ fn read(id: u64, of: u64) -> StoreRequest {
 }
 
 fn ask(stores: &Stores, request: StoreRequest) {
-    assert_eq!(stores.order(Owner::Ddata, request), None);
+    assert_eq!(stores.order(Requester::Ddata, request), None);
 }
 
 /// The next report, however long the thread takes.
@@ -138,7 +138,7 @@ fn answer(stores: &Stores) -> (u64, Outcome) {
     let started = Instant::now();
     while started.elapsed() < LIMIT {
         if let Some((owner, report)) = stores.next_report() {
-            assert_eq!(owner, Owner::Ddata);
+            assert_eq!(owner, Requester::Ddata);
             return (report.id, report.outcome);
         }
         thread::sleep(Duration::from_millis(1));
@@ -184,9 +184,9 @@ fn what_waits_for_a_store_is_bounded_in_number_and_in_bytes() {
     for id in 0..ORDERS_WAITING_MAX as u64 {
         ask(&stores, put(id, 1));
     }
-    let busy = |report: Option<(Owner, StoreReport)>| report.map(|(_, report)| report.outcome);
+    let busy = |report: Option<(Requester, StoreReport)>| report.map(|(_, report)| report.outcome);
     assert_eq!(
-        busy(stores.order(Owner::Ddata, put(9, 1))),
+        busy(stores.order(Requester::Ddata, put(9, 1))),
         Some(Err(StoreError::Busy))
     );
     let (stores, control) = start(Mood::Stall(Duration::from_secs(1)));
@@ -197,11 +197,11 @@ fn what_waits_for_a_store_is_bounded_in_number_and_in_bytes() {
         ask(&stores, put(id, large));
     }
     assert_eq!(
-        busy(stores.order(Owner::Ddata, put(9, large))),
+        busy(stores.order(Requester::Ddata, put(9, large))),
         Some(Err(StoreError::Busy))
     );
     assert_eq!(
-        stores.order(Owner::Ddata, put(10, 1)),
+        stores.order(Requester::Ddata, put(10, 1)),
         None,
         "a small one still fits"
     );
@@ -325,7 +325,10 @@ fn without_a_store_every_order_is_answered_at_once() {
     let stores = Stores::default();
     let request = put(1, 1);
     let answer = request.without_a_store();
-    assert_eq!(stores.order(Owner::Ddata, request), Some((Owner::Ddata, answer)));
+    assert_eq!(
+        stores.order(Requester::Ddata, request),
+        Some((Requester::Ddata, answer))
+    );
     assert!(stores.has_ended());
 }
 

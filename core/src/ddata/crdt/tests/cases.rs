@@ -6,12 +6,12 @@ use crate::ordered::OrderedMap;
 const ORSET: DataType = DataType::OrSet;
 const SETS: DataType = DataType::OrMap(ValueType::GSet);
 
-fn count(by: u64) -> Op {
-    Op::GCounter(GCounterOp::Increment(by))
+fn count(by: u64) -> DataOp {
+    DataOp::GCounter(GCounterOp::Increment(by))
 }
 
-fn gcounter(data: &Data) -> u128 {
-    let Data::GCounter(counter) = data else {
+fn gcounter(data: &DataValue) -> u128 {
+    let DataValue::GCounter(counter) = data else {
         panic!("a counter");
     };
     counter.value()
@@ -21,7 +21,7 @@ fn gcounter(data: &Data) -> u128 {
 fn dots(elements: &[(&str, &[(&str, u64)])], seen: &[(&str, u64)]) -> OrSet {
     let mut set = OrSet::new();
     for (name, version) in seen {
-        let range = Range {
+        let range = VersionRange {
             from: 1,
             to: *version,
         };
@@ -36,7 +36,9 @@ fn dots(elements: &[(&str, &[(&str, u64)])], seen: &[(&str, u64)]) -> OrSet {
                 version: *version,
             });
         }
-        set.0.entries.insert(element(key), Entry { dots, value: () });
+        set.0
+            .entries
+            .insert(element(key), DottedEntry { dots, value: () });
     }
     set
 }
@@ -59,41 +61,41 @@ fn shown(set: &OrSet) -> OrderedMap<&str, Vec<(&str, u64)>> {
 fn values<'a>(replica: &'a Replica, key: &str) -> Vec<&'a str> {
     let text = |bytes: &'a Element| core::str::from_utf8(bytes).expect("text");
     match &replica.data {
-        Data::OrMap(map) => match map.get(key.as_bytes()) {
-            Some(Data::GSet(set)) => set.iter().map(text).collect(),
+        DataValue::OrMap(map) => match map.get(key.as_bytes()) {
+            Some(DataValue::GSet(set)) => set.iter().map(text).collect(),
             _ => Vec::new(),
         },
-        Data::OrMultiMap(map) => map.get(key.as_bytes()).map(text).collect(),
+        DataValue::OrMultiMap(map) => map.get(key.as_bytes()).map(text).collect(),
         other => panic!("a map of sets, not {other:?}"),
     }
 }
 
-fn bind(key: &str, value: &str) -> Op {
-    Op::OrMultiMap(OrMultiMapOp::AddBinding {
+fn bind(key: &str, value: &str) -> DataOp {
+    DataOp::OrMultiMap(OrMultiMapOp::AddBinding {
         key: element(key),
         value: element(value),
     })
 }
 
-fn put(key: &str, value: &str) -> Op {
-    Op::LwwMap(LwwMapOp::Put {
+fn put(key: &str, value: &str) -> DataOp {
+    DataOp::LwwMap(LwwMapOp::Put {
         key: element(key),
         value: element(value),
-        clock: Clock::Forward,
+        clock: LwwClock::Forward,
     })
 }
 
-fn write(value: &str) -> Op {
-    Op::LwwRegister(LwwRegisterOp::Set {
+fn write(value: &str) -> DataOp {
+    DataOp::LwwRegister(LwwRegisterOp::Set {
         value: element(value),
-        clock: Clock::Forward,
+        clock: LwwClock::Forward,
     })
 }
 
 #[test]
 fn s_174_a_counter_that_grows_has_no_decrement_and_passes_64_bits() {
     let mut a = Replica::new("a", DataType::GCounter);
-    let down = Op::PnCounter(PnCounterOp::Decrement(1));
+    let down = DataOp::PnCounter(PnCounterOp::Decrement(1));
     let (found, operation) = (DataType::GCounter, "PnCounter");
     assert_eq!(
         a.data.apply(&down, &mut a.minting),
@@ -111,14 +113,14 @@ fn s_175_up_on_one_node_and_down_on_another_is_zero_by_state_and_by_delta() {
         Replica::new("a", DataType::PnCounter),
         Replica::new("b", DataType::PnCounter),
     );
-    a.op(Op::PnCounter(PnCounterOp::Increment(10)));
-    b.op(Op::PnCounter(PnCounterOp::Decrement(10)));
+    a.op(DataOp::PnCounter(PnCounterOp::Increment(10)));
+    b.op(DataOp::PnCounter(PnCounterOp::Decrement(10)));
     let mut fresh = Replica::new("c", DataType::PnCounter);
     fresh.delta(&b, 1);
-    assert!(matches!(&fresh.data, Data::PnCounter(counter) if counter.value() == -10));
+    assert!(matches!(&fresh.data, DataValue::PnCounter(counter) if counter.value() == -10));
     fresh.delta(&a, 1);
     a.full(&b);
-    assert!(matches!(&a.data, Data::PnCounter(counter) if counter.value() == 0));
+    assert!(matches!(&a.data, DataValue::PnCounter(counter) if counter.value() == 0));
     assert_eq!(fresh.data, a.data);
 }
 
@@ -180,7 +182,7 @@ fn s_180_deltas_across_a_gap_lose_nothing_once_the_whole_value_comes() {
     assert_eq!(bytes(&b.data), bytes(&a.data));
 }
 
-fn merged_in_every_order(all: [&Data; 3]) -> Vec<Data> {
+fn merged_in_every_order(all: [&DataValue; 3]) -> Vec<DataValue> {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let join = |[first, second, third]: [usize; 3]| merged(&merged(all[first], all[second]), all[third]);
     orders.map(join).into()
@@ -196,12 +198,12 @@ fn s_181_s_182_what_was_removed_after_a_merge_stays_removed_in_every_order() {
     a.full(&b);
     b.op(remove("z"));
     for end in merged_in_every_order([&a.data, &c.data, &b.data]) {
-        assert!(matches!(&end, Data::OrSet(set) if set.is_empty()));
+        assert!(matches!(&end, DataValue::OrSet(set) if set.is_empty()));
     }
     b.full(&c);
     let b3 = merged(&b.data, &c.data);
     for end in merged_in_every_order([&a.data, &c.data, &b3]) {
-        assert!(matches!(&end, Data::OrSet(set) if set.is_empty()));
+        assert!(matches!(&end, DataValue::OrSet(set) if set.is_empty()));
     }
 }
 
@@ -250,7 +252,7 @@ fn s_185_clear_spares_a_concurrent_add_and_a_later_one() {
     a.op(add("c"));
     b.full(&a);
     b.op(add("d"));
-    a.op(Op::OrSet(OrSetOp::Clear));
+    a.op(DataOp::OrSet(OrSetOp::Clear));
     a.op(add("b"));
     b.delta(&a, 3);
     assert_eq!(b.set(), ["d"]);
@@ -288,7 +290,7 @@ fn s_188_deltas_coalesce() {
     let mut b = Replica::new("b", ORSET);
     b.data.merge_delta(&joined).expect("one type");
     assert_eq!(bytes(&b.data), bytes(&a.data));
-    let other = Delta::Flag(Flag::from_bool(true));
+    let other = DataDelta::Flag(Flag::from_bool(true));
     assert!(matches!(
         joined.join(&other),
         Err(MergeError::TypeMismatch { .. })
@@ -304,7 +306,7 @@ fn a_removal_that_comes_as_a_change_is_news_once() {
     b.full(&a);
     b.op(remove("x"));
     for changed in [true, false] {
-        assert_eq!(a.data.merge_delta(&b.deltas[0]), Ok(Merged { changed }));
+        assert_eq!(a.data.merge_delta(&b.deltas[0]), Ok(MergeOutcome { changed }));
         assert_eq!(a.set(), ["y"]);
     }
 }
@@ -312,25 +314,25 @@ fn a_removal_that_comes_as_a_change_is_news_once() {
 #[test]
 fn s_190_a_set_in_a_map_is_not_replaced_by_put() {
     let mut a = Replica::new("a", DataType::OrMap(ValueType::OrSet));
-    let put = |value: Data| {
-        Op::OrMap(OrMapOp::Put {
+    let put = |value: DataValue| {
+        DataOp::OrMap(OrMapOp::Put {
             key: element("k"),
             value: alloc::boxed::Box::new(value),
         })
     };
-    a.op(put(Data::OrSet(OrSet::new())));
+    a.op(put(DataValue::OrSet(OrSet::new())));
     let before = a.data.clone();
     assert_eq!(
-        a.data.apply(&put(Data::OrSet(OrSet::new())), &mut a.minting),
+        a.data.apply(&put(DataValue::OrSet(OrSet::new())), &mut a.minting),
         Err(OpError::PutOverSet)
     );
-    let refused = a.data.apply(&put(Data::Flag(Flag::new())), &mut a.minting);
+    let refused = a.data.apply(&put(DataValue::Flag(Flag::new())), &mut a.minting);
     assert!(matches!(refused, Err(OpError::WrongValueType { .. })));
     assert_eq!(a.data, before);
 }
 
 /// a knows a, b and c; then `change` at b and a removal of b at a.
-fn removed_beside(change: Op) -> (Replica, Replica) {
+fn removed_beside(change: DataOp) -> (Replica, Replica) {
     let mut a = Replica::new("a", SETS);
     a.op(update("a", "A"));
     a.op(update("b", "B"));
@@ -338,7 +340,7 @@ fn removed_beside(change: Op) -> (Replica, Replica) {
     b.op(update("c", "C"));
     b.full(&a);
     a.full(&b);
-    a.op(Op::OrMap(OrMapOp::Remove(element("b"))));
+    a.op(DataOp::OrMap(OrMapOp::Remove(element("b"))));
     b.op(change);
     (a, b)
 }
@@ -353,9 +355,9 @@ fn s_191_an_update_survives_a_removal_with_its_value_and_a_put_with_the_new_one(
         (Vec::from(["A"]), Vec::from(["C"]))
     );
     let set = GSet::from_elements(alloc::collections::BTreeSet::from([element("B2")]));
-    let (mut a, b) = removed_beside(Op::OrMap(OrMapOp::Put {
+    let (mut a, b) = removed_beside(DataOp::OrMap(OrMapOp::Put {
         key: element("b"),
-        value: alloc::boxed::Box::new(Data::GSet(set)),
+        value: alloc::boxed::Box::new(DataValue::GSet(set)),
     }));
     a.full(&b);
     assert_eq!(values(&a, "b"), ["B2"]);
@@ -394,7 +396,7 @@ fn s_194_a_key_that_comes_back_has_its_new_values_only() {
     for other in [&mut by_state, &mut by_delta, &mut by_joined] {
         other.full(&a);
     }
-    a.op(Op::OrMultiMap(OrMultiMapOp::Remove(element("b"))));
+    a.op(DataOp::OrMultiMap(OrMultiMapOp::Remove(element("b"))));
     a.op(bind("b", "B2"));
     by_state.full(&a);
     by_delta.delta(&a, 2);
@@ -413,7 +415,7 @@ fn s_195_put_replaces_the_values_and_a_binding_adds_to_them() {
     let [mut a, mut b] = ["a", "b"].map(|name| Replica::new(name, DataType::OrMultiMap));
     a.op(bind("b", "B"));
     b.delta(&a, 1);
-    a.op(Op::OrMultiMap(OrMultiMapOp::Put {
+    a.op(DataOp::OrMultiMap(OrMultiMapOp::Put {
         key: element("b"),
         values: Vec::from([element("B2"), element("B3")]),
     }));
@@ -428,7 +430,7 @@ fn s_195_put_replaces_the_values_and_a_binding_adds_to_them() {
 }
 
 fn register(replica: &Replica) -> (&str, i64) {
-    let Data::LwwRegister(register) = &replica.data else {
+    let DataValue::LwwRegister(register) = &replica.data else {
         panic!("a register");
     };
     let held = register.get().expect("a write");
@@ -470,9 +472,9 @@ fn s_198_a_concurrent_put_survives_a_removal() {
     a.full(&b);
     b.full(&a);
     c.full(&a);
-    a.op(Op::LwwMap(LwwMapOp::Remove(element("b"))));
+    a.op(DataOp::LwwMap(LwwMapOp::Remove(element("b"))));
     let get = |replica: &Replica, key: &str| -> Option<Element> {
-        let Data::LwwMap(map) = &replica.data else {
+        let DataValue::LwwMap(map) = &replica.data else {
             panic!("a map");
         };
         map.get(key.as_bytes()).cloned()
@@ -497,10 +499,10 @@ fn s_198_a_concurrent_put_survives_a_removal() {
 #[test]
 fn s_200_a_flag_stays_on() {
     let [mut a, b] = ["a", "b"].map(|name| Replica::new(name, DataType::Flag));
-    a.op(Op::Flag(FlagOp::SwitchOn));
+    a.op(DataOp::Flag(FlagOp::SwitchOn));
     a.full(&b);
-    assert!(matches!(a.data, Data::Flag(flag) if flag.is_on()));
-    assert_eq!(a.op(Op::Flag(FlagOp::SwitchOn)), Applied::Unchanged);
+    assert!(matches!(a.data, DataValue::Flag(flag) if flag.is_on()));
+    assert_eq!(a.op(DataOp::Flag(FlagOp::SwitchOn)), Applied::Unchanged);
 }
 
 #[test]
@@ -536,14 +538,14 @@ fn s_204_removed_and_put_again_is_new() {
     let sets = DataType::OrMap(ValueType::OrSet);
     let [mut a, mut b] = ["a", "b"].map(|name| Replica::new(name, sets));
     let inner = |text: &str| {
-        Op::OrMap(OrMapOp::Update {
+        DataOp::OrMap(OrMapOp::Update {
             key: element("k"),
             op: alloc::boxed::Box::new(add(text)),
         })
     };
     a.op(inner("old"));
     b.delta(&a, 1);
-    a.op(Op::OrMap(OrMapOp::Remove(element("k"))));
+    a.op(DataOp::OrMap(OrMapOp::Remove(element("k"))));
     a.op(inner("new"));
     assert_eq!(
         a.minting.minted(),
@@ -553,10 +555,10 @@ fn s_204_removed_and_put_again_is_new() {
     b.delta(&a, 2);
     b.delta(&a, 3);
     assert_eq!(bytes(&b.data), bytes(&a.data));
-    let Data::OrMap(map) = &b.data else {
+    let DataValue::OrMap(map) = &b.data else {
         panic!("a map");
     };
-    assert!(matches!(map.get(b"k"), Some(Data::OrSet(set)) if set.contains(b"new") && set.len() == 1));
+    assert!(matches!(map.get(b"k"), Some(DataValue::OrSet(set)) if set.contains(b"new") && set.len() == 1));
 }
 
 #[test]

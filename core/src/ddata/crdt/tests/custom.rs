@@ -48,22 +48,22 @@ fn types() -> CustomTypes {
     types
 }
 
-fn op(value: u64) -> Op {
-    Op::Custom(Arc::from(value.to_be_bytes()))
+fn op(value: u64) -> DataOp {
+    DataOp::Custom(Arc::from(value.to_be_bytes()))
 }
 
 #[test]
 fn a_users_type_without_deltas_travels_whole_and_one_with_deltas_by_them() {
     let types = types();
     let minting = &mut Minting::new(node("a"));
-    let new = |name: &str| Data::Custom(Custom::new(Arc::clone(types.get(name).expect("registered"))));
+    let new = |name: &str| DataValue::Custom(Custom::new(Arc::clone(types.get(name).expect("registered"))));
     let mut plain = new("max");
     assert!(!plain.needs_causal_delivery(), "unless the type says so");
     assert_eq!(plain.apply(&op(7), minting), Ok(Applied::Whole));
     assert_eq!(plain.apply(&op(7), minting), Ok(Applied::Unchanged));
     let mut other = new("max");
-    assert_eq!(other.merge(&plain), Ok(Merged { changed: true }));
-    assert_eq!(other.merge(&plain), Ok(Merged { changed: false }));
+    assert_eq!(other.merge(&plain), Ok(MergeOutcome { changed: true }));
+    assert_eq!(other.merge(&plain), Ok(MergeOutcome { changed: false }));
     assert_eq!(other, plain);
 
     let mut with = new("max with deltas");
@@ -82,14 +82,14 @@ fn a_users_type_without_deltas_travels_whole_and_one_with_deltas_by_them() {
     encode_delta(&delta, &mut bytes).expect("it can be written");
     let delta = decode_delta(&bytes, &DataLimits::default(), &types).expect("what is written is read");
     let mut other = new("max with deltas");
-    assert_eq!(other.merge_delta(&delta), Ok(Merged { changed: true }));
+    assert_eq!(other.merge_delta(&delta), Ok(MergeOutcome { changed: true }));
     assert_eq!(other, with);
     let mismatch = MergeError::CustomMismatch {
         held: "max with deltas".into(),
         found: "max".into(),
     };
     assert_eq!(other.merge(&plain), Err(mismatch));
-    let refused = other.apply(&Op::Custom(element("not a number")), minting);
+    let refused = other.apply(&DataOp::Custom(element("not a number")), minting);
     assert!(matches!(refused, Err(OpError::Custom(_))));
 }
 
@@ -98,7 +98,7 @@ fn a_users_value_is_read_only_by_those_who_know_its_type_and_only_if_it_accepts_
     let types = types();
     let kind = Arc::clone(types.get("max").expect("registered"));
     let mut written = Vec::new();
-    encode_data(&Data::Custom(Custom::new(kind)), &mut written).expect("it can be written");
+    encode_data(&DataValue::Custom(Custom::new(kind)), &mut written).expect("it can be written");
     let limits = DataLimits::default();
     assert!(decode_data(&written, &limits, &types).is_ok());
     assert!(decode_data(&written, &limits, &CustomTypes::new()).is_err());

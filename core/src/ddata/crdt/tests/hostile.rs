@@ -9,11 +9,11 @@ fn i_68_stamps_of_a_node_grow_although_its_clock_jumps_back() {
     let mut last = i64::MIN;
     for (now, key) in [(1_000, "x"), (400, "x"), (400, "y"), (1_000, "x")] {
         a.minting.set_now(now);
-        a.op(Op::LwwMap(LwwMapOp::Remove(element(key))));
-        a.op(Op::LwwMap(LwwMapOp::Put {
+        a.op(DataOp::LwwMap(LwwMapOp::Remove(element(key))));
+        a.op(DataOp::LwwMap(LwwMapOp::Put {
             key: element(key),
             value: element("v"),
-            clock: Clock::Forward,
+            clock: LwwClock::Forward,
         }));
         assert!(a.data.newest_stamp().expect("a write") >= last.max(1_000));
         last = a.data.newest_stamp().expect("a write");
@@ -29,16 +29,16 @@ fn i_68_a_stamp_too_far_in_the_future_is_refused_with_its_distance() {
     ] {
         let mut a = Replica::new("a", data_type);
         a.minting.set_now(70_000);
-        let (value, clock) = (element("v"), Clock::Forward);
-        let set = Op::LwwRegister(LwwRegisterOp::Set { value, clock });
+        let (value, clock) = (element("v"), LwwClock::Forward);
+        let set = DataOp::LwwRegister(LwwRegisterOp::Set { value, clock });
         a.op(match data_type {
             DataType::LwwRegister => set,
-            DataType::LwwMap => Op::LwwMap(LwwMapOp::Put {
+            DataType::LwwMap => DataOp::LwwMap(LwwMapOp::Put {
                 key: element("k"),
                 value: element("v"),
                 clock,
             }),
-            _ => Op::OrMap(OrMapOp::Update {
+            _ => DataOp::OrMap(OrMapOp::Update {
                 key: element("k"),
                 op: Box::new(set),
             }),
@@ -56,16 +56,16 @@ fn s_232_a_value_of_another_type_is_refused_and_changes_nothing() {
     let mut a = Replica::new("a", DataType::OrSet);
     a.op(add("x"));
     let before = a.clone();
-    let flag = Data::empty(DataType::Flag).expect("a built-in type");
+    let flag = DataValue::empty(DataType::Flag).expect("a built-in type");
     let (held, found) = (DataType::OrSet, DataType::Flag);
     assert_eq!(a.data.merge(&flag), Err(MergeError::TypeMismatch { held, found }));
-    let delta = Delta::Flag(Flag::new());
+    let delta = DataDelta::Flag(Flag::new());
     assert_eq!(
         a.data.merge_delta(&delta),
         Err(MergeError::TypeMismatch { held, found })
     );
-    let mut sets = Data::empty(DataType::OrMap(ValueType::GSet)).expect("a built-in type");
-    let flags = Data::empty(DataType::OrMap(ValueType::Flag)).expect("a built-in type");
+    let mut sets = DataValue::empty(DataType::OrMap(ValueType::GSet)).expect("a built-in type");
+    let flags = DataValue::empty(DataType::OrMap(ValueType::Flag)).expect("a built-in type");
     assert!(matches!(sets.merge(&flags), Err(MergeError::TypeMismatch { .. })));
     assert_eq!(a.data, before.data);
 }
@@ -143,12 +143,12 @@ fn an_element_too_long_to_be_written_is_refused() {
     let refused = Err(OpError::ElementTooLong { bytes });
     assert_eq!(
         a.data
-            .apply(&Op::OrSet(OrSetOp::Add(long.clone())), &mut a.minting),
+            .apply(&DataOp::OrSet(OrSetOp::Add(long.clone())), &mut a.minting),
         refused
     );
     let mut b = Replica::new("b", DataType::GSet);
     assert_eq!(
-        b.data.apply(&Op::GSet(GSetOp::Add(long)), &mut b.minting),
+        b.data.apply(&DataOp::GSet(GSetOp::Add(long)), &mut b.minting),
         refused
     );
     a.op(add(&"x".repeat(ELEMENT_BYTES_MAX)));
@@ -165,10 +165,10 @@ fn i_63_a_removal_that_meets_a_settling_stays_a_removal_in_either_order() {
     a.op(add("own"));
     a.full(&gone);
     b.full(&a);
-    a.op(Op::OrSet(OrSetOp::Remove(element("also removed"))));
+    a.op(DataOp::OrSet(OrSetOp::Remove(element("also removed"))));
     a.data.settle(&gone_node).expect("it can be settled");
     assert_eq!(a.set(), ["kept", "own", "removed"]);
-    b.op(Op::OrSet(OrSetOp::Remove(element("removed"))));
+    b.op(DataOp::OrSet(OrSetOp::Remove(element("removed"))));
     b.data.settle(&gone_node).expect("it can be settled");
     let before = b.clone();
     b.full(&a);
@@ -181,7 +181,7 @@ fn i_63_a_removal_that_meets_a_settling_stays_a_removal_in_either_order() {
     a.full(&other);
     let mut b = a.clone();
     a.data.settle(&node("other")).expect("it can be settled");
-    b.op(Op::OrSet(OrSetOp::Remove(element("of another"))));
+    b.op(DataOp::OrSet(OrSetOp::Remove(element("of another"))));
     b.data.settle(&node("other")).expect("it can be settled");
     a.full(&b);
     assert_eq!(
@@ -193,27 +193,27 @@ fn i_63_a_removal_that_meets_a_settling_stays_a_removal_in_either_order() {
 #[test]
 fn i_66_every_type_forgets_a_pruned_node_and_keeps_its_value() {
     let ops = |data_type: DataType| match data_type {
-        DataType::PnCounter => Op::PnCounter(PnCounterOp::Decrement(3)),
-        DataType::PnCounterMap => Op::PnCounterMap(PnCounterMapOp::Increment {
+        DataType::PnCounter => DataOp::PnCounter(PnCounterOp::Decrement(3)),
+        DataType::PnCounterMap => DataOp::PnCounterMap(PnCounterMapOp::Increment {
             key: element("k"),
             by: 3,
         }),
-        DataType::LwwRegister => Op::LwwRegister(LwwRegisterOp::Set {
+        DataType::LwwRegister => DataOp::LwwRegister(LwwRegisterOp::Set {
             value: element("v"),
-            clock: Clock::Forward,
+            clock: LwwClock::Forward,
         }),
-        DataType::LwwMap => Op::LwwMap(LwwMapOp::Put {
+        DataType::LwwMap => DataOp::LwwMap(LwwMapOp::Put {
             key: element("k"),
             value: element("v"),
-            clock: Clock::Forward,
+            clock: LwwClock::Forward,
         }),
-        DataType::OrMultiMap => Op::OrMultiMap(OrMultiMapOp::AddBinding {
+        DataType::OrMultiMap => DataOp::OrMultiMap(OrMultiMapOp::AddBinding {
             key: element("k"),
             value: element("v"),
         }),
-        _ => Op::OrMap(OrMapOp::Update {
+        _ => DataOp::OrMap(OrMapOp::Update {
             key: element("k"),
-            op: Box::new(Op::PnCounter(PnCounterOp::Increment(3))),
+            op: Box::new(DataOp::PnCounter(PnCounterOp::Increment(3))),
         }),
     };
     for data_type in [
@@ -240,18 +240,22 @@ fn i_66_every_type_forgets_a_pruned_node_and_keeps_its_value() {
 }
 
 /// What a reader of the value sees.
-fn shown(data: &Data) -> alloc::string::String {
+fn shown(data: &DataValue) -> alloc::string::String {
     match data {
-        Data::PnCounter(held) => alloc::format!("{}", held.value()),
-        Data::PnCounterMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
-        Data::LwwRegister(held) => alloc::format!("{:?}", held.get().map(|held| &held.value)),
-        Data::LwwMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
-        Data::OrMultiMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
-        Data::OrMap(held) => held
+        DataValue::PnCounter(held) => alloc::format!("{}", held.value()),
+        DataValue::PnCounterMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
+        DataValue::LwwRegister(held) => alloc::format!("{:?}", held.get().map(|held| &held.value)),
+        DataValue::LwwMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
+        DataValue::OrMultiMap(held) => alloc::format!("{:?}", held.iter().collect::<Vec<_>>()),
+        DataValue::OrMap(held) => held
             .iter()
             .map(|(key, value)| alloc::format!("{key:?} {}", shown(value)))
             .collect(),
-        Data::GCounter(_) | Data::GSet(_) | Data::OrSet(_) | Data::Flag(_) | Data::Custom(_) => {
+        DataValue::GCounter(_)
+        | DataValue::GSet(_)
+        | DataValue::OrSet(_)
+        | DataValue::Flag(_)
+        | DataValue::Custom(_) => {
             unreachable!()
         }
     }

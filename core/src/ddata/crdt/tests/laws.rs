@@ -47,7 +47,7 @@ fn value(pick: u8) -> Element {
 }
 
 /// The operation of a step; `kind` below 3 adds, 3 removes, 4 does what is left of the type.
-fn operation(data_type: DataType, kind: u8, first: u8, second: u8) -> Op {
+fn operation(data_type: DataType, kind: u8, first: u8, second: u8) -> DataOp {
     let (key, value, by) = (
         key(first),
         value(second),
@@ -57,44 +57,44 @@ fn operation(data_type: DataType, kind: u8, first: u8, second: u8) -> Op {
         ValueType::PnCounter => operation(DataType::PnCounter, kind, first, second),
         ValueType::OrSet => operation(DataType::OrSet, (kind + second) % 5, second % 3, 0),
         ValueType::GCounter | ValueType::GSet | ValueType::LwwRegister | ValueType::Flag => {
-            Op::GSet(GSetOp::Add(value.clone()))
+            DataOp::GSet(GSetOp::Add(value.clone()))
         }
     };
-    let clock = Clock::Forward;
+    let clock = LwwClock::Forward;
     match (data_type, kind) {
-        (DataType::GCounter, _) => Op::GCounter(GCounterOp::Increment(by)),
-        (DataType::PnCounter, 0..3) => Op::PnCounter(PnCounterOp::Increment(by)),
-        (DataType::PnCounter, _) => Op::PnCounter(PnCounterOp::Decrement(by)),
-        (DataType::GSet, _) => Op::GSet(GSetOp::Add(value)),
-        (DataType::OrSet, 0..3) => Op::OrSet(OrSetOp::Add(key)),
-        (DataType::OrSet, 3) => Op::OrSet(OrSetOp::Remove(key)),
-        (DataType::OrSet, _) => Op::OrSet(OrSetOp::Clear),
-        (DataType::OrMap(values), 0..3) => Op::OrMap(OrMapOp::Update {
+        (DataType::GCounter, _) => DataOp::GCounter(GCounterOp::Increment(by)),
+        (DataType::PnCounter, 0..3) => DataOp::PnCounter(PnCounterOp::Increment(by)),
+        (DataType::PnCounter, _) => DataOp::PnCounter(PnCounterOp::Decrement(by)),
+        (DataType::GSet, _) => DataOp::GSet(GSetOp::Add(value)),
+        (DataType::OrSet, 0..3) => DataOp::OrSet(OrSetOp::Add(key)),
+        (DataType::OrSet, 3) => DataOp::OrSet(OrSetOp::Remove(key)),
+        (DataType::OrSet, _) => DataOp::OrSet(OrSetOp::Clear),
+        (DataType::OrMap(values), 0..3) => DataOp::OrMap(OrMapOp::Update {
             key,
             op: Box::new(inner(values)),
         }),
-        (DataType::OrMap(_), 3) => Op::OrMap(OrMapOp::Remove(key)),
-        (DataType::OrMap(_), _) => Op::OrMap(OrMapOp::Clear),
-        (DataType::OrMultiMap, 0) => Op::OrMultiMap(OrMultiMapOp::AddBinding { key, value }),
-        (DataType::OrMultiMap, 1) => Op::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }),
-        (DataType::OrMultiMap, 2) => Op::OrMultiMap(OrMultiMapOp::Put {
+        (DataType::OrMap(_), 3) => DataOp::OrMap(OrMapOp::Remove(key)),
+        (DataType::OrMap(_), _) => DataOp::OrMap(OrMapOp::Clear),
+        (DataType::OrMultiMap, 0) => DataOp::OrMultiMap(OrMultiMapOp::AddBinding { key, value }),
+        (DataType::OrMultiMap, 1) => DataOp::OrMultiMap(OrMultiMapOp::RemoveBinding { key, value }),
+        (DataType::OrMultiMap, 2) => DataOp::OrMultiMap(OrMultiMapOp::Put {
             key,
             values: Vec::from([value, element("u")]),
         }),
-        (DataType::OrMultiMap, 3) => Op::OrMultiMap(OrMultiMapOp::Remove(key)),
-        (DataType::OrMultiMap, _) => Op::OrMultiMap(OrMultiMapOp::ReplaceBinding {
+        (DataType::OrMultiMap, 3) => DataOp::OrMultiMap(OrMultiMapOp::Remove(key)),
+        (DataType::OrMultiMap, _) => DataOp::OrMultiMap(OrMultiMapOp::ReplaceBinding {
             key,
             old: element("u"),
             new: value,
         }),
-        (DataType::PnCounterMap, 0..3) => Op::PnCounterMap(PnCounterMapOp::Increment { key, by }),
-        (DataType::PnCounterMap, 3) => Op::PnCounterMap(PnCounterMapOp::Remove(key)),
-        (DataType::PnCounterMap, _) => Op::PnCounterMap(PnCounterMapOp::Decrement { key, by }),
-        (DataType::LwwRegister, _) => Op::LwwRegister(LwwRegisterOp::Set { value, clock }),
-        (DataType::LwwMap, 0..3) => Op::LwwMap(LwwMapOp::Put { key, value, clock }),
-        (DataType::LwwMap, 3) => Op::LwwMap(LwwMapOp::Remove(key)),
-        (DataType::LwwMap, _) => Op::LwwMap(LwwMapOp::Clear),
-        (DataType::Flag, _) => Op::Flag(FlagOp::SwitchOn),
+        (DataType::PnCounterMap, 0..3) => DataOp::PnCounterMap(PnCounterMapOp::Increment { key, by }),
+        (DataType::PnCounterMap, 3) => DataOp::PnCounterMap(PnCounterMapOp::Remove(key)),
+        (DataType::PnCounterMap, _) => DataOp::PnCounterMap(PnCounterMapOp::Decrement { key, by }),
+        (DataType::LwwRegister, _) => DataOp::LwwRegister(LwwRegisterOp::Set { value, clock }),
+        (DataType::LwwMap, 0..3) => DataOp::LwwMap(LwwMapOp::Put { key, value, clock }),
+        (DataType::LwwMap, 3) => DataOp::LwwMap(LwwMapOp::Remove(key)),
+        (DataType::LwwMap, _) => DataOp::LwwMap(LwwMapOp::Clear),
+        (DataType::Flag, _) => DataOp::Flag(FlagOp::SwitchOn),
         (DataType::Custom, _) => unreachable!("not among the types under test"),
     }
 }
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// What merging all whole values gives.
-    fn whole(&self) -> Data {
+    fn whole(&self) -> DataValue {
         let first = self.replicas[0].data.clone();
         self.replicas
             .iter()
@@ -230,7 +230,7 @@ fn check_deltas_equal_wholes(mut world: World) {
 
 /// All deltas of each sender, joined into one in any grouping, do what they do one by one.
 fn check_coalescing(world: &World, groups: usize) {
-    let mut apart = Data::empty(world.data_type).expect("a built-in type");
+    let mut apart = DataValue::empty(world.data_type).expect("a built-in type");
     let mut together = apart.clone();
     for replica in &world.replicas {
         for delta in &replica.deltas {
@@ -315,10 +315,10 @@ proptest! {
             let minting = &mut Minting::resume(node("e"), 0);
             for pick in 0..3 {
                 let op = match data_type {
-                    DataType::OrSet => Op::OrSet(OrSetOp::Remove(key(pick))),
-                    DataType::OrMultiMap => Op::OrMultiMap(OrMultiMapOp::Remove(key(pick))),
-                    DataType::PnCounterMap => Op::PnCounterMap(PnCounterMapOp::Remove(key(pick))),
-                    _ => Op::LwwMap(LwwMapOp::Remove(key(pick))),
+                    DataType::OrSet => DataOp::OrSet(OrSetOp::Remove(key(pick))),
+                    DataType::OrMultiMap => DataOp::OrMultiMap(OrMultiMapOp::Remove(key(pick))),
+                    DataType::PnCounterMap => DataOp::PnCounterMap(PnCounterMapOp::Remove(key(pick))),
+                    _ => DataOp::LwwMap(LwwMapOp::Remove(key(pick))),
                 };
                 data.apply(&op, minting).expect("a legal operation");
             }

@@ -22,7 +22,7 @@ pub(super) fn element(text: &str) -> Element {
     Arc::from(text.as_bytes())
 }
 
-pub(super) fn bytes(data: &Data) -> Vec<u8> {
+pub(super) fn bytes(data: &DataValue) -> Vec<u8> {
     let mut out = Vec::new();
     encode_data(data, &mut out).expect("a value can be written");
     let again =
@@ -32,7 +32,7 @@ pub(super) fn bytes(data: &Data) -> Vec<u8> {
 }
 
 /// The delta as the other side reads it.
-pub(super) fn sent(delta: &Delta) -> Delta {
+pub(super) fn sent(delta: &DataDelta) -> DataDelta {
     let mut out = Vec::new();
     encode_delta(delta, &mut out).expect("a delta can be written");
     let again =
@@ -41,7 +41,7 @@ pub(super) fn sent(delta: &Delta) -> Delta {
     again
 }
 
-pub(super) fn merged(left: &Data, right: &Data) -> Data {
+pub(super) fn merged(left: &DataValue, right: &DataValue) -> DataValue {
     let mut left = left.clone();
     left.merge(right).expect("the same type");
     left
@@ -50,22 +50,22 @@ pub(super) fn merged(left: &Data, right: &Data) -> Data {
 /// A replica of one value.
 #[derive(Clone, Debug)]
 pub(super) struct Replica {
-    pub(super) data: Data,
+    pub(super) data: DataValue,
     pub(super) minting: Minting,
-    pub(super) deltas: Vec<Delta>,
+    pub(super) deltas: Vec<DataDelta>,
 }
 
 impl Replica {
     pub(super) fn new(name: &str, data_type: DataType) -> Self {
         Self {
-            data: Data::empty(data_type).expect("a built-in type"),
+            data: DataValue::empty(data_type).expect("a built-in type"),
             minting: Minting::new(node(name)),
             deltas: Vec::new(),
         }
     }
 
     /// Applies an operation and keeps its delta.
-    pub(super) fn op(&mut self, op: Op) -> Applied {
+    pub(super) fn op(&mut self, op: DataOp) -> Applied {
         let applied = self
             .data
             .apply(&op, &mut self.minting)
@@ -88,7 +88,7 @@ impl Replica {
     }
 
     pub(super) fn set(&self) -> Vec<&str> {
-        let Data::OrSet(set) = &self.data else {
+        let DataValue::OrSet(set) = &self.data else {
             panic!("a set");
         };
         set.iter()
@@ -97,17 +97,17 @@ impl Replica {
     }
 }
 
-pub(super) fn add(text: &str) -> Op {
-    Op::OrSet(OrSetOp::Add(element(text)))
+pub(super) fn add(text: &str) -> DataOp {
+    DataOp::OrSet(OrSetOp::Add(element(text)))
 }
 
-pub(super) fn remove(text: &str) -> Op {
-    Op::OrSet(OrSetOp::Remove(element(text)))
+pub(super) fn remove(text: &str) -> DataOp {
+    DataOp::OrSet(OrSetOp::Remove(element(text)))
 }
 
-pub(super) fn update(key: &str, value: &str) -> Op {
-    Op::OrMap(OrMapOp::Update {
+pub(super) fn update(key: &str, value: &str) -> DataOp {
+    DataOp::OrMap(OrMapOp::Update {
         key: element(key),
-        op: Box::new(Op::GSet(GSetOp::Add(element(value)))),
+        op: Box::new(DataOp::GSet(GSetOp::Add(element(value)))),
     })
 }

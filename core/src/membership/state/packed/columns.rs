@@ -3,14 +3,14 @@
 
 use crate::bytes::WireError;
 use crate::membership::state::member::Status;
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 
 /// The layout of a state.
 pub(crate) const LAYOUT: u8 = 1;
 
 /// The fixed start of a state.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct StateCounts {
     pub(crate) hosts: usize,
     pub(crate) roles: usize,
     pub(crate) role_sets: usize,
@@ -60,19 +60,19 @@ pub(crate) const fn status_of(code: u8) -> Result<Status, WireError> {
     })
 }
 
-pub(crate) const fn reach_code(reach: Reach) -> u8 {
+pub(crate) const fn reach_code(reach: ReachabilityStatus) -> u8 {
     match reach {
-        Reach::Reachable => 0,
-        Reach::Unreachable => 1,
-        Reach::Terminated => 2,
+        ReachabilityStatus::Reachable => 0,
+        ReachabilityStatus::Unreachable => 1,
+        ReachabilityStatus::Terminated => 2,
     }
 }
 
-pub(crate) const fn reach_of(code: u8) -> Result<Reach, WireError> {
+pub(crate) const fn reach_of(code: u8) -> Result<ReachabilityStatus, WireError> {
     Ok(match code {
-        0 => Reach::Reachable,
-        1 => Reach::Unreachable,
-        2 => Reach::Terminated,
+        0 => ReachabilityStatus::Reachable,
+        1 => ReachabilityStatus::Unreachable,
+        2 => ReachabilityStatus::Terminated,
         _ => {
             return Err(WireError::Malformed {
                 what: "reachability status",

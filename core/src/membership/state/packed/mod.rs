@@ -26,7 +26,7 @@ use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::Member;
 use crate::membership::state::member_set::MemberSet;
-use crate::membership::state::relation::{NamedNode, Shared, StateForm};
+use crate::membership::state::relation::{CommonParts, NamedNode, StateForm};
 use crate::membership::state::vector_clock::VectorClock;
 
 /// Longest `meta`: what the layers above membership may keep in a gossip.
@@ -44,7 +44,7 @@ pub struct PackedGossip {
 
 /// What a state says about one of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct MemberFacts {
     /// Whether that member is known to have seen the state.
     pub seen: bool,
     /// Its counter in the state's clock; 0 if it has none.
@@ -78,12 +78,12 @@ impl PackedGossip {
 
     /// What the state says about `node`; `None` if it is no member. Linear.
     #[must_use]
-    pub fn about(&self, node: &UniqueAddress) -> Option<About> {
+    pub fn about(&self, node: &UniqueAddress) -> Option<MemberFacts> {
         let state = self.sections();
         let at = position(&state, node)?;
         let counter = state.clock.u16s().zip(state.counters.u64s());
         let counter = counter.into_iter().find(|entry| usize::from(entry.0) == at);
-        Some(About {
+        Some(MemberFacts {
             seen: state
                 .seen
                 .get(at / 8)
@@ -149,8 +149,8 @@ impl<'b> StateForm for Sections<'b> {
     }
 
     /// What came over the wire is nobody's memory but its own.
-    fn shares_with(&self, _: &Gossip) -> Shared {
-        Shared {
+    fn shares_with(&self, _: &Gossip) -> CommonParts {
+        CommonParts {
             clock: false,
             members: false,
         }
@@ -201,7 +201,7 @@ pub(super) fn same_members(state: &Sections<'_>, members: &[Member]) -> bool {
         return false;
     }
     let mut hosts = TextCursor::new(state.hosts);
-    let mut shared = SharedParts::new(state);
+    let mut shared = MemberComparison::new(state);
     let fields = state.statuses.iter().zip(state.up_numbers.u32s());
     let parts = state
         .member_role_sets
@@ -218,14 +218,14 @@ pub(super) fn same_members(state: &Sections<'_>, members: &[Member]) -> bool {
 }
 
 /// Compares what members share; remembers the last comparison, because neighbours mostly share these.
-struct SharedParts<'a, 'b> {
+struct MemberComparison<'a, 'b> {
     state: &'b Sections<'a>,
     roles: TextCursor<'a>,
     app_versions: TextCursor<'a>,
     last: Option<((u16, u16), &'b Roles, &'b AppVersion)>,
 }
 
-impl<'a, 'b> SharedParts<'a, 'b> {
+impl<'a, 'b> MemberComparison<'a, 'b> {
     fn new(state: &'b Sections<'a>) -> Self {
         Self {
             state,

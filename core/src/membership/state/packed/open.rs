@@ -17,9 +17,9 @@ use super::{same_clock, same_members, same_reachability, same_seen, same_tombsto
 use crate::bytes::Column;
 use crate::ident::{Address, Role, Roles, UniqueAddress};
 use crate::membership::state::app_version::AppVersion;
-use crate::membership::state::gossip::{Gossip, SharedParts};
+use crate::membership::state::gossip::{Gossip, SharedGossipParts};
 use crate::membership::state::member::{Member, UpNumber};
-use crate::membership::state::reachability::{Reachability, Record};
+use crate::membership::state::reachability::{Reachability, ReachabilityRecord};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::ordered::OrderedSet;
 
@@ -63,7 +63,7 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
         Arc::from(state.meta)
     };
     let gone = gone(state, base, &members, &tombstones);
-    Gossip::assemble(SharedParts {
+    Gossip::assemble(SharedGossipParts {
         members,
         reachability,
         version,
@@ -190,7 +190,7 @@ fn reachability(state: &Sections<'_>, members: &[Member]) -> Reachability {
             let (Some(subject), Ok(status)) = (members.get(usize::from(subject)), reach_of(*status)) else {
                 continue;
             };
-            records.push(Record {
+            records.push(ReachabilityRecord {
                 observer: observer.clone(),
                 subject: subject.node.clone(),
                 status,

@@ -7,15 +7,15 @@
     clippy::panic
 )]
 
-use super::columns::{Counts, LAYOUT};
+use super::columns::{LAYOUT, StateCounts};
 use crate::bytes::WireError;
 use crate::bytes::nodes::{NodeColumns, Texts};
-use crate::bytes::{Column, Reader};
+use crate::bytes::{BodyReader, Column};
 
 /// The parts of one state, borrowed from its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sections<'a> {
-    pub(crate) counts: Counts,
+    pub(crate) counts: StateCounts,
     pub(crate) epoch: u64,
     pub(crate) hosts: Texts<'a>,
     pub(crate) roles: Texts<'a>,
@@ -45,9 +45,9 @@ impl<'a> Sections<'a> {
     /// Cuts `body`, all of it. `accept` looks at the counts before any of them is used.
     pub(crate) fn cut(
         body: &'a [u8],
-        accept: impl FnOnce(&Counts) -> Result<(), WireError>,
+        accept: impl FnOnce(&StateCounts) -> Result<(), WireError>,
     ) -> Result<Self, WireError> {
-        let reader = &mut Reader::new(body);
+        let reader = &mut BodyReader::new(body);
         let counts = read_counts(reader)?;
         accept(&counts)?;
         let epoch = reader.u64()?;
@@ -99,14 +99,14 @@ impl<'a> Sections<'a> {
     }
 }
 
-fn read_counts(reader: &mut Reader<'_>) -> Result<Counts, WireError> {
+fn read_counts(reader: &mut BodyReader<'_>) -> Result<StateCounts, WireError> {
     if (reader.u8()?, reader.u8()?) != (LAYOUT, 0) {
         return Err(WireError::Malformed {
             what: "state version",
         });
     }
     let mut next = || reader.u16().map(usize::from);
-    Ok(Counts {
+    Ok(StateCounts {
         hosts: next()?,
         roles: next()?,
         role_sets: next()?,

@@ -122,7 +122,7 @@ fn a_round_sends_the_state_as_it_is() {
     rig.gossip_tick();
     let effects = rig.f.effects();
     let expected = crate::effect::Effect::Send {
-        to: crate::input::Target::Node(n("b")),
+        to: crate::input::SendTarget::Node(n("b")),
         message: crate::message::Message::Membership(crate::message::MembershipMsg::Gossip(
             crate::message::GossipEnvelope {
                 to: n("b"),

@@ -3,7 +3,7 @@
 use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
 use crate::drain::DrainPart;
 use crate::effect::HaltReason;
-use crate::membership::machine::Exit;
+use crate::membership::machine::ExitStage;
 use crate::membership::tests::{reach, seen};
 use crate::timer::MembershipTimer::{ExitDrain, ExitLeaving, LeaderActions};
 use crate::view::MembershipPhase;
@@ -82,7 +82,7 @@ fn an_exiting_node_asks_for_the_hand_over_within_a_time_limit_and_stays() {
     assert_eq!(rig.did(), "exited(b) seen(a b) gossip>a");
     assert_eq!((rig.heard().as_str(), rig.halted()), ("drain", None));
     assert_eq!(rig.deadlines(), [(ExitDrain, 10_000)]);
-    assert_eq!(rig.m.exit, Exit::Draining);
+    assert_eq!(rig.m.exit, ExitStage::Draining);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_time_limit_that_is_over_with_the_hand_over_tells_nothing() {
     drained(&mut rig);
     rig.did();
     rig.call(|m, cx| m.on_drain_timeout(cx));
-    assert_eq!((rig.did().as_str(), rig.m.exit), ("", Exit::Drained));
+    assert_eq!((rig.did().as_str(), rig.m.exit), ("", ExitStage::Drained));
 }
 
 #[test]

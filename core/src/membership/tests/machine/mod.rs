@@ -31,13 +31,13 @@ use crate::effect::{Answer, CommandError, Effect, HaltReason, ShardingAnswer};
 use crate::event::{DetectorEvent, DowningEvent, Event, JoinFailure, MembershipEvent};
 use crate::fixture::Fixture;
 use crate::ident::{Address, ClusterName, Roles, UniqueAddress};
-use crate::input::{Target, Token};
+use crate::input::{SendTarget, Token};
 use crate::membership::Cx;
-use crate::membership::joining::Joining;
+use crate::membership::joining::JoinStage;
 use crate::membership::machine::Membership;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::events::MembershipChange;
-use crate::membership::state::gossip::{Gossip, SharedParts};
+use crate::membership::state::gossip::{Gossip, SharedGossipParts};
 use crate::membership::state::member::{Member, Status};
 use crate::message::{
     DetectorMsg, GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, MembershipMsg,
@@ -86,7 +86,7 @@ impl Rig {
     /// The same node in a cluster with this state, as if it had always held it.
     fn with_state(mut self, gossip: Gossip) -> Self {
         assert!(gossip.contains(&self.f.me), "a member is in its own table");
-        self.m.joining = Joining::Done;
+        self.m.joining = JoinStage::Done;
         self.m.own_clock = gossip.version().get(&self.f.me);
         for node in gossip.tombstones() {
             self.m.tombstones_since.insert(node.clone(), self.f.mono());
@@ -305,7 +305,7 @@ fn state(codes: &str, seen_by: &str, ticks: &str) -> Gossip {
 
 /// The same state with this clock.
 fn versioned(gossip: &Gossip, ticks: &str) -> Gossip {
-    Gossip::assemble(SharedParts {
+    Gossip::assemble(SharedGossipParts {
         members: Arc::clone(gossip.members_arc()),
         reachability: Arc::clone(gossip.reachability_arc()),
         version: clock(ticks),
@@ -346,8 +346,8 @@ fn show(effect: &Effect) -> Option<String> {
     Some(match effect {
         Effect::Send { to, message } | Effect::Offer { to, message } => {
             let to = match to {
-                Target::Node(node) => names([node]),
-                Target::Address(address) => String::from(address.host()),
+                SendTarget::Node(node) => names([node]),
+                SendTarget::Address(address) => String::from(address.host()),
             };
             alloc::format!("{}>{to}", show_message(message))
         }

@@ -1,11 +1,11 @@
 //! A new incarnation at the address of an old one. Spec: membership §2.1 (6b), §8.10, §6 I and O.
 
 use super::{MOMENT, Rig, n, names, state};
-use crate::membership::state::reachability::Reach;
+use crate::membership::state::reachability::ReachabilityStatus;
 use crate::membership::tests::{reach, seen};
 
 fn terminated(rig: &Rig, observer: &str, subject: &str) -> bool {
-    rig.m.gossip.reachability().status(&n(observer), &n(subject)) == Reach::Terminated
+    rig.m.gossip.reachability().status(&n(observer), &n(subject)) == ReachabilityStatus::Terminated
 }
 
 #[test]

@@ -4,13 +4,13 @@
 use super::*;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
-use crate::journal::protocol::{Answer, Command, CommandError, TERM_STEP};
-use crate::journal::state::{Claim, Opened, WriterEnd, WriterError};
-use crate::sharding::protocol::{Part, StoreUser};
+use crate::journal::protocol::{Answer, Command, JournalCommandError, TERM_STEP};
+use crate::journal::state::{OpenedLog, TokenClaim, WriterEnd, WriterError};
+use crate::sharding::protocol::{ListPart, StoreUser};
 use crate::store::{Bytes, Record, Snapshot};
 use crate::token::Token;
 
-const HELD: CommandError = CommandError::Ended(WriterEnd::Fenced {
+const HELD: JournalCommandError = JournalCommandError::Ended(WriterEnd::Fenced {
     held: Token::new(9, 1),
 });
 
@@ -41,7 +41,7 @@ impl Log {
         let answer = match command {
             Command::Open { claim, .. } => {
                 let mut opened = self.opened();
-                if let Claim::TermAbove(term) = claim {
+                if let TokenClaim::TermAbove(term) = claim {
                     opened.token = Token::new(term + 1, 1);
                 }
                 Answer::Opened(opened)
@@ -69,11 +69,11 @@ impl Log {
         (opener, answer)
     }
 
-    fn opened(&self) -> Opened {
+    fn opened(&self) -> OpenedLog {
         let token = Token::new(2, 1);
         let first = self.last - self.records.len() as u64;
         let records = self.records.iter().zip(first + 1..);
-        Opened {
+        OpenedLog {
             token,
             snapshot: self.snapshot.clone(),
             records: records
@@ -105,7 +105,7 @@ fn placed(homes: &[(ShardId, UniqueAddress)]) -> record::Homes {
     let token = EARLIER;
     let homes = homes.iter().cloned();
     homes
-        .map(|(shard, node)| (shard, record::Placement { node, token }))
+        .map(|(shard, node)| (shard, record::PlacedHome { node, token }))
         .collect()
 }
 
@@ -155,12 +155,12 @@ impl Rig {
         effects
     }
 
-    fn log_refuses(&mut self, error: CommandError) -> Vec<Effect> {
+    fn log_refuses(&mut self, error: JournalCommandError) -> Vec<Effect> {
         let opener = opener_of(&self.ordered().expect("an order"));
         self.log_says(opener, Err(error))
     }
 
-    fn log_says(&mut self, opener: u64, answer: Result<Answer, CommandError>) -> Vec<Effect> {
+    fn log_says(&mut self, opener: u64, answer: Result<Answer, JournalCommandError>) -> Vec<Effect> {
         let ask = StoreAsk {
             kind: KindId::of("files"),
             user: StoreUser::CoordinatorLog,
@@ -494,7 +494,7 @@ fn a_full_log_is_replaced_by_a_snapshot_before_the_change_is_written_again() {
     let mut log = Log::of(&[(S, b())]);
     let mut rig = Rig::recovered(StoreMode::Events, &mut log);
     rig.asks_home(&c(), ShardId(7));
-    rig.log_refuses(CommandError::Refused(WriterError::Full));
+    rig.log_refuses(JournalCommandError::Refused(WriterError::Full));
     let effects = rig.log_obeys_all(&mut log);
     assert_eq!(
         effects,
@@ -568,12 +568,12 @@ fn s_10_16_a_claim_with_the_stored_token_goes_on_and_is_told_nothing() {
 #[test]
 fn s_10_16_a_claim_whose_token_has_not_come_is_asked_for_it_once_and_does_not_begin_anew() {
     let registers = |rig: &mut Rig| {
-        let said = Registration {
+        let said = RegionRegistration {
             fields: KindFields::of(&rig.coordinator.kind.settings),
             hosted: vec![S],
             draining: false,
         };
-        rig.act(|coordinator, cx| coordinator.on_register_part(cx, &b(), Part::WHOLE, said))
+        rig.act(|coordinator, cx| coordinator.on_register_part(cx, &b(), ListPart::WHOLE, said))
     };
     let query = says(b(), ShardingBody::RegionQuery { term: super::term() });
     let ack = says(b(), ShardingBody::RegisterAck { term: super::term() });
@@ -692,7 +692,7 @@ fn i_100_a_home_whose_log_is_promised_to_a_later_term_gets_a_token_above_that() 
         let order = says(&mut rig, &home).expect("an order");
         let claimed = match &order {
             Command::Open {
-                claim: Claim::TermAbove(term),
+                claim: TokenClaim::TermAbove(term),
                 ..
             } => Some(*term),
             _ => None,

@@ -14,13 +14,13 @@ use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture_of};
 use crate::handoff::Barrier;
 use crate::ident::ClusterName;
-use crate::input::{KindSettings, Target};
+use crate::input::{KindSettings, SendTarget};
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
 use crate::reject::{Rejection, ShardingRejection};
-use crate::sharding::coordinator::record::Placement;
+use crate::sharding::coordinator::record::PlacedHome;
 use crate::sharding::state::fields::KindFields;
 use crate::sharding::state::ids::KindId;
 use crate::sharding::state::wish::WishObstacle;
@@ -44,8 +44,8 @@ fn a() -> UniqueAddress {
 }
 
 /// A placement there without a token.
-fn at(node: &UniqueAddress) -> Placement {
-    Placement {
+fn at(node: &UniqueAddress) -> PlacedHome {
+    PlacedHome {
         node: node.clone(),
         token: Token::NONE,
     }
@@ -100,7 +100,7 @@ impl Rig {
             config: Box::new(KindConfig::taken_from(&mut config.sharding)),
             ..KindSettings::new("files", shards, true)
         };
-        let kind = Kind::new(
+        let kind = RegisteredKind::new(
             KindId::of("files"),
             settings,
             &config.sharding,
@@ -170,7 +170,7 @@ impl Rig {
     }
 
     fn register(&mut self, from: &UniqueAddress, hosted: &[ShardId]) -> Vec<Effect> {
-        let said = Registration {
+        let said = RegionRegistration {
             fields: KindFields::of(&self.coordinator.kind.settings),
             hosted: hosted.to_vec(),
             draining: false,
@@ -272,7 +272,7 @@ fn a_hand_off_that_nobody_can_end_is_named() {
 fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
     let kind = KindId::of("files");
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Kind(ShardingMessage { kind, body })),
     }
 }
@@ -864,7 +864,7 @@ fn another_kind_of_the_name_is_refused_and_does_not_block_recovery() {
     rig.view(&[(a(), Status::Up), (b(), Status::Up)]);
     rig.register(&a(), &[]);
     let mut said = |hosted: &[ShardId]| {
-        let said = Registration {
+        let said = RegionRegistration {
             fields: other.clone(),
             hosted: hosted.to_vec(),
             draining: false,

@@ -1,7 +1,7 @@
 //! Registrations in parts: what a coordinator makes of them while it recovers.
 
 use super::*;
-use crate::sharding::protocol::Part;
+use crate::sharding::protocol::ListPart;
 
 /// The second member of a cluster of two, whose shards take two parts.
 fn recovering() -> Rig {
@@ -18,12 +18,12 @@ impl Rig {
     }
 
     fn part_of(&mut self, from: &UniqueAddress, (list, index): (u64, u16), hosted: &[u32]) -> Vec<Effect> {
-        let said = Registration {
+        let said = RegionRegistration {
             fields: KindFields::of(&self.coordinator.kind.settings),
             hosted: hosted.iter().copied().map(ShardId).collect(),
             draining: false,
         };
-        let part = Part {
+        let part = ListPart {
             list,
             index,
             count: 2,

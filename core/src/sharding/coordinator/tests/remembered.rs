@@ -1,11 +1,11 @@
 //! Shards whose entities are remembered begin without a message, and are stored before they have a home.
 
 use super::*;
-use crate::ddata::crdt::{Data, Minting, Op, OrSet, OrSetOp};
+use crate::ddata::crdt::{DataOp, DataValue, Minting, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use crate::input::{Command, JournalCommand, StoreAsk};
-use crate::journal::state::{Claim, Opened, WriterEnd};
+use crate::journal::state::{OpenedLog, TokenClaim, WriterEnd};
 use crate::sharding::state::ids::SHARDS_MAX;
 use crate::sharding::state::remember::RememberStore;
 use crate::store::Record;
@@ -57,10 +57,10 @@ impl Rig {
 }
 
 fn shards(numbers: &[u32]) -> DataAnswer {
-    let mut data = Data::OrSet(OrSet::new());
+    let mut data = DataValue::OrSet(OrSet::new());
     let mut minting = Minting::new(b());
     for number in numbers {
-        let op = Op::OrSet(OrSetOp::Add(number.to_le_bytes().into()));
+        let op = DataOp::OrSet(OrSetOp::Add(number.to_le_bytes().into()));
         data.apply(&op, &mut minting).unwrap();
     }
     DataAnswer::Value(Ok(Arc::new(data)))
@@ -101,7 +101,7 @@ fn s_131_a_new_shard_has_a_home_only_when_it_is_stored_however_long_that_takes()
         add: names.to_vec(),
         remove: vec![],
     };
-    assert_eq!(op, Op::OrSet(both));
+    assert_eq!(op, DataOp::OrSet(both));
     rig.answer(ask, DataAnswer::Written(Ok(())));
     assert_eq!(rig.homes(), [S, ShardId(5)]);
 }
@@ -161,10 +161,10 @@ fn shards_of_a_large_kind_are_in_several_keys_and_each_stays_small() {
     // What a key holds at most, and what one key for all would hold.
     let most = rig.fixture.config.ddata.value_bytes_max;
     let bytes = |shards: u32| {
-        let mut data = Data::OrSet(OrSet::new());
+        let mut data = DataValue::OrSet(OrSet::new());
         let mut minting = Minting::new(b());
         for shard in 0..shards {
-            let op = Op::OrSet(OrSetOp::Add(shard.to_le_bytes().into()));
+            let op = DataOp::OrSet(OrSetOp::Add(shard.to_le_bytes().into()));
             data.apply(&op, &mut minting).unwrap();
         }
         let mut bytes = Vec::new();
@@ -185,7 +185,7 @@ fn opened(numbers: &[u32]) -> Answer {
     }
     let token = Token::new(3, 1);
     let (sequence, bytes) = (1, bytes.into());
-    Answer::Journal(JournalAnswer::Opened(Opened {
+    Answer::Journal(JournalAnswer::Opened(OpenedLog {
         token,
         snapshot: None,
         records: vec![Record {
@@ -204,7 +204,7 @@ fn shards_are_remembered_in_a_log_that_each_term_opens_and_that_is_asked_again_w
     let Command::Journal(JournalCommand::Open { claim, log, .. }) = command else {
         panic!("{command:?}");
     };
-    assert_eq!((claim, &*log), (Claim::Term, "/sharding/files/shards"));
+    assert_eq!((claim, &*log), (TokenClaim::Term, "/sharding/files/shards"));
     rig.act(|coordinator, cx| coordinator.on_store_answer(cx, ask, opened(&[7, 9])));
     assert_eq!(rig.homes(), [7, 9].map(ShardId));
     rig.asks_home(&b(), S);

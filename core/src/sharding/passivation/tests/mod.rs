@@ -14,7 +14,7 @@ use crate::ordered::OrderedMap;
 /// One shard, whose entities are numbers.
 struct Shard {
     passivation: Passivation<u64>,
-    places: OrderedMap<u64, Place>,
+    places: OrderedMap<u64, StrategyPlace>,
     now: Instant,
 }
 

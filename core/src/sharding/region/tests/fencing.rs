@@ -1,8 +1,8 @@
 //! Shards that are given with tokens: which are stale, and what begins anew (10.15, 10.16).
 
 use super::*;
-use crate::effect::Instance;
-use crate::owner::Owner;
+use crate::effect::HostedInstance;
+use crate::owner::Requester;
 use crate::sharding::state::fields::StoreMode;
 
 const FIRST: Token = Token::new(2, 5);
@@ -40,9 +40,9 @@ fn stopped() -> Effect {
 fn tokens_in(effects: &[Effect]) -> Vec<PlacementToken> {
     let token = |effect: &Effect| match effect {
         Effect::Host(
-            Owner::Sharding,
+            Requester::Sharding,
             HostOrder::Start {
-                instance: Instance::Entity { token, .. },
+                instance: HostedInstance::Entity { token, .. },
                 ..
             },
         ) => Some(*token),
@@ -76,7 +76,10 @@ fn s_10_16_a_shard_that_is_given_with_a_higher_token_begins_anew_with_it() {
     let effects = rig.given(LATER);
     assert_eq!(
         effects,
-        [Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) })]
+        [Effect::Host(
+            Requester::Sharding,
+            HostOrder::Stop { slot: slot(0) }
+        )]
     );
     assert_eq!(rig.route("2"), [], "it waits");
     assert_eq!(rig.given(LATER), [], "it has not begun again");
@@ -86,7 +89,7 @@ fn s_10_16_a_shard_that_is_given_with_a_higher_token_begins_anew_with_it() {
     assert_eq!(tokens_in(&effects)[0].token, LATER, "{effects:?}");
     assert!(matches!(
         effects.last(),
-        Some(Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }))
+        Some(Effect::Host(Requester::Sharding, HostOrder::Deliver { .. }))
     ));
     assert_eq!(rig.given(LATER), [started()], "the same again changes nothing");
 }
@@ -111,7 +114,7 @@ fn s_10_16_a_lower_token_is_stale_and_the_coordinator_hears_of_the_higher_one() 
         fields,
         hosted: vec![SHARD],
         draining: false,
-        part: Part::WHOLE,
+        part: ListPart::WHOLE,
     };
     assert_eq!(effects, [says(a(), tokens), says(a(), registers)]);
     assert_eq!(rig.fixture.stats.sharding.tokens_stale, 1);

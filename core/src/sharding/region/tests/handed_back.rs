@@ -2,7 +2,7 @@
 //! them, and that one sends them again, in order. Spec: sharding 10.14 b.
 
 use super::*;
-use crate::sharding::region::home::Home;
+use crate::sharding::region::home::KnownHome;
 use crate::sharding::state::chain::AskChain;
 
 /// A message of a user of `from`.
@@ -137,7 +137,7 @@ fn a_message_that_comes_back_while_others_go_out_again_goes_before_them() {
     rig.region.flushing.clear();
     rig.region.buffers.nothing_comes_back(SHARD);
     let first = rig.region.buffers.pop(SHARD).unwrap();
-    rig.region.shards.entry(SHARD).home = Home::Known {
+    rig.region.shards.entry(SHARD).home = KnownHome::Known {
         node: a(),
         used: true,
     };
@@ -174,7 +174,7 @@ fn a_step_repeats_a_bounded_number_of_marks_and_the_next_goes_on_behind_them() {
     rig.act(|region, shared| {
         for shard in (0..MARKS).map(ShardId) {
             let (node, used) = (c(), true);
-            region.shards.entry(shard).home = Home::Known { node, used };
+            region.shards.entry(shard).home = KnownHome::Known { node, used };
             region.forget_home(shared.cx, shard);
         }
     });

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
-use crate::owner::Owner;
+use crate::owner::Requester;
 
 const GRANTED: LeaseOutcome = LeaseOutcome::Granted { token: 1 };
 
@@ -49,7 +49,7 @@ fn acquires() -> Effect {
         owner: node("b", 2),
         time_to_live: Duration::from_secs(120),
     };
-    Effect::Lease(Owner::Sharding, order)
+    Effect::Lease(Requester::Sharding, order)
 }
 
 fn releases() -> Effect {
@@ -57,11 +57,11 @@ fn releases() -> Effect {
         name: name(),
         owner: node("b", 2),
     };
-    Effect::Lease(Owner::Sharding, order)
+    Effect::Lease(Requester::Sharding, order)
 }
 
 fn kills(slot: Slot) -> Effect {
-    Effect::Host(Owner::Sharding, HostOrder::Kill { slot })
+    Effect::Host(Requester::Sharding, HostOrder::Kill { slot })
 }
 
 fn lost() -> Effect {
@@ -69,7 +69,8 @@ fn lost() -> Effect {
 }
 
 fn starts_in(effects: &[Effect]) -> usize {
-    let starts = |effect: &&Effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Start { .. }));
+    let starts =
+        |effect: &&Effect| matches!(effect, Effect::Host(Requester::Sharding, HostOrder::Start { .. }));
     effects.iter().filter(starts).count()
 }
 
@@ -117,7 +118,7 @@ fn s_145_a_lost_lease_kills_the_entities_at_once_and_they_begin_again_with_the_n
     assert_eq!(starts_in(&effects), 1);
     assert!(matches!(
         effects.last(),
-        Some(Effect::Host(Owner::Sharding, HostOrder::Deliver { .. }))
+        Some(Effect::Host(Requester::Sharding, HostOrder::Deliver { .. }))
     ));
 }
 

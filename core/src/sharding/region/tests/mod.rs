@@ -7,22 +7,22 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::config::{Config, DowningStrategy, KindConfig};
-use crate::effect::Instance;
+use crate::effect::HostedInstance;
 use crate::effect::{Effect, HostOrder, PlacementToken};
 use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::ClusterName;
-use crate::input::{KindSettings, Target};
+use crate::input::{KindSettings, SendTarget};
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardMark, ShardingBody, ShardingMsg};
 use crate::messaging::Asks;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::reject::{Rejection, ShardingRejection};
 use crate::sharding::pending_message::{PendingMessage, Waits};
 
-use crate::sharding::protocol::Part;
-use crate::sharding::region::registration::Acceptance;
-use crate::sharding::slots::Slots;
+use crate::sharding::protocol::ListPart;
+use crate::sharding::region::registration::KindAcceptance;
+use crate::sharding::slots::EntitySlots;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
@@ -48,8 +48,8 @@ const TOKEN: Token = Token::new(1, 1);
 struct Rig {
     fixture: Fixture,
     asks: Asks<Waits>,
-    slots: Slots,
-    region: Region,
+    slots: EntitySlots,
+    region: ShardRegion,
 }
 
 fn a() -> UniqueAddress {
@@ -88,7 +88,7 @@ impl Rig {
             config: Box::new(own),
             ..settings(8, hosts)
         };
-        let kind = Kind::new(
+        let kind = RegisteredKind::new(
             KindId::of("files"),
             settings,
             &fixture.config.sharding,
@@ -97,13 +97,13 @@ impl Rig {
         Self {
             fixture,
             asks: Asks::default(),
-            slots: Slots::default(),
-            region: Region {
-                contact: Contact {
-                    acceptance: Acceptance::Accepted,
-                    ..Contact::default()
+            slots: EntitySlots::default(),
+            region: ShardRegion {
+                contact: CoordinatorContact {
+                    acceptance: KindAcceptance::Accepted,
+                    ..CoordinatorContact::default()
                 },
-                ..Region::new(kind, passivation)
+                ..ShardRegion::new(kind, passivation)
             },
         }
     }
@@ -122,8 +122,8 @@ impl Rig {
         rig
     }
 
-    fn act(&mut self, call: impl FnOnce(&mut Region, &mut Shared<'_, '_>)) -> Vec<Effect> {
-        let mut shared = Shared {
+    fn act(&mut self, call: impl FnOnce(&mut ShardRegion, &mut RegionContext<'_, '_>)) -> Vec<Effect> {
+        let mut shared = RegionContext {
             cx: &mut self.fixture.cx(),
             asks: &mut self.asks,
             slots: &mut self.slots,
@@ -208,14 +208,14 @@ fn envelope(text: &str, ask: Option<AskTicket>, hops: u8) -> EntityEnvelope {
 fn says(to: UniqueAddress, body: ShardingBody) -> Effect {
     let kind = KindId::of("files");
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Kind(crate::message::ShardingMessage { kind, body })),
     }
 }
 
 fn hands_back(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::HandBack(envelope)),
     }
 }
@@ -227,21 +227,21 @@ fn marks(number: u64) -> ShardMark {
 
 fn sends_mark(to: UniqueAddress, number: u64) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Mark(marks(number))),
     }
 }
 
 fn acknowledges(to: UniqueAddress, number: u64) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::MarkAck(marks(number))),
     }
 }
 
 fn sends(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Entity(envelope)),
     }
 }
@@ -249,7 +249,7 @@ fn sends(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
 /// The same of a message that has waited.
 fn offers(to: UniqueAddress, envelope: EntityEnvelope) -> Effect {
     Effect::Offer {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Entity(envelope)),
     }
 }
@@ -276,7 +276,7 @@ fn register(draining: bool) -> ShardingBody {
         fields: fields(8),
         hosted: vec![],
         draining,
-        part: Part::WHOLE,
+        part: ListPart::WHOLE,
     }
 }
 
@@ -290,7 +290,7 @@ const fn slot(index: u32) -> Slot {
 
 fn delivers(slot: Slot, text: &str) -> Effect {
     Effect::Host(
-        Owner::Sharding,
+        Requester::Sharding,
         HostOrder::Deliver {
             slot,
             payload: text.as_bytes().into(),
@@ -313,7 +313,7 @@ fn s_124_a_leaving_oldest_and_its_successor_both_hear_of_a_region() {
         fields: fields(8),
         hosted: vec![],
         draining: false,
-        part: Part::WHOLE,
+        part: ListPart::WHOLE,
     };
     assert_eq!(effects, vec![says(a(), body.clone()), says(c(), body)]);
     assert_eq!(
@@ -342,7 +342,10 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
     let told = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
     assert_eq!(
         told,
-        vec![Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) })]
+        vec![Effect::Host(
+            Requester::Sharding,
+            HostOrder::Stop { slot: slot(0) }
+        )]
     );
     let next = Term {
         up_number: UpNumber::new(3),
@@ -354,7 +357,7 @@ fn a_shard_that_stops_is_claimed_under_a_new_term_which_hears_of_its_end() {
         fields: fields(8),
         hosted: vec![SHARD],
         draining: false,
-        part: Part::WHOLE,
+        part: ListPart::WHOLE,
     };
     let tokens = vec![(SHARD, TOKEN)];
     let tokens = ShardingBody::ShardTokens { tokens };
@@ -501,10 +504,10 @@ fn a_hosted_shard_starts_an_entity_with_its_first_message() {
     rig.route("1");
     let started = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
     let start = Effect::Host(
-        Owner::Sharding,
+        Requester::Sharding,
         HostOrder::Start {
             slot: slot(0),
-            instance: Instance::Entity {
+            instance: HostedInstance::Entity {
                 kind: KindId::of("files"),
                 shard: SHARD,
                 entity: EntityId::from("e"),
@@ -676,7 +679,7 @@ fn s_142_entities_of_a_shard_that_several_run_are_killed_five_seconds_before_the
     assert_eq!(rig.fixture.mono().since(start), Duration::from_secs(55));
     let killed = rig.act(|region, shared| region.on_timer(shared, &timer));
     let late = event(ShardingEvent::ShardStopTimeout { shard: SHARD });
-    let kill = Effect::Host(Owner::Sharding, HostOrder::Kill { slot: slot(0) });
+    let kill = Effect::Host(Requester::Sharding, HostOrder::Kill { slot: slot(0) });
     assert_eq!(killed, vec![kill.clone(), late]);
     let ended = rig.act(|region, shared| region.halt(shared));
     assert!(
@@ -694,7 +697,7 @@ fn s_141_a_hand_off_stops_every_entity_and_is_confirmed_after_the_last() {
         rig.act(|region, shared| region.route(shared, pending));
     }
     let stops = rig.act(|region, shared| region.on_hand_off(shared, &a(), term(), (SHARD, false)));
-    let stop = |index| Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(index) });
+    let stop = |index| Effect::Host(Requester::Sharding, HostOrder::Stop { slot: slot(index) });
     assert_eq!(stops, [stop(0), stop(1), stop(2)], "and nothing is said yet");
     let theirs = pending("2", None, 1);
     let back = rig.act(|region, shared| region.route(shared, theirs.clone()));
@@ -817,7 +820,7 @@ fn another_kind_of_the_name_fails_everything_here_and_stops_what_runs() {
     let effects = rig.act(|region, shared| region.on_register_refused(shared, &a(), term(), &fields(9)));
     let difference = FieldDifferences::between(&fields(8), &fields(9)).unwrap();
     let refused = event(ShardingEvent::KindRefused { difference });
-    let stop = Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) });
+    let stop = Effect::Host(Requester::Sharding, HostOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![refused, stop]);
     let dead = ShardingEvent::DeadLetter {
         shard: SHARD,
@@ -837,7 +840,7 @@ fn a_home_elsewhere_for_a_shard_that_runs_here_stops_it_first() {
     rig.route("1");
     let effects = rig.act(|region, shared| region.on_shard_homes(shared, &a(), term(), homes(c())));
     let conflict = event(ShardingEvent::ShardConflict { shard: SHARD });
-    let stop = Effect::Host(Owner::Sharding, HostOrder::Stop { slot: slot(0) });
+    let stop = Effect::Host(Requester::Sharding, HostOrder::Stop { slot: slot(0) });
     assert_eq!(effects, vec![conflict, stop]);
     assert_eq!(
         rig.route("2"),

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cx::OfSharding;
-use crate::effect::Instance;
+use crate::effect::HostedInstance;
 use crate::ordered::OrderedMap;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::sharding::passivation::{LimitSettings, Replacement};
 use crate::sharding::state::chain::AskChain;
 
@@ -81,10 +81,10 @@ impl Rig {
 
 fn starts(slot: Slot, shard: ShardId, entity: &str) -> Effect {
     Effect::Host(
-        Owner::Sharding,
+        Requester::Sharding,
         HostOrder::Start {
             slot,
-            instance: Instance::Entity {
+            instance: HostedInstance::Entity {
                 kind: KindId::of("files"),
                 shard,
                 entity: EntityId::from(entity),
@@ -98,7 +98,7 @@ fn starts(slot: Slot, shard: ShardId, entity: &str) -> Effect {
 }
 
 fn stops(slot: Slot) -> Effect {
-    Effect::Host(Owner::Sharding, HostOrder::Stop { slot })
+    Effect::Host(Requester::Sharding, HostOrder::Stop { slot })
 }
 
 const fn again(index: u32) -> Slot {
@@ -362,7 +362,7 @@ fn a_node_that_ends_says_of_each_message_that_waits_for_an_entity_that_it_was_no
         shard: SHARD,
         reason: AskFailure::NodeStoppedUnsent,
     };
-    let kill = Effect::Host(Owner::Sharding, HostOrder::Kill { slot: slot(0) });
+    let kill = Effect::Host(Requester::Sharding, HostOrder::Kill { slot: slot(0) });
     assert_eq!(effects, [event(lost), kill]);
 }
 
@@ -449,24 +449,24 @@ impl Run {
         for effect in effects {
             match effect {
                 Effect::Host(
-                    Owner::Sharding,
+                    Requester::Sharding,
                     HostOrder::Start {
                         slot,
-                        instance: Instance::Entity { entity, .. },
+                        instance: HostedInstance::Entity { entity, .. },
                     },
                 ) => {
                     let twice = self.running.values().any(|running| *running == entity);
                     assert!(!twice, "two incarnations of {entity}");
                     self.running.insert(slot, entity);
                 }
-                Effect::Host(Owner::Sharding, HostOrder::Deliver { slot, payload, .. }) => {
+                Effect::Host(Requester::Sharding, HostOrder::Deliver { slot, payload, .. }) => {
                     assert!(!self.stopping.contains(&slot), "delivered to one that stops");
                     let [from, number @ ..] = <[u8; 5]>::try_from(&payload[..]).unwrap();
                     let entity = self.running[&slot].clone();
                     let delivered = self.delivered.entry((from, entity)).or_default();
                     delivered.push(u32::from_be_bytes(number));
                 }
-                Effect::Host(Owner::Sharding, HostOrder::Stop { slot }) => {
+                Effect::Host(Requester::Sharding, HostOrder::Stop { slot }) => {
                     assert!(self.running.contains_key(&slot) && !self.stopping.contains(&slot));
                     self.stopping.push(slot);
                 }
@@ -589,7 +589,7 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
     rig.tell(SHARD, "b", "1");
     rig.tell(SHARD, "c", "1");
     rig.passivate(SHARD, "c", slot(2));
-    let kill = |index| Effect::Host(Owner::Sharding, HostOrder::Kill { slot: slot(index) });
+    let kill = |index| Effect::Host(Requester::Sharding, HostOrder::Kill { slot: slot(index) });
     let failed = rig.act(|region, shared| drop(region.on_escalated(shared, SHARD, slot(0))));
     assert_eq!(failed, [kill(1), kill(2)], "the one that failed ends by itself");
     assert_eq!(rig.fixture.stats.sharding.shards_failed, 1);
@@ -601,7 +601,7 @@ fn a_shard_fails_with_one_of_its_entities_and_what_comes_meanwhile_starts_them_a
     rig.stopped(slot(2));
     let new = rig.stopped(slot(0));
     assert!(
-        matches!(&new[..], [Effect::Host(Owner::Sharding, HostOrder::Start { instance: Instance::Entity { entity, .. }, .. }), Effect::Host(Owner::Sharding, HostOrder::Deliver { .. })] if *entity == EntityId::from("a")),
+        matches!(&new[..], [Effect::Host(Requester::Sharding, HostOrder::Start { instance: HostedInstance::Entity { entity, .. }, .. }), Effect::Host(Requester::Sharding, HostOrder::Deliver { .. })] if *entity == EntityId::from("a")),
         "{new:?}"
     );
     // A shard that stops is told nothing more.

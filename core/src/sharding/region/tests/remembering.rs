@@ -5,14 +5,14 @@ use alloc::format;
 use alloc::string::String;
 
 use super::*;
-use crate::ddata::crdt::{Data, Op, OrSet, OrSetOp};
+use crate::ddata::crdt::{DataOp, DataValue, OrSet, OrSetOp};
 use crate::ddata::protocol::{Answer as DataAnswer, Command as DataCommand, ReadError, WriteError};
 use crate::ddata::state::consistency::Consistency;
-use crate::effect::Instance;
+use crate::effect::HostedInstance;
 use crate::effect::{Answer, CommandError, JournalAnswer, JournalCommandError};
 use crate::input::{Command, JournalCommand, StoreAsk};
-use crate::journal::state::{Claim, Opened, WriterEnd};
-use crate::owner::Owner;
+use crate::journal::state::{OpenedLog, TokenClaim, WriterEnd};
+use crate::owner::Requester;
 use crate::sharding::state::fields::StoreMode;
 use crate::sharding::state::remember::{EntityRecovery, RememberStore};
 use crate::store::Record;
@@ -62,9 +62,9 @@ fn unconfirmed() -> Answer {
 
 fn set_of(ids: &[&str]) -> Answer {
     let mut minting = crate::ddata::crdt::Minting::new(a());
-    let mut data = Data::OrSet(OrSet::new());
+    let mut data = DataValue::OrSet(OrSet::new());
     for id in ids {
-        let op = Op::OrSet(OrSetOp::Add(id.as_bytes().into()));
+        let op = DataOp::OrSet(OrSetOp::Add(id.as_bytes().into()));
         data.apply(&op, &mut minting).unwrap();
     }
     Answer::Ddata(DataAnswer::Value(Ok(Arc::new(data))))
@@ -129,7 +129,7 @@ impl Rig {
             match command {
                 Command::Ddata(DataCommand::Get { .. }) => reads += 1,
                 Command::Ddata(DataCommand::Update {
-                    op: Op::OrSet(OrSetOp::Change { add: a, remove: r }),
+                    op: DataOp::OrSet(OrSetOp::Change { add: a, remove: r }),
                     ..
                 }) => {
                     add.extend(a.iter().map(text));
@@ -240,7 +240,7 @@ fn opened(ids: &[&str]) -> Answer {
 fn found(bytes: Vec<u8>) -> Answer {
     let token = Token::new(1, 1);
     let (sequence, bytes) = (1, bytes.into());
-    Answer::Journal(JournalAnswer::Opened(Opened {
+    Answer::Journal(JournalAnswer::Opened(OpenedLog {
         token,
         snapshot: None,
         records: vec![Record {
@@ -290,17 +290,17 @@ pub(super) fn lives(effects: &[Effect]) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let told = effects.iter().filter_map(|effect| match effect {
         Effect::Host(
-            Owner::Sharding,
+            Requester::Sharding,
             HostOrder::Start {
-                instance: Instance::Entity { entity, .. },
+                instance: HostedInstance::Entity { entity, .. },
                 ..
             },
         ) => Some(format!("start {entity}")),
-        Effect::Host(Owner::Sharding, HostOrder::Deliver { payload, .. }) => {
+        Effect::Host(Requester::Sharding, HostOrder::Deliver { payload, .. }) => {
             Some(format!("deliver {}", text(payload)))
         }
-        Effect::Host(Owner::Sharding, HostOrder::Stop { .. }) => Some(String::from("stop")),
-        Effect::Host(Owner::Sharding, HostOrder::Kill { .. }) => Some(String::from("kill")),
+        Effect::Host(Requester::Sharding, HostOrder::Stop { .. }) => Some(String::from("stop")),
+        Effect::Host(Requester::Sharding, HostOrder::Kill { .. }) => Some(String::from("kill")),
         _ => None,
     });
     told.collect()
@@ -309,10 +309,10 @@ pub(super) fn lives(effects: &[Effect]) -> Vec<String> {
 pub(super) fn slot_of(effects: &[Effect], wanted: &str) -> Slot {
     let started = effects.iter().find_map(|effect| match effect {
         Effect::Host(
-            Owner::Sharding,
+            Requester::Sharding,
             HostOrder::Start {
                 slot,
-                instance: Instance::Entity { entity, .. },
+                instance: HostedInstance::Entity { entity, .. },
             },
         ) if *entity == id(wanted) => Some(*slot),
         _ => None,
@@ -636,7 +636,7 @@ fn s_147_a_log_that_is_opened_late_is_loaded_and_one_that_is_not_opened_fails_th
 }
 
 /// The claims with which the log was opened, and how often it was given up.
-fn claims(rig: &mut Rig) -> (Vec<Claim>, usize) {
+fn claims(rig: &mut Rig) -> (Vec<TokenClaim>, usize) {
     let asked = rig.fixture.outbox.asked.drain(..);
     let (mut claims, mut closed) = (Vec::new(), 0);
     for (_, command) in asked {
@@ -653,9 +653,9 @@ fn claims(rig: &mut Rig) -> (Vec<Claim>, usize) {
 fn a_log_is_opened_with_the_token_of_the_placement_if_that_is_stored_and_given_up_with_the_shard() {
     let token = Token::new(4, 2);
     let claims_of = [
-        (StoreMode::Memory, Claim::Count),
-        (StoreMode::Events, Claim::Placed(token)),
-        (StoreMode::DistributedData, Claim::Placed(token)),
+        (StoreMode::Memory, TokenClaim::Count),
+        (StoreMode::Events, TokenClaim::Placed(token)),
+        (StoreMode::DistributedData, TokenClaim::Placed(token)),
     ];
     for (mode, claim) in claims_of {
         let mut rig = Rig::with_config(true, config());
@@ -678,7 +678,7 @@ fn a_log_is_opened_with_the_token_of_the_placement_if_that_is_stored_and_given_u
         let outdone = says(a(), ShardingBody::ShardTokens { tokens });
         assert_eq!(
             said,
-            if claim == Claim::Count {
+            if claim == TokenClaim::Count {
                 vec![]
             } else {
                 vec![outdone]

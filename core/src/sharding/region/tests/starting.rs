@@ -20,14 +20,14 @@ fn starts(from: ShardId, shard: ShardId, ids: &[&str]) -> EntityStarts {
 
 pub(super) fn tells(to: UniqueAddress, ids: &[&str]) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Start(starts(SHARD, THERE, ids))),
     }
 }
 
 fn confirms(to: UniqueAddress, ids: &[&str]) -> Effect {
     Effect::Send {
-        to: Target::Node(to),
+        to: SendTarget::Node(to),
         message: Message::Sharding(ShardingMsg::Started(starts(THERE, SHARD, ids))),
     }
 }

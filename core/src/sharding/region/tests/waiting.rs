@@ -4,7 +4,7 @@
 use super::*;
 use crate::cx::OfSharding;
 use crate::effect::Answer;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::sharding::state::chain::AskChain;
 
 fn foreign_ask(id: u64, remaining: Duration, rig: &Rig) -> PendingMessage {
@@ -34,7 +34,7 @@ fn a_message_whose_asker_stopped_waiting_is_not_delivered() {
         .iter()
         .filter_map(|effect| match effect {
             Effect::Host(
-                Owner::Sharding,
+                Requester::Sharding,
                 HostOrder::Deliver {
                     reply_to: Some(ask), ..
                 },
@@ -79,9 +79,12 @@ fn i_44_an_own_ask_whose_time_is_over_is_not_delivered_by_what_was_due_before() 
     }
     rig.fixture.stand_still(seconds(1));
     let effects = rig.act(|region, shared| region.on_host_shard(shared, &a(), term(), (SHARD, TOKEN)));
-    let delivered = effects
-        .iter()
-        .filter(|effect| matches!(effect, Effect::Host(Owner::Sharding, HostOrder::Deliver { .. })));
+    let delivered = effects.iter().filter(|effect| {
+        matches!(
+            effect,
+            Effect::Host(Requester::Sharding, HostOrder::Deliver { .. })
+        )
+    });
     assert_eq!(delivered.count(), 1, "nobody waits for the first one any more");
     let result = Err(AskFailure::TimeoutBuffered);
     assert!(effects.contains(&Effect::Reply {

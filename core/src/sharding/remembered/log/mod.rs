@@ -7,20 +7,20 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::names::Names;
+use super::names::RememberedNames;
 use super::record;
-use super::set::Done;
+use super::set::QuestionOutcome;
 use crate::bytes::WireError;
 use crate::config::ShardingConfig;
 use crate::ddata::crdt::Element;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::input::{Command as AnyCommand, StoreAsk};
 use crate::journal::protocol::Command;
-use crate::journal::state::Claim;
-use crate::log::{Found, Progress, QuorumLog, Unreadable};
+use crate::journal::state::TokenClaim;
+use crate::log::{LogProgress, QuorumLog, ReplayedPart, UnreadableLog};
 use crate::rng;
 use crate::sharding::Cx;
-use crate::sharding::kind::Kind;
+use crate::sharding::kind::RegisteredKind;
 use crate::sharding::protocol::StoreUser;
 use crate::sharding::state::ids::KindId;
 use crate::store::{Bytes, LogName};
@@ -41,7 +41,7 @@ pub(crate) struct StoredLog {
     kind: KindId,
     config: Arc<ShardingConfig>,
     user: StoreUser,
-    claim: Claim,
+    claim: TokenClaim,
     /// With the changes that are on their way.
     log: QuorumLog<Vec<NameChange>>,
     /// The open question; 0: none. The next one is above it, also above those of whoever had this log here
@@ -52,14 +52,14 @@ pub(crate) struct StoredLog {
     /// What was to be written cannot be: who asked hears so when the log is closed.
     is_failing: bool,
     /// What the log amounts to.
-    names: Names,
+    names: RememberedNames,
     /// Changes to be written, in their order.
     waiting: VecDeque<NameChange>,
 }
 
 impl StoredLog {
     /// A set in this log.
-    pub(crate) fn new(kind: &Kind, user: StoreUser, log: LogName, claim: Claim) -> Self {
+    pub(crate) fn new(kind: &RegisteredKind, user: StoreUser, log: LogName, claim: TokenClaim) -> Self {
         Self {
             kind: kind.id,
             config: Arc::clone(&kind.config),
@@ -69,13 +69,13 @@ impl StoredLog {
             request: 0,
             reads: false,
             is_failing: false,
-            names: Names::default(),
+            names: RememberedNames::default(),
             waiting: VecDeque::new(),
         }
     }
 
     /// Which token it is opened with from now on.
-    pub(crate) fn claim_with(&mut self, claim: Claim) {
+    pub(crate) fn claim_with(&mut self, claim: TokenClaim) {
         self.claim = claim;
     }
 
@@ -109,12 +109,17 @@ impl StoredLog {
         self.ask_to_close(cx);
         self.is_failing = false;
         self.request = 0;
-        self.names = Names::default();
+        self.names = RememberedNames::default();
         self.waiting.clear();
     }
 
     /// The log answers; `None` while the question is open, or if the answer is not of this one.
-    pub(crate) fn on_answer(&mut self, cx: &mut Cx<'_>, ask: StoreAsk, answer: AnyAnswer) -> Option<Done> {
+    pub(crate) fn on_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        ask: StoreAsk,
+        answer: AnyAnswer,
+    ) -> Option<QuestionOutcome> {
         if ask.request != self.request || self.request == 0 {
             return None;
         }
@@ -133,27 +138,29 @@ impl StoredLog {
             }
         };
         let names = &mut self.names;
-        let mut replay = |found: Found<'_>| match found.bytes() {
+        let mut replay = |found: ReplayedPart<'_>| match found.bytes() {
             None => {
-                *names = Names::default();
+                *names = RememberedNames::default();
                 Ok(())
             }
-            Some(bytes) => record::apply(bytes, names).map_err(|_| Unreadable),
+            Some(bytes) => record::apply(bytes, names).map_err(|_| UnreadableLog),
         };
         match self.log.on_answer(&answer, &mut replay) {
-            Progress::Opened if self.reads => return Some(Done::Read(self.names.all())),
-            Progress::Opened | Progress::Trimmed => {}
-            Progress::Appended(changes) => changes.into_iter().for_each(|change| self.learn(change)),
-            Progress::Full(changes) => {
+            LogProgress::Opened if self.reads => return Some(QuestionOutcome::Read(self.names.all())),
+            LogProgress::Opened | LogProgress::Trimmed => {}
+            LogProgress::Appended(changes) => changes.into_iter().for_each(|change| self.learn(change)),
+            LogProgress::Full(changes) => {
                 let changes = changes.into_iter().rev();
                 changes.for_each(|change| self.waiting.push_front(change));
             }
-            Progress::Damaged => {
+            LogProgress::Damaged => {
                 self.close(cx);
-                return Some(Done::Damaged);
+                return Some(QuestionOutcome::Damaged);
             }
-            Progress::NotDone(..) | Progress::Again { .. } | Progress::Lost { .. } => return self.fail(cx),
-            Progress::Passed | Progress::Ask(_) => return None,
+            LogProgress::NotDone(..) | LogProgress::Again { .. } | LogProgress::Lost { .. } => {
+                return self.fail(cx);
+            }
+            LogProgress::Passed | LogProgress::Ask(_) => return None,
         }
         self.go_on(cx)
     }
@@ -168,9 +175,9 @@ impl StoredLog {
     }
 
     /// Has the next of what waits written, or says that all is.
-    fn go_on(&mut self, cx: &mut Cx<'_>) -> Option<Done> {
+    fn go_on(&mut self, cx: &mut Cx<'_>) -> Option<QuestionOutcome> {
         if self.waiting.is_empty() {
-            return Some(Done::Written);
+            return Some(QuestionOutcome::Written);
         }
         match self.write_next(cx) {
             Ok(()) => None,
@@ -233,9 +240,9 @@ impl StoredLog {
         }
     }
 
-    fn fail(&mut self, cx: &mut Cx<'_>) -> Option<Done> {
+    fn fail(&mut self, cx: &mut Cx<'_>) -> Option<QuestionOutcome> {
         self.close(cx);
-        Some(Done::Failed)
+        Some(QuestionOutcome::Failed)
     }
 
     fn ask(&self, cx: &mut Cx<'_>, command: Command) {

@@ -9,13 +9,13 @@ use crate::config::{Config, KindConfig};
 use crate::fixture::{Fixture, node};
 use crate::ident::ClusterName;
 use crate::input::KindSettings;
-use crate::journal::protocol::{Answer, CommandError};
-use crate::journal::state::{Opened, WriterEnd, WriterError};
+use crate::journal::protocol::{Answer, JournalCommandError};
+use crate::journal::state::{OpenedLog, WriterEnd, WriterError};
 use crate::sharding::state::ids::ShardId;
 use crate::store::{Record, Sequence, Snapshot};
 use crate::token::Token;
 
-const CLAIM: Claim = Claim::Placed(Token::new(2, 5));
+const CLAIM: TokenClaim = TokenClaim::Placed(Token::new(2, 5));
 
 struct Rig {
     fixture: Fixture,
@@ -36,8 +36,8 @@ fn elements(texts: &[&str]) -> Vec<Element> {
     texts.iter().map(|text| element(text)).collect()
 }
 
-fn texts(done: Option<Done>) -> Vec<String> {
-    let Some(Done::Read(names)) = done else {
+fn texts(done: Option<QuestionOutcome>) -> Vec<String> {
+    let Some(QuestionOutcome::Read(names)) = done else {
         panic!("{done:?}");
     };
     let text = |name: &Element| String::from_utf8(name.to_vec()).unwrap();
@@ -52,7 +52,7 @@ impl Rig {
             config: Box::new(KindConfig::taken_from(&mut config.sharding)),
             ..KindSettings::new("alarm", 8, true)
         };
-        let kind = Kind::new(
+        let kind = RegisteredKind::new(
             KindId::of("alarm"),
             settings,
             &config.sharding,
@@ -81,16 +81,16 @@ impl Rig {
         }
     }
 
-    fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Option<Done> {
+    fn answer(&mut self, ask: StoreAsk, answer: Answer) -> Option<QuestionOutcome> {
         self.act(|log, cx| log.on_answer(cx, ask, AnyAnswer::Journal(answer)))
     }
 
-    fn refuse(&mut self, ask: StoreAsk, error: CommandError) -> Option<Done> {
+    fn refuse(&mut self, ask: StoreAsk, error: JournalCommandError) -> Option<QuestionOutcome> {
         self.act(|log, cx| log.on_answer(cx, ask, AnyAnswer::Refused(AnyError::Journal(error))))
     }
 
     /// Does all that is asked for, as a log does, until there is an answer.
-    fn serve(&mut self) -> Option<Done> {
+    fn serve(&mut self) -> Option<QuestionOutcome> {
         let mut done = None;
         while let Some((ask, command)) = self.next() {
             let said = match command {
@@ -137,7 +137,7 @@ impl Rig {
             token,
             bytes: Bytes::clone(bytes),
         });
-        Answer::Opened(Opened {
+        Answer::Opened(OpenedLog {
             token,
             snapshot: self.snapshot.clone().map(|state| Snapshot {
                 through: first - 1,
@@ -154,7 +154,7 @@ impl Rig {
         texts(self.serve())
     }
 
-    fn write(&mut self, request: u64, add: &[&str], remove: &[&str]) -> Option<Done> {
+    fn write(&mut self, request: u64, add: &[&str], remove: &[&str]) -> Option<QuestionOutcome> {
         let (add, remove) = (elements(add), elements(remove));
         self.act(|log, cx| log.write(cx, request, add, remove));
         self.serve()
@@ -166,11 +166,17 @@ fn what_was_written_is_read_by_the_next_owner_however_often_it_was_trimmed() {
     for snapshot_after in [1, 2, 3, 1_000] {
         let mut rig = Rig::new(|config| config.sharding.snapshot_after = snapshot_after);
         assert_eq!(rig.read(1), [""; 0]);
-        assert_eq!(rig.write(2, &["a", "b", "c"], &[]), Some(Done::Written));
-        assert_eq!(rig.write(3, &["d"], &["b"]), Some(Done::Written));
-        assert_eq!(rig.write(4, &[], &["a", "unknown"]), Some(Done::Written));
+        assert_eq!(
+            rig.write(2, &["a", "b", "c"], &[]),
+            Some(QuestionOutcome::Written)
+        );
+        assert_eq!(rig.write(3, &["d"], &["b"]), Some(QuestionOutcome::Written));
+        assert_eq!(
+            rig.write(4, &[], &["a", "unknown"]),
+            Some(QuestionOutcome::Written)
+        );
         assert_eq!(rig.read(5), ["c", "d"]);
-        assert_eq!(rig.write(6, &["b"], &[]), Some(Done::Written));
+        assert_eq!(rig.write(6, &["b"], &[]), Some(QuestionOutcome::Written));
         let mut next = Rig::new(|_| {});
         (next.snapshot, next.records, next.last) = (rig.snapshot, rig.records, rig.last);
         assert_eq!(next.read(1), ["b", "c", "d"]);
@@ -184,7 +190,7 @@ fn s_128_a_write_has_as_many_ids_as_the_settings_say_and_as_many_bytes_as_any_st
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut rig = Rig::new(|_| {});
     rig.read(1);
-    assert_eq!(rig.write(2, &ids, &[]), Some(Done::Written));
+    assert_eq!(rig.write(2, &ids, &[]), Some(QuestionOutcome::Written));
     assert_eq!(rig.appends, [100, 100, 50]);
     assert_eq!(rig.read(3).len(), 250);
     let mut rig = Rig::new(|config| config.sharding.remember_updates_per_write = 1_000);
@@ -193,7 +199,7 @@ fn s_128_a_write_has_as_many_ids_as_the_settings_say_and_as_many_bytes_as_any_st
         .map(|number| "x".repeat(1_000) + &number.to_string())
         .collect();
     let long: Vec<&str> = long.iter().map(String::as_str).collect();
-    assert_eq!(rig.write(2, &long, &[]), Some(Done::Written));
+    assert_eq!(rig.write(2, &long, &[]), Some(QuestionOutcome::Written));
     assert_eq!(rig.appends, [65, 65, 20]);
 }
 
@@ -205,7 +211,7 @@ fn a_log_that_is_full_is_trimmed_and_the_write_goes_on() {
     let add = elements(&["b"]);
     rig.act(|log, cx| log.write(cx, 3, add, vec![]));
     let (ask, first) = rig.next().unwrap();
-    let full = CommandError::Refused(WriterError::Full);
+    let full = JournalCommandError::Refused(WriterError::Full);
     assert_eq!(rig.refuse(ask, full), None);
     let (ask, trim) = rig.next().unwrap();
     assert!(matches!(trim, Command::Keep { .. }));
@@ -213,7 +219,7 @@ fn a_log_that_is_full_is_trimmed_and_the_write_goes_on() {
     let (ask, again) = rig.next().unwrap();
     assert_eq!(again, first);
     // It is empty, and the write does not fit: nothing can be done about it.
-    assert_eq!(rig.refuse(ask, full), Some(Done::Failed));
+    assert_eq!(rig.refuse(ask, full), Some(QuestionOutcome::Failed));
     assert!(matches!(rig.next(), Some((_, Command::Close { .. }))));
 }
 
@@ -221,10 +227,19 @@ fn a_log_that_is_full_is_trimmed_and_the_write_goes_on() {
 fn whoever_was_refused_is_closed_and_hears_no_late_answer() {
     let held = Token::new(3, 1);
     let ends = [
-        (CommandError::Ended(WriterEnd::Fenced { held }), Done::Failed),
-        (CommandError::Ended(WriterEnd::Damaged), Done::Damaged),
-        (CommandError::TooMany, Done::Failed),
-        (CommandError::Refused(WriterError::TooLarge), Done::Failed),
+        (
+            JournalCommandError::Ended(WriterEnd::Fenced { held }),
+            QuestionOutcome::Failed,
+        ),
+        (
+            JournalCommandError::Ended(WriterEnd::Damaged),
+            QuestionOutcome::Damaged,
+        ),
+        (JournalCommandError::TooMany, QuestionOutcome::Failed),
+        (
+            JournalCommandError::Refused(WriterError::TooLarge),
+            QuestionOutcome::Failed,
+        ),
     ];
     for (error, done) in ends {
         let mut rig = Rig::new(|_| {});
@@ -235,7 +250,7 @@ fn whoever_was_refused_is_closed_and_hears_no_late_answer() {
         assert_eq!(rig.refuse(ask, error), Some(done));
         assert!(matches!(rig.next(), Some((_, Command::Close { .. }))));
         assert_eq!(rig.answer(ask, Answer::Appended { last: 1 }), None);
-        assert_eq!(rig.refuse(ask, CommandError::Closed), None);
+        assert_eq!(rig.refuse(ask, JournalCommandError::Closed), None);
         assert_eq!(rig.read(3), [""; 0], "it begins again");
         assert_eq!(
             rig.answer(ask, Answer::Appended { last: 9 }),
@@ -252,11 +267,13 @@ fn who_writes_without_having_read_opens_first_and_keeps_what_was_there() {
     rig.write(2, &["a"], &[]);
     rig.act(StoredLog::close);
     assert_eq!(rig.serve(), None);
-    assert_eq!(rig.write(3, &["b"], &[]), Some(Done::Written));
+    assert_eq!(rig.write(3, &["b"], &[]), Some(QuestionOutcome::Written));
     assert_eq!(
         (rig.read(4), rig.kept),
         (
-            texts(Some(Done::Read(elements(&["a", "b"]).into_iter().collect()))),
+            texts(Some(QuestionOutcome::Read(
+                elements(&["a", "b"]).into_iter().collect()
+            ))),
             1
         )
     );
@@ -267,7 +284,7 @@ fn what_nobody_here_wrote_is_damaged() {
     let mut rig = Rig::new(|_| {});
     (rig.records, rig.last) = (vec![Bytes::from(*b"\x01\x09rubbish")], 1);
     rig.act(|log, cx| log.read(cx, 1));
-    assert_eq!(rig.serve(), Some(Done::Damaged));
+    assert_eq!(rig.serve(), Some(QuestionOutcome::Damaged));
 }
 
 #[test]
@@ -277,9 +294,9 @@ fn more_than_a_snapshot_holds_is_refused_and_less_goes_on() {
     let long = |number: usize| "x".repeat(60_000) + &number.to_string();
     let ids: Vec<String> = (100..169).map(long).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    assert_eq!(rig.write(2, &ids, &[]), Some(Done::Written));
-    assert_eq!(rig.write(3, &[&long(900)], &[]), Some(Done::Failed));
+    assert_eq!(rig.write(2, &ids, &[]), Some(QuestionOutcome::Written));
+    assert_eq!(rig.write(3, &[&long(900)], &[]), Some(QuestionOutcome::Failed));
     assert_eq!(rig.read(4).len(), 69);
-    assert_eq!(rig.write(5, &[], &[ids[0]]), Some(Done::Written));
-    assert_eq!(rig.write(6, &[&long(900)], &[]), Some(Done::Written));
+    assert_eq!(rig.write(5, &[], &[ids[0]]), Some(QuestionOutcome::Written));
+    assert_eq!(rig.write(6, &[&long(900)], &[]), Some(QuestionOutcome::Written));
 }

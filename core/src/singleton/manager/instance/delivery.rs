@@ -1,21 +1,21 @@
 //! The way of messages to the instance of this node: who has been told where it is, what waits while this
 //! process does not know whether it is still a member, and what no instance gets. Spec: sharding 1.11, 10.13.
 
-use super::{Instance, Life, Run};
-use crate::buffered::Buffered;
+use super::{InstanceRun, InstanceStage, SingletonInstance};
+use crate::buffered::BufferedLoad;
 use crate::ident::UniqueAddress;
 use crate::messaging::answer;
 use crate::messaging::protocol::{AskTicket, HostOrder};
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
-use crate::singleton::protocol::{Body, Delivery};
+use crate::singleton::protocol::{InstanceMessage, SingletonBody};
 use crate::singleton::proxy::dead_letter;
 use crate::singleton::{Cx, say};
 use crate::token::Token;
 
-impl Instance {
-    pub(in crate::singleton) fn buffered(&self) -> Buffered {
-        Buffered {
+impl SingletonInstance {
+    pub(in crate::singleton) fn buffered(&self) -> BufferedLoad {
+        BufferedLoad {
             messages: self.held.len(),
             bytes: self.held_bytes,
         }
@@ -24,7 +24,7 @@ impl Instance {
     /// Tells proxies that it takes nothing any more, and gives back what it did not get.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_>, token: Token) {
         for (node, epoch) in core::mem::take(&mut self.watchers) {
-            say(cx, &node, self.id, epoch, Body::Gone { token });
+            say(cx, &node, self.id, epoch, SingletonBody::Gone { token });
         }
         self.held_bytes = 0;
         for (_, delivery) in core::mem::take(&mut self.held) {
@@ -35,8 +35,8 @@ impl Instance {
     /// A proxy asks where it is. If it is not there yet, the answer follows when it is.
     pub(in crate::singleton) fn on_identify(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, epoch: u64) {
         self.watchers.insert(from.clone(), epoch);
-        if let Life::Running(Run { token, .. }) = self.life {
-            say(cx, from, self.id, epoch, Body::Identified { token });
+        if let InstanceStage::Running(InstanceRun { token, .. }) = self.life {
+            say(cx, from, self.id, epoch, SingletonBody::Identified { token });
         }
     }
 
@@ -45,10 +45,10 @@ impl Instance {
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        delivery: Delivery,
+        delivery: InstanceMessage,
         paused: bool,
     ) {
-        let Life::Running(run) = self.life else {
+        let InstanceStage::Running(run) = self.life else {
             return not_here(cx, from, delivery);
         };
         if run.token != delivery.token {
@@ -73,7 +73,7 @@ impl Instance {
     }
 
     /// Keeps a message while this process does not know whether it is still a member.
-    fn hold(&mut self, cx: &mut Cx<'_>, delivery: Delivery) {
+    fn hold(&mut self, cx: &mut Cx<'_>, delivery: InstanceMessage) {
         let limits = &cx.config().singleton;
         let bytes = self.held_bytes.saturating_add(delivery.payload.len());
         if self.held.len() >= limits.buffer_messages_max || bytes > limits.buffer_bytes_max {
@@ -104,14 +104,14 @@ impl Instance {
 }
 
 /// There is no such instance here: the proxy has to look for it anew.
-pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, delivery: Delivery) {
+pub(in crate::singleton) fn not_here(cx: &mut Cx<'_>, from: &UniqueAddress, delivery: InstanceMessage) {
     let (singleton, token) = (delivery.singleton, delivery.token);
     refuse(cx, delivery, AskFailure::EntityStoppedUnhandled);
-    say(cx, from, singleton, 0, Body::Gone { token });
+    say(cx, from, singleton, 0, SingletonBody::Gone { token });
 }
 
 /// Ends a message that no instance got: its asker hears why, or it is a dead letter.
-pub(in crate::singleton) fn refuse(cx: &mut Cx<'_>, delivery: Delivery, reason: AskFailure) {
+pub(in crate::singleton) fn refuse(cx: &mut Cx<'_>, delivery: InstanceMessage, reason: AskFailure) {
     match delivery.ask {
         Some(ticket) => answer(cx, ticket.ask, Err(reason)),
         None => dead_letter(cx, delivery.singleton, reason),

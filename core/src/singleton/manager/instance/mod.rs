@@ -12,45 +12,45 @@ use core::time::Duration;
 
 pub(in crate::singleton) use self::delivery::{not_here, refuse};
 use crate::ident::UniqueAddress;
-use crate::messaging::protocol::{HostOrder, Instance as Started};
+use crate::messaging::protocol::{HostOrder, HostedInstance as Started};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::ids::Slot;
-use crate::singleton::protocol::{Body, Delivery, Event, Timer};
+use crate::singleton::protocol::{Event, InstanceMessage, SingletonBody, Timer};
 use crate::singleton::state::SingletonId;
 use crate::singleton::{Cx, say};
 use crate::time::Instant;
 use crate::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct InstanceRun {
     slot: Slot,
     token: Token,
     since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum InstanceStage {
     /// There is none, and none is wanted.
     Absent,
     /// It is to begin as soon as nothing holds it up.
     Wanted,
     /// It begins as soon as the term is taken.
     Claiming,
-    Running(Run),
+    Running(InstanceRun),
     /// It is told to stop.
-    Stopping(Run),
+    Stopping(InstanceRun),
     /// It failed; the next one begins after a rest.
     Resting,
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub(in crate::singleton) struct Instance {
+pub(in crate::singleton) struct SingletonInstance {
     id: SingletonId,
     /// The singleton's own index on this node.
     index: u32,
     generation: u32,
-    life: Life,
+    life: InstanceStage,
     /// What runs or stops here was killed, or the last one was.
     killed: bool,
     /// The term that was claimed last; this node's while `claimed`.
@@ -75,17 +75,17 @@ pub(in crate::singleton) struct Instance {
     watchers: OrderedMap<UniqueAddress, u64>,
     /// What came while this process did not know whether it is still a member.
     /// With the time until which somebody waits, if it is an ask.
-    held: VecDeque<(Option<Instant>, Delivery)>,
+    held: VecDeque<(Option<Instant>, InstanceMessage)>,
     held_bytes: usize,
 }
 
-impl Instance {
+impl SingletonInstance {
     pub(super) const fn new(id: SingletonId, index: u32) -> Self {
         Self {
             id,
             index,
             generation: 0,
-            life: Life::Absent,
+            life: InstanceStage::Absent,
             killed: false,
             term: 0,
             claimed: false,
@@ -111,16 +111,22 @@ impl Instance {
     /// Whether nothing of it runs here.
     pub(in crate::singleton) const fn is_absent(&self) -> bool {
         match self.life {
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => true,
-            Life::Running(_) | Life::Stopping(_) => false,
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => true,
+            InstanceStage::Running(_) | InstanceStage::Stopping(_) => false,
         }
     }
 
     /// The token of what runs or stops here.
     pub(in crate::singleton) const fn token(&self) -> Option<Token> {
         match self.life {
-            Life::Running(run) | Life::Stopping(run) => Some(run.token),
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => None,
+            InstanceStage::Running(run) | InstanceStage::Stopping(run) => Some(run.token),
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => None,
         }
     }
 
@@ -131,7 +137,7 @@ impl Instance {
 
     /// There is to be one.
     pub(super) fn want(&mut self, cx: &mut Cx<'_>, held_up: bool) {
-        self.life = Life::Wanted;
+        self.life = InstanceStage::Wanted;
         self.go_on(cx, held_up);
     }
 
@@ -141,10 +147,13 @@ impl Instance {
             return;
         }
         match self.life {
-            Life::Wanted if self.claimed => self.go_on_with_term(cx),
-            Life::Wanted => self.claim(cx),
-            Life::Claiming => self.run_if_promised(cx),
-            Life::Absent | Life::Running(_) | Life::Stopping(_) | Life::Resting => {}
+            InstanceStage::Wanted if self.claimed => self.go_on_with_term(cx),
+            InstanceStage::Wanted => self.claim(cx),
+            InstanceStage::Claiming => self.run_if_promised(cx),
+            InstanceStage::Absent
+            | InstanceStage::Running(_)
+            | InstanceStage::Stopping(_)
+            | InstanceStage::Resting => {}
         }
     }
 
@@ -157,7 +166,7 @@ impl Instance {
         };
         let token = Token::new(self.term, self.count);
         let since = cx.mono();
-        self.life = Life::Running(Run { slot, token, since });
+        self.life = InstanceStage::Running(InstanceRun { slot, token, since });
         self.killed = false;
         cx.counters().instances_started += 1;
         let singleton = self.id;
@@ -165,7 +174,7 @@ impl Instance {
         cx.order(HostOrder::Start { slot, instance });
         cx.notify((self.id, Event::Started { token }));
         for (node, epoch) in &self.watchers {
-            say(cx, node, self.id, *epoch, Body::Identified { token });
+            say(cx, node, self.id, *epoch, SingletonBody::Identified { token });
         }
     }
 
@@ -179,20 +188,23 @@ impl Instance {
     pub(super) fn stop_within(&mut self, cx: &mut Cx<'_>, timeout: Duration) -> bool {
         self.claimed = false;
         match self.life {
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => {
-                self.life = Life::Absent;
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => {
+                self.life = InstanceStage::Absent;
                 cx.cancel(Timer::Claim(self.id));
                 cx.cancel(Timer::Restart(self.id));
                 true
             }
-            Life::Running(run) => {
-                self.life = Life::Stopping(run);
+            InstanceStage::Running(run) => {
+                self.life = InstanceStage::Stopping(run);
                 cx.order(HostOrder::Stop { slot: run.slot });
                 cx.wake(Timer::StopLate(self.id), cx.mono() + timeout);
                 self.leave(cx, run.token);
                 false
             }
-            Life::Stopping(_) => {
+            InstanceStage::Stopping(_) => {
                 let at = cx.mono() + timeout;
                 if cx.due(Timer::StopLate(self.id)).is_some_and(|set| set > at) {
                     cx.wake(Timer::StopLate(self.id), at);
@@ -204,14 +216,14 @@ impl Instance {
 
     /// It has not stopped in time.
     pub(super) fn on_stop_late(&mut self, cx: &mut Cx<'_>) {
-        if let Life::Stopping(run) = self.life {
+        if let InstanceStage::Stopping(run) = self.life {
             cx.counters().instances_killed += 1;
             cx.notify((self.id, Event::StopTimeout { token: run.token }));
             self.order_kill(cx, run);
         }
     }
 
-    fn order_kill(&mut self, cx: &mut Cx<'_>, run: Run) {
+    fn order_kill(&mut self, cx: &mut Cx<'_>, run: InstanceRun) {
         self.killed = true;
         cx.order(HostOrder::Kill { slot: run.slot });
     }
@@ -219,8 +231,11 @@ impl Instance {
     /// What runs or stops here is to end at once.
     pub(super) fn kill_running(&mut self, cx: &mut Cx<'_>) {
         match self.life {
-            Life::Running(_) | Life::Stopping(_) => self.kill(cx),
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => {}
+            InstanceStage::Running(_) | InstanceStage::Stopping(_) => self.kill(cx),
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => {}
         }
     }
 
@@ -228,12 +243,15 @@ impl Instance {
     pub(super) fn kill(&mut self, cx: &mut Cx<'_>) {
         self.claimed = false;
         match self.life {
-            Life::Running(run) | Life::Stopping(run) => {
-                self.life = Life::Stopping(run);
+            InstanceStage::Running(run) | InstanceStage::Stopping(run) => {
+                self.life = InstanceStage::Stopping(run);
                 self.order_kill(cx, run);
                 self.leave(cx, run.token);
             }
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => self.life = Life::Absent,
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => self.life = InstanceStage::Absent,
         }
         for timer in [
             Timer::Claim(self.id),
@@ -248,9 +266,12 @@ impl Instance {
     /// and the end was not asked for, the next one begins after a rest.
     pub(super) fn on_stopped(&mut self, cx: &mut Cx<'_>, slot: Slot, responsible: bool) -> bool {
         let (run, by_itself) = match self.life {
-            Life::Running(run) => (run, true),
-            Life::Stopping(run) => (run, false),
-            Life::Absent | Life::Wanted | Life::Claiming | Life::Resting => return false,
+            InstanceStage::Running(run) => (run, true),
+            InstanceStage::Stopping(run) => (run, false),
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Claiming
+            | InstanceStage::Resting => return false,
         };
         if run.slot != slot {
             return false;
@@ -262,7 +283,7 @@ impl Instance {
             cx.counters().instances_failed += 1;
             self.leave(cx, token);
         }
-        self.life = Life::Absent;
+        self.life = InstanceStage::Absent;
         if !responsible {
             cx.notify((self.id, Event::Stopped { token }));
             return true;
@@ -282,7 +303,7 @@ impl Instance {
         // 2^20 times a microsecond is a second: beyond, the longest rest is reached by any setting.
         let rest = min.saturating_mul(1 << self.failures.min(20)).min(max);
         self.failures = self.failures.saturating_add(1);
-        self.life = Life::Resting;
+        self.life = InstanceStage::Resting;
         cx.wake(Timer::Restart(self.id), cx.mono() + rest);
         rest
     }

@@ -8,12 +8,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Instance, Life};
+use super::{InstanceStage, SingletonInstance};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Status;
 use crate::reject::Rejection as AnyRejection;
 use crate::rng;
-use crate::singleton::protocol::{Body, Event, Rejection, Timer};
+use crate::singleton::protocol::{Event, Rejection, SingletonBody, Timer};
 use crate::singleton::voter::{TERM_MAX, TERM_STEP};
 use crate::singleton::{Cx, say};
 use crate::token::Token;
@@ -25,7 +25,7 @@ const CLAIMS_AT_ONCE: u32 = 4;
 /// quarter of an hour, a step a second.
 const FENCE_REACH: u64 = TERM_STEP << 10;
 
-impl Instance {
+impl SingletonInstance {
     pub(in crate::singleton::manager) fn highest_term(&self) -> u64 {
         self.highest.max(self.told)
     }
@@ -45,9 +45,9 @@ impl Instance {
     /// A further one of the term that is this node's: it counts again by those that are members now. Some may
     /// have come since the first, and know of a higher one.
     pub(super) fn go_on_with_term(&mut self, cx: &mut Cx<'_>) {
-        self.life = Life::Claiming;
+        self.life = InstanceStage::Claiming;
         self.run_if_promised(cx);
-        if self.life == Life::Claiming {
+        if self.life == InstanceStage::Claiming {
             self.ask(cx);
         }
     }
@@ -57,11 +57,11 @@ impl Instance {
         if above >= TERM_MAX {
             // Whoever went on would repeat itself for ever. Only an operator can say which terms were never
             // taken.
-            self.life = Life::Resting;
+            self.life = InstanceStage::Resting;
             cx.counters().terms_used_up += 1;
             return cx.notify((self.id, Event::TermsUsedUp));
         }
-        self.life = Life::Claiming;
+        self.life = InstanceStage::Claiming;
         self.note_term(above + 1);
         self.term = self.highest;
         self.count = 0;
@@ -85,7 +85,7 @@ impl Instance {
         for node in missing {
             let step = |held: &u64| self.term.min(held.saturating_add(TERM_STEP));
             let term = self.behind.get(&node).map_or(self.term, step);
-            say(cx, &node, self.id, self.epoch, Body::Claim { term });
+            say(cx, &node, self.id, self.epoch, SingletonBody::Claim { term });
         }
         let at = cx.mono() + cx.config().singleton.hand_over_retry_interval;
         cx.wake(Timer::Claim(self.id), at);
@@ -94,20 +94,28 @@ impl Instance {
     /// Time to ask again, or to claim again after a refusal.
     pub(in crate::singleton) fn on_claim_timer(&mut self, cx: &mut Cx<'_>, held_up: bool) {
         match self.life {
-            Life::Wanted => self.go_on(cx, held_up),
+            InstanceStage::Wanted => self.go_on(cx, held_up),
             // No majority has promised it, and somebody is so far above it that this takes more than one
             // claim.
-            Life::Claiming if self.is_outreached => {
+            InstanceStage::Claiming if self.is_outreached => {
                 self.note_term(self.term.saturating_add(TERM_STEP));
                 self.claimed = false;
-                self.life = Life::Wanted;
+                self.life = InstanceStage::Wanted;
                 self.go_on(cx, held_up);
             }
-            Life::Claiming => self.ask(cx),
-            Life::Absent | Life::Running(_) | Life::Stopping(_) | Life::Resting if self.claimed => {
+            InstanceStage::Claiming => self.ask(cx),
+            InstanceStage::Absent
+            | InstanceStage::Running(_)
+            | InstanceStage::Stopping(_)
+            | InstanceStage::Resting
+                if self.claimed =>
+            {
                 self.ask(cx)
             }
-            Life::Absent | Life::Running(_) | Life::Stopping(_) | Life::Resting => {}
+            InstanceStage::Absent
+            | InstanceStage::Running(_)
+            | InstanceStage::Stopping(_)
+            | InstanceStage::Resting => {}
         }
     }
 
@@ -198,23 +206,26 @@ impl Instance {
     fn supersede(&mut self, cx: &mut Cx<'_>, term: u64, held_up: bool) {
         self.claimed = false;
         match self.life {
-            Life::Running(run) => {
+            InstanceStage::Running(run) => {
                 cx.counters().instances_superseded += 1;
                 let token = run.token;
                 cx.notify((self.id, Event::Superseded { token, term }));
-                self.life = Life::Stopping(run);
+                self.life = InstanceStage::Stopping(run);
                 self.order_kill(cx, run);
                 self.leave(cx, token);
             }
-            Life::Claiming => {
-                self.life = Life::Wanted;
+            InstanceStage::Claiming => {
+                self.life = InstanceStage::Wanted;
                 self.refusals = self.refusals.saturating_add(1);
                 match self.rest_of_claims(cx) {
                     Some(rest) => cx.wake(Timer::Claim(self.id), cx.mono() + rest),
                     None => self.go_on(cx, held_up),
                 }
             }
-            Life::Absent | Life::Wanted | Life::Stopping(_) | Life::Resting => {}
+            InstanceStage::Absent
+            | InstanceStage::Wanted
+            | InstanceStage::Stopping(_)
+            | InstanceStage::Resting => {}
         }
     }
 

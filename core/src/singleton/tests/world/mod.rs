@@ -14,27 +14,29 @@ use crate::effect::Answer;
 use crate::fixture::{Fixture, member, node};
 use crate::ident::{ClusterName, Role, Roles, UniqueAddress};
 use crate::input::DropReason;
-use crate::input::Target;
+use crate::input::SendTarget;
 use crate::input::{HostReport, SingletonCommand, SingletonSettings};
 use crate::lease::protocol::{LeaseOutcome, LeaseReport};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::message::{Message, SingletonMsg};
-use crate::messaging::Wait;
+use crate::messaging::AskWait;
 use crate::messaging::protocol::{AskReply, AskTicket};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, Payload, Slot};
-use crate::singleton::protocol::{Body, Delivery, Event as SingletonEvent, Statement};
-use crate::singleton::state::Promised;
+use crate::singleton::protocol::{
+    Event as SingletonEvent, InstanceMessage, SingletonBody, SingletonStatement,
+};
+use crate::singleton::state::StoredPromise;
 use crate::singleton::state::{SingletonId, SingletonPhase, SingletonState};
 use crate::singleton::{Singletons, ask_promise, lower_promise};
 use crate::stats::SingletonCounters;
 use crate::store::{Bytes, Change, StoreAnswer, StoreOrder};
 use crate::time::Instant;
 use crate::token::Token;
-use crate::wire::Stored;
+use crate::wire::StoredForm;
 
 pub(super) const MARGIN: Duration = secs(20);
 
@@ -89,7 +91,7 @@ struct Peer {
     answers: OrderedMap<u64, Result<Payload, AskFailure>>,
     registered: Option<Answer>,
     events: Vec<SingletonEvent>,
-    heard: Vec<(UniqueAddress, u64, Body)>,
+    heard: Vec<(UniqueAddress, u64, SingletonBody)>,
     rejected: usize,
     drained: bool,
     alive: bool,
@@ -256,7 +258,7 @@ impl World {
         self.asks += 1;
         let token = self.asks;
         let chain = AskChain::default();
-        let (payload, wait) = (Payload::from(payload), Wait { timeout, chain });
+        let (payload, wait) = (Payload::from(payload), AskWait { timeout, chain });
         let peer = &mut self.peers[at];
         peer.singletons
             .ask(&mut peer.fixture.cx(), token, id(), payload, wait);
@@ -370,7 +372,7 @@ impl World {
     }
 
     /// Lets a node hear a statement out of the blue.
-    pub(super) fn says(&mut self, from: usize, to: usize, epoch: u64, body: Body) {
+    pub(super) fn says(&mut self, from: usize, to: usize, epoch: u64, body: SingletonBody) {
         self.says_about(from, to, (id(), epoch), body);
     }
 
@@ -388,13 +390,13 @@ impl World {
     /// The host of this node gives a message of its ask back that it has not sent.
     pub(super) fn gives_back(&mut self, (at, id_of_ask): (usize, u64), to: usize) {
         let peer = &mut self.peers[at];
-        let delivery = Delivery {
+        let delivery = InstanceMessage {
             singleton: id(),
             token: Token::new(1, 1),
             ask: Some(AskTicket::of(&address(at), id_of_ask, AskChain::default())),
             payload: Payload::from(b"?".as_slice()),
         };
-        let (to, msg) = (Target::Node(address(to)), SingletonMsg::Delivery(delivery));
+        let (to, msg) = (SendTarget::Node(address(to)), SingletonMsg::Delivery(delivery));
         let cx = &mut peer.fixture.cx();
         peer.singletons.on_dropped(cx, &to, msg, DropReason::Unreachable);
         self.settle();
@@ -411,7 +413,7 @@ impl World {
     /// this node.
     pub(super) fn delivers(&mut self, from: usize, to: usize, ask: (usize, u64), token: Token) {
         let (asker, id_of_ask) = ask;
-        let delivery = Delivery {
+        let delivery = InstanceMessage {
             singleton: id(),
             token,
             ask: Some(AskTicket {
@@ -429,7 +431,7 @@ impl World {
     }
 
     /// The same of another singleton.
-    pub(super) fn says_of(&mut self, from: usize, to: usize, singleton: SingletonId, body: Body) {
+    pub(super) fn says_of(&mut self, from: usize, to: usize, singleton: SingletonId, body: SingletonBody) {
         self.says_about(from, to, (singleton, 1), body);
     }
 
@@ -438,8 +440,14 @@ impl World {
         self.peers[at].singletons.promised(singleton)
     }
 
-    fn says_about(&mut self, from: usize, to: usize, (singleton, epoch): (SingletonId, u64), body: Body) {
-        let statement = Statement {
+    fn says_about(
+        &mut self,
+        from: usize,
+        to: usize,
+        (singleton, epoch): (SingletonId, u64),
+        body: SingletonBody,
+    ) {
+        let statement = SingletonStatement {
             singleton,
             to: address(to),
             epoch,
@@ -488,7 +496,7 @@ impl World {
     /// The store of this node has a promise of an earlier life.
     pub(super) fn has_promised(&mut self, at: usize, term: u64) {
         let key = Arc::from(id().raw().to_be_bytes().as_slice());
-        let promised = Promised { term, to: None };
+        let promised = StoredPromise { term, to: None };
         let value = promised.to_bytes().unwrap();
         self.peers[at].host.store.insert(key, value);
     }
@@ -565,7 +573,7 @@ impl World {
     }
 
     /// Which node said such things to this one, and in which epoch.
-    pub(super) fn heard_by(&self, at: usize, what: impl Fn(&Body) -> bool) -> Vec<(usize, u64)> {
+    pub(super) fn heard_by(&self, at: usize, what: impl Fn(&SingletonBody) -> bool) -> Vec<(usize, u64)> {
         let heard = self.peers[at].heard.iter().filter(|(_, _, body)| what(body));
         heard.map(|(from, epoch, _)| (self.index(from), *epoch)).collect()
     }

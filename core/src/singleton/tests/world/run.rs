@@ -5,17 +5,17 @@ use core::time::Duration;
 
 use super::{World, address};
 use crate::effect::HostOrder;
-use crate::effect::Instance;
+use crate::effect::HostedInstance;
 use crate::effect::{Answer, Effect};
 use crate::event::Event;
 use crate::fixture::picture_of;
 use crate::ident::UniqueAddress;
-use crate::input::{HostReport, Target};
+use crate::input::{HostReport, SendTarget};
 use crate::lease::protocol::LeaseOrder;
 use crate::membership::state::gossip::Gossip;
 use crate::message::{Message, SingletonMsg};
 use crate::oldest::Oldest;
-use crate::owner::Owner;
+use crate::owner::Requester;
 use crate::signal::Signal;
 use crate::store::{Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::timer::Timer;
@@ -151,7 +151,7 @@ impl World {
         }
         match effect {
             Effect::Send {
-                to: Target::Node(to),
+                to: SendTarget::Node(to),
                 message,
             } => self.wire.push_back((at, self.index(&to), message)),
             Effect::Notify(Event::Singleton { event, .. }) => self.peers[at].events.push(event),
@@ -164,7 +164,7 @@ impl World {
                 assert_eq!(twice, None, "ask {token} is answered twice");
             }
             Effect::Reply { answer, .. } => self.peers[at].registered = Some(answer),
-            Effect::Host(Owner::Singleton, order) => self.obey(at, order),
+            Effect::Host(Requester::Singleton, order) => self.obey(at, order),
             Effect::Lease(_, LeaseOrder::Acquire { .. }) => self.peers[at].host.leases_asked += 1,
             Effect::Lease(_, LeaseOrder::Release { .. }) => self.peers[at].host.leases_released += 1,
             Effect::Store(_, request) => self.store(at, request),
@@ -177,7 +177,7 @@ impl World {
         let mut report = None;
         match order {
             HostOrder::Start { slot, instance } => {
-                let Instance::Singleton { token, .. } = instance else {
+                let HostedInstance::Singleton { token, .. } = instance else {
                     panic!("{instance:?}");
                 };
                 assert_eq!(host.running.replace(slot), None, "started twice");

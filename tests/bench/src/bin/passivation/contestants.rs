@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use quorate_core::sharding::passivation::{
-    LimitSettings, Passivation, PassivationSettings, Place, Replacement, Segments, SketchSettings,
+    LimitSettings, Passivation, PassivationSettings, Replacement, Segments, SketchSettings, StrategyPlace,
 };
 use quorate_core::time;
 
@@ -98,7 +98,7 @@ impl Contestant {
 /// A strategy, and where its entities stand.
 struct Shard {
     passivation: Passivation<u64>,
-    places: HashMap<u64, Place>,
+    places: HashMap<u64, StrategyPlace>,
     gone: Vec<u64>,
 }
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use quorate_core::admission::Proof;
+use quorate_core::admission::PeerProof;
 use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Answer, Effect, HostOrder, Output};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
@@ -20,7 +20,7 @@ use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::time::{Instant, Now};
-use quorate_core::wire::{Decoded, Encoder, decode_frame};
+use quorate_core::wire::{DecodedFrame, Encoder, decode_frame};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -224,11 +224,11 @@ impl Pair {
             (other, host)
         };
         let mut at = 0;
-        while let Decoded::Frame { frame, consumed } = decode_frame(&from.wire[at..], &to.limits) {
+        while let DecodedFrame::Frame { frame, consumed } = decode_frame(&from.wire[at..], &to.limits) {
             at += consumed;
             let input = Input::Frame {
                 from: &from.me,
-                proof: Proof::Nothing,
+                proof: PeerProof::Nothing,
                 lane: frame.lane,
                 kind: frame.kind,
                 body: frame.body,
