@@ -16,10 +16,15 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
   exit 77
 fi
 
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
 changed=0
 for crate in "${crates[@]}"; do
   file=docs/api/quorate-$crate.txt
-  api=$(cargo +nightly public-api --package "quorate-$crate" --all-features -sss --target-dir "${CARGO_TARGET_DIR:-target}/api" 2>/dev/null)
+  if ! api=$(cargo +nightly public-api --package "quorate-$crate" --all-features -sss --target-dir "${CARGO_TARGET_DIR:-target}/api" 2>"$said"); then
+    cat "$said" >&2
+    exit 1
+  fi
   if [ "${1:-}" = --bless ]; then
     printf '%s\n' "$api" >"$file"
   elif ! diff -u "$file" <(printf '%s\n' "$api"); then

@@ -24,9 +24,7 @@ use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, HostReport, Input, MembershipCommand, Token};
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
 use quorate_core::{membership::member::Status, node::Node, owner::Requester, time::Instant, time::Now};
-use quorate_links::{
-    HostStep, LinkId, LinkInput, LinkOrder, LinkedNode, ReadChunk, Source, limits::READ_BYTES_MIN,
-};
+use quorate_links::{HostStep, LinkId, LinkInput, LinkOrder, LinkedNode, ReadChunk, Source};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 pub(crate) use working::{Working, until};
 
@@ -57,8 +55,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Steps 1 and 2: a clock that begins here, a port, a uid that no earlier process here had; a node and
-    /// its links.
+    /// Steps 1 and 2: a clock that begins here, a port, a uid that is new; a node and its links.
     pub(crate) fn bind(name: &'static str, keeper: &ProcessKeeper) -> Result<Self, Failure> {
         let (listener, origin) = (TcpListener::bind("127.0.0.1:0")?, std::time::Instant::now());
         let address = Address::new("127.0.0.1", listener.local_addr()?.port())?;
@@ -145,17 +142,13 @@ impl Host {
 
     /// Step 6: what links order of sockets.
     fn obey(&mut self, order: LinkOrder) {
+        let socket = |link| self.sockets.get(&link);
         match order {
             LinkOrder::Dial { link, to, .. } => self.open(link, Err(to)),
-            LinkOrder::Write { link, bytes } => {
-                drop(self.sockets.get(&link).map(|(write, _)| write.send(bytes)))
-            }
-            LinkOrder::Resume { link, chunk } => {
-                drop(self.sockets.get(&link).map(|(_, read)| read.send(chunk)))
-            }
+            LinkOrder::Write { link, bytes } => drop(socket(link).map(|(write, _)| write.send(bytes))),
+            LinkOrder::Resume { link, chunk } => drop(socket(link).map(|(_, read)| read.send(chunk))),
             LinkOrder::Finish(link) | LinkOrder::Abort(link) => drop(self.sockets.remove(&link)),
-            // Links are renewed only if their ends prove something; datagrams are for transports that have
-            // some.
+            // Only links whose ends prove something are renewed; datagrams are for transports with some.
             LinkOrder::Drain(_) | LinkOrder::Datagram { .. } => {}
         }
     }
@@ -172,8 +165,7 @@ impl Host {
             let (mut reader, mut writer) = match stream.and_then(|stream| Ok((stream.try_clone()?, stream))) {
                 Ok(both) => both,
                 Err(error) => {
-                    let cause = SeedCause::Other(error.to_string());
-                    return report(LinkInput::DialFailed(link, cause));
+                    return report(LinkInput::DialFailed(link, SeedCause::Other(error.to_string())));
                 }
             };
             drop(writer.set_write_timeout(Some(Duration::from_secs(5))));
@@ -187,7 +179,7 @@ impl Host {
                 }
                 drop(writer.shutdown(Shutdown::Both));
             });
-            let mut buffer = vec![0; READ_BYTES_MIN];
+            let mut buffer = vec![0; quorate_links::limits::READ_BYTES_MIN];
             loop {
                 match reader.read(&mut buffer) {
                     Ok(0) => return report(LinkInput::Closed(link)),
@@ -250,9 +242,8 @@ fn main() -> Result<(), Failure> {
     let are_up = |host: &Host| host.linked.node.view().members_in(Status::Up).count() == 3;
     let all_up = |hosts: &[Host]| hosts.iter().all(are_up);
     until(&mut hosts, "three members to be Up", all_up)?;
-    until(&mut hosts, "two daemons", |hosts| {
-        working::daemons_of(hosts).len() == 2
-    })?;
+    let two = |hosts: &[Host]| working::daemons_of(hosts).len() == 2;
+    until(&mut hosts, "two daemons", two)?;
     println!("three members are Up, and two daemons run");
     Ok(())
 }

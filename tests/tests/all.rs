@@ -17,6 +17,7 @@ mod membership;
 mod mutants;
 mod plans;
 mod protocol;
+mod public_api;
 mod rolling;
 mod same_kind;
 mod scenarios;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 pub use quorate_core::event::telling;
 pub use quorate_core::event::{
-    DdataChange, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
+    DataChange, DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JoinFailure,
     JournalEvent, MembershipEvent, SeedCause, SeedFailure, ShardingEvent, ShutdownProgress, SingletonEvent,
 };
 use quorate_core::membership::member::Status;

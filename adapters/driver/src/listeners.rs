@@ -3,7 +3,7 @@
 
 use quorate_core::ddata::state::key::Key;
 use quorate_core::event::{
-    Audit, DdataChange, DdataEvent, DetectorEvent, Event, JoinFailure, MembershipEvent, ShardingEvent,
+    Audit, DataChange, DdataEvent, DetectorEvent, Event, JoinFailure, MembershipEvent, ShardingEvent,
     ShutdownProgress,
 };
 use quorate_core::sharding::ids::KindId;
@@ -11,7 +11,7 @@ use quorate_core::sharding::ids::KindId;
 /// Who hears of an event.
 pub(crate) enum Listener<'a> {
     /// The pump alone: streams of a value's changes. Every write of anybody is one.
-    Streams(&'a [u64], &'a Key, &'a DdataChange),
+    Streams(&'a [u64], &'a Key, &'a DataChange),
     /// The pump alone: the door's audit.
     Audit(&'a Audit),
     /// The pump: whether entities may begin with a message. They may not after a pause of the process, until

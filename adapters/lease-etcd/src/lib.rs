@@ -260,3 +260,8 @@ impl EtcdLease<'_> {
         answer.map(drop)
     }
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

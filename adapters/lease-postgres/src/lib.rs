@@ -137,3 +137,8 @@ impl LeaseKeeper for PostgresLeases {
         Ok(())
     }
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

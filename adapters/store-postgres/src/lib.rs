@@ -185,3 +185,8 @@ impl Store for Postgres {
         StoreScope::Shared
     }
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

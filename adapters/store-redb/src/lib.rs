@@ -237,3 +237,8 @@ impl Store for Redb {
         done.map_err(|error| self.fault(error))
     }
 }
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

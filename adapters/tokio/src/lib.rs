@@ -109,6 +109,11 @@ struct EntitiesChapter;
 #[doc = include_str!("../../../docs/durable.md")]
 struct DurableEntities;
 
+/// The chapter about downing compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/downing.md")]
+struct DowningChapter;
+
 /// The chapter about daemons compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/daemons.md")]

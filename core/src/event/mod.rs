@@ -2,7 +2,7 @@
 
 use core::convert::Infallible;
 
-pub use crate::ddata::protocol::{DataChange as DdataChange, Event as DdataEvent};
+pub use crate::ddata::protocol::{DataChange, Event as DdataEvent};
 pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
