@@ -10,6 +10,7 @@ mod damaged;
 mod data;
 mod durable;
 mod evolution;
+mod first_service;
 mod leases;
 mod lost;
 mod peer;

@@ -174,6 +174,7 @@ async fn a_node_restarts_on_its_port_with_a_new_uid() {
     let third = join(&nodes[0]).await;
     let (old, address) = (third.address().clone(), third.address().address().clone());
     assert_eq!(within(third.stop()).await, Termination::Stopped);
+    assert!(matches!(within(third.up()).await, Err(ClusterError::Stopped)));
     let again = node().bind(&address).seeds([nodes[0].address().address()]);
     let again = again.start().await.unwrap();
     assert_eq!(again.address().address(), &address);

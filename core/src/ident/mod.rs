@@ -46,7 +46,7 @@ pub enum NameError {
     /// Port zero, or text that is no port.
     #[error("port must be a number from 1 to 65535")]
     BadPort,
-    /// An address without `:port`.
+    /// An address that is not `host:port`: without a port, or with the `#uid` of an incarnation.
     #[error("address must have the form host:port")]
     NoPort,
     /// A user role in the namespace reserved for data centers.
@@ -162,7 +162,10 @@ impl FromStr for Address {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let (host, port) = text.rsplit_once(':').ok_or(NameError::NoPort)?;
+        let (host, port) = text
+            .rsplit_once(':')
+            .filter(|_| !text.contains('#'))
+            .ok_or(NameError::NoPort)?;
         let host = host
             .strip_prefix('[')
             .and_then(|h| h.strip_suffix(']'))

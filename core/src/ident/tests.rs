@@ -73,6 +73,7 @@ fn b_45_bad_addresses_are_refused_with_the_reason() {
     );
     assert_eq!("localhost".parse::<Address>(), Err(NameError::NoPort));
     assert_eq!("localhost:70000".parse::<Address>(), Err(NameError::BadPort));
+    assert_eq!("localhost:70#2f".parse::<Address>(), Err(NameError::NoPort));
 }
 
 #[test]

@@ -69,7 +69,9 @@ impl Cluster {
         &self.alive.0
     }
 
-    /// This node: its address and the uid of this incarnation.
+    /// This node: its address and the uid of this incarnation, shown as `host:port#uid`.
+    /// `cluster.address().address()` is `host:port` alone, which others join through; the port is the one that
+    /// the system chose if port 0 was bound.
     #[must_use]
     pub fn address(&self) -> &UniqueAddress {
         &self.shared().me
@@ -127,7 +129,8 @@ impl Cluster {
 
     /// Begins to join a cluster through these nodes, `host:port` each; the first of them forms a new cluster
     /// if it is this node and no other answers. This node's own address alone forms a cluster of one at once,
-    /// as [`Self::form`] does.
+    /// as [`Self::form`] does. Completes when joining has begun; [`Self::up`] waits for its end. To join
+    /// another node of this program: `second.join([first.address().address()])`.
     ///
     /// # Errors
     /// [`ClusterError::Refused`] if the node has joined already or the list is empty, [`ClusterError::Name`]
@@ -146,18 +149,23 @@ impl Cluster {
         self.shared().core(command).await
     }
 
-    /// Waits until this node is a full member (Up).
+    /// Waits until this node is a full member (Up), however long that takes: for ever if it was neither given
+    /// seeds nor told to [`form`](Self::form) or [`join`](Self::join), or if no seed answers.
+    /// [`Self::explain`] says what it waits for.
     ///
     /// # Errors
     /// [`ClusterError::NotJoined`] if it ends because it could not join, with what was in the way: settings
     /// that differ, for instance, each with both values. [`ClusterError::Stopped`] if it ends for another
-    /// reason.
+    /// reason, or has ended.
     ///
     /// # Cancel safety
     /// Safe: it only watches.
     pub async fn up(&self) -> Result<(), ClusterError> {
         let mut events = self.events();
         loop {
+            if self.shared().hub.termination().is_some() {
+                return Err(self.ended_before_up());
+            }
             if self.view().self_status() == Status::Up {
                 return Ok(());
             }

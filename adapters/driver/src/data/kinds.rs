@@ -44,10 +44,11 @@ pub struct CounterKind;
 /// A counter that goes both ways; its value is `i128`.
 #[derive(Debug)]
 pub struct UpDownCounterKind;
-/// A set with removal; its value is a list in the order of the elements' bytes.
+/// A set with removal; its value is a list in the order of the elements' encoded bytes, which puts a short
+/// text before every longer one: sort it where the order matters.
 #[derive(Debug)]
 pub struct ObservedSet<E>(PhantomData<fn() -> E>);
-/// A set without removal; its value is a list in the order of the elements' bytes.
+/// A set without removal; its value is a list in the order of the elements' encoded bytes.
 #[derive(Debug)]
 pub struct GrowSetKind<E>(PhantomData<fn() -> E>);
 /// A flag; its value is `bool`.

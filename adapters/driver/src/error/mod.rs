@@ -285,7 +285,7 @@ impl TellError {
     }
 }
 
-/// Why an ask failed.
+/// Why an ask failed, as its caller hears it: on this node, or ([`AskFailure`]) in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {

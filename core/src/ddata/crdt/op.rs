@@ -240,7 +240,7 @@ types!(op);
 #[non_exhaustive]
 pub enum OpError {
     /// The operation belongs to another type.
-    #[error("the value is a {found:?}, but the operation is for a {operation}")]
+    #[error("the value is of type {found:?}, but the operation is for type {operation}")]
     WrongType {
         /// The type of the value.
         found: DataType,

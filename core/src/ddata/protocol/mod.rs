@@ -329,7 +329,7 @@ pub enum ReadError {
     /// This node takes no part: no member, without the role, or its store could not be read, or not in the
     /// time given; or it was away for long ([`Event::AwayForLong`]) and has not heard in the time given that
     /// it is still a member.
-    #[error("this node holds no replicas")]
+    #[error("this node holds no replicas: it is no member, lacks the role, or still loads its store")]
     NotServing,
     /// The replicas answered, but this node's store failed to keep what they said of a durable key.
     #[error("the value was found, but this node's store failed to keep it")]
@@ -395,7 +395,9 @@ pub enum WriteError {
     TooManyOperations,
     /// This node takes no part, or had not read its store in the time given, or had not heard that it is
     /// still a member after it was away for long. Nothing changed.
-    #[error("this node holds no replicas; nothing changed")]
+    #[error(
+        "this node holds no replicas: it is no member, lacks the role, or still loads its store; nothing changed"
+    )]
     NotServing,
 }
 

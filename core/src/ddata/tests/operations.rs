@@ -285,7 +285,7 @@ fn s_252_an_operation_of_another_type_changes_nothing() {
     };
     assert_eq!(
         error.to_string(),
-        "the value is a GCounter, but the operation is for a OrSet"
+        "the value is of type GCounter, but the operation is for type OrSet"
     );
     assert_eq!(world.count(0, "a"), 1);
 }

@@ -1,7 +1,7 @@
 //! Why a message to an entity failed, always with the one thing a caller needs to know: whether it may have
 //! been handled.
 
-/// Why an ask failed.
+/// Why an ask has no answer of the cluster's, as the nodes say it to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskFailure {
@@ -42,7 +42,7 @@ pub enum AskFailure {
     BadEntityId,
     /// No node hosts the kind: none with its role is a member, or none of those has registered it. Said when
     /// the ask's time is over, because a node that hosts it may start until then: not handled.
-    #[error("no node hosts the entity kind; the message was not handled")]
+    #[error("this node knows no member that hosts the entity kind; the message was not handled")]
     NobodyHosts,
     /// The payload does not fit into a frame: not handled.
     #[error("the message is too large; it was not handled")]
