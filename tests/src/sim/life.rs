@@ -111,10 +111,6 @@ pub(crate) struct Lives {
     pub(crate) counts: LifeCounts,
 }
 
-fn worker() -> Role {
-    Role::new("worker").expect("invariant: a short name is legal")
-}
-
 impl Lives {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
@@ -197,6 +193,7 @@ impl Lives {
 
     /// The role of those that host, where not all do.
     pub(crate) fn role(&self) -> Option<Role> {
+        let worker = || Role::new("worker").expect("invariant: a short name is legal");
         self.proxy.map(|_| worker())
     }
 
@@ -458,10 +455,7 @@ impl Sim {
         event: &ShardingEvent,
     ) -> Result<(), (&'static str, String)> {
         let view = self.processes[process as usize].node.view();
-        let hosts = |node: &UniqueAddress| {
-            let index = self.index_of_node(node);
-            index.is_some_and(|index| self.lives.hosts(index))
-        };
+        let hosts = |node: &UniqueAddress| self.index_of_node(node).is_some_and(|at| self.lives.hosts(at));
         i_49::on_sharding(event, view, hosts).map_err(|what| ("I-49", what))
     }
 
