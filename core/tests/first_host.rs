@@ -1,6 +1,6 @@
-//! A first host, written from `docs/embedding.md` and the reference alone: three nodes in one program, connected by
-//! queues in memory, on a clock that is a number. They form a cluster, count in entities, answer each other's asks, and
-//! one of them leaves.
+//! A first host, written from `docs/embedding.md` and the reference alone: three nodes in one program,
+//! connected by queues in memory, on a clock that is a number. They form a cluster, count in entities, answer
+//! each other's asks, and one of them leaves.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -39,6 +39,8 @@ for patch in "$@"; do
     # The pitfalls of membership (PF) are looked for in the membership campaign, the rest with entities.
     case $name in
         pf-*) set_of="${PF_SEEDS:-0..1000}"; options="--profile membership --mix" ;;
+        # It takes a leader that is heard to have left and whose last state is not: this seed has one.
+        successor-*) set_of=920006510; options="--profile data --mix" ;;
         *) set_of=$seeds; options="" ;;
     esac
     # shellcheck disable=SC2086

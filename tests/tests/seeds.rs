@@ -403,3 +403,12 @@ fn seeds_of_the_membership_campaign_that_once_broke_an_invariant_stay_clean() {
         assert_eq!(outcome.violation, None, "seed {seed}");
     }
 }
+
+#[test]
+fn a_seed_of_replicated_data_that_once_broke_an_invariant_stays_clean() {
+    let mut plan = Plan::of(Profile::Data, 5, &Profile::Data.faults());
+    plan.mixed = true;
+    // The checker of I-10: a leader moves itself on and goes; its successor hears the goodbye, not the state.
+    let outcome = campaign::run_seed(920_006_510, &plan, Show::Nothing);
+    assert_eq!(outcome.violation, None);
+}

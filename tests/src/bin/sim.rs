@@ -22,7 +22,7 @@ Runs the deterministic cluster simulator.
                    membership: no entities, 60 s (600 gossip rounds), tombstones expire;
                    stored: entities whose coordinator's state is stored, 60 s;
                    data: replicated data of all types and levels, a part of it durable;
-                   remember: entities that are remembered on durable replicated data;
+                   remember: entities that are remembered, in durable replicated data or in logs;
                    life: entities that panic, fail, stop, are slow, answer late, move and are watched, 60 s;
                    singleton: singletons of two roles, with and without a lease, that write through their tokens
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)

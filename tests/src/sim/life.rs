@@ -238,8 +238,7 @@ impl Sim {
         }
         self.network.room.bound_some();
         if self.lives.chance.per_mille(250) {
-            self.remembered.enable();
-            super::remembered::configure(&mut self.config, plan.nodes);
+            self.remembered.configure(&mut self.config, plan.nodes);
         }
     }
 

@@ -25,9 +25,9 @@ pub enum Profile {
     /// Singletons of two roles, half of them with a lease, whose instances write to a database through their
     /// tokens: 40 seconds with faults, and a quiet rest in which each runs again and answers everybody.
     Singleton,
-    /// Entities that are remembered on durable replicated data: they crash and are passivated, disks fail,
-    /// all nodes stop at once; the first 40 seconds with faults. At rest each that was handed a message and
-    /// was not forgotten runs, once.
+    /// Entities that are remembered, in durable replicated data or in logs: they crash and are passivated,
+    /// disks fail, all nodes stop at once; the first 40 seconds with faults. At rest each that was handed a
+    /// message and was not forgotten runs, once.
     Remember,
     /// Entities that go through everything: they are passivated by a strategy of the seed's own, panic, fail,
     /// stop, are slow, answer late, are moved, watched and, in a quarter of the seeds each, remembered, and

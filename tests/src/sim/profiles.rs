@@ -39,8 +39,7 @@ impl Sim {
             self.config.journal.voters = plan.nodes / 2 + 1;
         }
         if plan.profile == Profile::Remember {
-            self.remembered.enable();
-            super::remembered::configure(&mut self.config, plan.nodes);
+            self.remembered.configure(&mut self.config, plan.nodes);
         }
         if plan.profile == Profile::Life {
             self.configure_life(plan);

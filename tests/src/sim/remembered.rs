@@ -1,9 +1,9 @@
-//! Entities that are remembered: they crash, stop themselves, ask to be passivated or to be forgotten. Only
-//! the last two are forgotten, and all others have to run again. I-47: an id is stored before its first
-//! message is handled, unless an earlier home that is no more had begun to forget it, which may arrive
-//! between the reading of the store and the start; at rest what is remembered runs, once, unless the same
-//! reached a later home too late: one that gave the shard up before it had looked at its store again (10.15).
-//! Spec: sharding 1.5, 10.15; reliability I-47.
+//! Entities that are remembered, in replicated data or, in a third of the seeds, in logs: they crash, stop
+//! themselves, ask to be passivated or to be forgotten. Only the last two are forgotten, and all others have
+//! to run again. I-47: an id is stored before its first message is handled, unless an earlier home that is no
+//! more had begun to forget it, which may arrive between the reading of the store and the start; at rest what
+//! is remembered runs, once, unless the same reached a later home too late: one that gave the shard up before
+//! it had looked at its store again (10.15). Spec: sharding 1.5, 10.15; reliability I-47.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -48,7 +48,8 @@ pub(crate) enum OwnEnd {
 #[derive(Debug)]
 pub(crate) struct Remembered {
     chance: Chance,
-    enabled: bool,
+    store: Option<RememberStore>,
+    is_in_logs: bool,
     /// Handed a message, and neither passivated nor forgotten as far as anybody knows.
     required: BTreeSet<EntityId>,
     /// Instances that have asked to be passivated or forgotten: whether they are forgotten is the node's
@@ -71,7 +72,9 @@ impl Remembered {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             chance: Chance::new(seed, Purpose::Remembered),
-            enabled: false,
+            store: None,
+            // By the seed, so that no stream of chance moves.
+            is_in_logs: seed.is_multiple_of(3),
             required: BTreeSet::new(),
             leaving: BTreeMap::new(),
             last_home: BTreeMap::new(),
@@ -82,17 +85,23 @@ impl Remembered {
         }
     }
 
-    pub(crate) const fn enable(&mut self) {
-        self.enabled = true;
+    /// What a run with remembered entities has for settings. Nobody is a member before all are, so that no
+    /// majority is one of fewer.
+    pub(super) fn configure(&mut self, config: &mut Config, nodes: usize) {
+        self.store = Some(RememberStore::Data);
+        config.ddata.gossip_interval = Duration::from_millis(500);
+        config.ddata.durable_keys =
+            vec![Pattern::parse("shard-*").expect("invariant: a short pattern is legal")];
+        config.membership.min_nr_of_members = nodes;
+        if self.is_in_logs {
+            self.store = Some(RememberStore::Events);
+            config.journal.voters = nodes / 2 + 1;
+        }
     }
 
     /// Where the workload's kind remembers its entities.
     pub(crate) const fn store(&self) -> Option<RememberStore> {
-        if self.enabled {
-            Some(RememberStore::Data)
-        } else {
-            None
-        }
+        self.store
     }
 
     /// An entity has handled a message.
@@ -121,9 +130,7 @@ impl Remembered {
 
     /// How the entity ends that has just handled a message, if it does.
     pub(crate) fn end(&mut self) -> Option<OwnEnd> {
-        if !self.enabled {
-            return None;
-        }
+        self.store?;
         let shares = [
             (CRASHES_PER_MILLE, OwnEnd::Crash),
             (STOPS_PER_MILLE, OwnEnd::Stop),
@@ -140,23 +147,15 @@ impl Remembered {
     }
 
     pub(crate) fn asks(&mut self) -> bool {
-        self.enabled && self.chance.per_mille(ASKS_PER_MILLE)
+        self.store.is_some() && self.chance.per_mille(ASKS_PER_MILLE)
     }
-}
-
-/// What a run with remembered entities has for settings. Nobody is a member before all are, so that no
-/// majority is one of fewer.
-pub(super) fn configure(config: &mut Config, nodes: usize) {
-    config.ddata.gossip_interval = Duration::from_millis(500);
-    config.ddata.durable_keys = vec![Pattern::parse("shard-*").expect("invariant: a short pattern is legal")];
-    config.membership.min_nr_of_members = nodes;
 }
 
 impl Sim {
     /// An entity starts: it is stored. One that begins anew after it crashed was: that an earlier home has
     /// forgotten it may arrive here late, and is repaired by the next look at the store.
     pub(crate) fn starts_remembered(&mut self, process: ProcessId, entity: &EntityId) {
-        if !self.remembered.enabled {
+        if self.remembered.store.is_none() {
             return;
         }
         let is_new = self.remembered.stored_once.insert((process, entity.clone()));
@@ -174,7 +173,7 @@ impl Sim {
 
     /// An entity has handled a message: it has to run again from now on.
     pub(crate) fn note_remembered(&mut self, process: ProcessId, slot: Slot, entity: &EntityId) {
-        if self.remembered.enabled {
+        if self.remembered.store.is_some() {
             self.remembered.handled(process, slot, entity);
         }
     }
@@ -218,7 +217,12 @@ impl Sim {
         self.crash_entity(process, slot, (says || !was_told).then_some(End::Stopped));
     }
 
+    /// Whether a node's own replica has it. What a majority of logs has is in no node's hand alone: there it
+    /// shows in who runs again, after everything stopped at once too.
     fn is_stored(&self, process: ProcessId, entity: &EntityId) -> bool {
+        if self.remembered.store == Some(RememberStore::Events) {
+            return true;
+        }
         let shard = ShardId::of(entity, SHARDS);
         let data = self.processes[process as usize].node.ddata();
         let holds = |part: u8| {
@@ -231,7 +235,7 @@ impl Sim {
 
     /// Everything is at rest: whatever is remembered runs, or soon does, and nothing runs twice.
     pub(crate) fn rest_of_remembered(&mut self) {
-        if !self.remembered.enabled {
+        if self.remembered.store.is_none() {
             return;
         }
         let limit = self.now + REST_MAX;

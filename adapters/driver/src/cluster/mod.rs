@@ -70,8 +70,8 @@ impl Cluster {
     }
 
     /// This node: its address and the uid of this incarnation, shown as `host:port#uid`.
-    /// `cluster.address().address()` is `host:port` alone, which others join through; the port is the one that
-    /// the system chose if port 0 was bound.
+    /// `cluster.address().address()` is `host:port` alone, which others join through; the port is the one
+    /// that the system chose if port 0 was bound.
     #[must_use]
     pub fn address(&self) -> &UniqueAddress {
         &self.shared().me
