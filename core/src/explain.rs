@@ -290,7 +290,7 @@ impl fmt::Display for Finding {
         match self {
             Self::NotAMember { phase } => f.write_str(match phase {
                 MembershipPhase::Idle => "This node has not been asked to join a cluster.",
-                MembershipPhase::Joining => "This node is joining: no seed has answered, or no Welcome has come. Are the seeds up and reachable?",
+                MembershipPhase::Joining => "This node is joining: no seed has answered, or no Welcome has come. Are the seeds up and reachable, in a cluster of this name and with the same security?",
                 MembershipPhase::Halted => "This node has ended and is in no cluster; start a new one to join again.",
                 MembershipPhase::Member => "This node is a member.",
             }),

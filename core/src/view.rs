@@ -23,8 +23,9 @@ pub enum MembershipPhase {
     Halted,
 }
 
-/// What a node knows of the cluster at one moment: members, roles, who is unreachable. Comparable: two views
-/// of one node with the same revision are equal.
+/// What a node knows of the cluster at one moment: members, and who is unreachable. Comparable: two views
+/// of
+/// one node with the same revision are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub(crate) me: UniqueAddress,

@@ -1,5 +1,6 @@
 //! A first host, written from `docs/embedding.md` and the reference alone: three nodes in one program,
-//! connected by queues in memory, on a clock that is a number. They form a cluster, count in entities, answer
+//! connected by queues in memory, on a clock that is a number. They form a cluster, count in entities,
+//! answer
 //! each other's asks, and one of them leaves.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -100,20 +101,21 @@ impl Host {
 impl World {
     /// Puts a message on the way, or hands it back.
     fn send(&mut self, from: usize, to: SendTarget, message: Message) {
-        let there = |host: &Host| host.end.is_none() && host.node.me().address() == to.address();
-        let found = self.hosts.iter().position(there);
+        let is_meant = |host: &UniqueAddress| match &to {
+            SendTarget::Address(address) => host.address() == address,
+            SendTarget::Node(node) => host == node, // this incarnation and no other
+        };
+        let is_there = |host: &Host| host.end.is_none() && is_meant(host.node.me());
+        let found = self.hosts.iter().position(is_there);
         let sender = &mut self.hosts[from];
         let Some(found) = found else {
             let reason = DropReason::Unreachable;
-            return sender
-                .inputs
-                .push_back(Input::Link(LinkEvent::Dropped { to, message, reason }));
+            let dropped = LinkEvent::Dropped { to, message, reason };
+            return sender.inputs.push_back(Input::Link(dropped));
         };
-        let mut bytes = Vec::new();
-        sender
-            .encoder
-            .encode(&message, EPOCH, &sender.node.config().limits, &mut bytes)
-            .unwrap();
+        let (limits, mut bytes) = (&sender.node.config().limits, Vec::new());
+        let encoded = sender.encoder.encode(&message, EPOCH, limits, &mut bytes);
+        encoded.unwrap();
         let at = Instant::from_micros(self.now.mono.as_micros() + LATENCY_MICROS);
         self.flights.push_back(Flight {
             at,
@@ -228,12 +230,11 @@ impl World {
     /// Asks an entity from a node: its count, and the number of the node that it is on.
     fn ask(&mut self, at: usize, entity: &str) -> (u8, u8) {
         let to = Recipient::Entity(KindId::of(KIND), EntityId::new(entity.as_bytes()));
-        let (timeout, chain) = (Duration::from_secs(5), AskChain::of(&[]));
         let ask = MessageCommand::Ask {
             to,
             payload: [].into(),
-            timeout,
-            chain,
+            timeout: Duration::from_secs(5),
+            chain: AskChain::default(), // asked from outside of all handlers
         };
         let token = self.command(at, Command::Message(ask));
         self.until("an answer", |world| world.hosts[at].answers.contains_key(&token));

@@ -166,7 +166,7 @@ impl<S> ClusterBuilder<S> {
 
     /// Sets the store that keeps what must survive the process (default: none). It runs on a thread of its
     /// own, so a stalled disk delays no heartbeat; it is closed when the node has ended. `store::MemoryStore`
-    /// (one node) and `store::SharedMemoryStore` (the nodes of one process) are for tests,
+    /// (one node) and `store::SharedMemoryStore` (all nodes of a process) are for tests,
     /// `quorate-store-redb` keeps a file, `quorate-store-postgres` serves several machines.
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Box::new(store));

@@ -1,6 +1,6 @@
-//! A first service, written from README.md and `docs/` alone: a shop on three nodes, with baskets (entities),
-//! accounts (durable entities), one office that numbers invoices (a singleton) and the customers that it has
-//! had (a replicated set). The node that runs the office leaves, and the shop goes on.
+//! A first service, written from README.md and `docs/` alone: a shop on three nodes, with baskets
+//! (entities), accounts (durable entities), one office that numbers invoices (a singleton) and the customers
+//! that it has had (a replicated set). The node that runs the office leaves, and the shop goes on.
 
 use std::collections::BTreeSet;
 
