@@ -1,22 +1,28 @@
 //! One durable entity as a host drives it: the core's value, what its log amounts to, and what it is doing.
 //! Knows nothing of the database and of messages. Spec: sharding 10.7.
 
+use std::collections::BTreeSet;
+
 use quorate_core::durable::{
-    DurableFailure, DurableMachine, DurableNote, DurableStep, EntityNotes, LogRetention, RetentionKeeps,
-    in_front, split,
+    DurableFailure, DurableMachine, DurableNote, DurableStep, EntityNotes, Letter, LetterOutbox,
+    LogRetention, RetentionKeeps, in_front, split,
 };
 use quorate_core::log::{LogRequest, ReplayedPart, UnreadableLog};
 use quorate_core::sharding::ids::{AskRef, EntityId};
 use quorate_core::store::{Bytes, LogName, Outcome, StoreAnswer, StoreError, StoreOrder};
 use quorate_core::supervision::RestartHistory;
+use quorate_core::time::Instant;
 use quorate_core::token::Token;
 
+use super::outbox;
 use super::truth::{Amounts, Owner, Pending};
 
 /// The first byte of an event, and of a state.
 const FORM: u8 = 1;
 /// The bit of the events that reminders are.
 const REMINDER: u64 = 1 << 62;
+/// The bit of the events that confirmations are.
+const CONFIRMED: u64 = 1 << 60;
 /// The bit of the events of those who only take a log over.
 const USURPER: u64 = 1 << 61;
 /// A log is taken over with the token that is held plus one, so often at once: more waits.
@@ -44,6 +50,13 @@ impl Event {
         Self {
             number: REMINDER | serial,
             at_ms,
+        }
+    }
+
+    pub(super) const fn of_confirmation(number: u64) -> Self {
+        Self {
+            number: CONFIRMED | number,
+            at_ms: 0,
         }
     }
 
@@ -91,6 +104,8 @@ pub(super) fn events_of(bytes: &[u8]) -> Option<Vec<Event>> {
 pub(crate) struct Kept {
     pub(crate) events: Vec<Event>,
     pub(crate) noted: EntityNotes,
+    /// What it has to deliver, once it has read its log.
+    pub(super) outbox: Option<LetterOutbox>,
 }
 
 impl Kept {
@@ -105,15 +120,29 @@ impl Kept {
             };
             (name.to_owned(), pending)
         });
+        let rules = self.outbox.as_ref().map(LetterOutbox::rules);
         Amounts {
             events: self.events.clone(),
             reminders: reminders.collect(),
+            open: rules
+                .into_iter()
+                .flat_map(|rules| rules.unconfirmed().map(|(number, _)| number))
+                .collect(),
+            given: rules.map_or(0, |rules| rules.counter()),
         }
+    }
+
+    /// The log is read: what it has to deliver goes by the outbox from now on.
+    pub(super) fn is_read(&mut self) {
+        let noted = core::mem::take(&mut self.noted);
+        self.noted.reminders = noted.reminders.clone();
+        self.outbox = LetterOutbox::recovered(outbox::settings(), noted).ok();
     }
 
     /// The state, with what the library keeps in front.
     fn state(&self) -> Option<Bytes> {
-        let notes: Vec<DurableNote> = self.noted.reminders.notes().collect();
+        let mut notes: Vec<DurableNote> = self.noted.reminders.notes().collect();
+        notes.extend(self.outbox.iter().flat_map(LetterOutbox::notes));
         whole(&notes, &self.events)
     }
 
@@ -155,6 +184,19 @@ pub(super) fn serial_of(message: &[u8]) -> u64 {
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+/// The messages among notes.
+fn letters_of(notes: &[DurableNote]) -> Vec<(u64, Letter)> {
+    let sent = |note: &DurableNote| match note {
+        DurableNote::Sent { number, letter } => Some((*number, letter.clone())),
+        DurableNote::Confirmed { .. }
+        | DurableNote::Given { .. }
+        | DurableNote::Reminded { .. }
+        | DurableNote::Again { .. }
+        | DurableNote::Forgotten { .. } => None,
+    };
+    notes.iter().filter_map(sent).collect()
+}
+
 fn whole(notes: &[DurableNote], events: &[Event]) -> Option<Bytes> {
     let state = bytes_of(events);
     if notes.is_empty() {
@@ -167,8 +209,13 @@ fn whole(notes: &[DurableNote], events: &[Event]) -> Option<Bytes> {
 /// Over what something is written.
 #[derive(Clone, Debug)]
 pub(super) enum Cause {
-    Message { at: usize, ask: Option<AskRef> },
+    Message {
+        at: usize,
+        ask: Option<AskRef>,
+    },
     Reminder(DurableNote),
+    /// The recipient of a message has kept it.
+    Confirmation,
 }
 
 /// What is being written.
@@ -178,6 +225,15 @@ pub(super) struct Doing {
     pub(super) event: Event,
     pub(super) notes: Vec<DurableNote>,
     pub(super) records: Vec<Bytes>,
+}
+
+impl Doing {
+    /// Whether it confirms this message.
+    pub(super) fn confirms(&self, message: u64) -> bool {
+        let confirms =
+            |note: &DurableNote| matches!(note, DurableNote::Confirmed { number } if *number == message);
+        self.notes.iter().any(confirms)
+    }
 }
 
 /// What is drawn for an entity.
@@ -214,6 +270,8 @@ pub(crate) struct Account {
     /// When somebody looks at its reminders.
     pub(super) looks_at: Option<u64>,
     pub(super) restarts: RestartHistory,
+    /// Messages whose recipients have kept them, which it has not.
+    pub(super) answered: BTreeSet<u64>,
 }
 
 impl Account {
@@ -235,6 +293,7 @@ impl Account {
             has_turn: false,
             looks_at: None,
             restarts: RestartHistory::default(),
+            answered: BTreeSet::new(),
         }
     }
 
@@ -352,7 +411,14 @@ impl Account {
                 }
                 let mut events = self.kept.events.clone();
                 events.push(event);
-                let all: Vec<DurableNote> = reminders.notes().collect();
+                let mut all: Vec<DurableNote> = reminders.notes().collect();
+                let letters = letters_of(&notes);
+                all.extend(
+                    self.kept
+                        .outbox
+                        .iter()
+                        .flat_map(|it| it.notes_with(&letters, &notes)),
+                );
                 whole(&all, &events).into_iter().collect::<Vec<Bytes>>()
             }
         };
@@ -367,13 +433,19 @@ impl Account {
     }
 
     /// What was written is durable, and applies from now on.
-    pub(super) fn apply(&mut self) -> Option<Doing> {
+    pub(super) fn apply(&mut self, now: Instant) -> Option<(Doing, Vec<u64>)> {
         let doing = self.doing.take()?;
         self.kept.events.push(doing.event);
+        let outbox = self.kept.outbox.as_mut()?;
         for note in &doing.notes {
-            self.kept.noted.learn(note.clone());
+            if !self.kept.noted.reminders.learn(note)
+                && let DurableNote::Confirmed { number } = note
+            {
+                outbox.confirm(*number);
+            }
         }
-        Some(doing)
+        let numbers = outbox.take(now, letters_of(&doing.notes));
+        Some((doing, numbers))
     }
 
     pub(super) fn retain(&mut self) -> DurableStep {

@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use quorate_core::durable::{DurableFailure, ReminderWish};
+use quorate_core::durable::{DurableFailure, LetterOutbox, ReminderWish};
 use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
@@ -23,6 +23,7 @@ use super::truth::{Broken, Told};
 const PANICS_PER_MILLE: u64 = 40;
 const READS_PER_MILLE: u64 = 150;
 const WISHES_PER_MILLE: u64 = 150;
+const SENDS_PER_MILLE: u64 = 150;
 /// When reminders are wanted, in milliseconds.
 const AFTER_MS: (u64, u64) = (10, 6_000);
 const EVERY_MS: (u64, u64) = (300, 4_000);
@@ -49,6 +50,7 @@ enum Wanted {
     Read,
     Add,
     AddAndRemind,
+    AddAndSend,
 }
 
 impl Sim {
@@ -80,15 +82,25 @@ impl Sim {
         if !is_account(&self.history.messages[message].entity) {
             return self.handle_other(at, &letter, message);
         }
-        let wanted = match self.durables.chance.below(1_000) {
+        let drawn = self.durables.chance.below(1_000);
+        // What another entity sent begets nothing.
+        let is_sent = self.durables.letters.contains_key(&message);
+        let wanted = match drawn {
+            _ if is_sent => Wanted::Add,
             0..PANICS_PER_MILLE => Wanted::Panic,
             number if number < PANICS_PER_MILLE + READS_PER_MILLE => Wanted::Read,
             number if number < PANICS_PER_MILLE + READS_PER_MILLE + WISHES_PER_MILLE => Wanted::AddAndRemind,
+            number if number >= 1_000 - SENDS_PER_MILLE => Wanted::AddAndSend,
             _ => Wanted::Add,
         };
         let wishes = match wanted {
             Wanted::AddAndRemind => self.wishes(message),
-            Wanted::Panic | Wanted::Read | Wanted::Add => Vec::new(),
+            Wanted::Panic | Wanted::Read | Wanted::Add | Wanted::AddAndSend => Vec::new(),
+        };
+        let sends = if wanted == Wanted::AddAndSend {
+            self.sends(at, message)
+        } else {
+            Some(Vec::new())
         };
         let now_ms = self.unix_ms(at.0);
         let Some(account) = self.durables.account(at) else {
@@ -108,11 +120,16 @@ impl Sim {
                 }
                 self.may_passivate(at);
             }
-            Wanted::Add | Wanted::AddAndRemind => {
+            Wanted::Add | Wanted::AddAndRemind | Wanted::AddAndSend => {
                 let ask = letter.reply_to;
-                let Ok(notes) = account.kept.noted.reminders.notes_of(now_ms, wishes) else {
+                let Some(sends) = sends else {
+                    // As much is unconfirmed as may be.
+                    return self.is_refused(at, message, ask);
+                };
+                let Ok(mut notes) = account.kept.noted.reminders.notes_of(now_ms, wishes) else {
                     return self.violated("host", at.0, "a wish is refused".to_owned());
                 };
+                notes.extend(sends);
                 let step = account.write(
                     Cause::Message { at: message, ask },
                     Event::of_message(message),
@@ -234,7 +251,8 @@ impl Sim {
             return;
         };
         let last = account.entity.last();
-        let Some(doing) = account.apply() else {
+        let now = self.processes[at.0 as usize].now(self.now).mono;
+        let Some((doing, numbers)) = account.apply(now) else {
             return self.violated("host", at.0, "nothing was being written".to_owned());
         };
         let truth = self
@@ -248,12 +266,14 @@ impl Sim {
             return self.is_broken(at.0, broken);
         }
         self.durables.counts.kept += 1;
+        self.will_send(at, numbers);
         match doing.cause {
             Cause::Message { at: message, ask } => {
                 self.says(at, message, Told::Kept, ask);
                 self.may_passivate(at);
             }
             Cause::Reminder(_) => self.durables.counts.reminded += 1,
+            Cause::Confirmation => self.durables.counts.confirmed += 1,
         }
     }
 
@@ -275,6 +295,8 @@ impl Sim {
                     account.kept.noted.reminders.on_not_kept(&note, now_ms);
                 }
             }
+            // It is sent again, and answered again.
+            Cause::Confirmation => {}
         }
     }
 
@@ -296,14 +318,15 @@ impl Sim {
 
     /// It has time: for what it is to be reminded of, then for its mailbox.
     pub(super) fn next_of(&mut self, at: (ProcessId, Slot)) {
-        if self.violation.is_none() && !self.handles_reminder(at) {
+        if self.violation.is_none() && !self.handles_answer(at) && !self.handles_reminder(at) {
             self.look_later(at);
             self.gives_turn_back(at);
         }
     }
 
     pub(super) fn look_at_reminders(&mut self, at: (ProcessId, Slot)) {
-        if !self.handles_reminder(at) {
+        self.sends_again(at);
+        if !self.handles_answer(at) && !self.handles_reminder(at) {
             self.look_later(at);
         }
     }
@@ -336,7 +359,12 @@ impl Sim {
         let Some(account) = self.durables.account(at).filter(|account| account.is_idle()) else {
             return;
         };
-        let Some(wait) = account.kept.noted.reminders.wait(now_ms) else {
+        let tick = account.kept.outbox.as_ref().map(LetterOutbox::rules);
+        let tick = tick
+            .filter(|rules| !rules.is_all_confirmed())
+            .map(|rules| rules.tick());
+        let waits = [account.kept.noted.reminders.wait(now_ms), tick];
+        let Some(wait) = waits.into_iter().flatten().min() else {
             return;
         };
         let wait = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
@@ -395,6 +423,9 @@ impl Sim {
             return self.violated("I-55", process, what);
         }
         let asked = self.durables.asked.get(&message).copied().unwrap_or(0);
+        if what == KEPT {
+            self.letter_is_kept(message);
+        }
         if what == READ && self.assumptions.safe() {
             self.durables.counts.reads += 1;
             if count < asked as u64 {

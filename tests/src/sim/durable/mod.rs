@@ -3,12 +3,13 @@
 //! value says of each; the invariants judge what becomes of the logs. I-55: what is acknowledged is in the
 //! log, once, written by who owns it, and what is said not to be done is not. I-56: what an entity has is
 //! what its log amounts to. I-57: a reminder is handled in its time, once. Spec: sharding 10.7; reliability
-//! I-55 to I-57.
+//! I-55 to I-57, I-69.
 
 mod account;
 mod database;
 mod deliveries;
 mod handling;
+mod outbox;
 mod rest;
 mod truth;
 
@@ -26,6 +27,7 @@ use quorate_core::token::Token;
 use self::account::{Account, Heard, Manner};
 use self::database::{Asked, Database};
 use self::deliveries::{Delivered, Deliveries, is_account};
+use self::outbox::Sent;
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
 use super::history::ProcessId;
@@ -56,6 +58,10 @@ enum Turn {
     MayNotBegin,
     /// The producer hears what became of one of its asks.
     Delivered(Delivered),
+    /// Messages of an entity are sent.
+    Sends { life: u64, numbers: Vec<u64> },
+    /// The recipient of one has kept it.
+    Delivers { life: u64, number: u64 },
 }
 
 impl DurableHappening {
@@ -68,6 +74,8 @@ impl DurableHappening {
             | Turn::Looks { .. }
             | Turn::MadeAnew { .. }
             | Turn::MayNotBegin
+            | Turn::Sends { .. }
+            | Turn::Delivers { .. }
             | Turn::Delivered(_) => Some(self.process),
         }
     }
@@ -88,6 +96,8 @@ pub(crate) struct DurableCounts {
     pub(crate) given_up: u64,
     pub(crate) reads: u64,
     pub(crate) at_rest: u64,
+    pub(crate) sent: u64,
+    pub(crate) confirmed: u64,
 }
 
 /// All durable entities, and where they keep their logs.
@@ -105,6 +115,10 @@ pub(crate) struct Durables {
     lives: u64,
     /// How many events had been acknowledged when somebody asked.
     asked: BTreeMap<usize, usize>,
+    /// Nobody sends any more.
+    is_at_rest: bool,
+    /// Messages between entities that are on their way.
+    letters: BTreeMap<usize, Sent>,
     pub(crate) counts: DurableCounts,
 }
 
@@ -121,6 +135,8 @@ impl Durables {
             restarts: RestartSettings::default(),
             lives: 0,
             asked: BTreeMap::new(),
+            is_at_rest: false,
+            letters: BTreeMap::new(),
             counts: DurableCounts::default(),
         }
     }
@@ -169,6 +185,15 @@ impl Durables {
         self.accounts.get_mut(&at)
     }
 
+    /// Whether another incarnation has taken over the log of the one that is here.
+    fn is_outdated(&mut self, at: (ProcessId, Slot)) -> bool {
+        let Some(account) = self.accounts.get(&at) else {
+            return true;
+        };
+        let truth = self.database.truths.get(&account.log);
+        truth.is_none_or(|truth| truth.held() != account.owner().token)
+    }
+
     /// The incarnation that something happens to, if it is there still.
     fn alive(&mut self, at: (ProcessId, Slot), life: u64) -> Option<&mut Account> {
         self.account(at).filter(|account| account.life == life)
@@ -197,7 +222,7 @@ impl Durables {
     }
 
     /// How often what happened, by name.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 23] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 25] {
         let (counts, of) = (self.counts, self.database.counts);
         [
             ("durable entities recovered", counts.recovered),
@@ -212,6 +237,8 @@ impl Durables {
             ("durable entities given up", counts.given_up),
             ("durable reads that were judged", counts.reads),
             ("logs compared at rest", counts.at_rest),
+            ("messages of durable entities", counts.sent),
+            ("messages that a durable entity confirmed", counts.confirmed),
             ("orders that a log refused", of.refused),
             ("orders of which nobody knew", of.unsure),
             ("orders done late", of.late),
@@ -293,6 +320,8 @@ impl Sim {
                     self.look_at_reminders(at);
                 }
             }
+            Turn::Sends { life, numbers } => self.send_letters(at, life, numbers),
+            Turn::Delivers { life, number } => self.is_delivered(at, life, number),
             Turn::MayNotBegin => self.may_not_begin(at),
             Turn::Delivered(delivered) => self.hears_of_delivery(delivered),
             Turn::MadeAnew { life } => {
@@ -344,7 +373,9 @@ impl Sim {
                 }
                 DurableStep::Recovered => {
                     account.has_recovered = true;
+                    account.kept.is_read();
                     self.has_recovered(at);
+                    self.begins_to_send(at);
                     return self.next_of(at);
                 }
                 DurableStep::Retained => {

@@ -48,6 +48,7 @@ impl Sim {
             self.rest_of_deliveries(index);
         }
         let limit = self.now + REST_MAX;
+        self.durables.is_at_rest = true;
         let mut wanted: Vec<u64> = (0..ENTITIES).collect();
         let mut round = 0;
         while !wanted.is_empty() && self.violation.is_none() {
@@ -156,6 +157,7 @@ fn held(database: &mut Database, log: &LogName, keeps: RetentionKeeps) -> Option
             return None;
         };
         if records.is_empty() {
+            kept.is_read();
             return Some((last, kept));
         }
         for record in &records {

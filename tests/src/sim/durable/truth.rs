@@ -2,7 +2,7 @@
 //! was said of it. Judges each step of the database and each recovery (I-55, I-56, I-57) by rules of its own.
 //! Spec: sharding 10.7; reliability I-55 to I-57.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::durable::{DurableNote, RetentionKeeps, split};
 use quorate_core::store::{Bytes, LogState, Sequence};
@@ -31,6 +31,9 @@ pub(crate) struct Pending {
 pub(crate) struct Amounts {
     pub(crate) events: Vec<Event>,
     pub(crate) reminders: BTreeMap<String, Pending>,
+    /// Messages that are unconfirmed, and the last number that one had.
+    pub(crate) open: BTreeSet<u64>,
+    pub(crate) given: u64,
 }
 
 impl Amounts {
@@ -42,6 +45,7 @@ impl Amounts {
             name == other && what == it && pending.at_ms <= its.at_ms
         };
         self.events == has.events
+            && (&self.open, self.given) == (&has.open, has.given)
             && self.reminders.len() == has.reminders.len()
             && self.reminders.iter().zip(&has.reminders).all(is_alike)
     }
@@ -67,6 +71,8 @@ pub(crate) struct Truth {
     /// How many events were acknowledged to whoever asked.
     pub(crate) acknowledged: usize,
     pub(crate) told: BTreeMap<u64, Told>,
+    /// Messages of it that their recipients have kept.
+    pub(super) delivered: BTreeSet<u64>,
 }
 
 /// Which invariant is broken, and how.
@@ -81,10 +87,13 @@ impl Truth {
             amounts: Amounts {
                 events: Vec::new(),
                 reminders: BTreeMap::new(),
+                open: BTreeSet::new(),
+                given: 0,
             },
             opened_at: BTreeMap::new(),
             acknowledged: 0,
             told: BTreeMap::new(),
+            delivered: BTreeSet::new(),
         }
     }
 
@@ -126,7 +135,16 @@ impl Truth {
         }
         for record in records {
             self.records.push(record.clone());
+            let (open, given) = (self.amounts.open.clone(), self.amounts.given);
             learn(&mut self.amounts, self.keeps, record)?;
+            let now = &self.amounts.open;
+            if let Some(number) = open.difference(now).find(|it| !self.delivered.contains(it)) {
+                let what = format!("message {number} is confirmed, and its recipient has not kept it");
+                return Err(("I-69", what));
+            }
+            if let Some(number) = now.difference(&open).find(|number| **number <= given) {
+                return Err(("I-69", format!("number {number} is given twice")));
+            }
         }
         self.nothing_that_was_not_done(records.len())
     }
@@ -243,7 +261,7 @@ fn learn(amounts: &mut Amounts, keeps: RetentionKeeps, record: &Bytes) -> Result
     let unreadable = || ("I-55", format!("{record:?} is no record"));
     match keeps {
         RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => match DurableNote::read(record) {
-            Ok(Some(note)) => note_down(&mut amounts.reminders, note),
+            Ok(Some(note)) => note_down(amounts, note),
             Ok(None) => {
                 for event in events_of(record).ok_or_else(unreadable)? {
                     happen(amounts, event)?;
@@ -262,8 +280,9 @@ fn learn(amounts: &mut Amounts, keeps: RetentionKeeps, record: &Bytes) -> Result
                 happen(amounts, *event)?;
             }
             amounts.reminders.clear();
+            amounts.open.clear();
             for note in notes {
-                note_down(&mut amounts.reminders, note);
+                note_down(amounts, note);
             }
         }
     }
@@ -290,7 +309,8 @@ fn happen(amounts: &mut Amounts, event: Event) -> Result<(), Broken> {
     Ok(())
 }
 
-fn note_down(reminders: &mut BTreeMap<String, Pending>, note: DurableNote) {
+fn note_down(amounts: &mut Amounts, note: DurableNote) {
+    let reminders = &mut amounts.reminders;
     match note {
         DurableNote::Reminded {
             name,
@@ -314,6 +334,11 @@ fn note_down(reminders: &mut BTreeMap<String, Pending>, note: DurableNote) {
             }
         }
         DurableNote::Forgotten { name } => drop(reminders.remove(&name)),
-        DurableNote::Sent { .. } | DurableNote::Confirmed { .. } | DurableNote::Given { .. } => {}
+        DurableNote::Sent { number, .. } => {
+            amounts.given = amounts.given.max(number);
+            amounts.open.insert(number);
+        }
+        DurableNote::Confirmed { number } => drop(amounts.open.remove(&number)),
+        DurableNote::Given { number } => amounts.given = amounts.given.max(number),
     }
 }
