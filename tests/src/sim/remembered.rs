@@ -74,7 +74,7 @@ impl Remembered {
             chance: Chance::new(seed, Purpose::Remembered),
             store: None,
             // By the seed, so that no stream of chance moves.
-            is_in_logs: seed % 3 == 0,
+            is_in_logs: seed.is_multiple_of(3),
             required: BTreeSet::new(),
             leaving: BTreeMap::new(),
             last_home: BTreeMap::new(),

@@ -1,8 +1,8 @@
 //! What durable entities send each other in the profile `durable`: each message is in the sender's log before
 //! it is sent, goes as an ask, again and again until the recipient has said that it has kept it, and is then
 //! confirmed in the sender's log. I-69: a number is given once, only what is durable and unconfirmed is sent,
-//! what is confirmed was kept by its recipient. The core's `Outbox` says what is sent when. No clock wakes who
-//! was passivated with something unconfirmed, so nothing is asked of that at rest. Spec: sharding 1.15;
+//! what is confirmed was kept by its recipient. The core's `Outbox` says what is sent when. No clock wakes
+//! who was passivated with something unconfirmed, so nothing is asked of that at rest. Spec: sharding 1.15;
 //! reliability I-69.
 
 use core::time::Duration;
