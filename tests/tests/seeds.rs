@@ -233,6 +233,8 @@ fn i_55_to_i_59_hold_in_twenty_mixed_seeds_of_durable_entities_whose_database_fa
         ("messages handed out by a consumer", 300),
         ("daemons begun", 50),
         ("daemons that might not begin", 10),
+        ("messages of durable entities", 500),
+        ("messages that a durable entity confirmed", 200),
     ] {
         let count = totals.branches.0[branch];
         assert!(count >= least, "{branch}: {count}");

@@ -325,12 +325,14 @@ impl Bench {
         hello
     }
 
-    /// The last words of the handshake.
+    /// Nobody is at the other end.
+    #[cfg(feature = "psk")]
     pub(super) fn fail_dial(&mut self, link: LinkId) {
         let cause = quorate_core::event::SeedCause::Refused;
         self.pump.link(LinkInput::DialFailed(link, cause));
     }
 
+    /// The last words of the handshake.
     pub(super) fn consent(&mut self, link: LinkId, as_peer: &UniqueAddress) {
         self.consent_with(link, as_peer, 0);
     }
@@ -348,6 +350,7 @@ impl Bench {
     }
 
     /// Frames of the next write, by link.
+    #[cfg(feature = "psk")]
     pub(super) fn writes(&mut self) -> Vec<(LinkId, Vec<u8>)> {
         self.actions()
             .into_iter()
@@ -405,6 +408,7 @@ pub(super) fn frame(message: &Message, epoch: u32) -> Vec<u8> {
     bytes
 }
 
+#[cfg(feature = "psk")]
 pub(super) fn aborts(actions: &[LinkOrder], id: LinkId) -> bool {
     actions
         .iter()
