@@ -14,7 +14,7 @@
 //! use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 //! use quorate_core::input::{Command, Input, MembershipCommand};
 //! use quorate_core::{node::Node, time::Now};
-//! use quorate_links::{LinkInput, Links, Order, Source};
+//! use quorate_links::{LinkInput, LinkOrder, Links, Source};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,7 +32,7 @@
 //! while let Output::Effect(effect) = node.poll() {
 //!     let _others = dialer.perform(node.view(), effect); // `Some`: an effect that is no business of links
 //! }
-//! let Some(Order::Dial { link, .. }) = dialer.next_order() else { panic!("nothing to dial") };
+//! let Some(LinkOrder::Dial { link, .. }) = dialer.next_order() else { panic!("nothing to dial") };
 //!
 //! // Here a host connects, and another one accepts. Then bytes go both ways.
 //! let accepted = acceptor.accepted(Source::of([127, 0, 0, 1].into())).ok_or("no place")?;
@@ -40,7 +40,7 @@
 //! let written = |links: &mut Links| -> Vec<u8> {
 //!     let orders = std::iter::from_fn(|| links.next_order());
 //!     let bytes = orders.filter_map(|order| match order {
-//!         Order::Write { bytes, .. } => Some(bytes),
+//!         LinkOrder::Write { bytes, .. } => Some(bytes),
 //!         _ => None,
 //!     });
 //!     bytes.flatten().collect()

@@ -140,7 +140,7 @@ macro_rules! counter {
                 &self.0
             }
 
-            /// How many nodes have counted, all that are [settled](super::Data::settle) as one.
+            /// How many nodes have counted, all that are [settled](super::DataValue::settle) as one.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.0.0.len()
