@@ -13,6 +13,7 @@ mod incidents;
 mod largest_gossip;
 mod liar;
 mod limits;
+mod links;
 mod membership;
 mod mutants;
 mod plans;
