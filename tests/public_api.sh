@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compares the public API of every published crate with its file in docs/api/; with `--bless` it writes the files. A change that is
-# wanted is committed with them, so that a review sees it. Needs cargo-public-api, and a nightly compiler for rustdoc's JSON: another
-# version of either may print the same API in another way. Exit code 77: one of them is missing.
+# wanted is committed with them, so that a review sees it. Needs cargo-public-api, and a nightly compiler for rustdoc's JSON. Another
+# version of either may print the same API in another way, so docs/api/made-with.txt names both. Exit code 77: one of them is missing,
+# or is another one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="$PWD/${CARGO_TARGET_DIR:-target}/tools/bin:$PATH"
@@ -16,6 +17,13 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
   exit 77
 fi
 
+with=$(cargo public-api --version && rustc +nightly --version)
+if [ "${1:-}" = --bless ]; then
+  printf '%s\n' "$with" >docs/api/made-with.txt
+elif [ "$with" != "$(cat docs/api/made-with.txt)" ]; then
+  echo "docs/api was made with other tools (docs/api/made-with.txt): compare with --bless and git diff" >&2
+  exit 77
+fi
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 changed=0
