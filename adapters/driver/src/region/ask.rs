@@ -152,3 +152,33 @@ impl<R: DeserializeOwned> Future for Ask<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::sharding::ids::{EntityId, KindId};
+
+    use super::*;
+    use crate::testing::idle_node;
+
+    #[test]
+    fn an_ask_is_sent_when_it_is_polled_with_the_last_limit_that_was_set() {
+        let (shared, commands) = idle_node(|_| {});
+        let ask = || {
+            let to = Recipient::Entity(KindId::of("greeter"), EntityId::from("ada"));
+            Ask::<u64>::new(Arc::clone(&shared), to, codec::encode(&7_u64))
+        };
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let limit = Duration::from_millis(7);
+        for (mut ask, wanted) in [
+            (ask(), TIMEOUT_DEFAULT),
+            (ask().timeout(Duration::MAX).timeout(limit), limit),
+        ] {
+            assert!(commands.user.try_recv().is_err(), "nothing was sent before");
+            assert!(Pin::new(&mut ask).poll(&mut cx).is_pending());
+            let Ok(UserCommand::Ask { timeout, .. }) = commands.user.try_recv() else {
+                panic!("it was not sent")
+            };
+            assert_eq!(timeout, wanted);
+        }
+    }
+}
