@@ -107,6 +107,28 @@ fn ids(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// The ids that a line defines: those in front of the colon of a point (`* M-029 to M-037: ...`).
+fn defined_by(line: &str) -> BTreeSet<String> {
+    let head = line.strip_prefix("* ").and_then(|point| point.split_once(": "));
+    let head = head.map_or("", |(head, _)| head);
+    let mut found = ids(head);
+    let number = |id: &str| {
+        id.split_once('-')
+            .and_then(|(_, digits)| digits.parse::<u16>().ok())
+    };
+    if let Some((first, last)) = head.split_once(" to ")
+        && let (Some(letter), Some(first), Some(last)) =
+            (first.split('-').next(), number(first), number(last))
+    {
+        found.extend((first..last).map(|number| format!("{letter}-{number:03}")));
+    }
+    let is_list = head
+        .replace(" to ", ", ")
+        .split(", ")
+        .all(|id| found.contains(id));
+    if is_list { found } else { BTreeSet::new() }
+}
+
 /// The ids that the name of a test carries: `m_064`, `i_23`.
 fn ids_of_name(name: &str) -> BTreeSet<String> {
     let words: Vec<&str> = name.split('_').collect();
@@ -165,8 +187,7 @@ fn defined() -> Defined {
     files(&folder, &mut pages);
     for page in pages {
         for line in read(&page).lines() {
-            let first = line.strip_prefix("| ").and_then(|row| row.split(" |").next());
-            defined.extend(first.map(ids).unwrap_or_default());
+            defined.extend(defined_by(line));
         }
     }
     Defined {
@@ -245,4 +266,14 @@ fn a_number_without_a_definition_is_found() {
     assert_eq!(faults("fn m_064_and_s_999_hold() {}"), 1);
     assert_eq!(faults("//! Spec: architecture 4."), 1);
     assert_eq!(faults("let membership = 2.99; // not cited"), 0);
+}
+
+#[test]
+fn a_point_defines_what_stands_before_its_colon() {
+    let of = |line: &str| defined_by(line).into_iter().collect::<Vec<String>>().join(" ");
+    assert_eq!(of("* M-007: as I-44 says: no"), "M-007");
+    assert_eq!(of("* M-029 to M-031: each"), "M-029 M-030 M-031");
+    assert_eq!(of("* S-010, S-011: both"), "S-010 S-011");
+    assert_eq!(of("* as I-44 says: no"), "");
+    assert_eq!(of("M-007: not a point"), "");
 }
