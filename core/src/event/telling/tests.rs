@@ -369,18 +369,24 @@ fn every_event_has_a_name_of_its_own_that_stays() {
     }
 }
 
-/// The row of an event: what stands in a log for sure, and one line of many.
-fn row(mark: (&(EventArea, &'static str), &(Severity, Vec<EventField>, String))) -> String {
-    let ((area, name), (severity, fields, text)) = mark;
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|field| format!("`{field:?}`").to_lowercase())
-        .collect();
-    let text = text.replace('|', "\\|");
-    format!(
-        "| `{name}` | {area:?} | {severity:?} | {} | {text} |",
-        fields.join(", ")
-    )
+/// What the chapter says of an event: what stands in a log for sure, and the beginning of one line of many.
+fn point(name: &str, (severity, fields, text): &(Severity, Vec<EventField>, String)) -> String {
+    let fields = fields.iter().map(|field| format!(", `{field:?}`").to_lowercase());
+    let fields: String = fields.collect();
+    // Which kind or singleton it is about stands in front of each of their lines.
+    let text = match text.split_once(": ") {
+        Some((about, text)) if about.starts_with("kind ") || about.starts_with("singleton ") => text,
+        _ => text,
+    };
+    let text = match text
+        .char_indices()
+        .nth(160)
+        .and_then(|(end, _)| text[..end].rfind(' '))
+    {
+        Some(end) => format!("{} …", &text[..end]),
+        None => String::from(text),
+    };
+    format!("* `{name}` ({severity:?}{fields}): {text}\n")
 }
 
 #[test]
@@ -389,11 +395,18 @@ fn the_chapter_of_events_has_all_of_them() {
     for event in all() {
         event.tell(&mut table).unwrap();
     }
-    let rows: Vec<String> = table.0.iter().map(row).collect();
     let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/events.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (head, _) = page.split_once("|---|---|---|---|---|\n").unwrap();
-    let wanted = format!("{head}|---|---|---|---|---|\n{}\n", rows.join("\n"));
+    let (head, _) = page.split_once("\n## ").unwrap();
+    let mut wanted = String::from(head);
+    let mut last = None;
+    for ((area, name), event) in &table.0 {
+        if last != Some(area) {
+            wanted.push_str(&format!("\n## {area:?}\n\n"));
+            last = Some(area);
+        }
+        wanted.push_str(&point(name, event));
+    }
     if std::env::var_os("QUORATE_BLESS").is_some() {
         std::fs::write(&path, &wanted).unwrap();
     } else {
