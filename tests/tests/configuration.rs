@@ -1,6 +1,7 @@
 //! The table of `docs/configuration.md` is what the sources say about their settings, and every setting is
 //! read by somebody. `QUORATE_BLESS=1` writes the table anew.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ fn settings_of(path: &str, name: &str, prefix: &str) -> Vec<Setting> {
             found.push(Setting {
                 key: format!("{prefix}{field}"),
                 field: field.to_owned(),
-                about: core::mem::take(&mut about).trim().replace('|', "\\|"),
+                about: core::mem::take(&mut about).trim().to_owned(),
             });
         }
     }
@@ -108,12 +109,39 @@ fn settings() -> Vec<Setting> {
     all
 }
 
+/// A point of a list, in lines of 110 columns.
+fn wrapped(point: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in point.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > 110 {
+            lines.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += width;
+    }
+    lines + "\n"
+}
+
+/// The points of a list between two marks, each in one line.
+fn points_between(text: &str, begin: &str, end: &str) -> Vec<String> {
+    let list = between(text, begin, end).replace("\n  ", " ");
+    list.lines()
+        .filter_map(|line| Some(line.strip_prefix("* ")?.to_owned()))
+        .collect()
+}
+
 #[test]
 fn the_documented_settings_are_those_of_the_sources() {
-    let mut table = String::from("| key | what it does |\n|---|---|\n");
+    let mut table = String::new();
     for Setting { key, about, .. } in settings() {
         assert!(about.len() > 10, "{key} is not documented");
-        table.push_str(&format!("| `{key}` | {about} |\n"));
+        table.push_str(&wrapped(&format!("* `{key}`: {about}")));
     }
     let path = root().join("docs/configuration.md");
     let text = read("docs/configuration.md");
@@ -280,28 +308,26 @@ fn all_sources() -> String {
 fn every_key_of_sharding_changes_what_a_named_test_shows_or_is_rejected_with_a_reason() {
     let document = read("docs/configuration.md");
     let (begin, end) = ("<!-- keys of sharding:", "<!-- end of keys of sharding -->");
-    assert_eq!(rows_between(&document, begin, end), KEYS_OF_SHARDING);
-    let (_, rest) = document
-        .split_once(begin)
-        .expect("the table's beginning is marked");
-    let (table, _) = rest.split_once(end).expect("the table's end is marked");
+    let points = points_between(&document, begin, end);
+    let keys = points
+        .iter()
+        .filter_map(|point| point.strip_prefix('`')?.split('`').next());
+    assert_eq!(keys.collect::<Vec<&str>>(), KEYS_OF_SHARDING);
     let sources = all_sources();
     let settings: Vec<String> = settings().into_iter().map(|setting| setting.key).collect();
-    for row in table.lines().filter(|line| line.starts_with("| ")).skip(1) {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [_, here, shown] = cells.as_slice() else {
-            panic!("three cells: {row}");
-        };
-        let test = shown.trim_matches('`');
-        let is_there = ["fn {}()", "fn {}<"].map(|form| sources.contains(&form.replace("{}", test)));
+    for point in points {
+        let (_, here) = point.split_once(": ").expect("a key and what it is here");
         match here.strip_prefix("rejected: ") {
-            Some(reason) => assert!(reason.len() > 20, "a reason: {row}"),
-            None => assert!(!test.is_empty(), "nothing shows what it does: {row}"),
+            Some(reason) => assert!(reason.len() > 20, "a reason: {point}"),
+            None => {
+                let shown = here
+                    .rsplit_once(" (`")
+                    .and_then(|(_, test)| test.strip_suffix("`)"));
+                let test = shown.unwrap_or_else(|| panic!("nothing shows what it does: {point}"));
+                let is_there = ["fn {}()", "fn {}<"].map(|form| sources.contains(&form.replace("{}", test)));
+                assert!(is_there.contains(&true), "there is no test {test}");
+            }
         }
-        assert!(
-            test.is_empty() || is_there.contains(&true),
-            "there is no test {test}"
-        );
         for named in here.split('`').filter(|word| word.starts_with("sharding.")) {
             assert!(settings.iter().any(|key| key == named), "no setting {named}");
         }
@@ -325,25 +351,34 @@ fn the_documented_settings_of_a_kind_are_those_of_the_core_and_can_be_said_of_a_
     let builder = read("adapters/driver/src/kind_config.rs") + &read("adapters/driver/src/kind.rs");
     let node = settings_of("core/src/config/sharding.rs", "ShardingConfig", "sharding.");
     let of_kind = settings_of("core/src/config/kind.rs", "KindConfig", "sharding.");
+    let points: Vec<&str> = table.split("* ").skip(1).collect();
+    let [compared, own, coordinators] = points[..] else {
+        panic!("three points: {table}");
+    };
+    let names = |point: &str| -> Vec<String> {
+        let quoted = point.split('`').skip(1).step_by(2);
+        quoted
+            .filter(|name| !name.contains('.'))
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut own = names(own);
+    own.retain(|name| !["allocation", "passivation"].contains(&&**name));
+    let fields: Vec<&String> = of_kind.iter().map(|setting| &setting.field).collect();
+    assert_eq!(
+        own.iter().collect::<BTreeSet<_>>(),
+        fields.iter().copied().collect()
+    );
     for Setting { key, field, .. } in &of_kind {
-        let row = format!("| `{field}` | `{key}` | no");
-        assert!(table.contains(&row), "no row {row}");
         assert!(builder.contains(&format!("fn {field}(")), "Kind::{field}");
         assert!(
             node.iter().any(|setting| setting.key == *key),
             "the node has no {key}"
         );
     }
-    let own = table
-        .lines()
-        .filter(|row| row.contains("| `sharding.") && row.contains(" | no"));
-    let placed = ["`allocation`", "`passivation`"];
-    let own = own.filter(|row| !placed.iter().any(|name| row.contains(name)));
-    assert_eq!(
-        own.count(),
-        of_kind.len(),
-        "a row of a setting that does not exist"
-    );
+    for name in names(coordinators) {
+        assert!(name == "allocation" || own.contains(&name), "{name}");
+    }
     // What is compared: `every_field_that_is_compared_is_refused_and_what_is_not_is_each_nodes_own` of the
     // core.
     for name in [
@@ -354,7 +389,6 @@ fn the_documented_settings_of_a_kind_are_those_of_the_core_and_can_be_said_of_a_
         "remember_entities",
         "lease",
     ] {
-        let row = table.lines().find(|row| row.contains(&format!("`{name}`")));
-        assert!(row.is_some_and(|row| row.contains("| yes")), "{name}");
+        assert!(names(compared).iter().any(|compared| compared == name), "{name}");
     }
 }

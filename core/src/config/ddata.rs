@@ -18,21 +18,21 @@ pub struct DdataConfig {
     /// Members with this role hold replicas; all members if `None` (the default). The same on every node.
     /// Mirrors `role`.
     pub role: Option<Role>,
-    /// Time between two comparisons with another replica (default 2 s, > 0). Mirrors `gossip-interval`.
+    /// Time between two comparisons with another replica (default 2 s). Mirrors `gossip-interval`.
     pub gossip_interval: Duration,
-    /// Time between two rounds of changes to subscribers (default 500 ms, > 0). Mirrors
+    /// Time between two rounds of changes to subscribers (default 500 ms). Mirrors
     /// `notify-subscribers-interval`.
     pub notify_subscribers_interval: Duration,
     /// Keys compared in one message (default 500, 1 to 10,000); more are compared in chunks of about so many.
     /// Mirrors `max-delta-elements`.
     pub max_delta_elements: usize,
-    /// Time between two looks at contributions of removed nodes (default 120 s, > 0; `None`: they stay).
-    /// Mirrors `pruning-interval`.
+    /// Time between two looks at contributions of removed nodes (default 120 s; `None`: they stay). Mirrors
+    /// `pruning-interval`.
     pub pruning_interval: Option<Duration>,
     /// How long a removed node's last changes may need to reach everybody, counted while nobody is
     /// unreachable (default 300 s). Mirrors `max-pruning-dissemination`.
     pub max_pruning_dissemination: Duration,
-    /// How long late data of a pruned node is recognised (default 6 h, > 0). Mirrors
+    /// How long late data of a pruned node is recognised (default 6 h). Mirrors
     /// `pruning-marker-time-to-live`.
     pub pruning_marker_time_to_live: Duration,
     /// The same for durable keys, whose data may lie on the disk of a node that is down (default 10 days, >
@@ -61,8 +61,8 @@ pub struct DdataConfig {
     /// `durable.lmdb.write-behind-interval`.
     pub write_behind_interval: Option<Duration>,
     /// Whether a store is loaded whose replica was away for longer than `durable_pruning_marker_time_to_live`
-    /// (default false). Right after the whole cluster was stopped for so long; wrong if others ran on: what
-    /// they settled of removed nodes would be counted twice.
+    /// (default false). Right after the whole cluster was stopped for so long; if others ran on, what they
+    /// settled of removed nodes would be counted twice.
     pub load_outdated: bool,
     /// The user's own types (default none). The same on every node.
     pub custom_types: CustomTypes,
@@ -71,8 +71,8 @@ pub struct DdataConfig {
     pub log_data_size_exceeding: usize,
     /// Least replicas of a majority (default 0). Mirrors `majority-min-cap`.
     pub majority_min_cap: usize,
-    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h). What is
-    /// beyond is refused, because it would win over every later write.
+    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h): beyond
+    /// that it would win over every later write.
     pub clock_skew_max: Duration,
     /// Keys held (default 100,000, 1 to 1,000,000), deleted ones included: their tombstones stay.
     pub keys_max: usize,

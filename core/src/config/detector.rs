@@ -11,25 +11,24 @@ pub struct FailureDetectorConfig {
     /// Which detector judges silence (default phi accrual). With the deadline detector `threshold`,
     /// `max_sample_size` and `min_std_deviation` mean nothing. Mirrors `failure-detector.implementation`.
     pub implementation: DetectorImplementation,
-    /// Time between heartbeats; also the first estimate of their interval (default 1 s, > 0). Mirrors
+    /// Time between heartbeats; also the first estimate of their interval (default 1 s). Mirrors
     /// `failure-detector.heartbeat-interval`.
     pub heartbeat_interval: Duration,
     /// Suspicion level from which a member counts as unreachable (default 8.0, > 0). Mirrors `.threshold`.
     pub threshold: f64,
     /// Heartbeat intervals remembered per member (default 1000, 1 to 10,000). Mirrors `.max-sample-size`.
     pub max_sample_size: usize,
-    /// Least standard deviation assumed (default 100 ms, > 0). Mirrors `.min-std-deviation`.
+    /// Least standard deviation assumed (default 100 ms). Mirrors `.min-std-deviation`.
     pub min_std_deviation: Duration,
     /// Silence beyond the expected interval that is forgiven (default 3 s). Mirrors
     /// `.acceptable-heartbeat-pause`.
     pub acceptable_heartbeat_pause: Duration,
     /// How many members watch each member (default 9, >= 1). Mirrors `.monitored-by-nr-of-members`.
     pub monitored_by_nr_of_members: usize,
-    /// Silence of a member that never answered starts to count after this (default 1 s, > 0). Mirrors
+    /// Silence of a member that never answered starts to count after this (default 1 s). Mirrors
     /// `.expected-response-after`.
     pub expected_response_after: Duration,
-    /// Time between two looks at the detector (default 1 s, > 0). Mirrors
-    /// `unreachable-nodes-reaper-interval`.
+    /// Time between two looks at the detector (default 1 s). Mirrors `unreachable-nodes-reaper-interval`.
     pub unreachable_nodes_reaper_interval: Duration,
 }
 

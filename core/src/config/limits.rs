@@ -18,8 +18,7 @@ pub struct Limits {
     /// Bytes a compressed gossip state may inflate to (default 4 MiB, 64 KiB to 64 MiB).
     pub decompressed_bytes_max: usize,
     /// Gossip states from this size on are compressed for sending, where that saves bytes (default 4096
-    /// bytes, any number; more than `decompressed_bytes_max` means never): below, deflate costs more than the
-    /// bytes it saves.
+    /// bytes, any number; more than `decompressed_bytes_max` means never).
     pub compress_from_bytes: usize,
     /// Members of a cluster (default 10,000, 1 to 10,000).
     pub members_max: usize,

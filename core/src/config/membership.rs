@@ -12,18 +12,18 @@ use crate::ident::Role;
 /// Settings of gossip, joining and the leader.
 #[derive(Clone, Debug)]
 pub struct MembershipConfig {
-    /// Time between gossip rounds (default 1 s, > 0). Mirrors `gossip-interval`.
+    /// Time between gossip rounds (default 1 s). Mirrors `gossip-interval`.
     pub gossip_interval: Duration,
-    /// Time between leader actions (default 1 s, > 0). Mirrors `leader-actions-interval`.
+    /// Time between leader actions (default 1 s). Mirrors `leader-actions-interval`.
     pub leader_actions_interval: Duration,
-    /// Delay before the first periodic task (default 1 s, > 0; a longer interval waits its own length).
-    /// Mirrors `periodic-tasks-initial-delay`.
+    /// Delay before the first periodic task (default 1 s; a longer interval waits its own length). Mirrors
+    /// `periodic-tasks-initial-delay`.
     pub periodic_tasks_initial_delay: Duration,
-    /// How long the first seed waits for the other seeds before it forms a cluster, and how long other nodes
-    /// ask the seeds in vain before they say so (default 5 s, > 0). Seeds are asked every half second, or
-    /// five times within it if that is more often. Mirrors `seed-node-timeout`.
+    /// How long the first seed waits for the other seeds before it forms a cluster, and other nodes ask in
+    /// vain before they say so (default 5 s). Seeds are asked every half second, or five times within it if
+    /// that is more often. Mirrors `seed-node-timeout`.
     pub seed_node_timeout: Duration,
-    /// How long a joining node waits for its Welcome before it asks again (default 10 s, > 0). Mirrors
+    /// How long a joining node waits for its Welcome before it asks again (default 10 s). Mirrors
     /// `retry-unsuccessful-join-after`.
     pub retry_unsuccessful_join_after: Duration,
     /// Members that must be present before the leader moves any to Up, and regions of a kind before its first
@@ -37,24 +37,23 @@ pub struct MembershipConfig {
     /// Cluster size from which that preference is reduced (default 400, >= 1). Mirrors
     /// `reduce-gossip-different-view-probability`.
     pub reduce_gossip_different_view_probability: usize,
-    /// How long the leader keeps the tombstone of a removed member, on its own clock (default 24 h, > 0).
-    /// Mirrors `prune-gossip-tombstones-after`.
+    /// How long the leader keeps the tombstone of a removed member, on its own clock (default 24 h). Mirrors
+    /// `prune-gossip-tombstones-after`.
     pub prune_gossip_tombstones_after: Duration,
-    /// After how long without convergence the leader admits joining members as WeaklyUp (default 7 s, > 0;
-    /// `None`: never). Counted in whole leader ticks. Mirrors `allow-weakly-up-members`.
+    /// After how long without convergence the leader admits joining members as WeaklyUp (default 7 s; `None`:
+    /// never). Counted in whole leader ticks. Mirrors `allow-weakly-up-members`.
     pub allow_weakly_up_members: Option<Duration>,
-    /// After how long without success a joining node gives up and halts (default `None`: never; > 0). Mirrors
+    /// After how long without success a joining node gives up and halts (default `None`: never). Mirrors
     /// `shutdown-after-unsuccessful-join-seed-nodes`.
     pub shutdown_after_unsuccessful_join: Option<Duration>,
-    /// How long after its graceful removal an incarnation is refused by this node's host (default 5 s, > 0);
-    /// one removed as Down is refused at once. Mirrors `quarantine-removed-node-after`.
+    /// How long after its graceful removal an incarnation is refused by this node's host (default 5 s); one
+    /// removed as Down is refused at once. Mirrors `quarantine-removed-node-after`.
     pub quarantine_removed_node_after: Duration,
     /// Whether a joiner whose settings do not fit stops instead of joining with a warning (default true).
     /// Mirrors `configuration-compatibility-check.enforce-on-join`.
     pub enforce_config_on_join: bool,
     /// Settings of the application that all members have to agree on, and how they are compared (default
-    /// none; at most 32 settings, those of a strategy of its own included). Mirrors
-    /// `configuration-compatibility-check.checkers`.
+    /// none; at most 32). Mirrors `configuration-compatibility-check.checkers`.
     pub join_checkers: JoinCheckers,
     /// Who may join, and have a member leave or downed from another node (default everybody who gets a link).
     /// The same on every node, because each asks its own.

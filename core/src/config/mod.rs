@@ -39,7 +39,8 @@ use crate::ident::{ClusterName, Role};
 use crate::membership::state::app_version::AppVersion;
 
 /// Settings of one node. Start from a preset ([`Config::lan`], [`Config::fast`]), change fields, then
-/// [`Config::validate`].
+/// [`Config::validate`]. Durations are at least a microsecond and at most 400 days, where a field does not say
+/// otherwise.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The name all nodes of the cluster share; links between different names are refused.

@@ -12,27 +12,25 @@ use crate::sharding::state::remember::EntityRecovery;
 /// Settings of regions and coordinators.
 #[derive(Clone, Debug)]
 pub struct ShardingConfig {
-    /// How often a region repeats an unanswered registration or location request (default 2 s, > 0). Mirrors
+    /// How often a region repeats an unanswered registration or location request (default 2 s). Mirrors
     /// `retry-interval`.
     pub retry_interval: Duration,
     /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). What
-    /// other nodes send and does not fit, or finds as much in all regions of the node together, goes back to
-    /// them. Mirrors `buffer-size`.
+    /// other nodes send and does not fit goes back to them. Mirrors `buffer-size`.
     pub buffer_messages_max: usize,
     /// Payload bytes one region may buffer (default 64 MiB, >= 1), with the same past it.
     pub buffer_bytes_max: usize,
     /// Messages without an answer that one region keeps beyond its buffer: their callers wait for room, or
-    /// they were on their way when the buffer became full (default 8,192, >= 0: twice what waits between
-    /// callers and the node). Past it the newest is refused. Asks wait too; they are bounded by
-    /// `open_asks_max`.
+    /// they were on their way when the buffer became full (default 8,192, >= 0). Past it the newest is
+    /// refused. Asks wait too, up to `open_asks_max`.
     pub buffer_waiting_max: usize,
-    /// How long a hand-off may take before the shard keeps its old home (default 60 s, > 0). Mirrors
+    /// How long a hand-off may take before the shard keeps its old home (default 60 s). Mirrors
     /// `handoff-timeout`.
     pub handoff_timeout: Duration,
-    /// A region that does not confirm a shard within this time is told again (default 10 s, > 0). Mirrors
+    /// A region that does not confirm a shard within this time is told again (default 10 s). Mirrors
     /// `shard-start-timeout`.
     pub shard_start_timeout: Duration,
-    /// Time between two looks at the balance (default 10 s, > 0). Mirrors `rebalance-interval`.
+    /// Time between two looks at the balance (default 10 s). Mirrors `rebalance-interval`.
     pub rebalance_interval: Duration,
     /// Most shards moved in one round (default 1000; 0: the older algorithm, which moves a few shards at a
     /// time and reads `rebalance_threshold` and `rebalance_max_simultaneous` instead). Kinds may have
@@ -47,9 +45,8 @@ pub struct ShardingConfig {
     /// With the older algorithm so many shards move at once (default 3, >= 1). Mirrors
     /// `least-shard-allocation-strategy.max-simultaneous-rebalance`.
     pub rebalance_max_simultaneous: usize,
-    /// How long a strategy of the application that is asked (`AllocationSettings::Asked`) may take to say
-    /// where shards go, or which should move (default 5 s, > 0). After it shards go to who asked for them,
-    /// and nothing moves. Akka waits for ever.
+    /// How long a strategy of the application (`AllocationSettings::Asked`) may take to say where shards go,
+    /// or which should move (default 5 s). After it shards go to who asked for them, and nothing moves.
     pub allocation_timeout: Duration,
     /// When entities are taken out of memory (default after 120 s without a message, looked at every 60 s; no
     /// limit). A kind may have settings of its own. Mirrors `passivation.strategy`, and with
@@ -60,18 +57,18 @@ pub struct ShardingConfig {
     /// `entity-recovery-constant-rate-strategy`.
     pub entity_recovery: EntityRecovery,
     /// After how long a remembered entity that crashed is started again, unless a message does it before
-    /// (default 10 s, > 0). Mirrors `entity-restart-backoff`.
+    /// (default 10 s). Mirrors `entity-restart-backoff`.
     pub entity_restart_backoff: Duration,
-    /// After how long a shard begins again that could not read or store which entities it has (default 10 s,
-    /// above 0). Mirrors `shard-failure-backoff`.
+    /// After how long a shard begins again that could not read or store which entities it has (default 10 s).
+    /// Mirrors `shard-failure-backoff`.
     pub shard_failure_backoff: Duration,
     /// How long one of 15 attempts to read which entities a shard has may take, and after how long a
-    /// coordinator says that its stored state is not read, and again as often as that doubles: it waits on
-    /// (default 2 s, > 0). Mirrors `waiting-for-state-timeout`.
+    /// coordinator reports that its stored state is not read, and again as often as that doubles (default 2
+    /// s). Mirrors `waiting-for-state-timeout`.
     pub waiting_for_state_timeout: Duration,
-    /// How long storing which entities a shard has may take, and after how long a coordinator says that its
-    /// write is not acknowledged, and again as often as that doubles: it waits on, tells known homes
-    /// meanwhile and gives no new ones (default 5 s, > 0). Mirrors `updating-state-timeout`.
+    /// The same for writes: how long storing which entities a shard has may take, and after how long a
+    /// coordinator reports that its write is not acknowledged (default 5 s). Mirrors
+    /// `updating-state-timeout`.
     pub updating_state_timeout: Duration,
     /// Whether a shard fails that finds an entity in a state which the rules do not know; otherwise it is
     /// counted (`entity_transitions_invalid`) and the shard goes on (default false). Mirrors
@@ -82,7 +79,7 @@ pub struct ShardingConfig {
     /// `state-store-mode`, whose default is `ddata`.
     pub state_store_mode: StoreMode,
     /// A coordinator that its store has refused, because another one has written, begins anew after this time
-    /// (default 5 s, > 0); refused again, after up to five times as much, and a fifth by chance. Mirrors
+    /// (default 5 s); refused again, after up to five times as much, and a fifth by chance. Mirrors
     /// `coordinator-failure-backoff`.
     pub coordinator_failure_backoff: Duration,
     /// Changes of a coordinator's state, and of which entities a shard has, that are kept before a snapshot
@@ -92,16 +89,15 @@ pub struct ShardingConfig {
     /// beyond that is the next write. Mirrors `event-sourced-remember-entities-store.max-updates-per-write`.
     pub remember_updates_per_write: usize,
     /// How long shards that nobody runs wait for their stored home when its node is no member yet, before
-    /// another one is chosen (default 10 s, > 0; the removal margin if that is longer). After all nodes were
-    /// killed it is the time for them to come back.
+    /// another one is chosen (default 10 s; the removal margin if that is longer).
     pub home_return_timeout: Duration,
-    /// How often the lease of a shard that was denied is asked for again (default 5 s, > 0). Mirrors
+    /// How often the lease of a shard that was denied is asked for again (default 5 s). Mirrors
     /// `lease-retry-interval`.
     pub lease_retry_interval: Duration,
-    /// After so much silence of its owner another node may have the lease of a shard (default 120 s, > 0).
-    /// Mirrors the lease's `heartbeat-timeout`.
+    /// After so much silence of its owner another node may have the lease of a shard (default 120 s). Mirrors
+    /// the lease's `heartbeat-timeout`.
     pub lease_time_to_live: Duration,
-    /// How often daemons are seen to: one that has ended begins again within this time (default 10 s, > 0).
+    /// How often daemons are seen to: one that has ended begins again within this time (default 10 s).
     /// Mirrors `sharded-daemon-process.keep-alive-interval`.
     pub daemon_keep_alive_interval: Duration,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the
@@ -113,8 +109,8 @@ pub struct ShardingConfig {
     /// Watches that one entity of this node may have, those of all nodes together (default 1,024, >= 1): its
     /// end is told to each.
     pub watchers_per_entity_max: usize,
-    /// How often what was said about watches is said again until it has been heard (default 1 s, > 0).
-    /// Mirrors `resend-interval` of Akka's system messages.
+    /// How often what was said about watches is said again until it has been heard (default 1 s). Mirrors
+    /// `resend-interval` of Akka's system messages.
     pub watch_resend_interval: Duration,
 }
 

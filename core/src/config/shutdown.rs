@@ -13,37 +13,35 @@ const PHASE: Duration = Duration::from_secs(5);
 /// `coordinated-shutdown.phases.<name>.timeout`.
 #[derive(Clone, Debug)]
 pub struct ShutdownConfig {
-    /// Time limit of `before-service-unbind` (default 5 s, > 0).
+    /// Time limit of `before-service-unbind` (default 5 s).
     pub before_service_unbind_timeout: Duration,
-    /// Time limit of `service-unbind` (default 5 s, > 0).
+    /// Time limit of `service-unbind` (default 5 s).
     pub service_unbind_timeout: Duration,
-    /// Time limit of `service-requests-done` (default 5 s, > 0).
+    /// Time limit of `service-requests-done` (default 5 s).
     pub service_requests_done_timeout: Duration,
-    /// Time limit of `service-stop` (default 5 s, > 0).
+    /// Time limit of `service-stop` (default 5 s).
     pub service_stop_timeout: Duration,
-    /// Time limit of `before-cluster-shutdown` (default 5 s, > 0).
+    /// Time limit of `before-cluster-shutdown` (default 5 s).
     pub before_cluster_shutdown_timeout: Duration,
     /// Time limit of `cluster-sharding-shutdown-region`: how long a leaving node waits for its shards to be
-    /// handed over (default 10 s, > 0).
+    /// handed over (default 10 s).
     pub cluster_sharding_shutdown_region_timeout: Duration,
-    /// Time limit of `cluster-leave`: how long the node may take to be Leaving (default 5 s, > 0).
+    /// Time limit of `cluster-leave`: how long the node may take to be Leaving (default 5 s).
     pub cluster_leave_timeout: Duration,
     /// Time limit of `cluster-exiting`: how long a leaving node waits for its singletons to be handed over,
-    /// and for the leader to move it to Exiting; after that it goes all the same, and the others find it
-    /// unreachable (default 10 s, > 0).
+    /// and for the leader to move it to Exiting; after that it goes all the same (default 10 s).
     pub cluster_exiting_timeout: Duration,
-    /// Time limit of `cluster-exiting-done`: how long the node may take to say good-bye (default 5 s, > 0).
+    /// Time limit of `cluster-exiting-done`: how long the node may take to say good-bye (default 5 s).
     pub cluster_exiting_done_timeout: Duration,
     /// Time limit of `cluster-shutdown`: how long the node may take to close its links and end its entities
-    /// (default 5 s, > 0).
+    /// (default 5 s).
     pub cluster_shutdown_timeout: Duration,
-    /// Time limit of `before-process-end` (default 5 s, > 0). Mirrors the phase
-    /// `before-actor-system-terminate`.
+    /// Time limit of `before-process-end` (default 5 s). Mirrors the phase `before-actor-system-terminate`.
     pub before_process_end_timeout: Duration,
-    /// Time limit of `process-end` (default 10 s, > 0). Mirrors the phase `actor-system-terminate`.
+    /// Time limit of `process-end` (default 10 s). Mirrors the phase `actor-system-terminate`.
     pub process_end_timeout: Duration,
     /// How long all phases together may take when a signal of the system began them; after that the node
-    /// stops at once (default 25 s, > 0). Below the 30 s after which container platforms kill.
+    /// stops at once (default 25 s). Below the 30 s after which container platforms kill.
     pub after_signal_timeout: Duration,
 }
 

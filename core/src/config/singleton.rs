@@ -8,27 +8,26 @@ use super::ranges::{at_least_one, ensure, positive, within};
 /// Settings of singletons and their proxies.
 #[derive(Clone, Debug)]
 pub struct SingletonConfig {
-    /// How often an unanswered question of a hand-over is repeated (default 1 s, > 0). Mirrors
+    /// How often an unanswered question of a hand-over is repeated (default 1 s). Mirrors
     /// `hand-over-retry-interval`.
     pub hand_over_retry_interval: Duration,
     /// How often it is repeated at least (default 15, >= 1); more if the removal margin is longer. Mirrors
     /// `min-number-of-hand-over-retries`.
     pub hand_over_retries_min: u32,
-    /// How long an instance may take to stop before its handler is dropped (default 10 s, > 0).
+    /// How long an instance may take to stop before its handler is dropped (default 10 s).
     pub stop_timeout: Duration,
-    /// How long an instance that failed rests before the next one is started (default 1 s, > 0); twice as
-    /// long after each failure.
+    /// How long an instance that failed rests before the next one is started (default 1 s); twice as long
+    /// after each failure.
     pub restart_backoff_min: Duration,
     /// The longest such rest (default 30 s, >= `restart_backoff_min`). An instance that ran for as long
     /// failed for the first time.
     pub restart_backoff_max: Duration,
-    /// How often a lease that was denied is asked for again (default 5 s, > 0). Mirrors
-    /// `lease-retry-interval`.
+    /// How often a lease that was denied is asked for again (default 5 s). Mirrors `lease-retry-interval`.
     pub lease_retry_interval: Duration,
-    /// After so much silence of its owner another node may have the lease (default 120 s, > 0). Mirrors
+    /// After so much silence of its owner another node may have the lease (default 120 s). Mirrors
     /// `heartbeat-timeout`.
     pub lease_time_to_live: Duration,
-    /// How often a proxy asks where the instance is until it knows (default 1 s, > 0). Mirrors
+    /// How often a proxy asks where the instance is until it knows (default 1 s). Mirrors
     /// `singleton-identification-interval`.
     pub identification_interval: Duration,
     /// Messages a proxy keeps until it knows where the instance is (default 1,000, 0 to 10,000); past it the

@@ -19,31 +19,28 @@ const LINK_AGE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// its own callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// How long a new link may take to finish its handshake (default 5 s, > 0); then, how long the link of a
-    /// node that is no member stays open if it does not ask to join.
+    /// How long a new link may take to finish its handshake (default 5 s); then, how long the link of a node
+    /// that is no member stays open if it does not ask to join.
     pub handshake_timeout: Duration,
     /// Links that members may open to this node (default 4,096, 16 to 65,536): two of a thousand peers, twice
-    /// over, or three each of 680 that send bulk data. Only members take these places.
+    /// over, or three each of 680 that send bulk data.
     pub links_max: usize,
     /// Links of all sources that have not finished their handshake (default 512, 16 to 65,536). They take no
     /// place from members; past it one of the source with the most of them goes, at random.
     pub pending_handshakes_max: usize,
-    /// Links from one source that have not finished their handshake (default 16, 1 to 4,096): a node behind
-    /// an address translator restarts with its neighbours; more is a flood, and one of them goes, at random.
-    /// Not for a source from which a member has a link: who is behind it is judged by what it proves.
+    /// The same from one source (default 16, 1 to 4,096), unless a member has a link from there.
     pub pending_handshakes_per_source_max: usize,
-    /// Links of nodes that have finished their handshake and are no members (default 256, 16 to 65,536):
-    /// joiners, above all. Past it one of the source with the most of them goes, at random.
+    /// Links of nodes that have finished their handshake and are no members (default 256, 16 to 65,536), with
+    /// the same past it.
     pub stranger_links_max: usize,
     /// The same from one source (default 8, 1 to 4,096), unless a member has a link from there.
     pub stranger_links_per_source_max: usize,
-    /// The link of a joiner that is not taken in is closed after so long without a byte (default 60 s, > 0).
+    /// The link of a joiner that is not taken in is closed after so long without a byte (default 60 s).
     pub stranger_idle_timeout: Duration,
     /// How old a link with certificates or keys may become (default 1 h, 1 s to 30 days). Before that its
     /// dialer replaces it, with what both ends prove themselves with at that time, and no message is lost;
-    /// one that could not be replaced goes on only while what its peer proved holds, checked again as it
-    /// stands then, and is cut by both ends otherwise, `handshake_timeout` later. Costs a handshake per link
-    /// and age. Links that prove nothing live on.
+    /// one that could not be replaced goes on only while what its peer proved holds. Costs a handshake per
+    /// link and age. Links that prove nothing live on.
     pub max_link_age: Duration,
     /// Bytes that all accepted links together hold of what they received and nobody has used: read buffers
     /// and frames whose end has not come (default 48 MiB, 1 MiB to 1 GiB, and at least twice the largest
@@ -61,13 +58,12 @@ pub struct LinkLimits {
     /// instead.
     pub control_bytes_per_second_max: usize,
     /// A peer that has been beyond one of its rates for so long, without a second's pause, loses its link
-    /// (default 10 s, > 0).
+    /// (default 10 s).
     pub rate_exceeded_patience: Duration,
     /// Frames with a wrong checksum within ten seconds that close a link (default 3, 1 to 1,000).
     pub checksum_failures_max: u32,
-    /// Control messages that wait for one peer (default 20,000, >= 100): minutes of heartbeats, or the shard
-    /// traffic of a full registration. Past it the peer does not keep up with membership, and its link is
-    /// closed.
+    /// Control messages that wait for one peer (default 20,000, >= 100). Past it its link is closed: it does
+    /// not keep up with membership.
     pub control_queue_messages_max: usize,
     /// Gossip messages that wait for one peer (default 16, >= 1). Past it the oldest is dropped: a newer
     /// state is worth more.
@@ -80,15 +76,12 @@ pub struct LinkLimits {
     /// Messages to entities that wait for one peer (default 3,072, >= 2). From half of it senders are slowed
     /// down; past it the newest is rejected.
     pub user_queue_messages_max: usize,
-    /// Payload bytes of messages to entities that wait for one peer (default 16 MiB, >= 2): four frames of
-    /// the largest size.
+    /// Payload bytes of messages to entities that wait for one peer (default 16 MiB, >= 2).
     pub user_queue_bytes_max: usize,
     /// Bulk messages that wait for one peer (default 1,024, >= 2): a round of replicated data. Past it the
-    /// newest is given back to the machine that sent it, which sends it again later: what waits longer than a
-    /// round is overtaken anyway.
+    /// newest is given back to its sender, which sends it again later.
     pub bulk_queue_messages_max: usize,
-    /// Payload bytes of bulk messages that wait for one peer (default 16 MiB, >= 2): four frames of the
-    /// largest size, a second's worth of a slow line.
+    /// Payload bytes of bulk messages that wait for one peer (default 16 MiB, >= 2).
     pub bulk_queue_bytes_max: usize,
 }
 

@@ -20,17 +20,16 @@ pub struct DowningConfig {
     /// Which complaints tell that a split is not clean (default cascade-safe; Akka has the classic one only).
     /// The same on all nodes.
     pub rule: IndirectRule,
-    /// How long the picture must be unchanged before a decision (> 0; default `None`: by the number of
-    /// members, 7 s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and
-    /// never shorter than the failure detector needs). It must be longer than the time in which all nodes of
-    /// one side learn what one of them has noticed. Mirrors `.stable-after`, whose default is 20 s whatever
-    /// the size; the table is what Akka recommends.
+    /// How long the picture must be unchanged before a decision (default `None`: by the number of members, 7
+    /// s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter
+    /// than the failure detector needs). It must be longer than the time in which all nodes of one side learn
+    /// what one of them has noticed. Mirrors `.stable-after`, whose default is 20 s.
     pub stable_after: Option<Duration>,
     /// What is done if the picture does not come to rest (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
     /// If those on broken links, and whoever goes with them, are at least this share of the members,
     /// everybody goes (default 0.5, > 0 to 1; `None` never does). Mirrors
-    /// `.down-all-when-indirectly-connected` of later versions of Akka.
+    /// `.down-all-when-indirectly-connected`.
     pub down_all_when_indirectly_connected: Option<f64>,
     /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is
     /// at the time, or zero without a strategy). Mirrors `down-removal-margin`.
@@ -99,15 +98,15 @@ pub struct LeaseMajorityConfig {
     /// How long the smaller side lets the larger one go first (default 2 s). Mirrors
     /// `.acquire-lease-delay-for-minority`.
     pub acquire_lease_delay_for_minority: Duration,
-    /// How long the lease is held after the last of the downed has been removed (default 40 s, > 0): the
-    /// other side must have given up by then. A side that decides later than `stable_after` and three
-    /// quarters of this after it first missed somebody goes without asking, so it should be several times
-    /// what the detector needs. Mirrors `.release-after`.
+    /// How long the lease is held after the last of the downed has been removed (default 40 s): the other
+    /// side must have given up by then. A side that decides later than `stable_after` and three quarters of
+    /// this after it first missed somebody goes without asking, so it should be several times what the
+    /// detector needs. Mirrors `.release-after`.
     pub release_after: Duration,
-    /// A holder that is not heard of for this long loses the lease (default 120 s, > 0). Mirrors the lease's
+    /// A holder that is not heard of for this long loses the lease (default 120 s). Mirrors the lease's
     /// `heartbeat-timeout`.
     pub time_to_live: Duration,
-    /// An answer that takes longer counts as a refusal (default 5 s, > 0). Mirrors the lease's
+    /// An answer that takes longer counts as a refusal (default 5 s). Mirrors the lease's
     /// `lease-operation-timeout`.
     pub operation_timeout: Duration,
 }

@@ -378,15 +378,20 @@ fn point(name: &str, (severity, fields, text): &(Severity, Vec<EventField>, Stri
         Some((about, text)) if about.starts_with("kind ") || about.starts_with("singleton ") => text,
         _ => text,
     };
-    let text = match text
+    let head = format!("* `{name}` ({severity:?}{fields}): ");
+    let room = 110_usize.saturating_sub(head.len());
+    let is_long = text.chars().count() > room;
+    match text
         .char_indices()
-        .nth(160)
-        .and_then(|(end, _)| text[..end].rfind(' '))
+        .nth(room.saturating_sub(2))
+        .filter(|_| is_long)
     {
-        Some(end) => format!("{} …", &text[..end]),
-        None => String::from(text),
-    };
-    format!("* `{name}` ({severity:?}{fields}): {text}\n")
+        Some((end, _)) => format!(
+            "{head}{} …\n",
+            text[..end].rsplit_once(' ').map_or("", |(text, _)| text)
+        ),
+        None => format!("{head}{text}\n"),
+    }
 }
 
 #[test]
