@@ -85,16 +85,22 @@ fn i_100_every_lie_is_legal_and_of_its_kind() {
     assert!(table().iter().all(|number| number.low < number.high));
 }
 
-/// The lines of a section of `docs/WIRE.md`, split into the cells of its tables.
-fn tables(text: &str, section: &str) -> Vec<Vec<String>> {
+/// The lines of a section of `docs/WIRE.md`.
+fn section<'t>(text: &'t str, section: &str) -> Vec<&'t str> {
     let lines = text
         .lines()
         .skip_while(|line| *line != section && !line.starts_with(&format!("{section} ")))
         .skip(1);
-    let lines = lines.take_while(|line| !line.starts_with('#'));
-    let rows = lines.filter(|line| line.starts_with("| "));
-    rows.map(|row| row.split('|').map(|cell| cell.trim().to_owned()).collect())
-        .collect()
+    lines.take_while(|line| !line.starts_with('#')).collect()
+}
+
+/// The tags of each list in a section: `* 1 Register: ...`.
+fn lists(text: &str, name: &str) -> Vec<BTreeSet<u16>> {
+    let tag = |line: &&str| number(line.strip_prefix("* ")?.split_once(' ')?.0);
+    let lines = section(text, name);
+    let paragraphs = lines.split(|line| line.is_empty());
+    let lists = paragraphs.map(|lines| lines.iter().filter_map(tag).collect::<BTreeSet<u16>>());
+    lists.filter(|tags| !tags.is_empty()).collect()
 }
 
 fn number(text: &str) -> Option<u16> {
@@ -116,9 +122,9 @@ fn i_100_every_kind_and_tag_on_the_wire_is_lied_about() {
     for (_, kind, body) in said {
         bodies.entry(kind).or_default().push(body);
     }
-    let rows = tables(&text, "## 4. Messages");
-    let stated = rows.iter().filter(|row| !row[2].contains("reserved"));
-    let stated: BTreeSet<u16> = stated.filter_map(|row| number(&row[1])).collect();
+    let rows = section(&text, "## 4. Messages");
+    let kind = |row: &str| number(row.strip_prefix("| ")?.split_once(' ')?.0);
+    let stated: BTreeSet<u16> = rows.into_iter().filter_map(kind).collect();
     let lied: BTreeSet<u16> = bodies.keys().copied().collect();
     let expected: BTreeSet<u16> = stated
         .into_iter()
@@ -128,10 +134,10 @@ fn i_100_every_kind_and_tag_on_the_wire_is_lied_about() {
         lied, expected,
         "write what the liar says of them, in tests/src/liar"
     );
-    // Sections with tables of tags, and where the tag stands in the body: behind fixed fields and names.
+    // Sections with lists of tags, and where the tag stands in the body: behind fixed fields and names.
     let name = 1 + node(2).address().host().len() + 2 + 8;
     let request = |body: &[u8]| 2 + usize::from(u16::from_le_bytes([body[0], body[1]])) + 16 + 8 + 8;
-    for (section, first_row, kind, at) in [
+    for (section, list, kind, at) in [
         ("### 4.2", 1, 0x0100, Some(8)),
         ("### 4.6", 1, 0x0200, Some(8)),
         ("### 4.7", 1, 0x0103, Some(0)),
@@ -142,14 +148,8 @@ fn i_100_every_kind_and_tag_on_the_wire_is_lied_about() {
         ("### 4.11", 1, 0x0105, Some(0)),
         ("### 4.12", 1, 0x0108, Some(0)),
     ] {
-        let rows = tables(&text, section);
-        let starts = rows.iter().enumerate().filter(|(_, row)| row[1] == "tag");
-        let start = starts
-            .map(|(at, _)| at)
-            .nth(first_row - 1)
-            .expect("a table of tags");
-        let tags = rows[start + 1..].iter().skip_while(|row| row[1].starts_with('-'));
-        let tags: BTreeSet<u16> = tags.map_while(|row| number(&row[1])).collect();
+        let tags = lists(&text, section).into_iter().nth(list - 1);
+        let tags = tags.expect("a list of tags");
         let told = bodies[&kind].iter().map(|body| {
             let at = at.unwrap_or_else(|| {
                 let token = if kind == 0x0121 { 16 } else { 0 };

@@ -75,7 +75,7 @@ pub(super) trait Shape {
     /// The fewest bytes of a value: what is counted has to be there before anything is allocated for it.
     const BYTES_MIN: usize;
 
-    /// A field of this form, as the tables of `docs/WIRE.md` have it; without a name, as one of many.
+    /// A field of this form, as `docs/WIRE.md` has it; without a name, as one of many.
     #[cfg(test)]
     fn text(field: &str) -> String;
 }
@@ -138,7 +138,7 @@ pub(super) fn code_list(field: &str, codes: &[(u8, &str)]) -> String {
     format!("{}: {}", named("u8", field), codes.join(", "))
 }
 
-/// Rows of a table of `docs/WIRE.md`, and words for those who make up bytes: each variant's number before as
+/// Points of a list of `docs/WIRE.md`, and words for those who make up bytes: each variant's number before as
 /// many zeros as it has bytes at least.
 #[cfg(test)]
 pub(super) trait Rows {
@@ -149,12 +149,12 @@ pub(super) trait Rows {
     }
 }
 
-/// One row: number, name, fields.
+/// One point of a list: number, name, fields.
 #[cfg(test)]
 pub(super) fn row(tag: u8, name: &str, fields: &[String]) -> String {
     let fields = fields.join(", ");
-    let between = if fields.is_empty() { "" } else { " " };
-    format!("| {tag} | {name} | {fields}{between}|")
+    let between = if fields.is_empty() { "" } else { ": " };
+    format!("* {tag} {name}{between}{fields}.")
 }
 
 /// The row of a message, up to its body.
