@@ -139,9 +139,17 @@ fn points_between(text: &str, begin: &str, end: &str) -> Vec<String> {
 #[test]
 fn the_documented_settings_are_those_of_the_sources() {
     let mut table = String::new();
-    for Setting { key, about, .. } in settings() {
+    for Setting { key, field, about } in settings() {
         assert!(about.len() > 10, "{key} is not documented");
-        table.push_str(&wrapped(&format!("* `{key}`: {about}")));
+        // The name of Akka's setting says nothing new where it is the same.
+        let akkas = field.replace('_', "-");
+        let same = ["", ".", "failure-detector."].map(|section| format!(" Mirrors `{section}{akkas}`"));
+        let (about, mark) = match same.iter().find_map(|same| about.split_once(same.as_str())) {
+            Some((about, "." | "")) => (about.to_owned(), "†"),
+            Some((about, rest)) if rest.starts_with(". ") => (format!("{about}{}", &rest[1..]), "†"),
+            _ => (about, ""),
+        };
+        table.push_str(&wrapped(&format!("* `{key}`{mark}: {about}")));
     }
     let path = root().join("docs/configuration.md");
     let text = read("docs/configuration.md");
