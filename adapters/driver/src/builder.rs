@@ -19,7 +19,7 @@ use rand_core::SeedableRng;
 
 use crate::adapter::Adapter;
 use crate::background::Background;
-use crate::cluster::{Cluster, parse_address};
+use crate::cluster::{Cluster, check_port, parse_address};
 use crate::error::StartError;
 use crate::lease::{LeaseKeeper, Leases};
 use crate::mailbox::{MailboxGate, Reports, SleepUntil};
@@ -483,6 +483,7 @@ async fn bind<R: Runtime, T: Transport>(
     transport: &T,
     address: &str,
 ) -> io::Result<T::Listener> {
+    check_port(address)?;
     let (reply, bound) = sync::oneshot();
     let (transport, address) = (transport.clone(), address.to_owned());
     runtime.spawn(async move { reply.send(transport.bind(&address).await) });

@@ -243,6 +243,12 @@ async fn a_port_in_use_and_bad_names_are_typed_errors() {
     let taken = cluster(1).await.remove(0);
     let second = node().bind(taken.address().address()).start().await;
     assert!(matches!(second, Err(StartError::Bind { .. })), "{second:?}");
+    let portless = node().bind("127.0.0.1").start().await.expect_err("no port");
+    let said = portless.to_string();
+    assert_eq!(
+        said,
+        "cannot listen at 127.0.0.1: write `host:port`, with port 0 for one that is free"
+    );
     assert!(matches!(
         node().role("dc-x").start().await,
         Err(StartError::Name { what: "role", .. })

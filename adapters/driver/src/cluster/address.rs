@@ -1,5 +1,7 @@
 //! Members as users write them: addresses, and addresses with a uid. Decides nothing.
 
+use std::io;
+
 use quorate_core::ident::{Address, NameError, UniqueAddress};
 use quorate_core::input::DownTarget;
 
@@ -8,6 +10,18 @@ use crate::error::ClusterError;
 /// An address from `host:port`.
 pub(crate) fn parse_address(text: &str) -> Result<Address, NameError> {
     text.trim().parse()
+}
+
+/// An address to listen on names a port: systems call one without it no socket address, and not what to do.
+pub(crate) fn check_port(address: &str) -> io::Result<()> {
+    let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "write `host:port`, with port 0 for one that is free",
+        )),
+    }
 }
 
 /// Addresses from texts, or which of them is wrong.

@@ -30,7 +30,7 @@ use crate::singleton::Singleton;
 use crate::stats::{KindState, LinkState, NodeStats};
 use crate::watch::Watch;
 use address::parse_down_target;
-pub(crate) use address::{parse_address, parse_addresses};
+pub(crate) use address::{check_port, parse_address, parse_addresses};
 pub use daemons::DaemonsBuilder;
 pub use entities::EntitiesBuilder;
 

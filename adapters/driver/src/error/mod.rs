@@ -3,6 +3,8 @@
 
 mod data;
 mod durable;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io;
@@ -129,6 +131,43 @@ pub enum ClusterError {
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
+}
+
+impl ClusterError {
+    /// Whether something was not done within its time limit: the node could not join in time
+    /// (`membership.shutdown_after_unsuccessful_join`), or no answer about daemons came.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        match self {
+            Self::NotJoined { halted, .. } => matches!(halted, HaltReason::JoinAborted),
+            Self::Daemons(error) => error.is_timeout(),
+            Self::Refused(_)
+            | Self::Name { .. }
+            | Self::StopMessage
+            | Self::Stopped
+            | Self::Lookup(_)
+            | Self::Durability(_)
+            | Self::Setting(_)
+            | Self::Signals(_) => false,
+        }
+    }
+
+    /// Whether the command may have taken effect, or may still. `false`: nothing has changed.
+    #[must_use]
+    pub const fn may_have_been_handled(&self) -> bool {
+        match self {
+            Self::Stopped => true,
+            Self::Daemons(error) => error.may_have_been_handled(),
+            Self::Refused(_)
+            | Self::Name { .. }
+            | Self::StopMessage
+            | Self::NotJoined { .. }
+            | Self::Lookup(_)
+            | Self::Durability(_)
+            | Self::Setting(_)
+            | Self::Signals(_) => false,
+        }
+    }
 }
 
 /// Why this node has no way to a kind's entities or to a singleton. A retry does not help: start it or a
