@@ -109,11 +109,19 @@ fn settings() -> Vec<Setting> {
     all
 }
 
-/// A point of a list, in lines of 110 columns.
+/// A point of a list, in lines of 110 columns. What would begin something else at a line's beginning
+/// (`> 0`: a quotation) stays behind the word before it.
 fn wrapped(point: &str) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
+    let mut words: Vec<String> = Vec::new();
     for word in point.split(' ') {
+        let begins_something = word.starts_with(['>', '#', '|', '+', '-']);
+        match words.last_mut().filter(|_| begins_something) {
+            Some(last) => *last += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in words {
         let width = word.chars().count();
         if column > 0 && column + 1 + width > 110 {
             lines.push_str("\n  ");
@@ -122,7 +130,7 @@ fn wrapped(point: &str) -> String {
             lines.push(' ');
             column += 1;
         }
-        lines.push_str(word);
+        lines.push_str(&word);
         column += width;
     }
     lines + "\n"
