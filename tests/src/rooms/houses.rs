@@ -53,6 +53,7 @@ pub const CORE: House = House {
             "oldest::protocol",
             "oldest::state",
             "owner",
+            "planner",
             "sharding::protocol",
             "sharding::state",
             "shutdown",

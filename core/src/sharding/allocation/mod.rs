@@ -10,11 +10,13 @@ use core::cmp::Ordering;
 
 use crate::config::ShardingConfig;
 use crate::ident::UniqueAddress;
-use crate::membership::state::member::{Member, Status};
+use crate::membership::state::member::Status;
 use crate::ordered::OrderedSet;
+use crate::planner::gate::is_settled;
 use crate::sharding::state::ids::ShardId;
-use crate::view::View;
 
+pub use crate::planner::gate::Neighbour;
+pub(crate) use crate::planner::gate::neighbours;
 pub use crate::sharding::state::allocation::{
     AllocationError, AllocationSettings, AllocationStrategy, CustomAllocation, HashingLimits,
     PLACED_NAME_BYTES_MAX, PLACES_KEY_PREFIX, RebalanceLimits, RegionLoad, SimultaneousLimits,
@@ -122,53 +124,12 @@ pub fn by_suitability<'r, 'a>(regions: &'r [RegionLoad<'a>]) -> Vec<&'r RegionLo
     sorted
 }
 
-/// A member of the data center as the gate sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    /// Its status.
-    pub status: Status,
-    /// Whether nobody misses it.
-    pub is_reachable: bool,
-}
-
 /// Whether shards may be moved for balance: there is a region, all of them run one version of the
 /// application, and nobody of this data center is unreachable or about to become a member.
 #[must_use]
 pub fn is_good_time(regions: &[RegionLoad<'_>], here: impl IntoIterator<Item = Neighbour>) -> bool {
-    let Some(first) = regions.first() else {
-        return false;
-    };
-    let one_version = regions
-        .iter()
-        .all(|region| region.app_version == first.app_version);
-    one_version
-        && here
-            .into_iter()
-            .all(|member| member.is_reachable && has_settled(member.status))
-}
-
-/// The members of this node's data center, for [`is_good_time`].
-pub(crate) fn neighbours(view: &View) -> impl Iterator<Item = Neighbour> {
-    let own = view.self_member().map(Member::data_center);
-    let here = move |member: &&Member| own.is_none_or(|own| member.data_center() == own);
-    view.members().iter().filter(here).map(|member| Neighbour {
-        status: member.status,
-        is_reachable: view.is_reachable(&member.node),
-    })
-}
-
-/// Whether a member with this status is no newcomer.
-const fn has_settled(status: Status) -> bool {
-    match status {
-        Status::Joining | Status::WeaklyUp => false,
-        Status::Up
-        | Status::PreparingForShutdown
-        | Status::ReadyForShutdown
-        | Status::Leaving
-        | Status::Exiting
-        | Status::Down
-        | Status::Removed => true,
-    }
+    let versions = regions.iter().map(|region| &region.app_version);
+    !regions.is_empty() && is_settled(versions, here)
 }
 
 /// Most suitable first: members that stay, then the highest version, then the fewest shards; the lower node

@@ -1,0 +1,367 @@
+//! The situation by positions instead of names, kept up to date while a plan is made: who has what, and what
+//! is under way. Does not know why something changes. Spec: sharding 5.3.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::ring::{Ring, Search};
+use super::values::{
+    Change, ChangeReason, MoveError, PlanLimits, PlanNode, PlanSlot, PlanUnit, Situation, SlotStage,
+    Standing, WantedMove,
+};
+
+/// Who has a slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Host {
+    /// The node at this position.
+    At(usize),
+    /// One that is gone, and would be at this position.
+    Gone(usize),
+    /// Nobody.
+    Nobody,
+}
+
+impl Host {
+    pub(super) const fn node(self) -> Option<usize> {
+        match self {
+            Self::At(at) => Some(at),
+            Self::Gone(_) | Self::Nobody => None,
+        }
+    }
+}
+
+/// What may be done with a slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Freedom {
+    /// Anything.
+    Free,
+    /// What is necessary or commanded.
+    Resting,
+    /// Nothing.
+    Fixed,
+}
+
+/// A slot.
+pub(super) struct Slot {
+    pub(super) number: u16,
+    pub(super) host: Host,
+    pub(super) freedom: Freedom,
+    /// Who is to repair it, if it is somebody in particular.
+    pub(super) prefers: Option<usize>,
+}
+
+/// A unit.
+pub(super) struct Unit {
+    pool: Option<u16>,
+    /// Sorted.
+    refused: Vec<usize>,
+    pub(super) weight: u64,
+    /// How many slots it is to have on the nodes that there are.
+    pub(super) wanted: usize,
+    /// How many it will have when all changes are done.
+    pub(super) staying: usize,
+    /// Slots that do not serve: their host is gone, they start, or they move and are silent meanwhile.
+    pub(super) silent: usize,
+    silent_max: Option<usize>,
+    pub(super) slots: Vec<Slot>,
+    /// Who has a slot or gets one, sorted; who gives one away is among them until that is done.
+    holders: Vec<usize>,
+    /// Slots per zone when all changes are done; empty with one zone.
+    zones: Vec<u32>,
+}
+
+impl Unit {
+    pub(super) fn in_zone(&self, zone: usize) -> u32 {
+        self.zones.get(zone).copied().unwrap_or(0)
+    }
+
+    pub(super) fn is_held_by(&self, node: usize) -> bool {
+        self.holders.binary_search(&node).is_ok()
+    }
+
+    /// How many slots it has too many.
+    pub(super) const fn surplus(&self) -> usize {
+        self.staying.saturating_sub(self.wanted)
+    }
+
+    /// Whether another of its slots may move now.
+    pub(super) fn may_move(&self) -> bool {
+        self.silent_max.is_none_or(|max| self.silent < max)
+    }
+
+    /// The lowest number that no slot of it has.
+    pub(super) fn new_slot(&self) -> u16 {
+        let mut taken: Vec<u16> = self.slots.iter().map(|slot| slot.number).collect();
+        taken.sort_unstable();
+        let mut free = 0;
+        for number in taken {
+            free = if number == free {
+                number.saturating_add(1)
+            } else {
+                free
+            };
+        }
+        free
+    }
+
+    /// A search for a node that may have it and does not yet.
+    pub(super) fn search(&self, from: usize) -> Search<'_> {
+        Search {
+            pool: self.pool,
+            holders: &self.holders,
+            refused: &self.refused,
+            from,
+            below: u64::MAX,
+            is_unlimited: false,
+        }
+    }
+
+    /// Whether it may be on the node at all.
+    pub(super) fn suits(&self, node: usize, ring: &Ring) -> bool {
+        ring.is_in(node, self.pool) && self.refused.binary_search(&node).is_err()
+    }
+
+    /// Whether the node may be given a slot of it, if it has none.
+    pub(super) fn is_for(&self, node: usize, ring: &Ring) -> bool {
+        ring.node(node).standing == Standing::Open && self.suits(node, ring)
+    }
+
+    fn hold(&mut self, node: usize) {
+        if let Err(at) = self.holders.binary_search(&node) {
+            self.holders.insert(at, node);
+        }
+    }
+
+    /// A slot begins to go from one node to another.
+    fn begin(&mut self, from: Option<usize>, to: Option<usize>, ring: &mut Ring) {
+        ring.begin(from, to, self.weight);
+        to.into_iter().for_each(|to| self.hold(to));
+        let is_silent = from.is_none() || (to.is_some() && self.silent_max.is_some());
+        self.silent += usize::from(is_silent);
+    }
+}
+
+/// A change by positions.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    pub(super) unit: usize,
+    pub(super) slot: u16,
+    pub(super) from: Option<usize>,
+    pub(super) to: Option<usize>,
+    pub(super) reason: ChangeReason,
+}
+
+/// A wanted move by positions.
+#[derive(Clone, Copy)]
+pub(super) struct Wish {
+    pub(super) unit: usize,
+    pub(super) slot: u16,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+/// The names of positions.
+pub(super) struct Names<'s, U, N> {
+    nodes: Vec<&'s PlanNode<N>>,
+    units: Vec<&'s PlanUnit<U, N>>,
+}
+
+impl<'s, U: Ord, N: Ord> Names<'s, U, N> {
+    pub(super) fn of(situation: &'s Situation<U, N>) -> Self {
+        let mut nodes: Vec<_> = situation.nodes.iter().collect();
+        nodes.sort_by(|one, other| one.node.cmp(&other.node));
+        nodes.dedup_by(|one, other| one.node == other.node);
+        let mut units: Vec<_> = situation.units.iter().collect();
+        units.sort_by(|one, other| one.unit.cmp(&other.unit));
+        units.dedup_by(|one, other| one.unit == other.unit);
+        Self { nodes, units }
+    }
+
+    /// The position of a node, or the one that it would have.
+    pub(super) fn position(&self, node: &N) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|other| other.node.cmp(node))
+    }
+
+    /// A wanted move by positions.
+    pub(super) fn wish(&self, wanted: &WantedMove<U, N>) -> Result<Wish, MoveError> {
+        let unit = self.units.binary_search_by(|other| other.unit.cmp(&wanted.unit));
+        Ok(Wish {
+            unit: unit.map_err(|_| MoveError::UnknownUnit)?,
+            slot: wanted.slot,
+            from: self.position(&wanted.from).map_err(|_| MoveError::OtherHost)?,
+            to: self.position(&wanted.to).map_err(|_| MoveError::NotEligible)?,
+        })
+    }
+}
+
+impl<U: Clone, N: Clone> Names<'_, U, N> {
+    pub(super) fn node(&self, at: usize) -> N {
+        self.nodes[at].node.clone()
+    }
+
+    pub(super) fn change(&self, step: &Step) -> Change<U, N> {
+        Change {
+            unit: self.units[step.unit].unit.clone(),
+            slot: step.slot,
+            from: step.from.map(|at| self.node(at)),
+            to: step.to.map(|at| self.node(at)),
+            reason: step.reason,
+        }
+    }
+}
+
+/// All of it.
+pub(super) struct Board {
+    pub(super) ring: Ring,
+    /// In their order.
+    pub(super) units: Vec<Unit>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Board {
+    pub(super) fn of<U: Ord, N: Ord>(names: &Names<'_, U, N>, limits: PlanLimits) -> Self {
+        let mut ring = Ring::of(&names.nodes, limits);
+        let units = names.units.iter().map(|unit| known(unit, names, &mut ring));
+        Self {
+            units: units.collect(),
+            ring,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether a wanted move can be done, apart from what is under way elsewhere.
+    pub(super) fn check(&self, wish: Wish) -> Result<(), MoveError> {
+        let unit = &self.units[wish.unit];
+        let mut slots = unit.slots.iter();
+        let slot = slots
+            .find(|slot| slot.number == wish.slot)
+            .ok_or(MoveError::UnknownSlot)?;
+        if slot.host != Host::At(wish.from) {
+            return Err(MoveError::OtherHost);
+        }
+        if unit.is_held_by(wish.to) {
+            return Err(MoveError::AlreadyThere);
+        }
+        if !unit.is_for(wish.to, &self.ring) {
+            return Err(MoveError::NotEligible);
+        }
+        match slot.freedom {
+            Freedom::Fixed => Err(MoveError::InFlight),
+            Freedom::Free | Freedom::Resting => Ok(()),
+        }
+    }
+
+    /// Plans a change.
+    pub(super) fn plan(&mut self, step: Step) {
+        let (unit, ring) = (&mut self.units[step.unit], &mut self.ring);
+        if let Some(slot) = unit.slots.iter_mut().find(|slot| slot.number == step.slot) {
+            slot.freedom = Freedom::Fixed;
+            // Without a host it counted as silent already.
+            unit.silent -= usize::from(step.from.is_none());
+            unit.staying -= usize::from(step.to.is_none());
+        } else {
+            unit.staying += 1;
+            unit.slots.push(Slot {
+                number: step.slot,
+                host: Host::Nobody,
+                freedom: Freedom::Fixed,
+                prefers: None,
+            });
+        }
+        if let Some(count) = step.from.and_then(|at| unit.zones.get_mut(ring.node(at).zone)) {
+            *count -= 1;
+        }
+        if let Some(count) = step.to.and_then(|at| unit.zones.get_mut(ring.node(at).zone)) {
+            *count += 1;
+        }
+        match (step.from, step.to) {
+            (None, None) => {}
+            (None, Some(to)) if step.reason == ChangeReason::First => {
+                ring.put(to, unit.weight);
+                unit.hold(to);
+            }
+            (from, to) => unit.begin(from, to, ring),
+        }
+        self.steps.push(step);
+    }
+}
+
+/// A unit by positions; notes what it has on the nodes.
+fn known<U: Ord, N: Ord>(unit: &PlanUnit<U, N>, names: &Names<'_, U, N>, ring: &mut Ring) -> Unit {
+    let refused = unit.refused.iter().filter_map(|node| names.position(node).ok());
+    let mut refused: Vec<usize> = refused.collect();
+    refused.sort_unstable();
+    refused.dedup();
+    let mut known = Unit {
+        pool: unit.pool,
+        refused,
+        weight: u64::from(unit.weight.max(1)),
+        wanted: 0,
+        staying: 0,
+        silent: 0,
+        silent_max: unit.silent_max.map(usize::from),
+        slots: Vec::with_capacity(unit.slots.len()),
+        holders: Vec::with_capacity(unit.slots.len()),
+        zones: if ring.zones() > 1 {
+            vec![0; ring.zones()]
+        } else {
+            Vec::new()
+        },
+    };
+    let mut slots: Vec<_> = unit.slots.iter().collect();
+    slots.sort_by_key(|slot| slot.slot);
+    slots.dedup_by_key(|slot| slot.slot);
+    for slot in slots {
+        add(&mut known, slot, names, ring);
+    }
+    let is_open = |at: usize| ring.node(at).standing == Standing::Open;
+    let refusing = known
+        .refused
+        .iter()
+        .filter(|at| is_open(**at) && ring.is_in(**at, known.pool));
+    let able = ring.open(known.pool) - refusing.count();
+    let keeping = known
+        .holders
+        .iter()
+        .filter(|at| ring.node(**at).standing == Standing::Closed);
+    known.wanted = usize::from(unit.count).min(able + keeping.count());
+    known
+}
+
+fn add<U: Ord, N: Ord>(unit: &mut Unit, slot: &PlanSlot<N>, names: &Names<'_, U, N>, ring: &mut Ring) {
+    let at = |node: &N| names.position(node).ok();
+    let host = match slot.host.as_ref().map(|host| names.position(host)) {
+        Some(Ok(at)) => Host::At(at),
+        Some(Err(at)) => Host::Gone(ring.round(at)),
+        None => Host::Nobody,
+    };
+    let freedom = match &slot.stage {
+        SlotStage::Settled => Freedom::Free,
+        SlotStage::Resting => Freedom::Resting,
+        SlotStage::Held | SlotStage::Moving(_) => Freedom::Fixed,
+    };
+    unit.slots.push(Slot {
+        number: slot.slot,
+        host,
+        freedom,
+        prefers: slot.prefers.as_ref().and_then(at),
+    });
+    let here = host.node();
+    if let Some(here) = here {
+        unit.hold(here);
+        ring.put(here, unit.weight);
+    }
+    let stays_at = if let SlotStage::Moving(to) = &slot.stage {
+        let there = to.as_ref().and_then(at);
+        unit.staying += usize::from(to.is_some());
+        unit.begin(here, there, ring);
+        there
+    } else {
+        unit.staying += 1;
+        unit.silent += usize::from(here.is_none());
+        here
+    };
+    if let Some(count) = stays_at.and_then(|at| unit.zones.get_mut(ring.node(at).zone)) {
+        *count += 1;
+    }
+}
