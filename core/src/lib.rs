@@ -49,7 +49,7 @@
 //! | [`admission`] | which senders are accepted, and who may join, remove or down members: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
 //! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`] | the machines; the `protocol` of each is what it says and hears |
-//! | [`planner`] | which node gets which instance of what: a pure function |
+//! | [`planner`], [`paths`] | which node gets which instance: a pure function; how many instances a path has: values |
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
 //! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |
 //! | [`supervision`] | what becomes of an entity that fails: values, used by nobody else here |
@@ -119,6 +119,7 @@ pub mod node;
 pub mod oldest;
 pub mod ordered;
 pub mod owner;
+pub mod paths;
 pub mod planner;
 pub mod reject;
 pub mod sharding;
