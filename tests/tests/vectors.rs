@@ -107,12 +107,13 @@ fn every_shared_vector_of_distributed_data_passes() {
     );
 }
 
-/// The keys of allocation, passivation and delivery, and how many cases they have.
-const OF_SHARDING: [(&str, usize); 11] = [
+/// The keys of allocation, passivation, delivery and placement, and how many cases they have.
+const OF_SHARDING: [(&str, usize); 18] = [
     ("allocation_new", 120),
     ("allocation_old", 100),
     ("at_least_once", 50),
     ("flow_control", 50),
+    ("instance_count", 80),
     ("passivation_composite", 80),
     ("passivation_idle", 40),
     ("passivation_lfu", 50),
@@ -120,10 +121,16 @@ const OF_SHARDING: [(&str, usize); 11] = [
     ("passivation_lru", 40),
     ("passivation_mru", 40),
     ("passivation_slru", 60),
+    ("placement_balance", 50),
+    ("placement_evacuation", 50),
+    ("placement_initial", 50),
+    ("placement_joins", 40),
+    ("placement_more", 50),
+    ("scale", 60),
 ];
 
 #[test]
-fn every_shared_vector_of_allocation_passivation_and_delivery_passes() {
+fn every_shared_vector_of_allocation_passivation_delivery_and_placement_passes() {
     let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
     for report in reports(&text) {
         assert!(!report.has_failed(), "{report}");
@@ -136,7 +143,7 @@ fn every_shared_vector_of_allocation_passivation_and_delivery_passes() {
 
 /// Every place in a case of these keys that says what is expected.
 #[test]
-fn every_expectation_of_allocation_passivation_and_delivery_is_checked() {
+fn every_expectation_of_allocation_passivation_delivery_and_placement_is_checked() {
     let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
     let file: Value = serde_json::from_str(&text).expect("JSON");
     for (key, _) in OF_SHARDING {
@@ -177,7 +184,7 @@ fn spoil_inside(value: &mut Value) {
 }
 
 #[test]
-fn odd_cases_of_allocation_passivation_and_delivery_are_run_or_refused_and_never_panic() {
+fn odd_cases_of_allocation_passivation_delivery_and_placement_are_run_or_refused_and_never_panic() {
     let text = std::fs::read_to_string(SHARDING).expect("the vectors are part of the repository");
     let file: Value = serde_json::from_str(&text).expect("JSON");
     let odd = [
@@ -398,6 +405,24 @@ fn expectations(key: &str) -> &'static [(&'static str, bool)] {
             ("adjustments", true),
         ],
         key if key.starts_with("passivation_") => &[("evicted", false), ("active", false)],
+        "placement_initial" => &[
+            ("slots", false),
+            ("ordinals", false),
+            ("loads", false),
+            ("cursor", false),
+        ],
+        "placement_more" => &[("slots", false), ("next_cursor", false)],
+        "placement_joins" => &[
+            ("ordinal_map", false),
+            ("new_ordinals", false),
+            ("ordinals_before", false),
+            ("ordinals_after", false),
+            ("changes", false),
+        ],
+        "placement_balance" => &[("changes", false), ("table_after", false), ("loads", false)],
+        "placement_evacuation" => &[("changes", false), ("table_after", false)],
+        "instance_count" => &[("f_of_n", false), ("clamped", false), ("instances", false)],
+        "scale" => &[("decision", false)],
         "flow_control" => &[("outputs", false)],
         "at_least_once" => &[("results", false), ("unconfirmed", false)],
         key if key.starts_with("crdt_") => &[("values", false), ("equal", false)],
@@ -445,7 +470,7 @@ fn a_case_that_lacks_an_expectation_fails_and_one_that_lacks_an_input_is_refused
             }
         }
     }
-    assert_eq!(keys, 30);
+    assert_eq!(keys, 37);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod delivery;
 mod json;
 mod passivation;
 mod phi;
+mod placement;
 mod reachability;
 mod replicator;
 mod ring;
@@ -112,6 +113,13 @@ fn runner(key: &str) -> Option<RunCase> {
         "passivation_lfu" => |case| passivation::plain("lfu", &case),
         "passivation_lfu_aging" => |case| passivation::plain("lfu_aging", &case),
         "passivation_composite" => passivation::composite,
+        "placement_initial" => placement::initial,
+        "placement_more" => placement::more,
+        "placement_joins" => placement::joins,
+        "placement_balance" => placement::balance,
+        "placement_evacuation" => placement::evacuation,
+        "instance_count" => placement::instance_count,
+        "scale" => placement::scale,
         "flow_control" => delivery::flow_control,
         "at_least_once" => delivery::at_least_once,
         _ => return None,
