@@ -58,6 +58,7 @@
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`log`] | who owns a log, what it holds, and what is written next: values, used by machines and hosts |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
+//! | [`load`] | how loaded the nodes are, and what follows from it |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
 //! | [`wire`] | bytes: frames, handshake, limits |
@@ -110,6 +111,7 @@ pub mod ident;
 pub mod input;
 pub mod journal;
 pub mod lease;
+pub mod load;
 pub mod log;
 pub mod math;
 pub mod membership;
