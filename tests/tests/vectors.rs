@@ -107,13 +107,17 @@ fn every_shared_vector_of_distributed_data_passes() {
     );
 }
 
-/// The keys of allocation, passivation, delivery and placement, and how many cases they have.
-const OF_SHARDING: [(&str, usize); 18] = [
+/// The keys of allocation, passivation, delivery, placement and load, and how many cases they have.
+const OF_SHARDING: [(&str, usize); 23] = [
     ("allocation_new", 120),
     ("allocation_old", 100),
     ("at_least_once", 50),
+    ("capacity", 40),
+    ("chord", 60),
+    ("ewma", 40),
     ("flow_control", 50),
     ("instance_count", 80),
+    ("metric_moves", 60),
     ("passivation_composite", 80),
     ("passivation_idle", 40),
     ("passivation_lfu", 50),
@@ -127,6 +131,7 @@ const OF_SHARDING: [(&str, usize); 18] = [
     ("placement_joins", 40),
     ("placement_more", 50),
     ("scale", 60),
+    ("weights", 50),
 ];
 
 #[test]
@@ -424,6 +429,16 @@ fn expectations(key: &str) -> &'static [(&'static str, bool)] {
         "instance_count" => &[("f_of_n", false), ("clamped", false), ("instances", false)],
         "scale" => &[("decision", false)],
         "flow_control" => &[("outputs", false)],
+        "ewma" => &[("alpha", true), ("values", false)],
+        "capacity" => &[
+            ("heap_capacity", true),
+            ("cpu_capacity", true),
+            ("load_capacity", true),
+            ("mix", true),
+        ],
+        "weights" => &[("weights", false), ("total", false), ("picks", false)],
+        "chord" => &[("expected_distinct", false), ("seen", false)],
+        "metric_moves" => &[("hot", true), ("cold", true), ("gap", true), ("move", true)],
         "at_least_once" => &[("results", false), ("unconfirmed", false)],
         key if key.starts_with("crdt_") => &[("values", false), ("equal", false)],
         _ => &[],
@@ -471,6 +486,7 @@ fn a_case_that_lacks_an_expectation_fails_and_one_that_lacks_an_input_is_refused
         }
     }
     assert_eq!(keys, 37);
+    assert_eq!(keys, 35);
 }
 
 #[test]

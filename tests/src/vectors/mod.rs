@@ -8,6 +8,7 @@ mod convergence;
 mod crdt;
 mod delivery;
 mod json;
+mod load;
 mod passivation;
 mod phi;
 mod placement;
@@ -122,6 +123,11 @@ fn runner(key: &str) -> Option<RunCase> {
         "scale" => placement::scale,
         "flow_control" => delivery::flow_control,
         "at_least_once" => delivery::at_least_once,
+        "ewma" => load::ewma,
+        "capacity" => load::capacity,
+        "weights" => load::weights,
+        "chord" => load::chord,
+        "metric_moves" => load::metric_moves,
         _ => return None,
     }))
 }
