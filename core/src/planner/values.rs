@@ -126,8 +126,8 @@ pub struct WantedMove<U, N> {
     pub to: N,
 }
 
-/// Everything that a plan follows from. Lists in any order; of two entries of one node, unit or slot the first
-/// counts.
+/// Everything that a plan follows from. Lists in any order; of two entries of one node, unit or slot the
+/// first counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation<U, N> {
     /// The nodes; one that is not here is gone.
