@@ -5,6 +5,7 @@ pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
 pub use crate::journal::protocol::Command as JournalCommand;
 use crate::lease::protocol::LeaseReport;
+pub use crate::load::protocol::{LoadMeasure, PartMeasure};
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
 pub use crate::messaging::protocol::{Command as MessageCommand, HostReport, Recipient};
@@ -76,6 +77,10 @@ pub enum Input<'a> {
     Lease(Requester, LeaseReport),
     /// The node's store answers a request of [`crate::effect::Effect::Store`].
     Stored(Requester, StoreReport),
+    /// The host has measured the load of its process, as it does every
+    /// [`load.interval`](crate::config::LoadConfig::interval). One that never does takes no part in what is
+    /// decided by load.
+    Load(LoadMeasure),
 }
 
 /// What happened to the links to a peer.

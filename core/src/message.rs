@@ -8,6 +8,7 @@ pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
 pub use crate::journal::protocol::Msg as JournalMsg;
 pub use crate::lane::{Lane, MessageTag};
+pub use crate::load::protocol::{ChordProbe, ChordReply, Msg as LoadMsg, SampleTold};
 pub use crate::membership::protocol::{
     GossipEnvelope, GossipStatus, InitJoin, InitJoinAck, Join, JoinRefused, Msg as MembershipMsg, Welcome,
 };
@@ -34,6 +35,8 @@ pub enum Message {
     /// Of the quorum logs. In a box: a third larger than any other, and each message is as large as the
     /// largest.
     Journal(Box<JournalMsg>),
+    /// Of load.
+    Load(LoadMsg),
 }
 
 impl From<MembershipMsg> for Message {
@@ -72,6 +75,12 @@ impl From<JournalMsg> for Message {
     }
 }
 
+impl From<LoadMsg> for Message {
+    fn from(msg: LoadMsg) -> Self {
+        Self::Load(msg)
+    }
+}
+
 impl From<Infallible> for Message {
     /// Of a machine that says nothing.
     fn from(never: Infallible) -> Self {
@@ -81,13 +90,14 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [MessageTag]; 6] = [
+    pub const TAGS: [&'static [MessageTag]; 7] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
         DdataMsg::TAGS,
         SingletonMsg::TAGS,
         JournalMsg::TAGS,
+        LoadMsg::TAGS,
     ];
 
     /// The message's tag, as its protocol states it.
@@ -100,6 +110,7 @@ impl Message {
             Self::Ddata(msg) => msg.tag(),
             Self::Singleton(msg) => msg.tag(),
             Self::Journal(msg) => msg.tag(),
+            Self::Load(msg) => msg.tag(),
         }
     }
 
@@ -107,7 +118,7 @@ impl Message {
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Membership(_) | Self::Detector(_) => 0,
+            Self::Membership(_) | Self::Detector(_) | Self::Load(_) => 0,
             Self::Sharding(msg) => msg.payload_bytes(),
             Self::Ddata(msg) => msg.payload_bytes(),
             Self::Singleton(msg) => msg.payload_bytes(),

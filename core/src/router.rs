@@ -85,6 +85,7 @@ impl<R: Rng> Node<R> {
             Message::Ddata(msg) => machines.ddata.on_message(&mut base.cx(), from, msg),
             Message::Singleton(msg) => machines.singletons.on_message(&mut base.cx(), from, msg),
             Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, *msg),
+            Message::Load(msg) => machines.load.on_message(&mut base.cx(), from, msg),
         }
     }
 
@@ -181,6 +182,7 @@ impl<R: Rng> Node<R> {
             Timer::Ddata(timer) => machines.ddata.on_timer(&mut base.cx(), timer),
             Timer::Singleton(timer) => machines.singletons.on_timer(&mut base.cx(), timer),
             Timer::Journal(timer) => machines.journals.on_timer(&mut base.cx(), timer),
+            Timer::Load(timer) => machines.load.on_timer(&mut base.cx(), &timer),
         }
     }
 
@@ -193,6 +195,7 @@ impl<R: Rng> Node<R> {
                 machines.oldest.on_view_changed(&mut base.cx(), &before, &after);
                 machines.ddata.on_view_changed(&mut base.cx(), &before, &after);
                 machines.journals.on_view_changed(&mut base.cx(), &after);
+                machines.load.on_view_changed(&mut base.cx(), &after);
             }
             Signal::AgesChanged { before, after } => {
                 machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
@@ -276,7 +279,8 @@ impl<R: Rng> Node<R> {
                     Message::Membership(_)
                     | Message::Detector(_)
                     | Message::Ddata(_)
-                    | Message::Journal(_) => {}
+                    | Message::Journal(_)
+                    | Message::Load(_) => {}
                 }
             }
         }

@@ -18,8 +18,8 @@ use crate::view::View;
 /// A statement of one machine to the others.
 #[derive(Clone, Debug)]
 pub(crate) enum Signal {
-    /// Said by membership; heard by the detector, the resolver, the replicator and the room of age. `after`
-    /// is the picture when it is heard.
+    /// Said by membership; heard by the detector, the resolver, the replicator, load and the room of age.
+    /// `after` is the picture when it is heard.
     ViewChanged {
         /// The picture when the machines heard last.
         before: Arc<View>,

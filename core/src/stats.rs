@@ -6,6 +6,7 @@ pub use crate::ddata::protocol::counters::Counters as DdataCounters;
 pub use crate::detector::protocol::counters::Counters as DetectorCounters;
 pub use crate::downing::protocol::counters::Counters as DowningCounters;
 pub use crate::journal::protocol::counters::Counters as JournalCounters;
+pub use crate::load::protocol::counters::Counters as LoadCounters;
 pub use crate::membership::protocol::counters::Counters as MembershipCounters;
 pub use crate::oldest::protocol::counters::Counters as OldestCounters;
 pub use crate::sharding::protocol::counters::Counters as ShardingCounters;
@@ -63,6 +64,8 @@ all_counters! {
     singleton: SingletonCounters,
     /// Of voters and owners of quorum logs.
     journal: JournalCounters,
+    /// Of load.
+    load: LoadCounters,
 }
 
 #[cfg(test)]

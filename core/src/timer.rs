@@ -4,6 +4,7 @@ pub use crate::ddata::protocol::Timer as DdataTimer;
 pub use crate::detector::protocol::Timer as DetectorTimer;
 pub use crate::downing::protocol::Timer as DowningTimer;
 pub use crate::journal::protocol::Timer as JournalTimer;
+pub use crate::load::protocol::Timer as LoadTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
 pub use crate::oldest::protocol::Timer as OldestTimer;
 pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
@@ -29,6 +30,8 @@ pub enum Timer {
     Singleton(SingletonTimer),
     /// Those of voters and owners of quorum logs.
     Journal(JournalTimer),
+    /// Rounds of load, and answers that are due.
+    Load(LoadTimer),
 }
 
 impl From<DdataTimer> for Timer {
@@ -46,6 +49,12 @@ impl From<SingletonTimer> for Timer {
 impl From<JournalTimer> for Timer {
     fn from(timer: JournalTimer) -> Self {
         Self::Journal(timer)
+    }
+}
+
+impl From<LoadTimer> for Timer {
+    fn from(timer: LoadTimer) -> Self {
+        Self::Load(timer)
     }
 }
 

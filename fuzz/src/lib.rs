@@ -13,7 +13,7 @@ mod stored;
 use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
-use quorate_core::message::{DdataMsg, DetectorMsg, JournalMsg, MembershipMsg, ShardingMsg, SingletonMsg};
+use quorate_core::message::{DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, ShardingMsg, SingletonMsg};
 
 pub use crdt::crdt;
 pub use decode::{
@@ -46,7 +46,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 33] = [
+pub const KINDS: [u16; 36] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -80,6 +80,9 @@ pub const KINDS: [u16; 33] = [
     SingletonMsg::SINGLETON_MESSAGE.kind,
     SingletonMsg::SINGLETON_REPLY.kind,
     DdataMsg::DDATA.kind,
+    LoadMsg::SAMPLE.kind,
+    LoadMsg::PROBE.kind,
+    LoadMsg::REPLY.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

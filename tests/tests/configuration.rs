@@ -61,6 +61,7 @@ fn settings() -> Vec<Setting> {
         "journal",
         "shutdown",
         "executor",
+        "load",
         "ddata",
         "limits",
     ];
@@ -103,6 +104,7 @@ fn settings() -> Vec<Setting> {
         "ExecutorConfig",
         "executor.",
     ));
+    all.extend(settings_of("core/src/config/load.rs", "LoadConfig", "load."));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all.extend(settings_of("links/src/settings/mod.rs", "LinkLimits", "links."));

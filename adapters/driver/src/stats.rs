@@ -4,8 +4,8 @@
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
 pub use quorate_core::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, MembershipCounters, NodeCounters,
-    OldestCounters, ShardingCounters, SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
+    NodeCounters, OldestCounters, ShardingCounters, SingletonCounters, Stats,
 };
 
 pub use quorate_links::{LinkState, LinkStats};

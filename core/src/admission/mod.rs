@@ -8,6 +8,7 @@ use crate::ddata::protocol::Msg as DdataMsg;
 use crate::detector::protocol::Msg as DetectorMsg;
 use crate::journal::protocol::Msg as JournalMsg;
 use crate::lane::MessageTag;
+use crate::load::protocol::Msg as LoadMsg;
 use crate::membership::protocol::Msg as MembershipMsg;
 use crate::sharding::protocol::Msg as ShardingMsg;
 use crate::singleton::protocol::Msg as SingletonMsg;
@@ -98,8 +99,11 @@ pub fn is_heard(kind: u16, of: SenderStanding) -> bool {
         // The same of messages to instances and of answers. A manager hears members only.
         kind == SingletonMsg::SINGLETON_MESSAGE.kind || is_former
     } else {
-        // Replicas are members. What nobody knows is counted as that.
-        !is_one_of(DdataMsg::TAGS, kind) && !is_one_of(JournalMsg::TAGS, kind)
+        // Replicas are members, and so is whoever tells how loaded it is. What nobody knows is counted as
+        // that.
+        ![DdataMsg::TAGS, JournalMsg::TAGS, LoadMsg::TAGS]
+            .iter()
+            .any(|tags| is_one_of(tags, kind))
     }
 }
 

@@ -9,6 +9,7 @@ mod executor;
 mod journal;
 mod kind;
 mod limits;
+mod load;
 mod membership;
 mod presets;
 pub mod ranges;
@@ -26,6 +27,7 @@ pub use executor::ExecutorConfig;
 pub use journal::JournalConfig;
 pub use kind::KindConfig;
 pub use limits::Limits;
+pub use load::{LoadConfig, LoadSpread};
 pub use membership::MembershipConfig;
 pub use sharding::ShardingConfig;
 pub use shutdown::ShutdownConfig;
@@ -67,6 +69,8 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// The executor that runs the application's handlers.
     pub executor: ExecutorConfig,
+    /// How loaded nodes are.
+    pub load: LoadConfig,
     /// Replicated data.
     pub ddata: DdataConfig,
     /// Limits on what peers and callers may send.

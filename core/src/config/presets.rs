@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
-    MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
+    LoadConfig, MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -28,6 +28,7 @@ impl Config {
             journal: JournalConfig::default(),
             shutdown: ShutdownConfig::default(),
             executor: ExecutorConfig::default(),
+            load: LoadConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
         }
@@ -46,6 +47,7 @@ impl Config {
             journal: JournalConfig::fast(),
             shutdown: ShutdownConfig::fast(),
             executor: ExecutorConfig::fast(),
+            load: LoadConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)
         }

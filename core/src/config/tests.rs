@@ -40,7 +40,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 49] = [
+    let keys: [(&str, Set<Duration>); 52] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -59,6 +59,9 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("membership.prune_gossip_tombstones_after", |c, v| {
             c.membership.prune_gossip_tombstones_after = v;
         }),
+        ("load.interval", |c, v| c.load.interval = v),
+        ("load.half_life", |c, v| c.load.half_life = v),
+        ("load.chord_timeout", |c, v| c.load.chord_timeout = v),
         ("shutdown.before_service_unbind_timeout", |c, v| {
             c.shutdown.before_service_unbind_timeout = v
         }),

@@ -11,6 +11,7 @@ use crate::config::ValidConfig;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::ident::UniqueAddress;
+use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
 use crate::outbox::NodeOutbox;
 use crate::reject::Rejection;
@@ -33,6 +34,7 @@ pub(crate) struct NodeBase<R> {
     pub(crate) outbox: NodeOutbox,
     pub(crate) view: Arc<View>,
     pub(crate) succession: Arc<Succession>,
+    pub(crate) loads: Arc<Loads>,
 }
 
 impl<R: Rng> NodeBase<R> {
@@ -49,6 +51,7 @@ impl<R: Rng> NodeBase<R> {
             timers: NodeTimers::default(),
             outbox: NodeOutbox::default(),
             succession: Arc::default(),
+            loads: Arc::default(),
         }
     }
 
@@ -65,6 +68,7 @@ impl<R: Rng> NodeBase<R> {
             outbox: &mut self.outbox,
             view: &mut self.view,
             succession: &mut self.succession,
+            loads: &mut self.loads,
             words: PhantomData,
         }
     }

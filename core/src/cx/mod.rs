@@ -13,12 +13,14 @@ use rand_core::Rng;
 
 pub(crate) use self::base::NodeBase;
 pub(crate) use self::words::{
-    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton,
+    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfSharding,
+    OfSingleton,
 };
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};
 use crate::ident::{Address, UniqueAddress};
 use crate::input::{Caller, SendTarget};
+use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
 use crate::outbox::NodeOutbox;
 use crate::reject::Rejection;
@@ -41,6 +43,7 @@ pub(crate) struct Cx<'a, W> {
     outbox: &'a mut NodeOutbox,
     view: &'a mut Arc<View>,
     succession: &'a mut Arc<Succession>,
+    loads: &'a mut Arc<Loads>,
     words: PhantomData<fn(W)>,
 }
 

@@ -4,13 +4,16 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use super::{Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfMembership, OfOldest, OfSharding, OfSingleton};
+use super::{
+    Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfSharding, OfSingleton,
+};
 use crate::drain::DrainPart;
 use crate::effect::{AllocationQuestion, Effect, HostOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
+use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
 use crate::ordered::OrderedSet;
 use crate::owner::Requester;
@@ -98,6 +101,13 @@ impl Cx<'_, OfOldest> {
     /// Says that the work of a departed member is free.
     pub(crate) fn say_margin_over(&mut self) {
         self.signals.margin_over();
+    }
+}
+
+impl Cx<'_, OfLoad> {
+    /// Replaces what is known of the load of nodes.
+    pub(crate) fn publish_loads(&mut self, loads: Loads) {
+        *self.loads = Arc::new(loads);
     }
 }
 

@@ -6,16 +6,18 @@ use crate::event::{
     DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, ShardingEvent,
     SingletonEvent,
 };
-use crate::message::{DdataMsg, DetectorMsg, JournalMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use crate::message::{
+    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg,
+};
 use crate::sharding::state::ids::KindId;
 use crate::singleton::state::SingletonId;
 use crate::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, MembershipCounters, OldestCounters,
-    ShardingCounters, SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
+    OldestCounters, ShardingCounters, SingletonCounters, Stats,
 };
 use crate::timer::{
-    DdataTimer, DetectorTimer, DowningTimer, JournalTimer, MembershipTimer, OldestTimer, ShardingTimer,
-    SingletonTimer, Timer,
+    DdataTimer, DetectorTimer, DowningTimer, JournalTimer, LoadTimer, MembershipTimer, OldestTimer,
+    ShardingTimer, SingletonTimer, Timer,
 };
 
 /// The words of one machine, as its `protocol` states them.
@@ -69,4 +71,6 @@ words! {
     OfSingleton: singleton, SingletonMsg, SingletonTimer, (SingletonId, SingletonEvent), SingletonCounters;
     /// Of quorum logs.
     OfJournal: journal, JournalMsg, JournalTimer, JournalEvent, JournalCounters;
+    /// Of load, which tells users nothing.
+    OfLoad: load, LoadMsg, LoadTimer, Infallible, LoadCounters;
 }

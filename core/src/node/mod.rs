@@ -19,6 +19,8 @@ use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Caller, Command, HostReport, Input, LinkEvent, MessageCommand};
 use crate::journal::Journals;
+use crate::load::Load;
+use crate::load::state::sample::Loads;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
 use crate::sharding::Sharding;
@@ -69,6 +71,7 @@ pub(crate) struct NodeMachines {
     pub(crate) ddata: Replicator,
     pub(crate) singletons: Singletons,
     pub(crate) journals: Journals,
+    pub(crate) load: Load,
 }
 
 impl NodeMachines {
@@ -89,6 +92,8 @@ impl NodeMachines {
             singletons,
             // What is asked of a replica is asked again: no link waits for it.
             journals: _,
+            // What others say of their load is told again.
+            load: _,
         } = self;
         [
             ("membership", membership.buffered()),
@@ -125,6 +130,7 @@ impl<R: Rng> Node<R> {
             ddata: Replicator::new(&me),
             singletons: Singletons::default(),
             journals: Journals::default(),
+            load: Load::default(),
         };
         let base = NodeBase::idle(config, me, rng, now);
         Self {
@@ -162,6 +168,7 @@ impl<R: Rng> Node<R> {
             Input::Lease(owner, report) => self.route_lease(owner, &report),
             Input::Stored(owner, report) => self.route_stored(owner, report),
             Input::Host(owner, report) => self.route_report(owner, report),
+            Input::Load(measure) => self.machines.load.on_measured(&mut self.base.cx(), &measure),
         }
         self.route_until_quiet();
     }
@@ -251,6 +258,13 @@ impl<R: Rng> Node<R> {
         &self.machines.ddata
     }
 
+    /// What is known of the load of the members that are reachable, this node included; cheap to keep,
+    /// replaced once a round.
+    #[must_use]
+    pub const fn loads(&self) -> &Arc<Loads> {
+        &self.base.loads
+    }
+
     /// What the split-brain resolver would decide now, and what it waits for; `None` while nobody is
     /// unreachable. Linear in the state.
     #[must_use]
@@ -324,7 +338,9 @@ impl<R: Rng> Node<R> {
         ddata.map_err(fault("ddata"))?;
         let singletons = machines.singletons.check_invariants();
         singletons.map_err(fault("singletons"))?;
-        machines.journals.check_invariants().map_err(fault("journals"))
+        machines.journals.check_invariants().map_err(fault("journals"))?;
+        let load = machines.load.check_invariants(&self.base.view);
+        load.map_err(|what| fault("load")(String::from(what)))
     }
 
     fn fire_due_timers(&mut self, now: Instant) {
@@ -402,7 +418,8 @@ impl<R: Rng> Node<R> {
             | Input::Tell { .. }
             | Input::Host(..)
             | Input::Lease(..)
-            | Input::Stored(..) => return self.refuse(input),
+            | Input::Stored(..)
+            | Input::Load(_) => return self.refuse(input),
         }
         // Answers of entities here to callers here.
         let me = self.base.me.clone();

@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 use super::declare::{FieldSink, FieldSource};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::{WireError, ddata, detector, journal, kind, membership, sharding, singleton};
+use super::{WireError, ddata, detector, journal, kind, load, membership, sharding, singleton};
 use crate::bytes::BodyReader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
-use crate::message::{DdataMsg, DetectorMsg, JournalMsg, Lane, Message, ShardingMsg, SingletonMsg};
+use crate::message::{DdataMsg, DetectorMsg, JournalMsg, Lane, LoadMsg, Message, ShardingMsg, SingletonMsg};
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
 ///
@@ -84,6 +84,7 @@ impl Encoder {
             Message::Ddata(msg) => ddata::put(msg, out),
             Message::Singleton(msg) => singleton::put(msg, out),
             Message::Journal(msg) => journal::put(msg, out),
+            Message::Load(msg) => load::put(msg, out),
         }
     }
 }
@@ -122,6 +123,8 @@ pub fn decode_message_with(
         Message::Singleton(singleton::read(tag, reader)?)
     } else if JournalMsg::TAGS.contains(&tag) {
         journal::read(tag, reader)?.into()
+    } else if LoadMsg::TAGS.contains(&tag) {
+        Message::Load(load::read(tag, reader)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, reader)?)
     } else {

@@ -29,7 +29,8 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         | Message::Membership(_)
         | Message::Detector(_)
         | Message::Ddata(_)
-        | Message::Journal(_) => false,
+        | Message::Journal(_)
+        | Message::Load(_) => false,
     }
 }
 

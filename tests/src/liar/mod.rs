@@ -11,6 +11,7 @@
 pub mod ddata;
 pub mod entities;
 pub mod journal;
+pub mod load;
 pub mod membership;
 mod numbers;
 pub mod regions;
@@ -84,6 +85,8 @@ pub enum Kind {
     Singleton(singleton::Kind),
     /// Of quorum logs.
     Journal(journal::Kind),
+    /// Of load.
+    Load(load::Kind),
 }
 
 impl Kind {
@@ -98,12 +101,14 @@ impl Kind {
         let ddata = ddata::Kind::ALL.into_iter().map(Self::Ddata);
         let singleton = singleton::Kind::ALL.into_iter().map(Self::Singleton);
         let journal = journal::Kind::ALL.into_iter().map(Self::Journal);
+        let load = load::Kind::ALL.into_iter().map(Self::Load);
         let first = membership.chain(regions).chain(entities).chain(registry);
         first
             .chain(survey)
             .chain(ddata)
             .chain(singleton)
             .chain(journal)
+            .chain(load)
             .collect()
     }
 
@@ -129,6 +134,7 @@ impl Kind {
             Message::Ddata(msg) => Some(Self::Ddata(ddata::Kind::of(&msg.body))),
             Message::Singleton(msg) => Some(Self::Singleton(singleton::Kind::of(msg))),
             Message::Journal(msg) => Some(Self::Journal(journal::Kind::of(msg))),
+            Message::Load(msg) => Some(Self::Load(load::Kind::of(msg))),
         }
     }
 }
@@ -159,6 +165,7 @@ pub fn lie(kind: Kind, to: &UniqueAddress, known: &Known, heard: &Heard, chance:
         Kind::Ddata(kind) => ddata::say(kind, &mut lie),
         Kind::Singleton(kind) => singleton::say(kind, &mut lie),
         Kind::Journal(kind) => journal::say(kind, &mut lie),
+        Kind::Load(kind) => load::say(kind, &mut lie),
     }
 }
 

@@ -77,6 +77,9 @@ numbers! {
     POSITION = "position or record of a log", 0, NUMBER_MAX;
     LOG_TERM = "term or count of a log's token", 0, NUMBER_MAX;
     LOG_PART = "part of a snapshot", 0, u32::MAX as u64;
+    SHARE = "thousandths of a share of load", 0, 1_000;
+    PROBE = "number of a question for load", 0, u32::MAX as u64;
+    RADIUS = "neighbours that are asked for their load", 0, 8;
     SIZE = "bytes of a payload", 0, PAYLOAD_BYTES_MAX as u64;
 }
 
@@ -97,7 +100,8 @@ impl Heard {
             | Message::Sharding(_)
             | Message::Ddata(_)
             | Message::Singleton(_)
-            | Message::Journal(_)) => format!("{other:?}"),
+            | Message::Journal(_)
+            | Message::Load(_)) => format!("{other:?}"),
         };
         let numbers = text.split(|c: char| !c.is_ascii_digit());
         for number in numbers.filter_map(|digits| digits.parse().ok()).take(HEARD_MAX) {

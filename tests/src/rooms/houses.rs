@@ -45,6 +45,7 @@ pub const CORE: House = House {
             "journal::protocol",
             "journal::state",
             "lease::protocol",
+            "load::protocol",
             "load::state",
             "log",
             "membership::protocol",

@@ -108,7 +108,8 @@ impl Sim {
                 | ShardingMsg::Started(_),
             )
             | Message::Ddata(_)
-            | Message::Journal(_) => {}
+            | Message::Journal(_)
+            | Message::Load(_) => {}
         }
         self.send(process, to, message, is_offer);
     }

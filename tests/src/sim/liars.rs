@@ -410,7 +410,8 @@ impl Sim {
             | Message::Sharding(_)
             | Message::Singleton(_)
             | Message::Ddata(_)
-            | Message::Journal(_) => {}
+            | Message::Journal(_)
+            | Message::Load(_) => {}
         }
         self.liars.told += 1;
         let target = SendTarget::Node(self.processes[to as usize].me.clone());

@@ -39,6 +39,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
         Message::Journal(_) => "Journal",
+        Message::Load(_) => "Load",
     }
 }
 
@@ -54,7 +55,8 @@ pub(crate) fn entity_message(message: &Message) -> Option<usize> {
         | Message::Membership(_)
         | Message::Detector(_)
         | Message::Ddata(_)
-        | Message::Journal(_) => None,
+        | Message::Journal(_)
+        | Message::Load(_) => None,
     }
 }
 
@@ -82,7 +84,8 @@ impl core::fmt::Display for Brief<'_> {
             | Message::Detector(_)
             | Message::Singleton(_)
             | Message::Ddata(_)
-            | Message::Journal(_)) => f.write_str(name(other)),
+            | Message::Journal(_)
+            | Message::Load(_)) => f.write_str(name(other)),
         }
     }
 }

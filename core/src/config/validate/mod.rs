@@ -124,6 +124,7 @@ impl Config {
         self.singleton.check()?;
         self.shutdown.check()?;
         self.executor.check()?;
+        self.load.check()?;
         self.check_limits()?;
         self.ddata.check(self.ddata_frame_bytes_max())?;
         self.journal.check(self.limits.bulk_frame_bytes_max)?;

@@ -66,6 +66,14 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("membership.prune_gossip_tombstones_after", |c| {
             c.membership.prune_gossip_tombstones_after = Duration::ZERO
         }),
+        ("load.interval", |c| c.load.interval = Duration::ZERO),
+        ("load.half_life", |c| c.load.half_life = Duration::ZERO),
+        ("load.chord_timeout", |c| c.load.chord_timeout = Duration::ZERO),
+        ("load.direct_members_max", |c| c.load.direct_members_max = 1),
+        ("load.direct_members_max", |c| c.load.direct_members_max = 10_001),
+        ("load.chord_contacts", |c| c.load.chord_contacts = 0),
+        ("load.chord_contacts", |c| c.load.chord_contacts = 65),
+        ("load.chord_neighbors", |c| c.load.chord_neighbors = 9),
         ("shutdown.before_service_unbind_timeout", |c| {
             c.shutdown.before_service_unbind_timeout = Duration::ZERO
         }),

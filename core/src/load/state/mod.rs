@@ -5,5 +5,6 @@ pub mod capacity;
 pub mod chord;
 pub mod ewma;
 pub mod moves;
+pub mod sample;
 pub mod share;
 pub mod weights;

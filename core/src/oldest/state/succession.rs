@@ -40,6 +40,11 @@ impl Succession {
         self.of(role).map(|(_, standing)| standing)
     }
 
+    /// Whether this node is the oldest of any role.
+    pub(crate) fn is_oldest_of_any(&self) -> bool {
+        !self.mine.is_empty()
+    }
+
     fn of(&self, role: Option<&Role>) -> Option<(UpNumber, RoleStanding)> {
         self.mine.get(&role.cloned()).copied()
     }

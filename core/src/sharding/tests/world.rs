@@ -499,7 +499,8 @@ impl World {
                 | Timer::Downing(_)
                 | Timer::Ddata(_)
                 | Timer::Singleton(_)
-                | Timer::Journal(_) => {
+                | Timer::Journal(_)
+                | Timer::Load(_) => {
                     unreachable!()
                 }
             }

@@ -13,9 +13,10 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
+use crate::load::state::sample::{LoadSample, PartLoad};
 use crate::message::{
-    GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message, ShardMark, ShardingBody,
-    ShardingMessage, Welcome,
+    ChordProbe, ChordReply, GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message,
+    SampleTold, ShardMark, ShardingBody, ShardingMessage, Welcome,
 };
 use crate::ordered::OrderedSet;
 use crate::sharding::protocol::registry::{
@@ -37,7 +38,7 @@ use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
 use crate::wire::declare::Rows;
 use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
-use crate::wire::{ddata, detector, journal, membership, sharding, singleton};
+use crate::wire::{ddata, detector, journal, load, membership, sharding, singleton};
 
 fn rows_of(all: &[fn() -> Vec<String>]) -> Vec<String> {
     all.iter().flat_map(|rows| rows()).collect()
@@ -83,6 +84,7 @@ fn tables() -> Vec<String> {
         singleton::rows,
         journal::rows,
         ddata::rows,
+        load::rows,
     ]);
     [kinds, rows_of(&enums)].concat()
 }
@@ -121,6 +123,11 @@ fn records() -> Vec<String> {
         ReplicaPage::rows,
         LogEntry::rows,
         SnapshotHead::rows,
+        LoadSample::rows,
+        PartLoad::rows,
+        SampleTold::rows,
+        ChordProbe::rows,
+        ChordReply::rows,
         KeyDigest::rows,
         CarriedValue::rows,
         DeltaEntry::rows,
@@ -158,6 +165,7 @@ fn every_message_is_declared() {
         singleton::rows(),
         journal::rows(),
         ddata::rows(),
+        load::rows(),
     ];
     let declared = rows.iter().map(Vec::len).sum::<usize>();
     assert_eq!(declared, Message::TAGS.into_iter().flatten().count());

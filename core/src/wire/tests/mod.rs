@@ -24,15 +24,19 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody, VoterMsg,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, SnapshotHead, StoreId, Voters};
+use crate::load::protocol::{NEIGHBORS_MAX, SAMPLES_MAX};
+use crate::load::state::sample::{LoadPartId, LoadSample, PARTS_MAX, PartLoad};
+use crate::load::state::share::LoadShare;
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::gossip::{Gossip, GossipParts};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{
-    AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope, GossipStatus, Heartbeat,
-    InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, MembershipMsg, Message, ShardMark,
-    ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg, Welcome,
+    AskReply, AskTicket, ChordProbe, ChordReply, DetectorMsg, EntityEnvelope, GossipBody, GossipEnvelope,
+    GossipStatus, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, JournalMsg, Lane, LoadMsg,
+    MembershipMsg, Message, SampleTold, ShardMark, ShardingBody, ShardingMessage, ShardingMsg, SingletonMsg,
+    Welcome,
 };
 use crate::ordered::OrderedSet;
 use crate::reject::JoinRefusal;
@@ -306,6 +310,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     ];
     all.extend(singleton_messages(&to));
     all.extend(journal_messages(&to));
+    all.extend(load_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(
         watch_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Watch(message)))),
@@ -438,6 +443,46 @@ fn journal_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     ]
     .map(|(name, msg)| (name, msg.into()))
     .into()
+}
+
+fn load_messages(to: &UniqueAddress) -> [(&'static str, Message); 5] {
+    let share = |thousandths| LoadShare::from_thousandths(thousandths).unwrap();
+    let sample = LoadSample {
+        cpu: Some(share(159)),
+        machine: Some(LoadShare::ALL),
+        memory: Some(LoadShare::NONE),
+        stall: None,
+        mailboxes: Some(share(7)),
+    };
+    let part = PartLoad {
+        part: LoadPartId(0x184335bae0d7ba69),
+        mailboxes: share(250),
+        messages_per_second: u32::MAX,
+        units: 12,
+    };
+    let told = |parts| LoadMsg::Sample(SampleTold { sample, parts });
+    let radius = u8::try_from(NEIGHBORS_MAX).unwrap();
+    let reply = |samples, parts| {
+        LoadMsg::Reply(ChordReply {
+            id: 7,
+            samples,
+            parts,
+        })
+    };
+    [
+        ("load_sample", told(vec![])),
+        ("load_sample_with_parts", told(vec![part])),
+        ("chord_probe", LoadMsg::Probe(ChordProbe { id: 7, radius })),
+        (
+            "chord_reply",
+            reply(vec![(to.clone(), sample); SAMPLES_MAX], vec![part; PARTS_MAX]),
+        ),
+        (
+            "chord_reply_unknown",
+            reply(vec![(to.clone(), LoadSample::default())], vec![]),
+        ),
+    ]
+    .map(|(name, msg)| (name, msg.into()))
 }
 
 fn singleton_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {

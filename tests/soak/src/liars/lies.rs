@@ -170,7 +170,8 @@ fn make_readable(message: &mut Message) {
         | Message::Sharding(_)
         | Message::Singleton(_)
         | Message::Ddata(_)
-        | Message::Journal(_) => return,
+        | Message::Journal(_)
+        | Message::Load(_) => return,
     };
     let bytes = vec![0xA5_u8; payload.len().min(PAYLOAD_BYTES_MAX - LENGTH_BYTES)];
     if let Ok(readable) = postcard::to_allocvec(&bytes) {

@@ -452,7 +452,8 @@ fn show_message(message: &Message) -> String {
         )
         | Message::Singleton(_)
         | Message::Ddata(_)
-        | Message::Journal(_) => unreachable!("membership does not say {message:?}"),
+        | Message::Journal(_)
+        | Message::Load(_) => unreachable!("membership does not say {message:?}"),
     })
 }
 
