@@ -360,6 +360,7 @@ impl ClusterBuilder<Security> {
             .with_watched_executor()
             .with_leases(leases)
             .with_stores(stores)
+            .with_measured_load(&shared.wake)
             .with_paced_exit();
         let network = Network { transport, listener };
         run::start(

@@ -48,6 +48,7 @@ mod kind_config;
 mod kinds;
 pub mod lease;
 mod listeners;
+mod load;
 mod log_limit;
 mod mailbox;
 pub mod membership;

@@ -8,6 +8,8 @@ pub use quorate_core::stats::{
     NodeCounters, OldestCounters, ShardingCounters, SingletonCounters, Stats,
 };
 
+pub use quorate_core::load::state::sample::LoadSample;
+pub use quorate_core::load::state::share::LoadShare;
 pub use quorate_links::{LinkState, LinkStats};
 
 /// A node's counters, as of now.
@@ -20,6 +22,8 @@ pub struct NodeStats {
     pub links: LinkStats,
     /// Those of everything else: entities, executor, store, log.
     pub host: HostStats,
+    /// Gauge: how loaded this node is, smoothed, as the others hear of it ([`load`](crate::config::LoadConfig)).
+    pub load: LoadSample,
 }
 
 /// What the host around the core has counted since the node started; gauges say so.

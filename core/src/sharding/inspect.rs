@@ -45,6 +45,13 @@ impl Sharding {
         self.kinds.get(&kind).map(|machines| machines.region.state())
     }
 
+    /// How many shards of each kind run on this node, stopping ones included. Linear in them.
+    pub fn hosted_shards(&self) -> impl Iterator<Item = (KindId, u32)> {
+        self.kinds
+            .iter()
+            .map(|(id, machines)| (*id, machines.region.hosted_shards()))
+    }
+
     /// A kind's coordinator on this node; `None` if it is elsewhere. Linear in the shards.
     #[must_use]
     pub fn coordinator(&self, kind: KindId) -> Option<CoordinatorState> {

@@ -155,6 +155,7 @@ pub const DRIVER: House = House {
             "kinds",
             "lease",
             "listeners",
+            "load",
             "log_limit",
             "mailbox",
             "queue_bounds",

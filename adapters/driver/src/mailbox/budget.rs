@@ -34,6 +34,11 @@ impl MailboxBudget {
         }
     }
 
+    /// The bytes that wait, of those from which user links are paused.
+    pub(crate) fn used(&self) -> f64 {
+        self.used.load(Ordering::Relaxed) as f64 / self.soft_max.max(1) as f64
+    }
+
     /// Whether user links may be read.
     pub(crate) fn has_room(&self) -> bool {
         self.used.load(Ordering::Relaxed) < self.soft_max

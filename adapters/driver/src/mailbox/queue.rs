@@ -109,6 +109,11 @@ impl Mailbox {
         Ok(())
     }
 
+    /// How many messages wait.
+    pub(crate) fn waiting(&self) -> usize {
+        lock(&self.inside).queue.len()
+    }
+
     /// Has the entity look up: something of its own has changed.
     pub(crate) fn nudge(&self) {
         let waker = lock(&self.inside).waker.take();

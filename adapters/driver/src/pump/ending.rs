@@ -29,6 +29,8 @@ impl<M: Machine> Pump<M> {
         self.linked.links.stop();
         self.hosted.kill_all();
         self.stores.stop();
+        self.load.sampler.stop();
+        self.load.ask_at = None;
         self.replies.clear();
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Executor {
     /// Looks since it was given.
     looks: u32,
     stalled: bool,
+    /// Looks since somebody asked for the share of stalls, and those at which the task had not run.
+    seen: (u32, u32),
     /// The node was told to leave for it.
     gave_up: bool,
 }
@@ -61,11 +63,19 @@ impl Executor {
         LOOK_INTERVAL * self.looks
     }
 
+    /// The share of looks since the last call at which the task that waits had not run for half a second at
+    /// least; `None` if there was no look.
+    pub(super) fn take_stall(&mut self) -> Option<f64> {
+        let (looks, stalled) = std::mem::take(&mut self.seen);
+        (looks > 0).then(|| f64::from(stalled) / f64::from(looks))
+    }
+
     /// Looks once; gives the next task for the executor if it has run the last one.
     pub(crate) fn look(
         &mut self,
         limit: Option<Duration>,
     ) -> (ExecutorFinding, Option<impl Future<Output = ()> + use<>>) {
+        self.seen.0 = self.seen.0.saturating_add(1);
         if self
             .has_run
             .as_ref()
@@ -82,6 +92,7 @@ impl Executor {
             return (found, Some(async move { has_run.store(true, Ordering::Release) }));
         }
         self.looks = self.looks.saturating_add(1);
+        self.seen.1 = self.seen.1.saturating_add(1);
         if limit.is_some_and(|limit| self.waited() >= limit) {
             self.stalled = true;
             return (ExecutorFinding::TooLong, None);
@@ -187,6 +198,8 @@ mod tests {
         assert_eq!(found[..5], expected);
         assert_eq!(found[5..], [ExecutorFinding::TooLong, ExecutorFinding::TooLong]);
         assert!(executor.is_stalled());
+        assert_eq!(executor.take_stall(), Some(7.0 / 8.0));
+        assert_eq!(executor.take_stall(), None);
         let mut task = pin!(task.unwrap());
         assert!(
             task.as_mut()

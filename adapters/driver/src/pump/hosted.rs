@@ -13,7 +13,7 @@ use quorate_core::sharding::ids::{KindId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use quorate_core::singleton::state::SingletonId;
 
-use super::slots::Slots;
+use super::slots::{KindLoad, Slots};
 use crate::allocating::Decider;
 use crate::listeners::Gate;
 use crate::mailbox::{EntityStart, Mailbox, MailboxMessage, Occasion, Reports, Starter, Who};
@@ -152,6 +152,16 @@ impl Hosted {
         self.entities.reports().budget.has_room()
     }
 
+    /// What waits in all mailboxes, of the room in them.
+    pub(crate) fn mailboxes_used(&self) -> f64 {
+        self.entities.reports().budget.used()
+    }
+
+    /// The load of the entities here by kind, since the last call.
+    pub(crate) fn load_of_kinds(&mut self) -> Vec<KindLoad> {
+        self.entities.load_of_kinds()
+    }
+
     /// The loop runs, and the node knows the time.
     pub(crate) fn beat(&self) {
         self.entities.reports().gate.beat();
@@ -236,7 +246,7 @@ impl Hosted {
             } => {
                 let occasion = Occasion::of(reply_to, deadline, chain);
                 let delivery = MailboxMessage { payload, occasion };
-                self.slots(owner).deliver(slot, delivery).map(|()| None)
+                self.slots_mut(owner).deliver(slot, delivery).map(|()| None)
             }
             HostOrder::Stop { slot } => self.slots(owner).end(slot, Mailbox::drain).map(|()| None),
             HostOrder::Kill { slot } => self.slots(owner).end(slot, Mailbox::kill).map(|()| None),
@@ -399,5 +409,39 @@ mod tests {
                 other => panic!("{:?}", other.err()),
             }
         }
+    }
+
+    #[test]
+    fn the_load_of_a_kind_is_what_waits_and_what_came_since_the_last_measure() {
+        let mut hosted = Hosted::new(Arc::default());
+        hosted.register(kind(), &Arc::from("k"), Some(Arc::new(Idle)), None);
+        assert_eq!(hosted.load_of_kinds(), []);
+        assert!(start(&mut hosted, 1));
+        let load = |mailboxes, delivered| KindLoad {
+            kind: KindId::of("k"),
+            mailboxes,
+            delivered,
+        };
+        assert_eq!(hosted.load_of_kinds(), [load(0.0, 0)]);
+        assert_eq!(hosted.mailboxes_used(), 0.0);
+        for _ in 0..250 {
+            let deliver = HostOrder::Deliver {
+                slot: slot(1),
+                payload: Payload::from([7]),
+                reply_to: None,
+                deadline: None,
+                chain: AskChain::default(),
+            };
+            assert!(hosted.order(Requester::Sharding, deliver).is_ok());
+        }
+        assert!(hosted.mailboxes_used() > 0.0);
+        assert_eq!(
+            hosted.load_of_kinds(),
+            [load(0.25, 250)],
+            "a quarter of a thousand"
+        );
+        assert_eq!(hosted.load_of_kinds(), [load(0.25, 0)], "nothing came since then");
+        hosted.entities.stopped(slot(1));
+        assert_eq!(hosted.load_of_kinds(), [load(0.0, 0)], "it has ended");
     }
 }

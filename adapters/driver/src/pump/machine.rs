@@ -1,7 +1,9 @@
 //! The node as the pump sees it, so that tests can put a scripted one in its place.
 
 use quorate_core::explain::Explanation;
+use quorate_core::load::state::sample::LoadSample;
 use quorate_core::node::Node;
+use quorate_core::sharding::ids::KindId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
 use quorate_core::time::Now;
@@ -16,6 +18,10 @@ pub(crate) trait Machine: LinkRecipient {
     fn stop(&mut self, now: Now);
     fn stats(&self) -> &Stats;
     fn kinds(&self) -> Vec<KindState>;
+    /// How many shards of each kind run here.
+    fn hosted_shards(&self) -> Vec<(KindId, u32)>;
+    /// How loaded it is, smoothed.
+    fn own_load(&self) -> LoadSample;
     /// See [`Node::singletons`].
     fn singleton(&self, singleton: SingletonId) -> Option<SingletonState>;
     fn explain(&self) -> Explanation;
@@ -32,6 +38,15 @@ impl<R: Rng> Machine for Node<R> {
 
     fn explain(&self) -> Explanation {
         Self::explain(self)
+    }
+
+    fn hosted_shards(&self) -> Vec<(KindId, u32)> {
+        self.sharding().hosted_shards().collect()
+    }
+
+    fn own_load(&self) -> LoadSample {
+        let own = self.loads().get(self.me());
+        own.map_or_else(LoadSample::default, |known| known.sample)
     }
 
     fn singleton(&self, singleton: SingletonId) -> Option<SingletonState> {

@@ -24,6 +24,7 @@ mod keeping;
 #[cfg(test)]
 mod key_tests;
 pub(crate) mod limits;
+mod load;
 pub(crate) mod log;
 mod machine;
 pub(crate) mod policy;
@@ -56,6 +57,7 @@ use base::PumpBase;
 use executor::Executor;
 use hosted::{Hosted, RegisteredName};
 use limits::{FEEDBACK_BEFORE_TICK, REPORTS_PER_TURN};
+use load::LoadMeasuring;
 use machine::Machine;
 use replies::{Replies, ReplyWaiter};
 
@@ -77,6 +79,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     below: HandshakeStats,
     hosted: Hosted,
     executor: Executor,
+    load: LoadMeasuring,
     replies: Replies,
     subscriptions: Subscriptions,
     leases: Leases,
@@ -134,6 +137,7 @@ impl<M: Machine> Pump<M> {
             below: HandshakeStats::default(),
             hosted: Hosted::new(reports),
             executor: Executor::default(),
+            load: LoadMeasuring::default(),
             replies: Replies::default(),
             subscriptions: Subscriptions::default(),
             leases: Leases::default(),
@@ -165,6 +169,7 @@ impl<M: Machine> Pump<M> {
         while self.linked.tick_links() {
             self.drive_node();
         }
+        self.ask_for_load();
         if self.base.look_at.is_some_and(|at| at <= self.base.now.mono) {
             self.look_at_executor();
             self.drive_node();
@@ -317,7 +322,12 @@ impl<M: Machine> Pump<M> {
     /// When [`Self::tick`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let leases = self.leases.safe_for().map(|left| self.base.now.mono + left);
-        let others = [self.linked.links.deadline(), self.base.look_at, leases];
+        let others = [
+            self.linked.links.deadline(),
+            self.base.look_at,
+            self.load.ask_at,
+            leases,
+        ];
         let earlier = |first: Option<Instant>, at: Instant| Some(first.map_or(at, |first| first.min(at)));
         others.into_iter().flatten().fold(self.linked.wake(), earlier)
     }
@@ -340,6 +350,7 @@ impl<M: Machine> Pump<M> {
             core: *self.linked.node.stats(),
             links,
             host,
+            load: self.linked.node.own_load(),
         }
     }
 }

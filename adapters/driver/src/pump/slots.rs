@@ -6,15 +6,30 @@ use std::sync::Arc;
 
 use quorate_core::input::{HostReport, Recipient};
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::Slot;
+use quorate_core::sharding::ids::{KindId, Slot};
 
-use crate::mailbox::{Mailbox, MailboxMessage, MailboxRefusal, Reports};
+use crate::mailbox::{MAILBOX_MESSAGES_MAX, Mailbox, MailboxMessage, MailboxRefusal, Reports};
 
 /// One that lives.
 struct LiveSlot {
     generation: u32,
     who: Recipient,
     mailbox: Arc<Mailbox>,
+    /// Its place among the kinds; none of an instance of a singleton.
+    kind: Option<usize>,
+}
+
+/// Mailboxes that are looked into for one measure: what that costs must not grow with their number.
+const MAILBOXES_MEASURED_MAX: usize = 1_024;
+
+/// The load of the entities of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct KindLoad {
+    pub(crate) kind: KindId,
+    /// Messages in mailboxes, of the room in them; of more than 1,024 entities an estimate.
+    pub(crate) mailboxes: f64,
+    /// Messages put into mailboxes since the last measure.
+    pub(crate) delivered: u64,
 }
 
 /// A table of what lives here, of one owner.
@@ -22,6 +37,9 @@ pub(super) struct Slots {
     /// By slot index: the core uses small indexes again, so the table is as long as the most there ever were.
     places: Vec<Option<LiveSlot>>,
     live: u64,
+    /// Every kind that had an entity here since the node began, and messages delivered since the last
+    /// measure: as many as there are kinds.
+    kinds: Vec<(KindId, u64)>,
     reports: Arc<Reports>,
     /// What was reported and the node has not heard yet.
     unheard: VecDeque<HostReport>,
@@ -32,6 +50,7 @@ impl Slots {
         Self {
             places: Vec::new(),
             live: 0,
+            kinds: Vec::new(),
             reports,
             unheard: VecDeque::new(),
         }
@@ -88,10 +107,12 @@ impl Slots {
         if index >= self.places.len() {
             self.places.resize_with(index + 1, || None);
         }
+        let kind = self.kind_of(&who);
         self.places[index] = Some(LiveSlot {
             generation: slot.generation,
             who,
             mailbox,
+            kind,
         });
         self.live += 1;
     }
@@ -125,7 +146,36 @@ impl Slots {
         left.into_iter().filter_map(unhandled).collect()
     }
 
-    pub(super) fn deliver(&self, slot: Slot, delivery: MailboxMessage) -> Result<(), HostReport> {
+    fn kind_of(&mut self, who: &Recipient) -> Option<usize> {
+        let Recipient::Entity(kind, _) = who else {
+            return None;
+        };
+        let known = self.kinds.iter().position(|(of, _)| of == kind);
+        Some(known.unwrap_or_else(|| {
+            self.kinds.push((*kind, 0));
+            self.kinds.len() - 1
+        }))
+    }
+
+    /// The load by kind, since the last call. Linear in the kinds and in the mailboxes that are looked into.
+    pub(super) fn load_of_kinds(&mut self) -> Vec<KindLoad> {
+        let mut found = vec![(0_usize, 0_usize); self.kinds.len()];
+        let step = self.places.len().div_ceil(MAILBOXES_MEASURED_MAX).max(1);
+        for live in self.places.iter().step_by(step).flatten() {
+            if let Some((looked, waiting)) = live.kind.and_then(|kind| found.get_mut(kind)) {
+                *looked += 1;
+                *waiting += live.mailbox.waiting();
+            }
+        }
+        let load = |((kind, delivered), (looked, waiting)): (&mut (KindId, u64), (usize, usize))| KindLoad {
+            kind: *kind,
+            mailboxes: waiting as f64 / (looked.max(1) * MAILBOX_MESSAGES_MAX) as f64,
+            delivered: std::mem::take(delivered),
+        };
+        self.kinds.iter_mut().zip(found).map(load).collect()
+    }
+
+    pub(super) fn deliver(&mut self, slot: Slot, delivery: MailboxMessage) -> Result<(), HostReport> {
         let refused = |delivery: MailboxMessage, reason| HostReport::Refused {
             slot,
             ask: delivery.into_ask(),
@@ -134,8 +184,14 @@ impl Slots {
         let Some(live) = self.find(slot) else {
             return Err(refused(delivery, AskFailure::EntityStoppedUnhandled));
         };
+        let kind = live.kind;
         match live.mailbox.push(delivery, &self.reports.budget) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if let Some((_, delivered)) = kind.and_then(|kind| self.kinds.get_mut(kind)) {
+                    *delivered += 1;
+                }
+                Ok(())
+            }
             Err(MailboxRefusal::Full(delivery)) => Err(refused(delivery, AskFailure::MailboxFull)),
             Err(MailboxRefusal::Gone(delivery)) => Err(refused(delivery, AskFailure::EntityStoppedUnhandled)),
         }

@@ -62,9 +62,12 @@ impl LinkRecipient for Script {
             Input::Link(event) => Heard::Link(event),
             Input::Stored(owner, report) => Heard::Stored(owner, report),
             Input::Host(Requester::Singleton, report) => Heard::Instance(report),
-            Input::Tick | Input::Command { .. } | Input::Tell { .. } | Input::Host(..) | Input::Lease(..) => {
-                Heard::Other
-            }
+            Input::Tick
+            | Input::Command { .. }
+            | Input::Tell { .. }
+            | Input::Host(..)
+            | Input::Lease(..)
+            | Input::Load(_) => Heard::Other,
         });
     }
 
@@ -100,6 +103,14 @@ impl Machine for Script {
 
     fn kinds(&self) -> Vec<KindState> {
         Vec::new()
+    }
+
+    fn hosted_shards(&self) -> Vec<(KindId, u32)> {
+        Vec::new()
+    }
+
+    fn own_load(&self) -> quorate_core::load::state::sample::LoadSample {
+        quorate_core::load::state::sample::LoadSample::default()
     }
 
     fn singleton(

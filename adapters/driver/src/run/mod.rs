@@ -174,6 +174,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
         self.take_links();
         self.pump.take_leases();
         self.pump.take_stored();
+        self.pump.take_load();
         self.pump.take_reports();
         self.take_commands();
         self.take_log_commands();

@@ -40,6 +40,11 @@ pub struct RegionState {
 }
 
 impl ShardRegion {
+    /// How many shards run here.
+    pub(crate) fn hosted_shards(&self) -> u32 {
+        u32::try_from(self.shards.all_hosted().count()).unwrap_or(u32::MAX)
+    }
+
     /// This region, now.
     pub(crate) fn state(&self) -> RegionState {
         let stopping = self.shards.all_hosted().filter(|(_, here)| here.is_stopping());
