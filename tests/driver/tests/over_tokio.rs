@@ -63,6 +63,9 @@ over_tokio! {
         an_entity_that_panics_is_made_anew_and_loses_no_other_message,
         the_kind_decides_what_becomes_of_an_entity_that_gives_up,
     }
+    load {
+        a_node_measures_its_load_and_the_others_hear_of_it,
+    }
     minorities {
         s_10_23_a_new_shard_is_served_while_one_of_three_nodes_is_dead,
     }
