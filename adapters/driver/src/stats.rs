@@ -22,7 +22,8 @@ pub struct NodeStats {
     pub links: LinkStats,
     /// Those of everything else: entities, executor, store, log.
     pub host: HostStats,
-    /// Gauge: how loaded this node is, smoothed, as the others hear of it ([`load`](crate::config::LoadConfig)).
+    /// Gauge: how loaded this node is, smoothed, as the others hear of it; measured every
+    /// [`load.interval`](crate::config::LoadConfig::interval).
     pub load: LoadSample,
 }
 

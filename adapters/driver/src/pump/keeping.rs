@@ -54,7 +54,8 @@ impl<M: Machine> Pump<M> {
         self.base.feedback.push_back(Input::Stored(owner, report));
     }
 
-    /// Whether the store was closed, leases were given back and nothing is measured any more, after [`Self::stop`].
+    /// Whether the store was closed, leases were given back and nothing is measured any more, after
+    /// [`Self::stop`].
     pub(crate) fn has_let_go(&self) -> bool {
         self.stores.has_ended() && self.leases.has_ended() && self.load.sampler.has_ended()
     }
