@@ -13,7 +13,9 @@ mod stored;
 use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
-use quorate_core::message::{DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, ShardingMsg, SingletonMsg};
+use quorate_core::message::{
+    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, ShardingMsg, SingletonMsg,
+};
 
 pub use crdt::crdt;
 pub use decode::{
