@@ -599,6 +599,9 @@ KINDS = {
     0x121: raw("JournalRequest", BULK),
     0x122: raw("JournalReply", BULK),
     0x200: raw("Ddata", BULK),
+    0x300: raw("LoadSample", GOSSIP),
+    0x301: raw("ChordProbe", GOSSIP),
+    0x302: raw("ChordReply", GOSSIP),
 }
 
 
