@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::ring::{Ring, Search};
 use super::values::{
-    Change, ChangeReason, MoveError, PlanLimits, PlanNode, PlanSlot, PlanUnit, Situation, SlotStage,
+    ChangeReason, MoveError, PlanLimits, PlanNode, PlanSlot, PlanUnit, PlannedChange, Situation, SlotStage,
     Standing, WantedMove,
 };
 
@@ -199,8 +199,8 @@ impl<U: Clone, N: Clone> Names<'_, U, N> {
         self.nodes[at].node.clone()
     }
 
-    pub(super) fn change(&self, step: &Step) -> Change<U, N> {
-        Change {
+    pub(super) fn change(&self, step: &Step) -> PlannedChange<U, N> {
+        PlannedChange {
             unit: self.units[step.unit].unit.clone(),
             slot: step.slot,
             from: step.from.map(|at| self.node(at)),

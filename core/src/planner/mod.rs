@@ -37,8 +37,8 @@ mod values;
 pub use gate::Gate;
 pub use ordinals::Ordinals;
 pub use values::{
-    Change, ChangeReason, MoveError, Plan, PlanLimits, PlanNode, PlanSlot, PlanUnit, Situation, SlotStage,
-    Standing, WantedMove,
+    ChangeReason, MoveError, Plan, PlanLimits, PlanNode, PlanSlot, PlanUnit, PlannedChange, Situation,
+    SlotStage, Standing, WantedMove,
 };
 
 use alloc::vec::Vec;

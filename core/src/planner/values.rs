@@ -217,7 +217,7 @@ pub enum ChangeReason {
 
 /// One slot changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change<U, N> {
+pub struct PlannedChange<U, N> {
     /// Of which unit.
     pub unit: U,
     /// Which slot.
@@ -234,7 +234,7 @@ pub struct Change<U, N> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<U, N> {
     /// What changes, the most important first.
-    pub changes: Vec<Change<U, N>>,
+    pub changes: Vec<PlannedChange<U, N>>,
     /// [`Situation::placed_last`] for the next plan, once this one is carried out.
     pub placed_last: Option<N>,
     /// Commanded moves that cannot be done, by their position. Those that are neither here nor among the

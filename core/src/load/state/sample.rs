@@ -36,7 +36,7 @@ pub struct LoadSample {
 impl LoadSample {
     /// What the node could still take on.
     #[must_use]
-    pub fn capacities(&self) -> Capacities {
+    pub(crate) fn capacities(&self) -> Capacities {
         let free = |used: Option<LoadShare>| {
             used.map(|used| {
                 let free = LoadShare::from_thousandths(LoadShare::WHOLE - used.thousandths());

@@ -83,7 +83,7 @@ fn s_310_the_slot_of_a_node_that_is_gone_is_repaired() {
     let mut table = Table::worked_example();
     table.remove(6);
     let changes = table.begin(Gate::Needed, PlanLimits::NONE);
-    let expected = Change {
+    let expected = PlannedChange {
         unit: 'B',
         slot: 1,
         from: None,

@@ -87,7 +87,7 @@ proptest! {
     fn a_plan_under_way_or_carried_out_plans_nothing_again(table in situations(0)) {
         let mut under_way = table.clone();
         under_way.begin(Gate::Open, PlanLimits::NONE);
-        let ends = |change: &Change<char, u32>| change.to.is_none();
+        let ends = |change: &PlannedChange<char, u32>| change.to.is_none();
         let again = under_way.begin(Gate::Open, PlanLimits::NONE);
         prop_assert!(again.is_empty(), "{:?}", again);
         let mut done = table.clone();

@@ -113,7 +113,7 @@ impl Table {
     }
 
     /// Plans, and makes of every change one that is under way.
-    fn begin(&mut self, gate: Gate, limits: PlanLimits) -> Vec<Change<char, u32>> {
+    fn begin(&mut self, gate: Gate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
         let planned = self.plan(gate, limits);
         self.situation.placed_last = planned.placed_last;
         for change in &planned.changes {
@@ -144,7 +144,7 @@ impl Table {
         }
     }
 
-    fn carry_out(&mut self, gate: Gate, limits: PlanLimits) -> Vec<Change<char, u32>> {
+    fn carry_out(&mut self, gate: Gate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
         let changes = self.begin(gate, limits);
         self.complete();
         changes
