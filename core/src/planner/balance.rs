@@ -5,16 +5,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::board::{Board, Freedom, Step};
-use super::ring::Search;
-use super::values::{ChangeReason, Standing};
+use super::board::{PlanningBoard, PlanningStep, SlotFreedom};
+use super::ring::NodeSearch;
+use super::values::{ChangeReason, NodeStanding};
 use crate::ordered::OrderedSet;
 
 /// A slot that may move, in the order in which slots are tried: from the most loaded node, of the unit with
 /// most instances, from the first node, of the first unit.
-type Candidate = (Reverse<u64>, Reverse<usize>, usize, usize, usize);
+type MoveCandidate = (Reverse<u64>, Reverse<usize>, usize, usize, usize);
 
-impl Board {
+impl PlanningBoard {
     /// While a zone has two slots of a unit more than another one that could have one: one of them goes
     /// there, from the most loaded node to the least loaded one.
     pub(super) fn spread_over_zones(&mut self) {
@@ -27,7 +27,7 @@ impl Board {
         }
     }
 
-    fn uneven(&self, unit: usize) -> Option<Step> {
+    fn uneven(&self, unit: usize) -> Option<PlanningStep> {
         let known = &self.units[unit];
         let mut slots: Vec<_> = self.movable(unit).collect();
         slots.sort_by_key(|(host, _)| {
@@ -38,7 +38,7 @@ impl Board {
             let most = known.in_zone(self.ring.node(from).zone);
             let fewer = |zone| Some(known.in_zone(zone)).filter(|count| count + 1 < most);
             let to = self.ring.target(known.search(0), fewer)?;
-            Some(Step {
+            Some(PlanningStep {
                 unit,
                 slot: known.slots[slot].number,
                 from: Some(from),
@@ -52,10 +52,10 @@ impl Board {
     fn movable(&self, unit: usize) -> impl Iterator<Item = (usize, usize)> {
         let known = &self.units[unit];
         let slots = known.slots.iter().enumerate().filter(|_| known.may_move());
-        let free = slots.filter(|(_, slot)| slot.freedom == Freedom::Free);
+        let free = slots.filter(|(_, slot)| slot.freedom == SlotFreedom::Free);
         let hosted = free.filter_map(|(at, slot)| Some((slot.host.node()?, at)));
         hosted.filter(|(host, _)| {
-            self.ring.node(*host).standing == Standing::Open && self.ring.may_depart(*host)
+            self.ring.node(*host).standing == NodeStanding::Open && self.ring.may_depart(*host)
         })
     }
 
@@ -68,7 +68,7 @@ impl Board {
 
     /// Tries every slot once, and says whether one was moved: then what was tried before may go as well.
     fn balance_once(&mut self) -> bool {
-        let mut candidates = Candidates::of(self);
+        let mut candidates = MoveCandidates::of(self);
         let mut has_moved = false;
         while let Some((_, _, from, unit, slot)) = candidates.untried.pop_first() {
             let known = &self.units[unit];
@@ -79,7 +79,7 @@ impl Board {
                 continue;
             };
             let before = [from, to].map(|at| self.ring.node(at).load);
-            self.plan(Step {
+            self.plan(PlanningStep {
                 unit,
                 slot: known.slots[slot].number,
                 from: Some(from),
@@ -98,7 +98,7 @@ impl Board {
     fn lighter(&self, unit: usize, from: usize) -> Option<usize> {
         let known = &self.units[unit];
         let node = self.ring.node(from);
-        let search = Search {
+        let search = NodeSearch {
             below: node.load.saturating_sub(known.weight),
             ..known.search(0)
         };
@@ -108,14 +108,14 @@ impl Board {
 }
 
 /// Slots that may move.
-struct Candidates {
-    untried: OrderedSet<Candidate>,
+struct MoveCandidates {
+    untried: OrderedSet<MoveCandidate>,
     /// By node: how many instances the unit is to have, the unit, the slot.
     at: Vec<Vec<(Reverse<usize>, usize, usize)>>,
 }
 
-impl Candidates {
-    fn of(board: &Board) -> Self {
+impl MoveCandidates {
+    fn of(board: &PlanningBoard) -> Self {
         let mut found = Self {
             untried: OrderedSet::new(),
             at: vec![Vec::new(); board.ring.len()],

@@ -4,15 +4,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::ring::{Ring, Search};
+use super::ring::{NodeRing, NodeSearch};
 use super::values::{
-    ChangeReason, MoveError, PlanLimits, PlanNode, PlanSlot, PlanUnit, PlannedChange, Situation, SlotStage,
-    Standing, WantedMove,
+    ChangeReason, MoveError, NodeStanding, PlanLimits, PlanNode, PlanSituation, PlanSlot, PlanUnit,
+    PlannedChange, SlotStage, WantedMove,
 };
 
 /// Who has a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum SlotHost {
     /// The node at this position.
     At(usize),
     /// One that is gone, and would be at this position.
@@ -21,7 +21,7 @@ pub(super) enum Host {
     Nobody,
 }
 
-impl Host {
+impl SlotHost {
     pub(super) const fn node(self) -> Option<usize> {
         match self {
             Self::At(at) => Some(at),
@@ -32,7 +32,7 @@ impl Host {
 
 /// What may be done with a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Freedom {
+pub(super) enum SlotFreedom {
     /// Anything.
     Free,
     /// What is necessary or commanded.
@@ -42,16 +42,16 @@ pub(super) enum Freedom {
 }
 
 /// A slot.
-pub(super) struct Slot {
+pub(super) struct BoardSlot {
     pub(super) number: u16,
-    pub(super) host: Host,
-    pub(super) freedom: Freedom,
+    pub(super) host: SlotHost,
+    pub(super) freedom: SlotFreedom,
     /// Who is to repair it, if it is somebody in particular.
     pub(super) prefers: Option<usize>,
 }
 
 /// A unit.
-pub(super) struct Unit {
+pub(super) struct BoardUnit {
     pool: Option<u16>,
     /// Sorted.
     refused: Vec<usize>,
@@ -63,14 +63,14 @@ pub(super) struct Unit {
     /// Slots that do not serve: their host is gone, they start, or they move and are silent meanwhile.
     pub(super) silent: usize,
     silent_max: Option<usize>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<BoardSlot>,
     /// Who has a slot or gets one, sorted; who gives one away is among them until that is done.
     holders: Vec<usize>,
     /// Slots per zone when all changes are done; empty with one zone.
     zones: Vec<u32>,
 }
 
-impl Unit {
+impl BoardUnit {
     pub(super) fn in_zone(&self, zone: usize) -> u32 {
         self.zones.get(zone).copied().unwrap_or(0)
     }
@@ -105,8 +105,8 @@ impl Unit {
     }
 
     /// A search for a node that may have it and does not yet.
-    pub(super) fn search(&self, from: usize) -> Search<'_> {
-        Search {
+    pub(super) fn search(&self, from: usize) -> NodeSearch<'_> {
+        NodeSearch {
             pool: self.pool,
             holders: &self.holders,
             refused: &self.refused,
@@ -117,13 +117,13 @@ impl Unit {
     }
 
     /// Whether it may be on the node at all.
-    pub(super) fn suits(&self, node: usize, ring: &Ring) -> bool {
+    pub(super) fn suits(&self, node: usize, ring: &NodeRing) -> bool {
         ring.is_in(node, self.pool) && self.refused.binary_search(&node).is_err()
     }
 
     /// Whether the node may be given a slot of it, if it has none.
-    pub(super) fn is_for(&self, node: usize, ring: &Ring) -> bool {
-        ring.node(node).standing == Standing::Open && self.suits(node, ring)
+    pub(super) fn is_for(&self, node: usize, ring: &NodeRing) -> bool {
+        ring.node(node).standing == NodeStanding::Open && self.suits(node, ring)
     }
 
     fn hold(&mut self, node: usize) {
@@ -133,7 +133,7 @@ impl Unit {
     }
 
     /// A slot begins to go from one node to another.
-    fn begin(&mut self, from: Option<usize>, to: Option<usize>, ring: &mut Ring) {
+    fn begin(&mut self, from: Option<usize>, to: Option<usize>, ring: &mut NodeRing) {
         ring.begin(from, to, self.weight);
         to.into_iter().for_each(|to| self.hold(to));
         let is_silent = from.is_none() || (to.is_some() && self.silent_max.is_some());
@@ -143,7 +143,7 @@ impl Unit {
 
 /// A change by positions.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct PlanningStep {
     pub(super) unit: usize,
     pub(super) slot: u16,
     pub(super) from: Option<usize>,
@@ -153,7 +153,7 @@ pub(super) struct Step {
 
 /// A wanted move by positions.
 #[derive(Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct WantedStep {
     pub(super) unit: usize,
     pub(super) slot: u16,
     pub(super) from: usize,
@@ -161,13 +161,13 @@ pub(super) struct Wish {
 }
 
 /// The names of positions.
-pub(super) struct Names<'s, U, N> {
+pub(super) struct PlanNames<'s, U, N> {
     nodes: Vec<&'s PlanNode<N>>,
     units: Vec<&'s PlanUnit<U, N>>,
 }
 
-impl<'s, U: Ord, N: Ord> Names<'s, U, N> {
-    pub(super) fn of(situation: &'s Situation<U, N>) -> Self {
+impl<'s, U: Ord, N: Ord> PlanNames<'s, U, N> {
+    pub(super) fn of(situation: &'s PlanSituation<U, N>) -> Self {
         let mut nodes: Vec<_> = situation.nodes.iter().collect();
         nodes.sort_by(|one, other| one.node.cmp(&other.node));
         nodes.dedup_by(|one, other| one.node == other.node);
@@ -183,9 +183,9 @@ impl<'s, U: Ord, N: Ord> Names<'s, U, N> {
     }
 
     /// A wanted move by positions.
-    pub(super) fn wish(&self, wanted: &WantedMove<U, N>) -> Result<Wish, MoveError> {
+    pub(super) fn wish(&self, wanted: &WantedMove<U, N>) -> Result<WantedStep, MoveError> {
         let unit = self.units.binary_search_by(|other| other.unit.cmp(&wanted.unit));
-        Ok(Wish {
+        Ok(WantedStep {
             unit: unit.map_err(|_| MoveError::UnknownUnit)?,
             slot: wanted.slot,
             from: self.position(&wanted.from).map_err(|_| MoveError::OtherHost)?,
@@ -194,12 +194,12 @@ impl<'s, U: Ord, N: Ord> Names<'s, U, N> {
     }
 }
 
-impl<U: Clone, N: Clone> Names<'_, U, N> {
+impl<U: Clone, N: Clone> PlanNames<'_, U, N> {
     pub(super) fn node(&self, at: usize) -> N {
         self.nodes[at].node.clone()
     }
 
-    pub(super) fn change(&self, step: &Step) -> PlannedChange<U, N> {
+    pub(super) fn change(&self, step: &PlanningStep) -> PlannedChange<U, N> {
         PlannedChange {
             unit: self.units[step.unit].unit.clone(),
             slot: step.slot,
@@ -211,16 +211,16 @@ impl<U: Clone, N: Clone> Names<'_, U, N> {
 }
 
 /// All of it.
-pub(super) struct Board {
-    pub(super) ring: Ring,
+pub(super) struct PlanningBoard {
+    pub(super) ring: NodeRing,
     /// In their order.
-    pub(super) units: Vec<Unit>,
-    pub(super) steps: Vec<Step>,
+    pub(super) units: Vec<BoardUnit>,
+    pub(super) steps: Vec<PlanningStep>,
 }
 
-impl Board {
-    pub(super) fn of<U: Ord, N: Ord>(names: &Names<'_, U, N>, limits: PlanLimits) -> Self {
-        let mut ring = Ring::of(&names.nodes, limits);
+impl PlanningBoard {
+    pub(super) fn of<U: Ord, N: Ord>(names: &PlanNames<'_, U, N>, limits: PlanLimits) -> Self {
+        let mut ring = NodeRing::of(&names.nodes, limits);
         let units = names.units.iter().map(|unit| known(unit, names, &mut ring));
         Self {
             units: units.collect(),
@@ -230,13 +230,13 @@ impl Board {
     }
 
     /// Whether a wanted move can be done, apart from what is under way elsewhere.
-    pub(super) fn check(&self, wish: Wish) -> Result<(), MoveError> {
+    pub(super) fn check(&self, wish: WantedStep) -> Result<(), MoveError> {
         let unit = &self.units[wish.unit];
         let mut slots = unit.slots.iter();
         let slot = slots
             .find(|slot| slot.number == wish.slot)
             .ok_or(MoveError::UnknownSlot)?;
-        if slot.host != Host::At(wish.from) {
+        if slot.host != SlotHost::At(wish.from) {
             return Err(MoveError::OtherHost);
         }
         if unit.is_held_by(wish.to) {
@@ -246,25 +246,25 @@ impl Board {
             return Err(MoveError::NotEligible);
         }
         match slot.freedom {
-            Freedom::Fixed => Err(MoveError::InFlight),
-            Freedom::Free | Freedom::Resting => Ok(()),
+            SlotFreedom::Fixed => Err(MoveError::InFlight),
+            SlotFreedom::Free | SlotFreedom::Resting => Ok(()),
         }
     }
 
     /// Plans a change.
-    pub(super) fn plan(&mut self, step: Step) {
+    pub(super) fn plan(&mut self, step: PlanningStep) {
         let (unit, ring) = (&mut self.units[step.unit], &mut self.ring);
         if let Some(slot) = unit.slots.iter_mut().find(|slot| slot.number == step.slot) {
-            slot.freedom = Freedom::Fixed;
+            slot.freedom = SlotFreedom::Fixed;
             // Without a host it counted as silent already.
             unit.silent -= usize::from(step.from.is_none());
             unit.staying -= usize::from(step.to.is_none());
         } else {
             unit.staying += 1;
-            unit.slots.push(Slot {
+            unit.slots.push(BoardSlot {
                 number: step.slot,
-                host: Host::Nobody,
-                freedom: Freedom::Fixed,
+                host: SlotHost::Nobody,
+                freedom: SlotFreedom::Fixed,
                 prefers: None,
             });
         }
@@ -287,12 +287,16 @@ impl Board {
 }
 
 /// A unit by positions; notes what it has on the nodes.
-fn known<U: Ord, N: Ord>(unit: &PlanUnit<U, N>, names: &Names<'_, U, N>, ring: &mut Ring) -> Unit {
+fn known<U: Ord, N: Ord>(
+    unit: &PlanUnit<U, N>,
+    names: &PlanNames<'_, U, N>,
+    ring: &mut NodeRing,
+) -> BoardUnit {
     let refused = unit.refused.iter().filter_map(|node| names.position(node).ok());
     let mut refused: Vec<usize> = refused.collect();
     refused.sort_unstable();
     refused.dedup();
-    let mut known = Unit {
+    let mut known = BoardUnit {
         pool: unit.pool,
         refused,
         weight: u64::from(unit.weight.max(1)),
@@ -314,7 +318,7 @@ fn known<U: Ord, N: Ord>(unit: &PlanUnit<U, N>, names: &Names<'_, U, N>, ring: &
     for slot in slots {
         add(&mut known, slot, names, ring);
     }
-    let is_open = |at: usize| ring.node(at).standing == Standing::Open;
+    let is_open = |at: usize| ring.node(at).standing == NodeStanding::Open;
     let refusing = known
         .refused
         .iter()
@@ -323,24 +327,29 @@ fn known<U: Ord, N: Ord>(unit: &PlanUnit<U, N>, names: &Names<'_, U, N>, ring: &
     let keeping = known
         .holders
         .iter()
-        .filter(|at| ring.node(**at).standing == Standing::Closed);
+        .filter(|at| ring.node(**at).standing == NodeStanding::Closed);
     known.wanted = usize::from(unit.count).min(able + keeping.count());
     known
 }
 
-fn add<U: Ord, N: Ord>(unit: &mut Unit, slot: &PlanSlot<N>, names: &Names<'_, U, N>, ring: &mut Ring) {
+fn add<U: Ord, N: Ord>(
+    unit: &mut BoardUnit,
+    slot: &PlanSlot<N>,
+    names: &PlanNames<'_, U, N>,
+    ring: &mut NodeRing,
+) {
     let at = |node: &N| names.position(node).ok();
     let host = match slot.host.as_ref().map(|host| names.position(host)) {
-        Some(Ok(at)) => Host::At(at),
-        Some(Err(at)) => Host::Gone(ring.round(at)),
-        None => Host::Nobody,
+        Some(Ok(at)) => SlotHost::At(at),
+        Some(Err(at)) => SlotHost::Gone(ring.round(at)),
+        None => SlotHost::Nobody,
     };
     let freedom = match &slot.stage {
-        SlotStage::Settled => Freedom::Free,
-        SlotStage::Resting => Freedom::Resting,
-        SlotStage::Held | SlotStage::Moving(_) => Freedom::Fixed,
+        SlotStage::Settled => SlotFreedom::Free,
+        SlotStage::Resting => SlotFreedom::Resting,
+        SlotStage::Held | SlotStage::Moving(_) => SlotFreedom::Fixed,
     };
-    unit.slots.push(Slot {
+    unit.slots.push(BoardSlot {
         number: slot.slot,
         host,
         freedom,

@@ -7,7 +7,7 @@ use crate::view::View;
 
 /// How far the planner may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum PlanningGate {
     /// Nothing is planned.
     Closed,
     /// Only what is necessary: leaving hosts, hosts that are gone, numbers of instances.

@@ -34,29 +34,29 @@ mod steps;
 mod tests;
 mod values;
 
-pub use gate::Gate;
+pub use gate::PlanningGate;
 pub use ordinals::Ordinals;
 pub use values::{
-    ChangeReason, MoveError, Plan, PlanLimits, PlanNode, PlanSlot, PlanUnit, PlannedChange, Situation,
-    SlotStage, Standing, WantedMove,
+    ChangeReason, MoveError, NodeStanding, PlacementPlan, PlanLimits, PlanNode, PlanSituation, PlanSlot,
+    PlanUnit, PlannedChange, SlotStage, WantedMove,
 };
 
 use alloc::vec::Vec;
 
-use board::{Board, Names};
+use board::{PlanNames, PlanningBoard};
 
 /// What changes in a situation, as far as the gate and the limits let it. The same situation always gives the
 /// same plan; once a plan is carried out, or part of the situation as changes under way, nothing of it is
 /// planned again.
 #[must_use]
 pub fn plan<U: Ord + Clone, N: Ord + Clone>(
-    situation: &Situation<U, N>,
-    gate: Gate,
+    situation: &PlanSituation<U, N>,
+    gate: PlanningGate,
     limits: PlanLimits,
-) -> Plan<U, N> {
-    let names = Names::of(situation);
-    let mut board = Board::of(&names, limits);
-    let wishes = |wanted: &[WantedMove<U, N>], board: &Board| -> Vec<_> {
+) -> PlacementPlan<U, N> {
+    let names = PlanNames::of(situation);
+    let mut board = PlanningBoard::of(&names, limits);
+    let wishes = |wanted: &[WantedMove<U, N>], board: &PlanningBoard| -> Vec<_> {
         let checked = wanted.iter().map(|wanted| {
             let wish = names.wish(wanted)?;
             board.check(wish).map(|()| wish)
@@ -68,13 +68,13 @@ pub fn plan<U: Ord + Clone, N: Ord + Clone>(
     let after = situation.placed_last.as_ref().map(|last| names.position(last));
     let first = after.map_or(0, |at| board.ring.round(at.map_or_else(|at| at, |at| at + 1)));
     let mut cursor = first;
-    if gate != Gate::Closed {
+    if gate != PlanningGate::Closed {
         board.forget();
         board.evacuate();
         board.repair(cursor);
         cursor = board.count(cursor);
     }
-    if gate == Gate::Open {
+    if gate == PlanningGate::Open {
         for wish in commanded.iter().flatten() {
             board.carry_out(*wish, ChangeReason::Command);
         }
@@ -88,7 +88,7 @@ pub fn plan<U: Ord + Clone, N: Ord + Clone>(
         }
     }
     let refused = |(at, wish): (usize, &Result<_, MoveError>)| Some((at, wish.as_ref().err().copied()?));
-    Plan {
+    PlacementPlan {
         changes: board.steps.iter().map(|step| names.change(step)).collect(),
         placed_last: if cursor == first {
             situation.placed_last.clone()
@@ -105,10 +105,10 @@ pub fn plan<U: Ord + Clone, N: Ord + Clone>(
 /// # Errors
 /// [`MoveError`] says why not.
 pub fn check_move<U: Ord, N: Ord>(
-    situation: &Situation<U, N>,
+    situation: &PlanSituation<U, N>,
     wanted: &WantedMove<U, N>,
 ) -> Result<(), MoveError> {
-    let names = Names::of(situation);
+    let names = PlanNames::of(situation);
     let wish = names.wish(wanted)?;
-    Board::of(&names, PlanLimits::NONE).check(wish)
+    PlanningBoard::of(&names, PlanLimits::NONE).check(wish)
 }

@@ -4,12 +4,12 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::values::{PlanLimits, PlanNode, Standing};
+use super::values::{NodeStanding, PlanLimits, PlanNode};
 use crate::ordered::OrderedSet;
 
 /// A node.
-pub(super) struct Node {
-    pub(super) standing: Standing,
+pub(super) struct RingNode {
+    pub(super) standing: NodeStanding,
     /// Its zone, by number.
     pub(super) zone: usize,
     class: usize,
@@ -22,14 +22,14 @@ pub(super) struct Node {
 }
 
 /// Nodes of one zone and the same pools: a unit is either for all of them or for none.
-struct Class {
+struct NodeClass {
     zone: usize,
     pools: Vec<u16>,
     /// Those that may be given something, by load and position.
     open: OrderedSet<(u64, usize)>,
 }
 
-impl Class {
+impl NodeClass {
     fn is_in(&self, pool: Option<u16>) -> bool {
         pool.is_none_or(|pool| self.pools.binary_search(&pool).is_ok())
     }
@@ -37,7 +37,7 @@ impl Class {
 
 /// For what a node is looked for.
 #[derive(Clone, Copy)]
-pub(super) struct Search<'u> {
+pub(super) struct NodeSearch<'u> {
     /// Only nodes of this pool.
     pub(super) pool: Option<u16>,
     /// None of these, sorted.
@@ -53,17 +53,17 @@ pub(super) struct Search<'u> {
 }
 
 /// All nodes, in their order.
-pub(super) struct Ring {
+pub(super) struct NodeRing {
     limits: PlanLimits,
-    nodes: Vec<Node>,
-    classes: Vec<Class>,
+    nodes: Vec<RingNode>,
+    classes: Vec<NodeClass>,
     zones: usize,
     pending: usize,
     /// Whether what goes counts only where it comes to.
     is_settled: bool,
 }
 
-impl Ring {
+impl NodeRing {
     pub(super) fn of<N>(nodes: &[&PlanNode<N>], limits: PlanLimits) -> Self {
         let mut zones: Vec<Option<&Arc<str>>> = Vec::new();
         let mut ring = Self {
@@ -79,13 +79,13 @@ impl Ring {
             let mut pools = node.pools.clone();
             pools.sort_unstable();
             pools.dedup();
-            let same = |class: &Class| class.zone == zone && class.pools == pools;
+            let same = |class: &NodeClass| class.zone == zone && class.pools == pools;
             let class = ring.classes.iter().position(same).unwrap_or_else(|| {
                 let open = OrderedSet::new();
-                ring.classes.push(Class { zone, pools, open });
+                ring.classes.push(NodeClass { zone, pools, open });
                 ring.classes.len() - 1
             });
-            ring.nodes.push(Node {
+            ring.nodes.push(RingNode {
                 standing: node.standing,
                 zone,
                 class,
@@ -111,7 +111,7 @@ impl Ring {
         if at < self.nodes.len() { at } else { 0 }
     }
 
-    pub(super) fn node(&self, at: usize) -> &Node {
+    pub(super) fn node(&self, at: usize) -> &RingNode {
         &self.nodes[at]
     }
 
@@ -176,7 +176,7 @@ impl Ring {
 
     fn set_load(&mut self, at: usize, load: u64) {
         let node = &mut self.nodes[at];
-        if node.standing == Standing::Open {
+        if node.standing == NodeStanding::Open {
             let open = &mut self.classes[node.class].open;
             open.remove(&(node.load, at));
             open.insert((load, at));
@@ -186,7 +186,11 @@ impl Ring {
 
     /// The node for a slot: of those in the zones that come first by `rank` (none in a zone without one)
     /// that with the least load, of these the first round the ring.
-    pub(super) fn target(&self, search: Search<'_>, rank: impl Fn(usize) -> Option<u32>) -> Option<usize> {
+    pub(super) fn target(
+        &self,
+        search: NodeSearch<'_>,
+        rank: impl Fn(usize) -> Option<u32>,
+    ) -> Option<usize> {
         let mut best: Option<(u32, u64, usize)> = None;
         for class in self.classes.iter().filter(|class| class.is_in(search.pool)) {
             let Some(rank) = rank(class.zone) else { continue };
@@ -202,7 +206,7 @@ impl Ring {
     }
 
     /// The load of the best node of a class, and how far round the ring it is.
-    fn first_open(&self, class: &Class, search: Search<'_>) -> Option<(u64, usize)> {
+    fn first_open(&self, class: &NodeClass, search: NodeSearch<'_>) -> Option<(u64, usize)> {
         let fits = |at: usize| {
             (search.is_unlimited || self.may_arrive(at))
                 && search.holders.binary_search(&at).is_err()

@@ -3,18 +3,18 @@
 
 use alloc::vec::Vec;
 
-use super::board::{Board, Freedom, Host, Step, Wish};
-use super::ring::Search;
-use super::values::{ChangeReason, Standing};
+use super::board::{PlanningBoard, PlanningStep, SlotFreedom, SlotHost, WantedStep};
+use super::ring::NodeSearch;
+use super::values::{ChangeReason, NodeStanding};
 
-impl Board {
+impl PlanningBoard {
     /// Slots without a host of units with too many: there is nothing to wait for.
     pub(super) fn forget(&mut self) {
         for unit in 0..self.units.len() {
             for slot in 0..self.units[unit].slots.len() {
                 let known = &self.units[unit];
                 let state = &known.slots[slot];
-                let is_lost = state.host.node().is_none() && state.freedom != Freedom::Fixed;
+                let is_lost = state.host.node().is_none() && state.freedom != SlotFreedom::Fixed;
                 if is_lost && known.surplus() > 0 {
                     self.end(unit, slot);
                 }
@@ -30,7 +30,7 @@ impl Board {
             for (slot, state) in unit.slots.iter().enumerate() {
                 let host = state.host.node().filter(|host| self.has_to_go(at, *host));
                 leaving.extend(
-                    host.filter(|_| state.freedom != Freedom::Fixed)
+                    host.filter(|_| state.freedom != SlotFreedom::Fixed)
                         .map(|host| (host, at, slot)),
                 );
             }
@@ -50,7 +50,7 @@ impl Board {
             let others = |other| known.in_zone(other).saturating_sub(u32::from(other == zone));
             let to = self.ring.target(search, |other| Some(others(other)));
             if let Some(to) = to {
-                self.plan(Step {
+                self.plan(PlanningStep {
                     unit,
                     slot: known.slots[slot].number,
                     from: Some(from),
@@ -63,9 +63,9 @@ impl Board {
 
     fn has_to_go(&self, unit: usize, host: usize) -> bool {
         match self.ring.node(host).standing {
-            Standing::Leaving => true,
-            Standing::Open => !self.units[unit].suits(host, &self.ring),
-            Standing::Closed => false,
+            NodeStanding::Leaving => true,
+            NodeStanding::Open => !self.units[unit].suits(host, &self.ring),
+            NodeStanding::Closed => false,
         }
     }
 
@@ -77,11 +77,11 @@ impl Board {
                 let known = &self.units[unit];
                 let state = &known.slots[slot];
                 let behind = match state.host {
-                    Host::At(_) => continue,
-                    Host::Gone(at) => at,
-                    Host::Nobody => cursor,
+                    SlotHost::At(_) => continue,
+                    SlotHost::Gone(at) => at,
+                    SlotHost::Nobody => cursor,
                 };
-                if state.freedom == Freedom::Fixed {
+                if state.freedom == SlotFreedom::Fixed {
                     continue;
                 }
                 let can_have = |at: &usize| known.is_for(*at, &self.ring) && !known.is_held_by(*at);
@@ -92,7 +92,7 @@ impl Board {
                         .target(known.search(behind), |zone| Some(known.in_zone(zone))),
                 };
                 if to.is_some() {
-                    self.plan(Step {
+                    self.plan(PlanningStep {
                         unit,
                         slot: state.number,
                         from: None,
@@ -116,7 +116,7 @@ impl Board {
             let is_first = self.units[unit].slots.is_empty();
             while self.units[unit].staying < self.units[unit].wanted {
                 let known = &self.units[unit];
-                let search = Search {
+                let search = NodeSearch {
                     is_unlimited: is_first,
                     ..known.search(cursor)
                 };
@@ -127,7 +127,7 @@ impl Board {
                 } else {
                     ChangeReason::Count
                 };
-                self.plan(Step {
+                self.plan(PlanningStep {
                     unit,
                     slot: known.new_slot(),
                     from: None,
@@ -155,7 +155,7 @@ impl Board {
             (rank, slot)
         };
         let slots = known.slots.iter().enumerate();
-        let free = slots.filter(|(_, slot)| slot.freedom != Freedom::Fixed);
+        let free = slots.filter(|(_, slot)| slot.freedom != SlotFreedom::Fixed);
         let hosted = free.filter_map(|(at, slot)| Some((at, slot.host.node()?)));
         let may_go = hosted.filter(|(_, host)| self.ring.may_depart(*host));
         may_go.map(rank).max().map(|(_, slot)| slot)
@@ -168,7 +168,7 @@ impl Board {
         if from.is_some_and(|from| known.silent > 0 || !self.ring.may_depart(from)) {
             return false;
         }
-        self.plan(Step {
+        self.plan(PlanningStep {
             unit,
             slot: known.slots[slot].number,
             from,
@@ -179,10 +179,10 @@ impl Board {
     }
 
     /// A move that somebody wants, if it can be done and nothing is to be waited for.
-    pub(super) fn carry_out(&mut self, wish: Wish, reason: ChangeReason) {
+    pub(super) fn carry_out(&mut self, wish: WantedStep, reason: ChangeReason) {
         let is_possible = self.check(wish).is_ok() && self.units[wish.unit].may_move();
         if is_possible && self.ring.may_depart(wish.from) && self.ring.may_arrive(wish.to) {
-            self.plan(Step {
+            self.plan(PlanningStep {
                 unit: wish.unit,
                 slot: wish.slot,
                 from: Some(wish.from),

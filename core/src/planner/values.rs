@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// Whether a node may be given something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum NodeStanding {
     /// It may.
     Open,
     /// It may not, and what it has has to go: it leaves.
@@ -20,7 +20,7 @@ pub struct PlanNode<N> {
     /// Which.
     pub node: N,
     /// Whether it may be given something.
-    pub standing: Standing,
+    pub standing: NodeStanding,
     /// Where it stands, if somebody said so. Nodes of which nobody did are one more zone.
     pub zone: Option<Arc<str>>,
     /// The [pools](PlanUnit::pool) that it belongs to, in any order.
@@ -32,7 +32,7 @@ impl<N> PlanNode<N> {
     pub const fn open(node: N) -> Self {
         Self {
             node,
-            standing: Standing::Open,
+            standing: NodeStanding::Open,
             zone: None,
             pools: Vec::new(),
         }
@@ -129,7 +129,7 @@ pub struct WantedMove<U, N> {
 /// Everything that a plan follows from. Lists in any order; of two entries of one node, unit or slot the
 /// first counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Situation<U, N> {
+pub struct PlanSituation<U, N> {
     /// The nodes; one that is not here is gone.
     pub nodes: Vec<PlanNode<N>>,
     /// The units.
@@ -142,7 +142,7 @@ pub struct Situation<U, N> {
     pub by_load: Vec<WantedMove<U, N>>,
 }
 
-impl<U, N: Ord> Situation<U, N> {
+impl<U, N: Ord> PlanSituation<U, N> {
     /// Whether a slot or a change names the node: until none does, it does not go.
     #[must_use]
     pub fn names(&self, node: &N) -> bool {
@@ -232,10 +232,10 @@ pub struct PlannedChange<U, N> {
 
 /// What follows from a situation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<U, N> {
+pub struct PlacementPlan<U, N> {
     /// What changes, the most important first.
     pub changes: Vec<PlannedChange<U, N>>,
-    /// [`Situation::placed_last`] for the next plan, once this one is carried out.
+    /// [`PlanSituation::placed_last`] for the next plan, once this one is carried out.
     pub placed_last: Option<N>,
     /// Commanded moves that cannot be done, by their position. Those that are neither here nor among the
     /// changes wait for others.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use quorate_core::paths::state::instances::{FaultTolerance, InstanceDemand, instances as count_instances};
 use quorate_core::paths::state::scale::{COOL_DOWN, LoadWindows, Scaling};
 use quorate_core::planner::{
-    Gate, Ordinals, PlanLimits, PlanNode, PlanSlot, PlanUnit, Situation, SlotStage, Standing, plan,
+    NodeStanding, Ordinals, PlanLimits, PlanNode, PlanSituation, PlanSlot, PlanUnit, PlanningGate, SlotStage,
+    plan,
 };
 use quorate_core::time::Instant;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ type Table = BTreeMap<String, Vec<String>>;
 /// A change as the file writes it.
 type Moved = (String, Option<String>, Option<String>);
 /// A situation of paths and nodes by their names.
-type Named = Situation<String, String>;
+type Named = PlanSituation<String, String>;
 
 /// Most nodes of a case: far beyond the files', so that an odd one takes no time.
 const NODES_MAX: usize = 2_000;
@@ -93,7 +94,7 @@ pub(super) fn joins(case: Node<'_>) -> Result<Differences, IllFormed> {
     check(&mut out, &case, "new_ordinals", json!(after.joined(&before)))?;
     check(&mut out, &case, "ordinals_before", ordinals_of(&table, &before))?;
     check(&mut out, &case, "ordinals_after", ordinals_of(&table, &after))?;
-    let (changes, _) = carried_out(Placing::on(all, table).situation, Gate::Needed);
+    let (changes, _) = carried_out(Placing::on(all, table).situation, PlanningGate::Needed);
     check(&mut out, &case, "changes", json!(changes))?;
     Ok(out)
 }
@@ -101,7 +102,7 @@ pub(super) fn joins(case: Node<'_>) -> Result<Differences, IllFormed> {
 pub(super) fn balance(case: Node<'_>) -> Result<Differences, IllFormed> {
     let nodes = names(&case.get("nodes")?)?;
     let table = table_on(&case.get("table")?, &nodes)?;
-    let (changes, after) = carried_out(Placing::on(nodes.clone(), table).situation, Gate::Open);
+    let (changes, after) = carried_out(Placing::on(nodes.clone(), table).situation, PlanningGate::Open);
     let mut out = Differences::new();
     check(&mut out, &case, "changes", json!(changes))?;
     check(&mut out, &case, "table_after", json!(after))?;
@@ -116,8 +117,8 @@ pub(super) fn evacuation(case: Node<'_>) -> Result<Differences, IllFormed> {
     let leaving = case.get("leaving")?;
     let name = leaving.text()?;
     let node = situation.nodes.iter_mut().find(|node| node.node == name);
-    node.ok_or_else(|| leaving.refuse("it is no node"))?.standing = Standing::Leaving;
-    let (changes, after) = carried_out(situation, Gate::Needed);
+    node.ok_or_else(|| leaving.refuse("it is no node"))?.standing = NodeStanding::Leaving;
+    let (changes, after) = carried_out(situation, PlanningGate::Needed);
     let mut out = Differences::new();
     check(&mut out, &case, "changes", json!(changes))?;
     check(&mut out, &case, "table_after", json!(after))?;
@@ -183,7 +184,7 @@ impl Placing {
             PlanUnit::new(path, slots.len() as u16, slots)
         });
         Self {
-            situation: Situation {
+            situation: PlanSituation {
                 units: units.collect(),
                 nodes: nodes.iter().cloned().map(PlanNode::open).collect(),
                 placed_last: None,
@@ -221,7 +222,7 @@ impl Placing {
                 units.len() - 1
             });
         units[at].count = count;
-        let planned = plan(&self.situation, Gate::Needed, PlanLimits::NONE);
+        let planned = plan(&self.situation, PlanningGate::Needed, PlanLimits::NONE);
         let mut placed = Vec::new();
         for change in planned.changes {
             let to = change.to.unwrap_or_default();
@@ -242,7 +243,7 @@ impl Placing {
 }
 
 /// What is planned, without limits, and the table afterwards.
-fn carried_out(situation: Named, gate: Gate) -> (Vec<Moved>, Table) {
+fn carried_out(situation: Named, gate: PlanningGate) -> (Vec<Moved>, Table) {
     let planned = plan(&situation, gate, PlanLimits::NONE).changes;
     let mut table = Table::new();
     for unit in situation.units {

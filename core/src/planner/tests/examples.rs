@@ -24,7 +24,7 @@ fn s_301_and_m_430_units_are_placed_round_the_ring_with_least_overlap() {
     assert_eq!(table.hosts('C'), [8, 9, 10, 1, 2]);
     assert_eq!(table.loads(), [2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!(table.situation.placed_last, Some(2));
-    assert_eq!(table.moves(Gate::Open), []);
+    assert_eq!(table.moves(PlanningGate::Open), []);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn s_302_and_s_304_nodes_that_join_change_numbers_and_move_nothing() {
     let before = Ordinals::new(OLD);
     let after = Ordinals::new(1..=15);
     table.situation.nodes = (1..=15).map(PlanNode::open).collect();
-    assert_eq!(table.moves(Gate::Needed), []);
+    assert_eq!(table.moves(PlanningGate::Needed), []);
     let shown = |unit| -> Vec<usize> {
         let hosts = table.hosts(unit).into_iter();
         hosts.filter_map(|host| after.of(&host)).collect()
@@ -56,11 +56,11 @@ fn s_303_balance_after_it_moves_two_slots() {
     let mut table = with_room();
     table.situation.nodes = (1..=15).map(PlanNode::open).collect();
     let expected = [('C', Some(1), Some(3)), ('C', Some(2), Some(6))];
-    assert_eq!(table.moves(Gate::Open), expected);
-    table.carry_out(Gate::Open, PlanLimits::NONE);
+    assert_eq!(table.moves(PlanningGate::Open), expected);
+    table.carry_out(PlanningGate::Open, PlanLimits::NONE);
     assert_eq!(table.hosts('C'), [12, 14, 15, 3, 6]);
     assert!(table.loads().iter().all(|load| *load <= 1));
-    assert_eq!(table.moves(Gate::Open), []);
+    assert_eq!(table.moves(PlanningGate::Open), []);
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn s_305_a_leaving_node_gives_everything_away() {
     let mut table = Table::worked_example();
     table.leave(2);
     let expected = [('A', Some(2), Some(5)), ('C', Some(2), Some(3))];
-    assert_eq!(table.moves(Gate::Needed), expected);
+    assert_eq!(table.moves(PlanningGate::Needed), expected);
     assert!(table.situation.names(&2));
-    table.begin(Gate::Open, PlanLimits::NONE);
+    table.begin(PlanningGate::Open, PlanLimits::NONE);
     assert!(table.situation.names(&2), "the changes are under way");
     assert!(table.situation.names(&5));
-    assert_eq!(table.moves(Gate::Open), []);
+    assert_eq!(table.moves(PlanningGate::Open), []);
     table.complete();
     assert!(!table.situation.names(&2));
 }
@@ -82,7 +82,7 @@ fn s_305_a_leaving_node_gives_everything_away() {
 fn s_310_the_slot_of_a_node_that_is_gone_is_repaired() {
     let mut table = Table::worked_example();
     table.remove(6);
-    let changes = table.begin(Gate::Needed, PlanLimits::NONE);
+    let changes = table.begin(PlanningGate::Needed, PlanLimits::NONE);
     let expected = PlannedChange {
         unit: 'B',
         slot: 1,
@@ -98,7 +98,7 @@ fn s_310_the_slot_of_a_node_that_is_gone_is_repaired() {
         .filter(|slot| slot.stage == SlotStage::Settled)
         .collect();
     assert_eq!(others.len(), 2, "the others go on");
-    assert_eq!(table.moves(Gate::Needed), []);
+    assert_eq!(table.moves(PlanningGate::Needed), []);
     table.complete();
     assert_eq!(table.hosts('B'), [5, 8, 7]);
 }
@@ -108,24 +108,24 @@ fn a_repair_goes_to_the_node_that_was_about_to_take_over() {
     let mut table = Table::worked_example();
     table.remove(6);
     table.unit('B').slots[1].prefers = Some(10);
-    assert_eq!(table.moves(Gate::Needed), [('B', None, Some(10))]);
+    assert_eq!(table.moves(PlanningGate::Needed), [('B', None, Some(10))]);
     let busy = PlanLimits {
         arriving_max: 0,
         ..PlanLimits::NONE
     };
     assert_eq!(
-        table.plan(Gate::Needed, busy).changes,
+        table.plan(PlanningGate::Needed, busy).changes,
         [],
         "it waits for that one"
     );
     table.leave(10);
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('C', Some(10), Some(3)), ('B', None, Some(8))]
     );
     table.unit('B').slots[1].stage = SlotStage::Held;
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('C', Some(10), Some(3))],
         "the margin has not passed"
     );
@@ -163,7 +163,7 @@ fn s_322_a_move_to_a_node_that_has_one_is_refused() {
 fn a_commanded_move_is_planned_or_refused_and_the_balance_lets_it_rest() {
     let mut table = Table::worked_example();
     table.situation.commanded = vec![wanted('A', 0, 1, 2), wanted('A', 0, 1, 8), wanted('A', 0, 1, 9)];
-    let planned = table.plan(Gate::Open, PlanLimits::NONE);
+    let planned = table.plan(PlanningGate::Open, PlanLimits::NONE);
     assert_eq!(planned.refused, [(0, MoveError::AlreadyThere)]);
     let [change] = &planned.changes[..] else {
         panic!("one: {planned:?}")
@@ -172,19 +172,19 @@ fn a_commanded_move_is_planned_or_refused_and_the_balance_lets_it_rest() {
         (change.from, change.to, change.reason),
         (Some(1), Some(8), ChangeReason::Command)
     );
-    assert_eq!(table.plan(Gate::Needed, PlanLimits::NONE).changes, []);
+    assert_eq!(table.plan(PlanningGate::Needed, PlanLimits::NONE).changes, []);
     let mut table = Table::on(1..=3).with('A', [1]).with('B', [1]).with('C', [1]);
     for unit in ['A', 'B'] {
         table.unit(unit).slots[0].stage = SlotStage::Resting;
     }
     assert_eq!(
-        table.moves(Gate::Open),
+        table.moves(PlanningGate::Open),
         [('C', Some(1), Some(2))],
         "two of three rest"
     );
     table.leave(1);
     assert_eq!(
-        table.moves(Gate::Open).len(),
+        table.moves(PlanningGate::Open).len(),
         3,
         "which does not keep a leaving node"
     );
@@ -196,15 +196,15 @@ fn s_328_nothing_is_planned_behind_a_closed_gate() {
     table.leave(2);
     table.remove(6);
     table.unit('A').count = 6;
-    assert_eq!(table.moves(Gate::Closed), []);
-    assert!(table.moves(Gate::Needed).len() > 3);
+    assert_eq!(table.moves(PlanningGate::Closed), []);
+    assert!(table.moves(PlanningGate::Needed).len() > 3);
 }
 
 #[test]
 fn more_go_to_the_least_loaded_from_the_cursor_on_and_fewer_end_on_the_most_loaded() {
     let mut table = Table::worked_example();
     table.unit('B').count = 5;
-    let changes = table.carry_out(Gate::Needed, PlanLimits::NONE);
+    let changes = table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
     let found: Vec<_> = changes
         .iter()
         .map(|change| (change.slot, change.from, change.to))
@@ -213,12 +213,12 @@ fn more_go_to_the_least_loaded_from_the_cursor_on_and_fewer_end_on_the_most_load
     assert_eq!(table.situation.placed_last, Some(4));
     table.unit('C').count = 2;
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('C', Some(2), None), ('C', Some(1), None), ('C', Some(10), None)]
     );
-    table.carry_out(Gate::Needed, PlanLimits::NONE);
+    table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
     table.unit('C').count = 3;
-    let changes = table.carry_out(Gate::Needed, PlanLimits::NONE);
+    let changes = table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
     assert_eq!(changes[0].slot, 2, "the lowest number that is free");
 }
 
@@ -227,14 +227,14 @@ fn a_unit_with_too_many_ends_those_without_a_host_and_on_leaving_nodes_first() {
     let mut table = Table::on(1..=4).with('A', [1, 2, 3, 4]);
     table.leave(2);
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('A', Some(2), None)],
         "there is no node for it"
     );
     let mut table = Table::on(1..=5).with('A', [1, 2, 3, 9]);
     table.unit('A').count = 2;
     table.leave(1);
-    let changes = table.begin(Gate::Needed, PlanLimits::NONE);
+    let changes = table.begin(PlanningGate::Needed, PlanLimits::NONE);
     let found: Vec<_> = changes
         .iter()
         .map(|change| (change.slot, change.from, change.to))
@@ -248,9 +248,9 @@ fn no_slot_ends_while_another_one_of_the_unit_does_not_serve() {
     table.unit('A').slots[0].host = Some(9);
     table.unit('A').slots[0].stage = SlotStage::Held;
     table.unit('A').count = 2;
-    assert_eq!(table.moves(Gate::Needed), []);
+    assert_eq!(table.moves(PlanningGate::Needed), []);
     table.unit('A').slots[0].stage = SlotStage::Settled;
-    assert_eq!(table.moves(Gate::Needed), [('A', None, None)]);
+    assert_eq!(table.moves(PlanningGate::Needed), [('A', None, None)]);
 }
 
 #[test]
@@ -263,21 +263,21 @@ fn slots_are_only_on_nodes_of_their_pool_and_leave_those_that_refuse_them() {
         pool: Some(7),
         ..PlanUnit::new('A', 5, Vec::new())
     });
-    table.carry_out(Gate::Needed, PlanLimits::NONE);
+    table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
     assert_eq!(table.hosts('A'), [2, 4, 5], "as many as there are");
     table.unit('A').refused = vec![4];
-    assert_eq!(table.moves(Gate::Needed), [('A', Some(4), None)]);
+    assert_eq!(table.moves(PlanningGate::Needed), [('A', Some(4), None)]);
     table.node(6).pools = vec![7];
-    assert_eq!(table.moves(Gate::Needed), [('A', Some(4), Some(6))]);
+    assert_eq!(table.moves(PlanningGate::Needed), [('A', Some(4), Some(6))]);
     table.unit('A').pool = Some(8);
-    assert_eq!(table.moves(Gate::Needed).len(), 3, "nobody may have it");
+    assert_eq!(table.moves(PlanningGate::Needed).len(), 3, "nobody may have it");
 }
 
 #[test]
 fn a_closed_node_gets_nothing_and_keeps_what_it_has() {
     let mut table = Table::on(1..=3).with('A', [1, 2, 3]).with('B', [1]);
-    table.node(1).standing = Standing::Closed;
-    assert_eq!(table.moves(Gate::Open), []);
+    table.node(1).standing = NodeStanding::Closed;
+    assert_eq!(table.moves(PlanningGate::Open), []);
     table.register('D', 3);
     assert_eq!(table.hosts('D'), [2, 3]);
 }
@@ -291,13 +291,13 @@ fn instances_are_spread_over_zones_before_nodes() {
     assert_eq!(table.hosts('B'), [2, 5, 6, 3], "6 is alone in its zone");
     table.leave(4);
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('A', Some(4), Some(5))],
         "within the zone"
     );
     table.leave(5);
     assert_eq!(
-        table.moves(Gate::Needed),
+        table.moves(PlanningGate::Needed),
         [('A', Some(4), Some(2)), ('B', Some(5), Some(1))],
         "without the zone"
     );
@@ -306,16 +306,16 @@ fn instances_are_spread_over_zones_before_nodes() {
 #[test]
 fn a_zone_that_comes_late_gets_its_part() {
     let mut table = Table::zoned([(1, "a"), (2, "a"), (3, "b")]).with('A', [1, 2]);
-    let changes = table.carry_out(Gate::Open, PlanLimits::NONE);
+    let changes = table.carry_out(PlanningGate::Open, PlanLimits::NONE);
     let found: Vec<_> = changes
         .iter()
         .map(|change| (change.from, change.to, change.reason))
         .collect();
     assert_eq!(found, [(Some(1), Some(3), ChangeReason::Zones)]);
-    assert_eq!(table.moves(Gate::Open), []);
+    assert_eq!(table.moves(PlanningGate::Open), []);
     // 3 has two more than 1 then, but each unit has an instance in each zone.
     let uneven = table.with('B', [2, 3]).with('C', [2, 3]);
-    let found = uneven.moves(Gate::Open);
+    let found = uneven.moves(PlanningGate::Open);
     assert_eq!(found, [('A', Some(2), Some(1))]);
 }
 
@@ -323,10 +323,10 @@ fn a_zone_that_comes_late_gets_its_part() {
 fn what_the_load_suggests_comes_when_the_numbers_are_even() {
     let mut table = Table::on(1..=2).with('A', [1]).with('B', [1]).with('C', [1]);
     table.situation.by_load = vec![wanted('C', 0, 1, 2)];
-    assert_eq!(table.moves(Gate::Open), [('A', Some(1), Some(2))]);
+    assert_eq!(table.moves(PlanningGate::Open), [('A', Some(1), Some(2))]);
     let mut table = Table::on(1..=2).with('A', [1]).with('B', [2]);
     table.situation.by_load = vec![wanted('A', 0, 1, 2), wanted('B', 0, 1, 2)];
-    let changes = table.plan(Gate::Open, PlanLimits::NONE).changes;
+    let changes = table.plan(PlanningGate::Open, PlanLimits::NONE).changes;
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].unit, changes[0].reason), ('A', ChangeReason::Load));
 }
@@ -337,5 +337,5 @@ fn heavy_units_move_only_if_both_nodes_are_closer_then() {
     table.unit('A').weight = 5;
     table.unit('C').weight = 3;
     // 6 and 3: A would turn it round, B makes it 5 and 4.
-    assert_eq!(table.moves(Gate::Open), [('B', Some(1), Some(2))]);
+    assert_eq!(table.moves(PlanningGate::Open), [('B', Some(1), Some(2))]);
 }

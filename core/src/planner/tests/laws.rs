@@ -14,7 +14,7 @@ fn situations(zones: usize) -> impl Strategy<Value = Table> {
             let mut node = PlanNode::open(at * 10);
             node.zone = (zones > 0).then(|| ["a", "b", "c", "d"][zone].into());
             if chance == 0 {
-                node.standing = Standing::Leaving;
+                node.standing = NodeStanding::Leaving;
             }
             table.situation.nodes.push(node);
         }
@@ -28,18 +28,18 @@ fn situations(zones: usize) -> impl Strategy<Value = Table> {
 
 fn open(table: &Table) -> usize {
     let nodes = table.situation.nodes.iter();
-    nodes.filter(|node| node.standing == Standing::Open).count()
+    nodes.filter(|node| node.standing == NodeStanding::Open).count()
 }
 
 fn is_open(table: &Table, node: u32) -> bool {
     let mut nodes = table.situation.nodes.iter();
-    nodes.any(|known| known.node == node && known.standing == Standing::Open)
+    nodes.any(|known| known.node == node && known.standing == NodeStanding::Open)
 }
 
 /// Plans until nothing is left to do.
 fn settle(table: &mut Table, limits: PlanLimits) -> usize {
     (0..500)
-        .find(|_| table.carry_out(Gate::Open, limits).is_empty())
+        .find(|_| table.carry_out(PlanningGate::Open, limits).is_empty())
         .expect("plans come to an end")
 }
 
@@ -63,7 +63,7 @@ fn under_way(table: &Table) -> Vec<(Option<u32>, Option<u32>)> {
 proptest! {
     #[test]
     fn every_unit_has_its_number_on_different_open_nodes_and_loads_are_even(mut table in situations(0)) {
-        table.carry_out(Gate::Open, PlanLimits::NONE);
+        table.carry_out(PlanningGate::Open, PlanLimits::NONE);
         // A slot that ends waits for those that start.
         settle(&mut table, PlanLimits::NONE);
         for unit in table.situation.units.clone() {
@@ -76,7 +76,7 @@ proptest! {
         }
         let nodes = table.situation.nodes.iter().zip(table.loads());
         let loads: Vec<_> = nodes
-            .filter(|(node, _)| node.standing == Standing::Open)
+            .filter(|(node, _)| node.standing == NodeStanding::Open)
             .map(|(_, load)| load)
             .collect();
         let (most, least) = (loads.iter().max(), loads.iter().min());
@@ -86,13 +86,13 @@ proptest! {
     #[test]
     fn a_plan_under_way_or_carried_out_plans_nothing_again(table in situations(0)) {
         let mut under_way = table.clone();
-        under_way.begin(Gate::Open, PlanLimits::NONE);
+        under_way.begin(PlanningGate::Open, PlanLimits::NONE);
         let ends = |change: &PlannedChange<char, u32>| change.to.is_none();
-        let again = under_way.begin(Gate::Open, PlanLimits::NONE);
+        let again = under_way.begin(PlanningGate::Open, PlanLimits::NONE);
         prop_assert!(again.is_empty(), "{:?}", again);
         let mut done = table.clone();
-        let changes = done.carry_out(Gate::Open, PlanLimits::NONE);
-        let again = done.carry_out(Gate::Open, PlanLimits::NONE);
+        let changes = done.carry_out(PlanningGate::Open, PlanLimits::NONE);
+        let again = done.carry_out(PlanningGate::Open, PlanLimits::NONE);
         // What starts keeps others from ending, and what ends makes room.
         let waited = changes.iter().any(|change| change.from.is_none()) || again.iter().any(ends);
         prop_assert!(again.is_empty() || waited, "{:?} after {:?}", again, changes);
@@ -113,9 +113,9 @@ proptest! {
     fn limits_hold_and_the_end_is_reached(table in situations(0), limits in all_limits()) {
         let mut limited = table.clone();
         // New units are beyond limits: they are placed first.
-        limited.carry_out(Gate::Needed, PlanLimits { pending_max: 0, ..PlanLimits::NONE });
+        limited.carry_out(PlanningGate::Needed, PlanLimits { pending_max: 0, ..PlanLimits::NONE });
         for round in 0..200 {
-            let changes = limited.begin(Gate::Open, limits);
+            let changes = limited.begin(PlanningGate::Open, limits);
             let moving = under_way(&limited);
             let moving: Vec<_> = moving.into_iter().filter(|change| *change != (None, None)).collect();
             prop_assert!(moving.len() <= limits.pending_max);
@@ -161,8 +161,8 @@ proptest! {
             unit.slots.reverse();
         }
         prop_assert_eq!(
-            table.plan(Gate::Open, PlanLimits::NONE),
-            other.plan(Gate::Open, PlanLimits::NONE)
+            table.plan(PlanningGate::Open, PlanLimits::NONE),
+            other.plan(PlanningGate::Open, PlanLimits::NONE)
         );
     }
 }
@@ -175,13 +175,13 @@ fn what_is_there_twice_counts_once() {
         .with('A', [2]);
     let twin = table.unit('A').slots[0].clone();
     table.unit('A').slots.extend([twin.clone(), twin]);
-    assert_eq!(table.moves(Gate::Open), [('A', Some(1), Some(2))]);
+    assert_eq!(table.moves(PlanningGate::Open), [('A', Some(1), Some(2))]);
 }
 
 /// The greatest cluster that is promised: planned in a few milliseconds when optimised.
 #[test]
 fn a_table_of_the_greatest_size_is_planned() {
-    let mut table = Situation {
+    let mut table = PlanSituation {
         nodes: (0..900_u32).map(PlanNode::open).collect(),
         units: (0..1_024_u32)
             .map(|unit| PlanUnit::new(unit, 8, Vec::new()))
@@ -190,7 +190,7 @@ fn a_table_of_the_greatest_size_is_planned() {
         commanded: Vec::new(),
         by_load: Vec::new(),
     };
-    let first = plan(&table, Gate::Open, PlanLimits::NONE);
+    let first = plan(&table, PlanningGate::Open, PlanLimits::NONE);
     assert_eq!(first.changes.len(), 8_192);
     for change in first.changes {
         let unit = &mut table.units[change.unit as usize];
@@ -198,13 +198,13 @@ fn a_table_of_the_greatest_size_is_planned() {
             .push(PlanSlot::settled(change.slot, change.to.unwrap_or_default()));
     }
     table.nodes.extend((900..1_000).map(PlanNode::open));
-    let second = plan(&table, Gate::Open, PlanLimits::NONE);
+    let second = plan(&table, PlanningGate::Open, PlanLimits::NONE);
     // 100 newcomers get 8 each of 8.192 on average.
     assert!(
         (800..=820).contains(&second.changes.len()),
         "{}",
         second.changes.len()
     );
-    let limited = plan(&table, Gate::Open, PlanLimits::for_nodes(1_000));
+    let limited = plan(&table, PlanningGate::Open, PlanLimits::for_nodes(1_000));
     assert_eq!(limited.changes.len(), 100, "one comes to each");
 }

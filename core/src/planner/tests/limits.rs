@@ -23,12 +23,12 @@ fn s_321_changes_run_beside_each_other_up_to_the_limit() {
         pending_max: 2,
         ..one_each()
     };
-    let first = table.begin(Gate::Open, limits);
+    let first = table.begin(PlanningGate::Open, limits);
     let found: Vec<_> = first.iter().map(|change| (change.from, change.to)).collect();
     assert_eq!(found, [(Some(1), Some(4)), (Some(2), Some(5))]);
-    assert_eq!(table.begin(Gate::Open, limits), [], "the third waits");
+    assert_eq!(table.begin(PlanningGate::Open, limits), [], "the third waits");
     table.complete();
-    let second = table.begin(Gate::Open, limits);
+    let second = table.begin(PlanningGate::Open, limits);
     assert_eq!((second[0].from, second[0].to), (Some(3), Some(6)));
 }
 
@@ -37,11 +37,11 @@ fn one_slot_goes_from_a_node_and_one_comes_to_it_at_a_time() {
     let mut table = Table::on(1..=3).with('A', [1]).with('B', [1]).with('C', [2]);
     table.leave(1);
     table.leave(2);
-    let first = table.begin(Gate::Open, one_each());
+    let first = table.begin(PlanningGate::Open, one_each());
     assert_eq!(first.len(), 1, "all go to 3: {first:?}");
     table.complete();
-    assert_eq!(table.carry_out(Gate::Open, one_each()).len(), 1);
-    assert_eq!(table.carry_out(Gate::Open, one_each()).len(), 1);
+    assert_eq!(table.carry_out(PlanningGate::Open, one_each()).len(), 1);
+    assert_eq!(table.carry_out(PlanningGate::Open, one_each()).len(), 1);
     assert_eq!(table.loads(), [0, 0, 3]);
 }
 
@@ -51,7 +51,7 @@ fn a_new_unit_is_placed_at_once() {
     for unit in ['A', 'B', 'C'] {
         table.situation.units.push(PlanUnit::new(unit, 4, Vec::new()));
     }
-    let changes = table.begin(Gate::Needed, one_each());
+    let changes = table.begin(PlanningGate::Needed, one_each());
     assert_eq!(changes.len(), 12);
     assert!(changes.iter().all(|change| change.reason == ChangeReason::First));
     table.complete();
@@ -59,7 +59,7 @@ fn a_new_unit_is_placed_at_once() {
     table.unit('A').slots.truncate(2);
     table.unit('B').slots.truncate(1);
     assert_eq!(
-        table.begin(Gate::Needed, one_each()).len(),
+        table.begin(PlanningGate::Needed, one_each()).len(),
         3,
         "but more of a known one is not"
     );
@@ -72,16 +72,16 @@ fn a_unit_that_is_silent_while_it_moves_moves_one_by_one() {
         table.leave(node);
     }
     table.unit('A').silent_max = Some(1);
-    assert_eq!(table.begin(Gate::Open, PlanLimits::NONE).len(), 1);
-    assert_eq!(table.begin(Gate::Open, PlanLimits::NONE), []);
+    assert_eq!(table.begin(PlanningGate::Open, PlanLimits::NONE).len(), 1);
+    assert_eq!(table.begin(PlanningGate::Open, PlanLimits::NONE), []);
     table.complete();
     table.unit('A').silent_max = Some(2);
-    assert_eq!(table.begin(Gate::Open, PlanLimits::NONE).len(), 2);
+    assert_eq!(table.begin(PlanningGate::Open, PlanLimits::NONE).len(), 2);
     // One whose host is gone does not serve either.
     let mut table = Table::on(1..=9).with('A', [1, 2, 30]);
     table.leave(1);
     table.unit('A').silent_max = Some(1);
-    let changes = table.begin(Gate::Open, PlanLimits::NONE);
+    let changes = table.begin(PlanningGate::Open, PlanLimits::NONE);
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(changes[0].reason, ChangeReason::Repair);
 }
@@ -93,10 +93,10 @@ fn what_is_under_way_counts_where_it_comes_to() {
         .with('B', [1])
         .with('C', [1])
         .with('D', [1]);
-    let first = table.begin(Gate::Open, PlanLimits::NONE);
+    let first = table.begin(PlanningGate::Open, PlanLimits::NONE);
     assert_eq!(first.len(), 3);
     assert_eq!(
-        table.begin(Gate::Open, PlanLimits::NONE),
+        table.begin(PlanningGate::Open, PlanLimits::NONE),
         [],
         "the same situation"
     );
@@ -106,4 +106,26 @@ fn what_is_under_way_counts_where_it_comes_to() {
         [2],
         "1 had four slots when E was placed, the others one each"
     );
+}
+
+#[test]
+fn without_nodes_nothing_is_placed_and_nothing_moves() {
+    let mut table = Table::on([]).with('A', [7]);
+    table.situation.units.push(PlanUnit::new('B', 3, Vec::new()));
+    table.situation.placed_last = Some(7);
+    table.situation.commanded.push(WantedMove {
+        unit: 'A',
+        slot: 0,
+        from: 7,
+        to: 8,
+    });
+    for gate in [PlanningGate::Closed, PlanningGate::Needed, PlanningGate::Open] {
+        let planned = plan(&table.situation, gate, one_each());
+        assert!(
+            planned.changes.iter().all(|change| change.to.is_none()),
+            "{planned:?}"
+        );
+        assert_eq!(planned.placed_last, Some(7));
+        assert_eq!(planned.refused, [(0, MoveError::OtherHost)]);
+    }
 }

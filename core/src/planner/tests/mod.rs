@@ -16,13 +16,13 @@ type Moved = (char, Option<u32>, Option<u32>);
 /// A situation under test.
 #[derive(Clone, Debug)]
 struct Table {
-    situation: Situation<char, u32>,
+    situation: PlanSituation<char, u32>,
 }
 
 impl Table {
     fn on(nodes: impl IntoIterator<Item = u32>) -> Self {
         Self {
-            situation: Situation {
+            situation: PlanSituation {
                 nodes: nodes.into_iter().map(PlanNode::open).collect(),
                 units: Vec::new(),
                 placed_last: None,
@@ -63,7 +63,7 @@ impl Table {
 
     fn register(&mut self, unit: char, count: u16) {
         self.situation.units.push(PlanUnit::new(unit, count, Vec::new()));
-        self.carry_out(Gate::Needed, PlanLimits::NONE);
+        self.carry_out(PlanningGate::Needed, PlanLimits::NONE);
     }
 
     fn unit(&mut self, unit: char) -> &mut PlanUnit<char, u32> {
@@ -77,19 +77,19 @@ impl Table {
     }
 
     fn leave(&mut self, node: u32) {
-        self.node(node).standing = Standing::Leaving;
+        self.node(node).standing = NodeStanding::Leaving;
     }
 
     fn remove(&mut self, node: u32) {
         self.situation.nodes.retain(|known| known.node != node);
     }
 
-    fn plan(&self, gate: Gate, limits: PlanLimits) -> Plan<char, u32> {
+    fn plan(&self, gate: PlanningGate, limits: PlanLimits) -> PlacementPlan<char, u32> {
         plan(&self.situation, gate, limits)
     }
 
     /// What is planned without limits.
-    fn moves(&self, gate: Gate) -> Vec<Moved> {
+    fn moves(&self, gate: PlanningGate) -> Vec<Moved> {
         let changes = self.plan(gate, PlanLimits::NONE).changes;
         changes
             .iter()
@@ -113,7 +113,7 @@ impl Table {
     }
 
     /// Plans, and makes of every change one that is under way.
-    fn begin(&mut self, gate: Gate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
+    fn begin(&mut self, gate: PlanningGate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
         let planned = self.plan(gate, limits);
         self.situation.placed_last = planned.placed_last;
         for change in &planned.changes {
@@ -144,7 +144,7 @@ impl Table {
         }
     }
 
-    fn carry_out(&mut self, gate: Gate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
+    fn carry_out(&mut self, gate: PlanningGate, limits: PlanLimits) -> Vec<PlannedChange<char, u32>> {
         let changes = self.begin(gate, limits);
         self.complete();
         changes
