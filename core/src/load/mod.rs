@@ -16,7 +16,8 @@ use self::protocol::{ChordProbe, ChordReply, LoadMeasure, Msg, SampleTold, Timer
 use self::smoothing::Smoothing;
 use self::state::capacity::CapacitySelector;
 use self::state::chord::{contacts, neighbors};
-use self::state::sample::{AGE_ROUNDS_MAX, KnownLoad, LoadSample, Loads, PARTS_MAX, PartLoad};
+use self::state::moves::AGE_ROUNDS_MAX;
+use self::state::sample::{KnownLoad, LoadSample, Loads, PARTS_MAX, PartLoad};
 use crate::config::LoadSpread;
 use crate::cx::OfLoad;
 use crate::ident::UniqueAddress;

@@ -14,9 +14,6 @@ use crate::view::View;
 /// Most parts that one node tells of: what runs there beyond them does not move because of its load.
 pub const PARTS_MAX: usize = 64;
 
-/// Samples older than so many rounds are forgotten.
-pub const AGE_ROUNDS_MAX: u64 = 3;
-
 /// How loaded one node is, smoothed. `None` is what it cannot measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadSample {

@@ -13,7 +13,7 @@ pub const ROUNDS: usize = 3;
 /// How far apart the capacities of the two nodes have to be.
 pub const GAP_MIN: f64 = 0.3;
 
-/// Samples older than so many rounds say nothing.
+/// Samples older than so many rounds say nothing, and are forgotten.
 pub const AGE_ROUNDS_MAX: u64 = 3;
 
 /// For how long nothing moves between two nodes after something has, in either direction.
