@@ -157,11 +157,14 @@ impl ClusterError {
     pub const fn may_have_been_handled(&self) -> bool {
         match self {
             Self::Stopped => true,
+            // A member may have let it in, and the Welcome was lost: it is Joining there until it is downed.
+            Self::NotJoined { halted, .. } => {
+                !matches!(halted, HaltReason::JoinRefused | HaltReason::IncompatibleConfig)
+            }
             Self::Daemons(error) => error.may_have_been_handled(),
             Self::Refused(_)
             | Self::Name { .. }
             | Self::StopMessage
-            | Self::NotJoined { .. }
             | Self::Lookup(_)
             | Self::Durability(_)
             | Self::Setting(_)

@@ -15,7 +15,7 @@ fn a_cluster_error_says_whether_it_is_a_time_out_and_whether_something_may_have_
         (ClusterError::Refused(CommandError::Stopped), (false, false)),
         (ClusterError::StopMessage, (false, false)),
         (ClusterError::Stopped, (false, true)),
-        (not_joined(HaltReason::JoinAborted), (true, false)),
+        (not_joined(HaltReason::JoinAborted), (true, true)),
         (not_joined(HaltReason::JoinRefused), (false, false)),
         (ClusterError::Daemons(DaemonsError::NoMajority), (true, true)),
         (ClusterError::Daemons(DaemonsError::InProgress), (false, false)),
