@@ -11,7 +11,7 @@ pub mod state;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::probes::{OpenProbe, Probes};
+use self::probes::{CollectedLoad, OpenProbe, Probes};
 use self::protocol::{ChordProbe, ChordReply, LoadMeasure, Msg, SampleTold, Timer};
 use self::smoothing::Smoothing;
 use self::state::capacity::CapacitySelector;
@@ -85,15 +85,19 @@ impl Load {
         match timer {
             Timer::Round => self.on_round(cx),
             Timer::AnswersDue => cx.counters().probes_unanswered += self.probes.give_up(),
-            Timer::NeighborsDue(asker) => self.answer(cx, asker),
+            Timer::NeighborsDue(place) => {
+                if let Some(asker) = self.probes.asker_at(*place).cloned() {
+                    self.answer(cx, &asker);
+                }
+            }
         }
     }
 
     /// The picture changed: nothing is remembered of nodes that are members no longer.
     pub(crate) fn on_view_changed(&mut self, cx: &mut Cx<'_>, after: &View) {
         let is_member = |node: &UniqueAddress| after.member(node).is_some();
-        for asker in self.probes.retain(is_member) {
-            cx.cancel(Timer::NeighborsDue(asker));
+        for place in self.probes.retain(is_member) {
+            cx.cancel(Timer::NeighborsDue(place));
         }
         let before = self.heard.len();
         self.heard.retain(|node, _| is_member(node) || node == after.me());
@@ -256,10 +260,10 @@ impl Load {
             0 => Vec::new(),
             _ => ring_neighbors(&view, &me, radius),
         };
-        if !self.probes.begin(from, probe.id, own) {
+        let Some(place) = self.probes.begin(from, probe.id, own) else {
             cx.counters().probes_refused += 1;
             return;
-        }
+        };
         for node in &asked {
             self.probe(cx, node, 0, Some(from));
         }
@@ -267,7 +271,7 @@ impl Load {
             return self.answer(cx, from);
         }
         let due = cx.mono() + cx.config().load.chord_timeout / 2;
-        cx.wake(Timer::NeighborsDue(from.clone()), due);
+        cx.wake(Timer::NeighborsDue(place), due);
     }
 
     /// A member answers.
@@ -285,8 +289,8 @@ impl Load {
             found.cloned()
         };
         if let Some(asker) = probe.asker {
-            if let Some(reply) = self.probes.add(&asker, reply.id, sample_of(from)) {
-                self.send_reply(cx, &asker, reply);
+            if let Some(collected) = self.probes.add(&asker, reply.id, sample_of(from)) {
+                self.send_reply(cx, &asker, collected);
             }
             return;
         }
@@ -308,13 +312,14 @@ impl Load {
 
     /// Answers a member with what is known by now.
     fn answer(&mut self, cx: &mut Cx<'_>, asker: &UniqueAddress) {
-        if let Some(reply) = self.probes.finish(asker) {
-            self.send_reply(cx, asker, reply);
+        if let Some(collected) = self.probes.finish(asker) {
+            self.send_reply(cx, asker, collected);
         }
     }
 
-    fn send_reply(&self, cx: &mut Cx<'_>, asker: &UniqueAddress, reply: ChordReply) {
-        cx.cancel(Timer::NeighborsDue(asker.clone()));
+    fn send_reply(&self, cx: &mut Cx<'_>, asker: &UniqueAddress, collected: CollectedLoad) {
+        let CollectedLoad { place, reply } = collected;
+        cx.cancel(Timer::NeighborsDue(place));
         cx.counters().probes_answered += 1;
         let parts = self.own.parts().to_vec();
         cx.send(asker, Msg::Reply(ChordReply { parts, ..reply }));

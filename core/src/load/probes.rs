@@ -9,7 +9,7 @@ use crate::load::state::sample::LoadSample;
 use crate::ordered::{OrderedMap, OrderedSet};
 
 /// Most members whose questions this node asks its neighbours about at once.
-pub(super) const COLLECTIONS_MAX: usize = 32;
+pub(super) const COLLECTIONS_MAX: u8 = 32;
 
 /// Questions without an answer yet, of this node and of those it asks for.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,17 @@ pub(super) struct OpenProbe {
     pub(super) asker: Option<UniqueAddress>,
 }
 
+/// The answer for a member, and the place that its question had.
+pub(super) struct CollectedLoad {
+    pub(super) place: u8,
+    pub(super) reply: ChordReply,
+}
+
 /// What a member asked, as far as it is known.
 #[derive(Clone, Debug)]
 struct Collection {
+    /// Its own among all: its timer's name.
+    place: u8,
     id: u32,
     samples: Vec<(UniqueAddress, LoadSample)>,
     missing: OrderedSet<u32>,
@@ -68,24 +76,33 @@ impl Probes {
         self.open.remove(&id)
     }
 
-    /// Begins to collect what a member asked for; `false` if there is no room, or if it is being collected
-    /// for that member already.
+    /// Begins to collect what a member asked for, and gives its place; `None` if there is no room, or if it
+    /// is being collected for that member already.
     pub(super) fn begin(
         &mut self,
         asker: &UniqueAddress,
         id: u32,
         own: Vec<(UniqueAddress, LoadSample)>,
-    ) -> bool {
-        if self.collections.len() >= COLLECTIONS_MAX || self.collections.contains_key(asker) {
-            return false;
+    ) -> Option<u8> {
+        if self.collections.contains_key(asker) {
+            return None;
         }
+        let is_free = |place: &u8| self.collections.values().all(|other| other.place != *place);
+        let place = (0..COLLECTIONS_MAX).find(is_free)?;
         let collection = Collection {
+            place,
             id,
             samples: own,
             missing: OrderedSet::new(),
         };
         self.collections.insert(asker.clone(), collection);
-        true
+        Some(place)
+    }
+
+    /// For whom is collected in this place.
+    pub(super) fn asker_at(&self, place: u8) -> Option<&UniqueAddress> {
+        let mut collections = self.collections.iter();
+        collections.find_map(|(asker, collection)| (collection.place == place).then_some(asker))
     }
 
     /// Takes what a neighbour said of itself; gives the answer for the asker once nobody is missing.
@@ -94,7 +111,7 @@ impl Probes {
         asker: &UniqueAddress,
         id: u32,
         sample: Option<(UniqueAddress, LoadSample)>,
-    ) -> Option<ChordReply> {
+    ) -> Option<CollectedLoad> {
         let collection = self.collections.get_mut(asker)?;
         collection.missing.remove(&id);
         let room = SAMPLES_MAX.saturating_sub(collection.samples.len());
@@ -107,16 +124,18 @@ impl Probes {
     }
 
     /// Waits for nobody else for this asker; gives the answer with what there is.
-    pub(super) fn finish(&mut self, asker: &UniqueAddress) -> Option<ChordReply> {
+    pub(super) fn finish(&mut self, asker: &UniqueAddress) -> Option<CollectedLoad> {
         let collection = self.collections.remove(asker)?;
         for id in &collection.missing {
             self.open.remove(id);
         }
-        Some(ChordReply {
+        let reply = ChordReply {
             id: collection.id,
             samples: collection.samples,
             parts: Vec::new(),
-        })
+        };
+        let place = collection.place;
+        Some(CollectedLoad { place, reply })
     }
 
     /// Waits no longer for answers to this node's own questions; says how many were missing.
@@ -126,8 +145,8 @@ impl Probes {
         u64::try_from(before - self.open.len()).unwrap_or(u64::MAX)
     }
 
-    /// Forgets what concerns nodes that are no members any more; gives the askers who are gone.
-    pub(super) fn retain(&mut self, is_member: impl Fn(&UniqueAddress) -> bool) -> Vec<UniqueAddress> {
+    /// Forgets what concerns nodes that are no members any more; gives the places of askers who are gone.
+    pub(super) fn retain(&mut self, is_member: impl Fn(&UniqueAddress) -> bool) -> Vec<u8> {
         let gone: Vec<UniqueAddress> = self
             .collections
             .iter()
@@ -135,15 +154,15 @@ impl Probes {
             .filter(|asker| !is_member(asker))
             .cloned()
             .collect();
-        for asker in &gone {
-            self.finish(asker);
-        }
-        gone
+        let finished = gone.iter().filter_map(|asker| self.finish(asker));
+        finished.map(|finished| finished.place).collect()
     }
 
     /// What must hold between inputs.
     pub(super) fn check_invariants(&self) -> Result<(), &'static str> {
-        if self.collections.len() > COLLECTIONS_MAX {
+        let places: OrderedSet<u8> = self.collections.values().map(|of| of.place).collect();
+        if places.len() < self.collections.len() || places.last().is_some_and(|last| *last >= COLLECTIONS_MAX)
+        {
             return Err("more is collected than there is room for");
         }
         for (id, probe) in &self.open {

@@ -116,6 +116,7 @@ pub enum Timer {
     Round,
     /// Who has not answered by now is not waited for any longer.
     AnswersDue,
-    /// The same of neighbours that were asked for this member.
-    NeighborsDue(UniqueAddress),
+    /// The same of neighbours that were asked for a member. A place and no name: dropping any timer would
+    /// cost more.
+    NeighborsDue(u8),
 }
