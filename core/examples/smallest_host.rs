@@ -73,7 +73,10 @@ pub(crate) fn run() -> Result<(Vec<u8>, HaltReason), Box<dyn std::error::Error>>
                     };
                     inputs.extend(reply_to.map(|ask| Input::Host(owner, answered(ask))));
                 }
-                Effect::Host(owner, HostOrder::Stop { slot } | HostOrder::Kill { slot }) => {
+                Effect::Host(
+                    owner,
+                    HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot },
+                ) => {
                     inputs.push_back(Input::Host(owner, HostReport::Stopped { slot }));
                 }
                 // The end: after it the node says nothing more.

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use crate::config::ShutdownConfig;
+use crate::config::Config;
 use crate::ordered::OrderedSet;
 
 /// What a part without work to wait for may take: its last words leave in the step in which it is asked.
@@ -17,6 +17,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub enum DrainPart {
     /// Shards go to other nodes, their entities stop.
     Sharding,
+    /// Slots of paths go to other members, which the leader sees to; their instances stop.
+    Paths,
     /// Singletons go to the next oldest member, their instances stop.
     Singletons,
     /// Changes of replicated data that only this node has are told to the others.
@@ -24,16 +26,17 @@ pub enum DrainPart {
 }
 
 impl DrainPart {
-    /// All parts, in the order of the shutdown: entities may ask singletons, and both may write replicated
-    /// data, until they have stopped.
-    pub const ALL: [Self; 3] = [Self::Sharding, Self::Singletons, Self::Ddata];
+    /// All parts, in the order of the shutdown: entities may ask paths and singletons, instances of paths
+    /// singletons, and all of them may write replicated data, until they have stopped.
+    pub const ALL: [Self; 4] = [Self::Sharding, Self::Paths, Self::Singletons, Self::Ddata];
 
     /// How long it may take.
     #[must_use]
-    pub const fn limit(self, config: &ShutdownConfig) -> Duration {
+    pub const fn limit(self, config: &Config) -> Duration {
         match self {
-            Self::Sharding => config.cluster_sharding_shutdown_region_timeout,
-            Self::Singletons => config.cluster_exiting_timeout,
+            Self::Sharding => config.shutdown.cluster_sharding_shutdown_region_timeout,
+            Self::Paths => config.paths.exit_timeout,
+            Self::Singletons => config.shutdown.cluster_exiting_timeout,
             Self::Ddata => LAST_WORDS,
         }
     }
@@ -42,7 +45,7 @@ impl DrainPart {
     #[must_use]
     pub const fn runs(self) -> bool {
         match self {
-            Self::Sharding | Self::Singletons => true,
+            Self::Sharding | Self::Paths | Self::Singletons => true,
             Self::Ddata => false,
         }
     }
@@ -187,7 +190,7 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use DrainPart::{Ddata, Sharding, Singletons};
+    use DrainPart::{Ddata, Paths, Sharding, Singletons};
     use alloc::vec::Vec;
 
     use super::*;
@@ -215,7 +218,8 @@ mod tests {
             // In good order.
             &[
                 (Begins, ask(Sharding)),
-                (Done(Sharding), ask(Singletons)),
+                (Done(Sharding), ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(true)),
             ],
@@ -223,7 +227,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Begins, None),
-                (Done(Sharding), ask(Singletons)),
+                (Done(Sharding), ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
@@ -233,21 +238,24 @@ mod tests {
             // Entities that do not stop.
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Singletons)),
+                (Timeout, ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
             ],
             // They stop late, before or after the end.
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Singletons)),
+                (Timeout, ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
             ],
             &[
                 (Begins, ask(Sharding)),
-                (Timeout, ask(Singletons)),
+                (Timeout, ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
                 (Done(Sharding), over(true)),
@@ -256,7 +264,8 @@ mod tests {
             // Data that could not be told runs nowhere.
             &[
                 (Begins, ask(Sharding)),
-                (Done(Sharding), ask(Singletons)),
+                (Done(Sharding), ask(Paths)),
+                (Done(Paths), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Timeout, over(true)),
                 (Timeout, None),
@@ -289,6 +298,7 @@ mod tests {
         let mut drain = Drain::default();
         drain.begin();
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Sharding));
+        assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Paths));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Singletons));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
         assert_eq!(drain.progress, DrainProgress::Over);
@@ -304,14 +314,16 @@ mod tests {
         assert_eq!(drain.release(Sharding), (None, ask(Sharding)));
         assert_eq!(drain.release(Sharding), (None, None), "said again");
         assert_eq!(drain.on_done(Sharding), None, "the next one waits for the host");
-        assert_eq!(drain.release(Singletons), (None, ask(Singletons)));
+        assert_eq!(drain.release(Paths), (None, ask(Paths)));
+        assert_eq!(drain.release(Singletons), (Some(Paths), ask(Singletons)));
         assert_eq!(
             drain.release(Ddata),
             (Some(Singletons), ask(Ddata)),
             "late, and named"
         );
         assert_eq!(drain.on_done(Ddata), over(false));
-        assert_eq!(drain.on_done(Singletons), over(true));
+        assert_eq!(drain.on_done(Singletons), over(false), "slots are late too");
+        assert_eq!(drain.on_done(Paths), over(true));
     }
 
     #[test]
@@ -320,7 +332,8 @@ mod tests {
         drain.pace();
         assert_eq!(drain.release(Ddata), (None, None));
         assert_eq!(drain.begin(), ask(Sharding));
-        assert_eq!(drain.on_timeout(), Some((Sharding, ask(Singletons))));
+        assert_eq!(drain.on_timeout(), Some((Sharding, ask(Paths))));
+        assert_eq!(drain.on_done(Paths), ask(Singletons));
         assert_eq!(drain.on_done(Singletons), ask(Ddata));
         drain.pace();
         assert_eq!(drain.on_done(Ddata), over(false), "said twice");
@@ -331,7 +344,7 @@ mod tests {
         let mut drain = Drain::default();
         assert_eq!(drain.release(Singletons), (None, None));
         assert_eq!(drain.begin(), ask(Sharding));
-        assert_eq!(drain.release(Singletons), (Some(Sharding), ask(Singletons)));
+        assert_eq!(drain.release(Singletons), (Some(Sharding), ask(Paths)));
     }
 
     #[test]
@@ -341,6 +354,7 @@ mod tests {
         drain.begin();
         assert_eq!(drain.release(Singletons), (None, ask(Sharding)));
         assert_eq!(drain.release(Sharding), (None, None));
-        assert_eq!(drain.on_done(Sharding), ask(Singletons));
+        assert_eq!(drain.on_done(Sharding), ask(Paths));
+        assert_eq!(drain.on_done(Paths), ask(Singletons));
     }
 }

@@ -13,6 +13,7 @@ pub use crate::membership::protocol::MembershipCommandError;
 use crate::message::Message;
 pub use crate::messaging::protocol::{HostOrder, HostedInstance};
 use crate::owner::Requester;
+pub use crate::paths::protocol::{PathCommandError, PathRefusal};
 pub use crate::sharding::protocol::{
     AllocationNeed, AllocationQuestion, Answer as ShardingAnswer, RegionShutdown, ShardingCommandError,
 };
@@ -75,7 +76,8 @@ pub enum Effect {
         answer: Answer,
     },
     /// Something for what runs here: entities of [`Requester::Sharding`], instances of
-    /// [`Requester::Singleton`]. Each has slots of its own. The report carries the same owner.
+    /// [`Requester::Singleton`] and of [`Requester::Path`]. Each has slots of its own. The report
+    /// carries the same owner.
     Host(Requester, HostOrder),
     /// Something for the keeper of a lease. The report carries the same owner.
     Lease(Requester, LeaseOrder),
@@ -129,6 +131,9 @@ pub enum CommandError {
     /// Quorum logs refused it.
     #[error(transparent)]
     Journal(JournalCommandError),
+    /// Paths refused it.
+    #[error(transparent)]
+    Path(PathCommandError),
 }
 
 /// Why the node is finished.

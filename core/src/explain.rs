@@ -3,6 +3,7 @@
 //! changes nothing, decides nothing. Spec: membership 2.4, 2.8, 2.9; the questions are those of 7.1 (U-03,
 //! U-04).
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -99,6 +100,8 @@ pub enum Finding {
         /// Names of the singletons, of which this node knows.
         singletons: Vec<Arc<str>>,
     },
+    /// A slot of a path moves to or from this node, or ends here: what it waits for.
+    PathSlot(String),
 }
 
 /// What a member on its way in or out waits for.
@@ -329,6 +332,7 @@ impl fmt::Display for Finding {
                 waits_for,
             } => write!(f, "{node} is {status} and waits for {waits_for}."),
             Self::Downing(event) => write!(f, "{event}"),
+            Self::PathSlot(waits) => write!(f, "{waits}."),
             Self::NoDowningStrategy => {
                 f.write_str("No downing strategy is set; an operator has to down what does not come back.")
             }
@@ -368,7 +372,7 @@ impl fmt::Display for WaitsFor {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::{String, ToString};
+    use alloc::string::ToString;
 
     use super::*;
     use crate::config::Config;
@@ -403,13 +407,8 @@ mod tests {
 
     #[test]
     fn u_03_who_has_not_seen_the_state_is_named() {
-        let text = said(
-            &view(
-                &[("a", Status::Up), ("b", Status::Up), ("c", Status::Joining)],
-                &[],
-            ),
-            |_| (),
-        );
+        let members = [("a", Status::Up), ("b", Status::Up), ("c", Status::Joining)];
+        let text = said(&view(&members, &[]), |_| ());
         assert!(text.contains("- This node is the leader.\n- The leader cannot act: b:7355#0000000000000002 (Up) is not known to have seen"), "{text}");
         assert!(
             text.contains("- c:7355#0000000000000003 is Joining and waits for the leader to be able to act."),

@@ -10,6 +10,7 @@ pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
 use crate::message::{Lane, Message};
 pub use crate::messaging::protocol::{Command as MessageCommand, HostReport, Recipient};
 use crate::owner::Requester;
+pub use crate::paths::protocol::Command as PathCommand;
 pub(crate) use crate::sharding::protocol::StoreAsk;
 pub use crate::sharding::protocol::{Command as ShardingCommand, KindSettings};
 use crate::sharding::state::ids::Payload;
@@ -161,7 +162,7 @@ impl SendTarget {
 /// What a caller wants. Each command is answered once, by [`crate::effect::Effect::Reply`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// A message to an entity or a singleton.
+    /// A message to an entity, a singleton or an instance of a path.
     Message(MessageCommand),
     /// Of membership.
     Membership(MembershipCommand),
@@ -173,4 +174,6 @@ pub enum Command {
     Singleton(SingletonCommand),
     /// Of quorum logs.
     Journal(JournalCommand),
+    /// Of paths.
+    Path(PathCommand),
 }

@@ -48,7 +48,7 @@
 //! | [`config`] | every setting with unit, range and default |
 //! | [`admission`] | which senders are accepted, and who may join, remove or down members: a policy |
 //! | [`agreement`] | what all members have to agree on, and the application's own checkers of it |
-//! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`], [`load`] | the machines; the `protocol` of each is what it says and hears |
+//! | [`membership`], [`detector`], [`downing`], [`oldest`], [`sharding`], [`singleton`], [`load`], [`paths`] | the machines; the `protocol` of each is what it says and hears |
 //! | [`planner`], [`paths`] | which node gets which instance: a pure function; how many instances a path has: values |
 //! | [`daemons`] | how many daemons of a name there are, and what is next when that changes: values, used by nobody else here |
 //! | [`wakeups`] | when entities that may not run have to be woken, and by which clock: values, used by nobody else here |

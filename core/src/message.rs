@@ -14,6 +14,7 @@ pub use crate::membership::protocol::{
 };
 pub use crate::membership::state::body::GossipBody;
 pub use crate::messaging::protocol::{AskReply, AskTicket};
+pub use crate::paths::protocol::Msg as PathMsg;
 pub use crate::sharding::protocol::{
     EntityEnvelope, Msg as ShardingMsg, ShardMark, ShardingBody, ShardingMessage,
 };
@@ -37,6 +38,8 @@ pub enum Message {
     Journal(Box<JournalMsg>),
     /// Of load.
     Load(LoadMsg),
+    /// Of paths.
+    Path(PathMsg),
 }
 
 impl From<MembershipMsg> for Message {
@@ -81,6 +84,12 @@ impl From<LoadMsg> for Message {
     }
 }
 
+impl From<PathMsg> for Message {
+    fn from(msg: PathMsg) -> Self {
+        Self::Path(msg)
+    }
+}
+
 impl From<Infallible> for Message {
     /// Of a machine that says nothing.
     fn from(never: Infallible) -> Self {
@@ -90,7 +99,7 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [MessageTag]; 7] = [
+    pub const TAGS: [&'static [MessageTag]; 8] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
@@ -98,6 +107,7 @@ impl Message {
         SingletonMsg::TAGS,
         JournalMsg::TAGS,
         LoadMsg::TAGS,
+        PathMsg::TAGS,
     ];
 
     /// The message's tag, as its protocol states it.
@@ -111,6 +121,7 @@ impl Message {
             Self::Singleton(msg) => msg.tag(),
             Self::Journal(msg) => msg.tag(),
             Self::Load(msg) => msg.tag(),
+            Self::Path(msg) => msg.tag(),
         }
     }
 
@@ -123,6 +134,7 @@ impl Message {
             Self::Ddata(msg) => msg.payload_bytes(),
             Self::Singleton(msg) => msg.payload_bytes(),
             Self::Journal(msg) => msg.payload_bytes(),
+            Self::Path(msg) => msg.payload_bytes(),
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Requester {
     Journal,
     /// Sharding, for the leases of shards.
     Sharding,
+    /// The paths, for their instances.
+    Path,
 }
 
 impl Requester {
@@ -31,6 +33,7 @@ impl Requester {
             Self::Singleton => Space(3),
             Self::Journal => Space(4),
             Self::Sharding => Space(5),
+            Self::Path => Space(6),
         }
     }
 }

@@ -5,6 +5,7 @@ pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;
 pub use crate::journal::protocol::Rejection as JournalRejection;
 pub use crate::membership::protocol::{JoinRefusal, Rejection as MembershipRejection};
+pub use crate::paths::protocol::Rejection as PathRejection;
 pub use crate::sharding::protocol::Rejection as ShardingRejection;
 pub use crate::singleton::protocol::Rejection as SingletonRejection;
 use crate::wire::WireError;
@@ -43,4 +44,7 @@ pub enum Rejection {
     /// Quorum logs refused it.
     #[error(transparent)]
     Journal(JournalRejection),
+    /// Paths refused it.
+    #[error(transparent)]
+    Path(#[from] PathRejection),
 }

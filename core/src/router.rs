@@ -60,16 +60,16 @@ impl<R: Rng> Node<R> {
             Requester::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
             Requester::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
             Requester::Sharding => machines.sharding.on_lease(&mut base.cx(), report),
-            // Replicas ask for none.
-            Requester::Ddata | Requester::Journal => {}
+            // Replicas and paths ask for none.
+            Requester::Ddata | Requester::Journal | Requester::Path => {}
         }
     }
 
-    /// Sends the store's answer home. The resolver and sharding ask a store for nothing: an answer is
+    /// Sends the store's answer home. The resolver, sharding and paths ask a store for nothing: an answer is
     /// nobody's.
     pub(crate) fn route_stored(&mut self, owner: Requester, report: StoreReport) {
         match owner {
-            Requester::Resolver | Requester::Sharding => drop(report),
+            Requester::Resolver | Requester::Sharding | Requester::Path => drop(report),
             Requester::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
             Requester::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
             Requester::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),
@@ -86,6 +86,7 @@ impl<R: Rng> Node<R> {
             Message::Singleton(msg) => machines.singletons.on_message(&mut base.cx(), from, msg),
             Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, *msg),
             Message::Load(msg) => machines.load.on_message(&mut base.cx(), from, msg),
+            Message::Path(msg) => machines.paths.on_message(&mut base.cx(), from, msg),
         }
     }
 
@@ -106,9 +107,16 @@ impl<R: Rng> Node<R> {
             (Caller::Host(token), Command::Singleton(command)) => {
                 machines.singletons.on_command(&mut base.cx(), token, command);
             }
+            (Caller::Host(token), Command::Path(command)) => {
+                machines.paths.on_command(&mut base.cx(), token, command);
+            }
             (
                 Caller::Sharding(_),
-                Command::Message(_) | Command::Membership(_) | Command::Sharding(_) | Command::Singleton(_),
+                Command::Message(_)
+                | Command::Membership(_)
+                | Command::Sharding(_)
+                | Command::Singleton(_)
+                | Command::Path(_),
             ) => {
                 debug_assert!(false, "machines ask those only that keep something")
             }
@@ -134,6 +142,10 @@ impl<R: Rng> Node<R> {
                     Recipient::Singleton(id) => {
                         machines.singletons.ask(&mut base.cx(), token, id, payload, wait);
                     }
+                    Recipient::Path(path, pick) => {
+                        let to = (path, pick);
+                        machines.paths.ask(&mut base.cx(), token, to, payload, wait);
+                    }
                 }
             }
             MessageCommand::Tell { to, payload } => match to {
@@ -148,6 +160,10 @@ impl<R: Rng> Node<R> {
                         .singletons
                         .tell_and_wait(&mut base.cx(), token, id, payload);
                 }
+                Recipient::Path(path, pick) => {
+                    let to = (path, pick);
+                    machines.paths.tell_and_wait(&mut base.cx(), token, to, payload);
+                }
             },
         }
     }
@@ -158,6 +174,7 @@ impl<R: Rng> Node<R> {
         match to {
             Recipient::Entity(kind, entity) => machines.sharding.tell(&mut base.cx(), kind, entity, payload),
             Recipient::Singleton(id) => machines.singletons.tell(&mut base.cx(), id, payload),
+            Recipient::Path(path, pick) => machines.paths.tell(&mut base.cx(), (path, pick), payload),
         }
     }
 
@@ -167,6 +184,7 @@ impl<R: Rng> Node<R> {
         match owner {
             Requester::Sharding => machines.sharding.on_report(&mut base.cx(), report),
             Requester::Singleton => machines.singletons.on_report(&mut base.cx(), report),
+            Requester::Path => machines.paths.on_report(&mut base.cx(), report),
             Requester::Resolver | Requester::Ddata | Requester::Journal => drop(report),
         }
     }
@@ -183,6 +201,7 @@ impl<R: Rng> Node<R> {
             Timer::Singleton(timer) => machines.singletons.on_timer(&mut base.cx(), timer),
             Timer::Journal(timer) => machines.journals.on_timer(&mut base.cx(), timer),
             Timer::Load(timer) => machines.load.on_timer(&mut base.cx(), &timer),
+            Timer::Path(timer) => machines.paths.on_timer(&mut base.cx(), timer),
         }
     }
 
@@ -196,6 +215,7 @@ impl<R: Rng> Node<R> {
                 machines.ddata.on_view_changed(&mut base.cx(), &before, &after);
                 machines.journals.on_view_changed(&mut base.cx(), &after);
                 machines.load.on_view_changed(&mut base.cx(), &after);
+                machines.paths.on_view_changed(&mut base.cx(), &before, &after);
             }
             Signal::AgesChanged { before, after } => {
                 machines.sharding.on_view_changed(&mut base.cx(), &before, &after);
@@ -206,6 +226,7 @@ impl<R: Rng> Node<R> {
             Signal::MarginOver => {
                 machines.sharding.on_margin_over(&mut base.cx());
                 machines.singletons.on_margin_over(&mut base.cx());
+                machines.paths.on_margin_over(&mut base.cx());
             }
             Signal::GossipHeard(from) => machines.detector.on_gossip_heard(&mut base.cx(), &from),
             Signal::Verdicts(verdicts) => machines.membership.on_verdicts(&mut base.cx(), &verdicts),
@@ -213,6 +234,7 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested(DrainPart::Sharding) => {
                 machines.sharding.on_drain_requested(&mut base.cx())
             }
+            Signal::DrainRequested(DrainPart::Paths) => machines.paths.on_drain_requested(&mut base.cx()),
             Signal::DrainRequested(DrainPart::Singletons) => {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
@@ -235,17 +257,20 @@ impl<R: Rng> Node<R> {
                     .sharding
                     .on_placement_outdone(&mut base.cx(), &log, placement, held);
             }
+            Signal::PathsWritten(table) => machines.membership.on_paths_written(&mut base.cx(), &table),
             Signal::Quarantine(node) => machines.membership.on_quarantine(&mut base.cx(), node),
             Signal::Drained(part) => machines.membership.on_drained(&mut base.cx(), part),
             Signal::Paused { since } => {
                 machines.resolver.on_paused(&mut base.cx(), since);
                 machines.sharding.on_paused();
                 machines.singletons.on_paused();
+                machines.paths.on_paused();
             }
             Signal::StillMember => {
                 machines.resolver.on_still_member(&base.cx());
                 machines.sharding.on_still_member(&mut base.cx());
                 machines.singletons.on_still_member(&mut base.cx());
+                machines.paths.on_still_member(&mut base.cx());
             }
         }
     }
@@ -256,6 +281,7 @@ impl<R: Rng> Node<R> {
             LinkEvent::WrongIncarnation { expected, .. } => {
                 machines.sharding.on_link_down(&mut base.cx(), &expected);
                 machines.singletons.on_link_down(&mut base.cx(), &expected);
+                machines.paths.on_link_down(&mut base.cx(), &expected);
             }
             LinkEvent::QuarantinedBy { peer } => {
                 machines.resolver.on_quarantined_by(&mut base.cx(), &peer);
@@ -265,6 +291,7 @@ impl<R: Rng> Node<R> {
                 base.stats.node.links_lost += 1;
                 machines.sharding.on_link_down(&mut base.cx(), &peer);
                 machines.singletons.on_link_down(&mut base.cx(), &peer);
+                machines.paths.on_link_down(&mut base.cx(), &peer);
             }
             LinkEvent::Room { to } => machines.sharding.on_room(&mut base.cx(), &to),
             LinkEvent::Dropped { to, message, reason } => {
@@ -275,6 +302,7 @@ impl<R: Rng> Node<R> {
                     Message::Singleton(msg) => {
                         machines.singletons.on_dropped(&mut base.cx(), &to, msg, reason)
                     }
+                    Message::Path(msg) => machines.paths.on_dropped(&mut base.cx(), &to, msg, reason),
                     // Asked again, or overtaken by a later one, in any case.
                     Message::Membership(_)
                     | Message::Detector(_)

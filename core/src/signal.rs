@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::ordered::{OrderedMap, OrderedSet};
+use crate::paths::state::table::PathTable;
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::singleton::state::SingletonId;
@@ -18,8 +19,8 @@ use crate::view::View;
 /// A statement of one machine to the others.
 #[derive(Clone, Debug)]
 pub(crate) enum Signal {
-    /// Said by membership; heard by the detector, the resolver, the replicator, load and the room of age.
-    /// `after` is the picture when it is heard.
+    /// Said by membership; heard by the detector, the resolver, the replicator, the logs, load, the paths and
+    /// the room of age. `after` is the picture when it is heard.
     ViewChanged {
         /// The picture when the machines heard last.
         before: Arc<View>,
@@ -73,6 +74,8 @@ pub(crate) enum Signal {
         /// What the log is promised to.
         held: Token,
     },
+    /// Said by paths; heard by membership, which gossips it: what is to be in the table of paths.
+    PathsWritten(Arc<PathTable>),
     /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as
     /// `Paused` is.
     StillMember,
@@ -110,6 +113,7 @@ struct PendingSignals {
     judged: OrderedMap<SingletonId, Judgement>,
     refused_on: OrderedMap<(SingletonId, UniqueAddress), FieldDifferences>,
     outdone: OrderedMap<LogName, (Token, Token)>,
+    paths_written: Option<Arc<PathTable>>,
     paused: Option<Instant>,
     still_member: bool,
 }
@@ -200,6 +204,15 @@ impl Signals {
         self.say().outdone.insert(log, (placement, held));
     }
 
+    /// Says what is to be gossiped of paths; what was said before and not heard yet stays in it.
+    pub(crate) fn paths_written(&mut self, table: Arc<PathTable>) {
+        let slot = &mut self.say().paths_written;
+        *slot = Some(match slot.take() {
+            Some(before) => before.merged(&table),
+            None => table,
+        });
+    }
+
     /// Says that this process stood still from `since` until now. What was said before about it no longer
     /// holds.
     pub(crate) fn paused(&mut self, since: Instant) {
@@ -256,6 +269,9 @@ impl PendingSignals {
         }
         if let Some(nodes) = self.down.take() {
             return Some(Signal::DownDecided(nodes));
+        }
+        if let Some(table) = self.paths_written.take() {
+            return Some(Signal::PathsWritten(table));
         }
         if let Some(part) = self.drain_requested.take() {
             return Some(Signal::DrainRequested(part));

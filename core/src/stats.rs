@@ -9,6 +9,7 @@ pub use crate::journal::protocol::counters::Counters as JournalCounters;
 pub use crate::load::protocol::counters::Counters as LoadCounters;
 pub use crate::membership::protocol::counters::Counters as MembershipCounters;
 pub use crate::oldest::protocol::counters::Counters as OldestCounters;
+pub use crate::paths::protocol::counters::Counters as PathCounters;
 pub use crate::sharding::protocol::counters::Counters as ShardingCounters;
 pub use crate::singleton::protocol::counters::Counters as SingletonCounters;
 
@@ -66,6 +67,8 @@ all_counters! {
     journal: JournalCounters,
     /// Of load.
     load: LoadCounters,
+    /// Of paths.
+    paths: PathCounters,
 }
 
 #[cfg(test)]

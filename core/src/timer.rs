@@ -7,6 +7,7 @@ pub use crate::journal::protocol::Timer as JournalTimer;
 pub use crate::load::protocol::Timer as LoadTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
 pub use crate::oldest::protocol::Timer as OldestTimer;
+pub use crate::paths::protocol::Timer as PathTimer;
 pub use crate::sharding::protocol::{CoordinatorTimer, RegionTimer, Timer as ShardingTimer};
 pub use crate::singleton::protocol::Timer as SingletonTimer;
 
@@ -32,6 +33,8 @@ pub enum Timer {
     Journal(JournalTimer),
     /// Rounds of load, and answers that are due.
     Load(LoadTimer),
+    /// Those of paths.
+    Path(PathTimer),
 }
 
 impl From<DdataTimer> for Timer {
@@ -55,6 +58,12 @@ impl From<JournalTimer> for Timer {
 impl From<LoadTimer> for Timer {
     fn from(timer: LoadTimer) -> Self {
         Self::Load(timer)
+    }
+}
+
+impl From<PathTimer> for Timer {
+    fn from(timer: PathTimer) -> Self {
+        Self::Path(timer)
     }
 }
 

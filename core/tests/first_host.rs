@@ -89,7 +89,7 @@ impl Host {
                     result: Ok([*count, node].into()),
                 }
             }
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 self.counters.remove(&slot);
                 HostReport::Stopped { slot }
             }

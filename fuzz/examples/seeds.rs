@@ -42,8 +42,7 @@ fn large_gossip() -> Vec<u8> {
         version: clock,
         seen: (0..75).collect(),
         tombstones: OrderedSet::new(),
-        epoch: 0,
-        meta: Arc::from([]),
+        paths: Arc::default(),
     });
     let gossip = Arc::new(gossip.expect("a legal state"));
     let mut out = Vec::new();

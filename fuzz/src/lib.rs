@@ -8,13 +8,14 @@ mod inflate;
 mod journal;
 mod merge;
 mod node;
+mod paths;
 mod stored;
 
 use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
 use quorate_core::message::{
-    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, ShardingMsg, SingletonMsg,
+    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, PathMsg, ShardingMsg, SingletonMsg,
 };
 
 pub use crdt::crdt;
@@ -48,7 +49,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 36] = [
+pub const KINDS: [u16; 41] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -85,6 +86,11 @@ pub const KINDS: [u16; 36] = [
     LoadMsg::SAMPLE.kind,
     LoadMsg::PROBE.kind,
     LoadMsg::REPLY.kind,
+    PathMsg::PATH.kind,
+    PathMsg::PATH_MESSAGE.kind,
+    PathMsg::PATH_MARK.kind,
+    PathMsg::PATH_STATE.kind,
+    PathMsg::PATH_REPLY.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

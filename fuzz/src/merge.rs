@@ -14,6 +14,7 @@ use quorate_core::wire::decode_message;
 
 use crate::LIMITS;
 use crate::decode::packed;
+use crate::paths;
 
 /// The first byte picks: two bodies of gossip frames with the first one's length in front, or a history.
 pub fn gossip_merge(data: &[u8]) {
@@ -92,7 +93,7 @@ enum Act {
     Observe(u8, u8),
     Remove(u8),
     Receive(u8),
-    Meta(u8, u8),
+    Paths(u8, u8, u8),
 }
 
 fn member(at: u8) -> UniqueAddress {
@@ -172,9 +173,13 @@ fn apply(states: &mut [Gossip], step: &Step) {
                 gossip.remove(&member(who));
             }
         }
-        Act::Meta(epoch, byte) => {
-            gossip.set_epoch(u64::from(epoch));
-            gossip.set_meta([byte].into());
+        Act::Paths(counter, host, status) => {
+            let node = |at| member(at);
+            gossip.set_paths(paths::table(
+                counter,
+                [node(host), node(host.wrapping_add(1))],
+                status,
+            ));
         }
         Act::Receive(_) => {}
     }

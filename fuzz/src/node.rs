@@ -44,6 +44,7 @@ use quorate_core::wire::{Encoder, HEADER_BYTES, kind};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::paths;
 use crate::{KINDS, LIMITS};
 
 /// Inputs of one run; more would only make runs slow.
@@ -127,7 +128,7 @@ enum Change {
     NobodySaw,
     Stamp(Peer),
     Count(Peer, u32),
-    Meta(u8, u8),
+    Paths(u8, Peer, Peer, u8),
 }
 
 #[derive(Arbitrary, Debug)]
@@ -644,6 +645,10 @@ impl World {
                         fields: fields(12, true),
                     },
                     3 => ShardingBody::RegionQuery { term },
+                    // Needs no shards: with some it is about paths, one of the table's or none.
+                    4 if !shards.is_empty() => {
+                        return paths::said(&shards[..shards.len().min(8)], what / 10, [peer(0), term.node]);
+                    }
                     4 => ShardingBody::NoRegion { term },
                     5 => ShardingBody::GetShardHome { shard },
                     6 => ShardingBody::ShardHomes {
@@ -849,9 +854,8 @@ fn apply(gossip: &mut Gossip, change: &Change) {
                 gossip.stamp(&peer(*who), true, u64::from(*above));
             }
         }
-        Change::Meta(epoch, byte) => {
-            gossip.set_epoch(u64::from(*epoch));
-            gossip.set_meta([*byte].into());
+        Change::Paths(counter, host, other, status) => {
+            gossip.set_paths(paths::table(*counter, [peer(*host), peer(*other)], *status));
         }
     }
 }

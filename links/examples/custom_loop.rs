@@ -212,7 +212,7 @@ impl Host {
                 let result = refused.map_or(Ok(text.into_bytes().into()), Err);
                 HostReport::Answered { ask, result }
             }
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 self.entities.remove(&slot);
                 HostReport::Stopped { slot }
             }

@@ -251,7 +251,7 @@ def hello_reject(reason):
 
 # --- gossip states (5)
 
-State = namedtuple("State", "members seen tombstones observers clock gone epoch meta")
+State = namedtuple("State", "members seen tombstones observers clock gone paths")
 """`seen`, `gone`: sets of nodes; `tombstones`: a set; `observers`: {node: (version, {subject: (word, version)})}; `clock`: {node: counter}."""
 
 
@@ -274,8 +274,8 @@ def read_state(data):
     layout = r.u8()
     if layout != 1 or r.u8() != 0:
         raise Malformed("layout")
-    hosts_n, roles_n, sets_n, versions_n, members_n, tombs_n, observers_n, clock_n, gone_n, meta_n = r.numbers("H", 10)
-    records_n, epoch = r.u32(), r.u64()
+    hosts_n, roles_n, sets_n, versions_n, members_n, tombs_n, observers_n, clock_n, gone_n = r.numbers("H", 9)
+    paths_n, records_n = r.numbers("I", 2)
     hosts, roles = names(hosts_n, r), names(roles_n, r)
     sets = [[roles[at] for at in r.numbers("H", length)] for length in r.numbers("B", sets_n)]
     versions = names(versions_n, r)
@@ -297,9 +297,9 @@ def read_state(data):
         begin += count
     clock = {nodes[at]: counter for at, counter in zip(r.numbers("H", clock_n), r.numbers("Q", clock_n))}
     gone = {(nodes + tombstones)[at] for at in r.numbers("H", gone_n)}
-    meta = r.take(meta_n)
+    paths = r.take(paths_n)
     r.end()
-    return State(members, seen, set(tombstones), observers, clock, gone, epoch, meta)
+    return State(members, seen, set(tombstones), observers, clock, gone, paths)
 
 
 def packed(code, values):
@@ -331,8 +331,8 @@ def state(value):
         seen[index[of] // 8] |= 1 << index[of] % 8
     gone = sorted(everybody.index(of) for of in value.gone)
     out = [u8(0), u8(1), u8(0),
-           packed("H", map(len, (hosts, roles, sets, versions, members, tombstones, observers, clock, gone, value.meta))),
-           u32(len(flat)), u64(value.epoch), names_of(hosts), names_of(roles),
+           packed("H", map(len, (hosts, roles, sets, versions, members, tombstones, observers, clock, gone))),
+           u32(len(value.paths)), u32(len(flat)), names_of(hosts), names_of(roles),
            packed("B", map(len, sets)), packed("H", (at for of in sets for at in of)), names_of(versions),
            packed("H", (hosts.index(of.host.encode()) for of in nodes)), packed("H", (of.port for of in nodes)),
            packed("Q", (of.uid for of in nodes)), packed("B", (of.status for of in members)), packed("I", (of.up_number for of in members)),
@@ -343,7 +343,7 @@ def state(value):
            packed("H", (index[of] for of, _ in observers)), packed("Q", (row[0] for _, row in observers)), packed("H", map(len, records)),
            packed("H", (row[0] for row in flat)), packed("B", (row[1] for row in flat)), packed("Q", (row[2] for row in flat)),
            packed("H", (row[0] for row in clock)), packed("Q", (row[1] for row in clock)), packed("H", gone)]
-    return b"".join(out) + value.meta
+    return b"".join(out) + value.paths
 
 
 SAME, BEFORE, AFTER, CONCURRENT = "same", "before", "after", "concurrent"
@@ -598,6 +598,11 @@ KINDS = {
     0x120: raw("JournalVoter", CONTROL),
     0x121: raw("JournalRequest", BULK),
     0x122: raw("JournalReply", BULK),
+    0x150: raw("Path", CONTROL),
+    0x151: raw("PathMessage", USER),
+    0x152: raw("PathMark", USER),
+    0x153: raw("PathState", BULK),
+    0x154: raw("PathReply", REPLY),
     0x200: raw("Ddata", BULK),
     0x300: raw("LoadSample", GOSSIP),
     0x301: raw("ChordProbe", GOSSIP),

@@ -62,6 +62,7 @@ fn settings() -> Vec<Setting> {
         "shutdown",
         "executor",
         "load",
+        "paths",
         "ddata",
         "limits",
     ];
@@ -105,6 +106,7 @@ fn settings() -> Vec<Setting> {
         "executor.",
     ));
     all.extend(settings_of("core/src/config/load.rs", "LoadConfig", "load."));
+    all.extend(settings_of("core/src/config/paths.rs", "PathsConfig", "paths."));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all.extend(settings_of("links/src/settings/mod.rs", "LinkLimits", "links."));

@@ -65,8 +65,7 @@ fn forged(state: &Gossip, says: impl Fn(&UniqueAddress, u64) -> u64) -> Gossip {
         version: VectorClock::from_entries(entries).expect("each once"),
         seen: MemberSet::new(),
         tombstones: state.tombstones().clone(),
-        epoch: state.epoch(),
-        meta: Arc::clone(state.meta()),
+        paths: Arc::clone(state.paths()),
     })
     .expect("well formed")
 }

@@ -167,8 +167,7 @@ impl Victim {
             version: VectorClock::from_entries(vec![(liar.clone(), 1)]).expect("one entry"),
             seen: MemberSet::new(),
             tombstones: OrderedSet::new(),
-            epoch: 0,
-            meta: Arc::from([]),
+            paths: Arc::default(),
         })
         .expect("well formed")
     }

@@ -222,8 +222,7 @@ impl World {
             version: VectorClock::from_entries(entries.collect()).expect("each once"),
             seen: (0..count).collect::<MemberSet>(),
             tombstones: state.tombstones().clone(),
-            epoch: 0,
-            meta: Arc::from([]),
+            paths: Arc::default(),
         });
         let envelope = GossipEnvelope {
             to: oldest(),

@@ -20,6 +20,10 @@ use quorate_core::membership::vector_clock::VectorClock;
 use quorate_core::message::{GossipEnvelope, InitJoinAck, MembershipMsg, Message, Welcome};
 use quorate_core::node::Node;
 use quorate_core::ordered::OrderedSet;
+use quorate_core::paths::state::name::PathName;
+use quorate_core::paths::state::options::HandoffOptions;
+use quorate_core::paths::state::settings::PathSettings;
+use quorate_core::paths::state::table::{MoveStatus, PathEntry, PathEpoch, PathRecord, PathTable, SlotMove};
 use quorate_core::reject::Rejection;
 use quorate_core::time::{Instant, Now};
 use quorate_core::view::MembershipPhase;
@@ -110,17 +114,45 @@ fn with_members(me: &UniqueAddress, count: usize) -> Gossip {
     let tombstones: OrderedSet<UniqueAddress> = (0..config.limits.tombstones_max)
         .map(|at| unique(20_000 + at))
         .collect();
-    let meta: Arc<[u8]> = Arc::from([]);
     Gossip::from_parts(GossipParts {
         members,
         reachability,
         version: clock,
         seen,
         tombstones,
-        epoch: 0,
-        meta,
+        paths: largest_table(),
     })
     .expect("well formed")
+}
+
+/// As many paths, slots and moves as there may be.
+fn largest_table() -> Arc<PathTable> {
+    let epoch = PathEpoch {
+        counter: 1,
+        leader: unique(0),
+    };
+    let entries = (0..8).map(|at| {
+        let hosts: Vec<_> = (0..1_000).map(|slot| Some(unique(slot))).collect();
+        let a_move = |host: &Option<UniqueAddress>| SlotMove {
+            id: epoch.clone(),
+            status: MoveStatus::Complete,
+            from: host.clone(),
+            to: Some(unique(0)),
+            options: HandoffOptions::ORDERED,
+        };
+        let name = PathName::new(&format!("p{at}")).expect("legal");
+        Arc::new(PathEntry {
+            moves: hosts.iter().map(|host| Some(a_move(host))).collect(),
+            record: PathRecord {
+                epoch: epoch.clone(),
+                settings: Some(Arc::new(PathSettings::new(name.clone()))),
+                scale: 0,
+                hosts,
+            },
+            name,
+        })
+    });
+    Arc::new(PathTable::new(1, None, entries.collect()).expect("fits"))
 }
 
 fn feed(node: &mut Node<ChaCha8Rng>, at: Now, from: &UniqueAddress, message: &Message) -> Vec<Effect> {

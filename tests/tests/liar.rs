@@ -147,6 +147,7 @@ fn i_100_every_kind_and_tag_on_the_wire_is_lied_about() {
         ("### 4.10", 3, 0x0122, None),
         ("### 4.11", 1, 0x0105, Some(0)),
         ("### 4.12", 1, 0x0108, Some(0)),
+        ("### 4.16", 1, 0x0150, Some(name)),
     ] {
         let tags = lists(&text, section).into_iter().nth(list - 1);
         let tags = tags.expect("a list of tags");

@@ -121,6 +121,7 @@ fn i_100_every_number_that_only_grows_has_a_row_with_its_bounds_and_a_test() {
     let mut tests = BTreeSet::new();
     for folder in [
         "core/src",
+        "core/tests",
         "links",
         "adapters/driver/src",
         "tests/tests",

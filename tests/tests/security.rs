@@ -24,6 +24,7 @@ fn what_the_security_document_names_exists() {
     let mut code = String::new();
     for folder in [
         "core/src",
+        "core/tests",
         "adapters",
         "examples/src",
         "tests/src",

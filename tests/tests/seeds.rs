@@ -414,3 +414,29 @@ fn a_seed_of_replicated_data_that_once_broke_an_invariant_stays_clean() {
     let outcome = campaign::run_seed(920_006_510, &plan, Show::Nothing);
     assert_eq!(outcome.violation, None);
 }
+
+#[test]
+fn i_50_and_i_51_hold_in_forty_mixed_seeds_of_paths_and_in_those_that_once_broke_them() {
+    let mut plan = Plan::of(Profile::Paths, 5, &Profile::Paths.faults());
+    plan.mixed = true;
+    let report = campaign::run(0..40, &plan, 2, true, &|_: &Outcome| {});
+    assert_eq!(report.violations, []);
+    for (branch, least) in [
+        ("instances of paths started", 500),
+        ("instances of paths killed", 5),
+        ("moves of slots begun", 500),
+        ("moves of slots completed", 300),
+        ("moves of slots given up", 5),
+        ("messages in order over a move", 500),
+        ("messages kept over a move", 100),
+        ("messages passed on by old hosts", 100),
+        ("states of slots left", 30),
+    ] {
+        let count = report.totals.branches.0[branch];
+        assert!(count >= least, "{branch}: {count}");
+    }
+    for seed in [130, 578, 869, 1_362, 2_631, 9_900] {
+        let outcome = campaign::run_seed(seed, &plan, Show::Nothing);
+        assert_eq!(outcome.violation, None, "{seed}");
+    }
+}

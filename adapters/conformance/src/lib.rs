@@ -38,6 +38,7 @@ mod lanes;
 mod leases;
 mod links;
 pub mod moves;
+mod paths;
 #[cfg(unix)]
 mod processes;
 mod rotation;
@@ -93,6 +94,7 @@ pub use leases::{
     one_holder_at_a_time, one_of_many_who_ask_at_once_gets_the_lease, renewing_keeps_a_lease,
 };
 pub use links::{CYCLES, a_link_carries_bytes_both_ways_and_ends, links_come_and_go_without_a_leak};
+pub use paths::the_state_of_an_instance_goes_with_it_when_its_host_leaves;
 #[cfg(unix)]
 pub use processes::*;
 pub use rotation::links_are_renewed_and_no_message_is_lost;
@@ -133,6 +135,7 @@ macro_rules! conformance {
             a_restarted_node_is_a_new_member,
             messages_to_an_entity_keep_their_order,
             a_message_that_is_too_large_is_refused_and_the_next_one_passes,
+            the_state_of_an_instance_goes_with_it_when_its_host_leaves,
             a_link_carries_bytes_both_ways_and_ends,
             links_come_and_go_without_a_leak,
             a_dialer_for_another_cluster_is_told_so,

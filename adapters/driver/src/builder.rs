@@ -338,7 +338,7 @@ impl ClusterBuilder<Security> {
             wake,
             background: Background::new(users.clone()),
             store: stores.access(),
-            life: Life::new(config.shutdown.clone(), move |work| executor.spawn(work)),
+            life: Life::new(&config, move |work| executor.spawn(work)),
         };
         let (shared, commands) = Shared::new(me.clone(), &config, parts);
         let rng = ChaCha8Rng::from_seed(seed);

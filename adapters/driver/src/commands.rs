@@ -8,9 +8,10 @@ use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingCommandError, SingletonCommandError};
 use quorate_core::explain::Explanation;
 use quorate_core::input::{
-    Command, DdataCommand, JournalCommand, KindSettings, Recipient, ShardingCommand, SingletonCommand,
-    SingletonSettings,
+    Command, DdataCommand, JournalCommand, KindSettings, PathCommand, Recipient, ShardingCommand,
+    SingletonCommand, SingletonSettings,
 };
+use quorate_core::paths::state::settings::PathSettings;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
@@ -20,11 +21,11 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
-use crate::stats::{KindState, LinkState, NodeStats};
+use crate::stats::{KindState, LinkState, NodeStats, PathState};
 use crate::subscriptions::{ChangeInbox, SubscriberPlace};
 use crate::sync;
 
-/// A message to an entity or to a singleton.
+/// A message to an entity, to a singleton or to an instance of a path.
 pub(crate) enum UserCommand {
     Tell {
         to: Recipient,
@@ -99,6 +100,7 @@ pub(crate) enum ControlCommand {
     Stats(sync::Sender<NodeStats>),
     Links(sync::Sender<Vec<LinkState>>),
     Kinds(sync::Sender<Vec<KindState>>),
+    Paths(sync::Sender<Vec<PathState>>),
     Explain(sync::Sender<Explanation>),
     Stop,
 }
@@ -107,6 +109,8 @@ pub(crate) enum ControlCommand {
 pub(crate) enum Registration {
     Kind(Box<KindSettings>),
     Singleton(SingletonSettings),
+    /// A path, and whether this node hosts instances of it.
+    Path(Box<PathSettings>, bool),
 }
 
 impl Registration {
@@ -114,6 +118,7 @@ impl Registration {
         match self {
             Self::Kind(settings) => settings.hosts && settings.lease,
             Self::Singleton(settings) => settings.hosts && settings.lease,
+            Self::Path(..) => false,
         }
     }
 
@@ -121,7 +126,10 @@ impl Registration {
     pub(crate) const fn without_keeper(&self) -> CommandError {
         match self {
             Self::Kind(_) => CommandError::Sharding(ShardingCommandError::NoLeaseKeeper),
-            Self::Singleton(_) => CommandError::Singleton(SingletonCommandError::NoLeaseKeeper),
+            // A path needs none, and nobody asks.
+            Self::Singleton(_) | Self::Path(..) => {
+                CommandError::Singleton(SingletonCommandError::NoLeaseKeeper)
+            }
         }
     }
 
@@ -129,6 +137,10 @@ impl Registration {
         match self {
             Self::Kind(settings) => Command::Sharding(ShardingCommand::RegisterKind(settings)),
             Self::Singleton(settings) => Command::Singleton(SingletonCommand::Register(settings)),
+            Self::Path(settings, hosts) => Command::Path(PathCommand::Register {
+                settings: *settings,
+                hosts,
+            }),
         }
     }
 }

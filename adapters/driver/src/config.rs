@@ -6,10 +6,10 @@ pub use quorate_core::agreement::{
     Differences, JoinChecker, JoinCheckers, Setting, SettingDifference, SettingError, Settings,
 };
 pub use quorate_core::config::{
-    Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation, DownAllWhenUnstable,
-    DowningConfig, DowningStrategy, ExecutorConfig, FailureDetectorConfig, JournalConfig,
-    LeaseMajorityConfig, Limits, LoadConfig, LoadSpread, MembershipConfig, ShardingConfig, ShutdownConfig,
-    SingletonConfig, ValidConfig,
+    CapacitySelector, Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation,
+    DownAllWhenUnstable, DowningConfig, DowningStrategy, ExecutorConfig, FailureDetectorConfig,
+    JournalConfig, LeaseMajorityConfig, Limits, LoadConfig, LoadSpread, MembershipConfig, ShardingConfig,
+    ShutdownConfig, SingletonConfig, ValidConfig,
 };
 pub use quorate_links::{Bounds, LinkLimits, ValidLinkLimits};
 

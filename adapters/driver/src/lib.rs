@@ -54,6 +54,8 @@ mod mailbox;
 pub mod membership;
 #[cfg(any(feature = "psk", feature = "tls"))]
 mod opening;
+mod path_builder;
+pub mod paths;
 #[cfg(test)]
 #[cfg(any(feature = "psk", feature = "tls"))]
 mod pipes;
@@ -92,13 +94,15 @@ mod watch;
 pub use builder::ClusterBuilder;
 pub use cluster::{Cluster, DaemonsBuilder, EntitiesBuilder};
 pub use daemons::{DAEMONS_MAX, Daemon, DaemonContext, Daemons, DaemonsState};
-pub use entity::{Entity, EntityContext, ReplyTo};
+pub use entity::{Entity, EntityContext, ReplyTo, Stateful};
 pub use error::{
-    AskError, ClusterError, DaemonsError, LookupError, OtherTypes, PassivateError, ReplyLaterError,
-    StartError, TellError, Termination, TimerError,
+    AskError, ClusterError, DaemonsError, LookupError, OtherTypes, PassivateError, PathError,
+    ReplyLaterError, StartError, TellError, Termination, TimerError,
 };
 pub use events::{ClusterEvent, Events};
 pub use kind::Kind;
+pub use path_builder::InstancesBuilder;
+pub use paths::Path;
 pub use quorate_core::config::Config;
 pub use quorate_core::effect::{CommandError, HaltReason};
 pub use quorate_core::event::Event;

@@ -70,6 +70,7 @@ impl<'a> Listener<'a> {
             | Event::Sharding { .. }
             | Event::Ddata(_)
             | Event::Singleton { .. }
+            | Event::Path { .. }
             | Event::Journal(_)
             | Event::Rejected { .. } => Self::Nobody,
             // What a later version of the core says.
@@ -86,6 +87,7 @@ impl<'a> Listener<'a> {
             MembershipEvent::JoinFailed { reason } => Self::JoinFailed(reason),
             MembershipEvent::Changed { .. }
             | MembershipEvent::LeaderIncapacitated { .. }
+            | MembershipEvent::PathsNotHandedOver { .. }
             | MembershipEvent::ShutdownPhaseTimedOut { .. } => Self::Nobody,
             // What a later version of the core says.
             _ => Self::Nobody,

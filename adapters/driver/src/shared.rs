@@ -12,6 +12,7 @@ use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DdataCommand, JournalCommand, SingletonCommand};
 use quorate_core::ordered::OrderedSet;
+use quorate_core::paths::state::name::PathId;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
 use quorate_core::sharding::protocol::watch::WatchId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
@@ -74,6 +75,7 @@ pub(crate) struct Shared {
     limits: MessageLimits,
     pub(crate) kinds: Kinds<KindId>,
     pub(crate) singletons: Kinds<SingletonId>,
+    pub(crate) paths: Kinds<PathId>,
     /// Queues of work by their singleton, with what a job is.
     queues: Kinds<SingletonId>,
     /// Envelopes that were for no entity.
@@ -160,6 +162,7 @@ impl Shared {
             },
             kinds: Kinds::default(),
             singletons: Kinds::default(),
+            paths: Kinds::default(),
             queues: Kinds::default(),
             unmatched: AtomicU64::new(0),
             full: FullKinds::default(),

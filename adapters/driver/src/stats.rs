@@ -1,12 +1,20 @@
 //! What a node shows of itself: counters of its links and its host beside those of the core, and where the
 //! shards are as it knows it.
 
+use std::sync::Arc;
+
+use quorate_core::ident::UniqueAddress;
+use quorate_core::paths::state::name::PathName;
+use quorate_core::paths::state::settings::PathSettings;
+use quorate_core::paths::state::table::{PathEpoch, SlotMove};
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
 pub use quorate_core::stats::{
     DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
-    NodeCounters, OldestCounters, ShardingCounters, SingletonCounters, Stats,
+    NodeCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
 };
+
+use quorate_core::token::Token;
 
 pub use quorate_core::load::state::sample::LoadSample;
 pub use quorate_core::load::state::share::LoadShare;
@@ -85,6 +93,8 @@ pub struct HostStats {
     pub entities: u64,
     /// Gauge: instances of singletons that run here.
     pub singletons: u64,
+    /// Gauge: instances of paths that run here.
+    pub path_instances: u64,
 }
 
 /// One entity kind as this node knows it now.
@@ -99,4 +109,30 @@ pub struct KindState {
     pub region: RegionState,
     /// This node's coordinator, if it runs here.
     pub coordinator: Option<CoordinatorState>,
+}
+
+/// One path as this node knows it now.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PathState {
+    /// Its name.
+    pub name: PathName,
+    /// With what it is registered; `None` once it was removed.
+    pub settings: Option<Arc<PathSettings>>,
+    /// When the leader last decided about it.
+    pub epoch: PathEpoch,
+    /// Its slots, by number.
+    pub slots: Vec<PathSlotState>,
+}
+
+/// One slot of a path as this node knows it now.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PathSlotState {
+    /// The member that hosts it.
+    pub host: Option<UniqueAddress>,
+    /// Its last move, and how far that is ([`SlotMove::is_pending`]: it is under way).
+    pub last_move: Option<SlotMove>,
+    /// The token of the instance that runs on this node, or stops here.
+    pub running: Option<Token>,
 }

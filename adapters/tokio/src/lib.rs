@@ -134,6 +134,11 @@ struct DdataChapter;
 #[doc = include_str!("../../../docs/singletons.md")]
 struct SingletonsChapter;
 
+/// The chapter about paths compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/paths.md")]
+struct PathsChapter;
+
 /// The chapter about shutdown compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/shutdown.md")]

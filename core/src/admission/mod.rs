@@ -10,6 +10,7 @@ use crate::journal::protocol::Msg as JournalMsg;
 use crate::lane::MessageTag;
 use crate::load::protocol::Msg as LoadMsg;
 use crate::membership::protocol::Msg as MembershipMsg;
+use crate::paths::protocol::Msg as PathMsg;
 use crate::sharding::protocol::Msg as ShardingMsg;
 use crate::singleton::protocol::Msg as SingletonMsg;
 
@@ -98,6 +99,9 @@ pub fn is_heard(kind: u16, of: SenderStanding) -> bool {
     } else if is_one_of(SingletonMsg::TAGS, kind) {
         // The same of messages to instances and of answers. A manager hears members only.
         kind == SingletonMsg::SINGLETON_MESSAGE.kind || is_former
+    } else if is_one_of(PathMsg::TAGS, kind) {
+        // And of those to instances of paths.
+        kind == PathMsg::PATH_MESSAGE.kind || is_former
     } else {
         // Replicas are members, and so is whoever tells how loaded it is. What nobody knows is counted as
         // that.

@@ -55,6 +55,7 @@ fn of_a_stranger_what_a_join_needs_is_heard_and_heartbeats_and_what_waits_for_it
     wanted.extend(kinds(DetectorMsg::TAGS));
     wanted.push(ShardingMsg::ENTITY.kind);
     wanted.push(SingletonMsg::SINGLETON_MESSAGE.kind);
+    wanted.push(PathMsg::PATH_MESSAGE.kind);
     assert_eq!(heard(UNASKED), wanted);
     for kind in kinds(DdataMsg::TAGS) {
         assert!(
@@ -82,7 +83,12 @@ fn of_a_former_member_the_last_words_about_entities_are_heard() {
         .collect();
     let mut wanted = kinds(ShardingMsg::TAGS);
     wanted.extend(kinds(SingletonMsg::TAGS));
-    let at_once = [ShardingMsg::ENTITY.kind, SingletonMsg::SINGLETON_MESSAGE.kind];
+    wanted.extend(kinds(PathMsg::TAGS));
+    let at_once = [
+        ShardingMsg::ENTITY.kind,
+        SingletonMsg::SINGLETON_MESSAGE.kind,
+        PathMsg::PATH_MESSAGE.kind,
+    ];
     wanted.retain(|kind| !at_once.contains(kind));
     assert_eq!(more, wanted);
 }

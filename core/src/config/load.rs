@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use super::ConfigError;
 use super::ranges::{positive, within};
-use crate::load::protocol::NEIGHBORS_MAX;
+
+/// Most neighbours on either side for which a member may be asked.
+pub const NEIGHBORS_MAX: usize = 8;
 
 /// Settings of load.
 #[derive(Clone, Debug)]
@@ -22,6 +24,12 @@ pub struct LoadConfig {
     /// size of the cluster. `Auto`: the first up to `load.direct_members_max`, the second above. `Off`: they
     /// do not.
     pub spread: LoadSpread,
+    /// Whether the leader moves slots of paths by load (default true): one at a time, after three rounds that
+    /// agree.
+    pub moves: bool,
+    /// Which capacity of a node counts for that (default `Mix`): of processor time, of memory, of the
+    /// machine, or the mean of those that are measured. Mirrors `metrics-selector`.
+    pub selector: CapacitySelector,
     /// Up to how many members of a data center each tells all others (default 100, 2 to 10,000).
     pub direct_members_max: usize,
     /// How many members are asked in a round (default 5, 1 to 64).
@@ -31,6 +39,20 @@ pub struct LoadConfig {
     /// How long is waited for answers (default 1 s, > 0). Those who are asked wait for their neighbours half
     /// as long.
     pub chord_timeout: Duration,
+}
+
+/// Which capacity of a node counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CapacitySelector {
+    /// Of processor time.
+    Cpu,
+    /// Of memory.
+    Heap,
+    /// Of the machine, by its load.
+    Load,
+    /// The mean of those that there are.
+    #[default]
+    Mix,
 }
 
 /// How nodes hear of each other's load.
@@ -53,6 +75,8 @@ impl Default for LoadConfig {
             interval: Duration::from_secs(3),
             half_life: Duration::from_secs(12),
             spread: LoadSpread::default(),
+            moves: true,
+            selector: CapacitySelector::Mix,
             direct_members_max: 100,
             chord_contacts: 5,
             chord_neighbors: 2,

@@ -11,6 +11,7 @@ mod kind;
 mod limits;
 mod load;
 mod membership;
+mod paths;
 mod presets;
 pub mod ranges;
 mod sharding;
@@ -27,8 +28,9 @@ pub use executor::ExecutorConfig;
 pub use journal::JournalConfig;
 pub use kind::KindConfig;
 pub use limits::Limits;
-pub use load::{LoadConfig, LoadSpread};
+pub use load::{CapacitySelector, LoadConfig, LoadSpread, NEIGHBORS_MAX};
 pub use membership::MembershipConfig;
+pub use paths::PathsConfig;
 pub use sharding::ShardingConfig;
 pub use shutdown::ShutdownConfig;
 pub use singleton::SingletonConfig;
@@ -41,8 +43,8 @@ use crate::ident::{ClusterName, Role};
 use crate::membership::state::app_version::AppVersion;
 
 /// Settings of one node. Start from a preset ([`Config::lan`], [`Config::fast`]), change fields, then
-/// [`Config::validate`]. Durations are at least a microsecond and at most 400 days, where a field does not say
-/// otherwise.
+/// [`Config::validate`]. Durations are at least a microsecond and at most 400 days, where a field does not
+/// say otherwise.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The name all nodes of the cluster share; links between different names are refused.
@@ -63,6 +65,8 @@ pub struct Config {
     pub sharding: ShardingConfig,
     /// Singletons.
     pub singleton: SingletonConfig,
+    /// Settings of named paths with N instances.
+    pub paths: PathsConfig,
     /// Quorum logs.
     pub journal: JournalConfig,
     /// How long the phases of a shutdown may take.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
-    LoadConfig, MembershipConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
+    LoadConfig, MembershipConfig, PathsConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -29,6 +29,7 @@ impl Config {
             shutdown: ShutdownConfig::default(),
             executor: ExecutorConfig::default(),
             load: LoadConfig::default(),
+            paths: PathsConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
         }
@@ -48,6 +49,7 @@ impl Config {
             shutdown: ShutdownConfig::fast(),
             executor: ExecutorConfig::fast(),
             load: LoadConfig::fast(),
+            paths: PathsConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)
         }

@@ -40,7 +40,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 52] = [
+    let keys: [(&str, Set<Duration>); 61] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
@@ -181,6 +181,21 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
             c.singleton.identification_interval = v
         }),
         ("journal.retry_interval", |c, v| c.journal.retry_interval = v),
+        ("paths.plan_interval", |c, v| c.paths.plan_interval = v),
+        ("paths.repeat_interval", |c, v| c.paths.repeat_interval = v),
+        ("paths.ready_timeout", |c, v| c.paths.ready_timeout = v),
+        ("paths.write_delay", |c, v| c.paths.write_delay = v),
+        ("paths.exit_timeout", |c, v| c.paths.exit_timeout = v),
+        ("paths.request_timeout", |c, v| c.paths.request_timeout = v),
+        ("paths.stop_timeout", |c, v| c.paths.stop_timeout = v),
+        ("paths.restart_backoff_min", |c, v| {
+            c.paths.restart_backoff_min = v;
+            c.paths.restart_backoff_max = LONGEST;
+        }),
+        ("paths.restart_backoff_max", |c, v| {
+            c.paths.restart_backoff_min = SHORTEST;
+            c.paths.restart_backoff_max = v;
+        }),
     ];
     let beyond = LONGEST + Duration::from_nanos(1);
     for (key, set) in keys {
@@ -192,7 +207,8 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
             &[Duration::ZERO, short, beyond, Duration::MAX],
         );
     }
-    let may_be_zero: [(&str, Set<Duration>); 3] = [
+    let may_be_zero: [(&str, Set<Duration>); 4] = [
+        ("paths.move_cooldown", |c, v| c.paths.move_cooldown = v),
         ("failure_detector.acceptable_heartbeat_pause", |c, v| {
             c.failure_detector.acceptable_heartbeat_pause = v;
         }),
@@ -211,7 +227,27 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
 #[test]
 fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
     const FRAME: (usize, usize) = (1 << 10, 16 << 20);
-    let keys: [(&str, Set<usize>, (usize, usize)); 21] = [
+    let keys: [(&str, Set<usize>, (usize, usize)); 25] = [
+        (
+            "paths.buffer_bytes_max",
+            |c, v| c.paths.buffer_bytes_max = v,
+            (1, usize::MAX),
+        ),
+        (
+            "paths.forwarded_asks_max",
+            |c, v| c.paths.forwarded_asks_max = v,
+            (1, usize::MAX),
+        ),
+        (
+            "paths.open_asks_max",
+            |c, v| c.paths.open_asks_max = v,
+            (1, usize::MAX),
+        ),
+        (
+            "paths.state_bytes_max",
+            |c, v| c.paths.state_bytes_max = v,
+            (1, usize::MAX),
+        ),
         (
             "membership.min_nr_of_members",
             |c, v| c.membership.min_nr_of_members = v,
@@ -322,6 +358,25 @@ fn every_number_has_a_lower_end_and_where_it_matters_an_upper_one() {
         illegal.extend(high.checked_add(1));
         check(key, set, &[low, high], &illegal);
     }
+}
+
+#[test]
+fn a_path_may_buffer_nothing_and_rests_no_longer_than_its_longest_rest() {
+    check(
+        "paths.buffer_messages_max",
+        |c, v: usize| c.paths.buffer_messages_max = v,
+        &[0, 10_000],
+        &[10_001, usize::MAX],
+    );
+    let least = Config::lan(ClusterName::new("test").unwrap())
+        .paths
+        .restart_backoff_min;
+    check(
+        "paths.restart_backoff_max",
+        |c, v| c.paths.restart_backoff_max = v,
+        &[least, LONGEST],
+        &[least - Duration::from_micros(1)],
+    );
 }
 
 #[test]

@@ -13,8 +13,8 @@ use rand_core::Rng;
 
 pub(crate) use self::base::NodeBase;
 pub(crate) use self::words::{
-    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfSharding,
-    OfSingleton,
+    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfPaths,
+    OfSharding, OfSingleton,
 };
 use crate::config::ValidConfig;
 use crate::effect::{Answer, Effect};
@@ -127,6 +127,11 @@ impl<'a, W: MachineWords> Cx<'a, W> {
     /// The machine's own counters.
     pub(crate) fn counters(&mut self) -> &mut W::Counters {
         W::counters(self.stats)
+    }
+
+    /// What is known of the members' load.
+    pub(crate) const fn loads(&self) -> &Arc<Loads> {
+        self.loads
     }
 
     /// Chance.

@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::{
-    Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfSharding, OfSingleton,
+    Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfPaths, OfSharding,
+    OfSingleton,
 };
 use crate::drain::DrainPart;
 use crate::effect::{AllocationQuestion, Effect, HostOrder};
@@ -17,6 +18,7 @@ use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
 use crate::ordered::OrderedSet;
 use crate::owner::Requester;
+use crate::paths::state::table::PathTable;
 use crate::sharding::protocol::registry::Judgement;
 use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::KindId;
@@ -208,5 +210,22 @@ impl Cx<'_, OfSingleton> {
     /// Asks the node's store for something; its answer comes home to the singletons.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Requester::Singleton, request));
+    }
+}
+
+impl Cx<'_, OfPaths> {
+    /// Says that nothing runs here any more.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Paths);
+    }
+
+    /// Says what is to be gossiped of paths, beside what is gossiped already.
+    pub(crate) fn write_table(&mut self, table: Arc<PathTable>) {
+        self.signals.paths_written(table);
+    }
+
+    /// Has the host do something with an instance.
+    pub(crate) fn order(&mut self, order: HostOrder) {
+        self.push(Effect::Host(Requester::Path, order));
     }
 }

@@ -3,21 +3,22 @@
 use core::convert::Infallible;
 
 use crate::event::{
-    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, ShardingEvent,
+    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, PathEvent, ShardingEvent,
     SingletonEvent,
 };
 use crate::message::{
-    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg,
+    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, Message, PathMsg, ShardingMsg, SingletonMsg,
 };
+use crate::paths::state::name::PathId;
 use crate::sharding::state::ids::KindId;
 use crate::singleton::state::SingletonId;
 use crate::stats::{
     DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
-    OldestCounters, ShardingCounters, SingletonCounters, Stats,
+    OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
 };
 use crate::timer::{
     DdataTimer, DetectorTimer, DowningTimer, JournalTimer, LoadTimer, MembershipTimer, OldestTimer,
-    ShardingTimer, SingletonTimer, Timer,
+    PathTimer, ShardingTimer, SingletonTimer, Timer,
 };
 
 /// The words of one machine, as its `protocol` states them.
@@ -73,4 +74,6 @@ words! {
     OfJournal: journal, JournalMsg, JournalTimer, JournalEvent, JournalCounters;
     /// Of load, which tells users nothing.
     OfLoad: load, LoadMsg, LoadTimer, Infallible, LoadCounters;
+    /// Of paths, whose events are about one of them.
+    OfPaths: paths, PathMsg, PathTimer, (PathId, PathEvent), PathCounters;
 }

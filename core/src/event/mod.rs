@@ -10,6 +10,8 @@ pub use crate::journal::protocol::Event as JournalEvent;
 pub use crate::membership::protocol::{
     Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownProgress,
 };
+pub use crate::paths::protocol::Event as PathEvent;
+use crate::paths::state::name::PathId;
 use crate::reject::Rejection;
 pub use crate::sharding::protocol::Event as ShardingEvent;
 use crate::sharding::state::ids::KindId;
@@ -46,6 +48,13 @@ pub enum Event {
     },
     /// Quorum logs.
     Journal(JournalEvent),
+    /// A path.
+    Path {
+        /// Which: `PathId::of` its name.
+        path: PathId,
+        /// What happened.
+        event: PathEvent,
+    },
     /// A peer did something wrong; nothing was changed by it.
     Rejected {
         /// The peer, if the link had one.
@@ -95,6 +104,12 @@ impl From<JournalEvent> for Event {
 impl From<(SingletonId, SingletonEvent)> for Event {
     fn from((singleton, event): (SingletonId, SingletonEvent)) -> Self {
         Self::Singleton { singleton, event }
+    }
+}
+
+impl From<(PathId, PathEvent)> for Event {
+    fn from((path, event): (PathId, PathEvent)) -> Self {
+        Self::Path { path, event }
     }
 }
 

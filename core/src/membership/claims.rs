@@ -18,11 +18,20 @@ use crate::reject::{MembershipRejection, Rejection};
 impl Membership {
     /// Takes in a state whose version is not believed as it is. What else it says is kept; if that is news,
     /// by a change of mine, because nothing in the version would name it.
-    pub(super) fn on_doubtful(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, mut remote: Gossip) {
+    pub(super) fn on_doubtful(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        mut remote: Gossip,
+        are_paths_ahead: bool,
+    ) {
+        if are_paths_ahead {
+            remote.set_paths(Arc::clone(self.gossip.paths()));
+        }
         let mut mine = Gossip::clone(&self.gossip);
         let corrected = take_word(&mut mine, from, remote.version());
         let believed = self.believed(cx, from, remote.version(), Some(&remote));
-        let is_cut = believed != *remote.version();
+        let is_cut = are_paths_ahead || believed != *remote.version();
         remote.set_version(believed);
         let is_outdated = remote.version().get(cx.me()) > mine.version().get(cx.me());
         if !corrected && !is_cut && !is_outdated {
@@ -40,6 +49,23 @@ impl Membership {
             ClockOrder::Before | ClockOrder::Concurrent => self.send_gossip(cx, from),
             ClockOrder::Same | ClockOrder::After => {}
         }
+    }
+
+    /// Whether the table of paths of a state is so far ahead that it is not taken over. Nobody's word settles
+    /// how many changes the leaders made: the table is believed once the time has passed that they need.
+    pub(super) fn are_paths_ahead(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, claimed: u64) -> bool {
+        // The first table counts from the wall clock on.
+        let known = match self.gossip.paths().counter() {
+            0 => cx.now().unix_ms,
+            known => known,
+        };
+        if claimed <= known || self.claims.may_raise_paths(cx.mono(), claimed - known) {
+            return false;
+        }
+        cx.counters().rejected_paths_ahead += 1;
+        let rejection = MembershipRejection::PathsAhead { claimed, known };
+        cx.reject(from, Rejection::Membership(rejection));
+        true
     }
 
     /// What a member says that it holds, as far as it is believed. Its word about itself is taken at once.

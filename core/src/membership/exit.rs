@@ -294,7 +294,7 @@ impl Membership {
     fn go_on_draining(&mut self, cx: &mut Cx<'_>, step: Option<DrainStep>) {
         match step {
             Some(DrainStep::Ask(part)) => {
-                let limit = cx.mono() + part.limit(&cx.config().shutdown);
+                let limit = cx.mono() + part.limit(cx.config());
                 cx.wake(MembershipTimer::ExitDrain, limit);
                 cx.request_drain(part);
             }

@@ -43,11 +43,12 @@ impl Plan {
     }
 }
 
-/// Decides the actions of a leader in data center `dc` on a converged state.
+/// Decides the actions of a leader in data center `dc` on a converged state. Those in `held` stay Leaving.
 pub(super) fn plan(
     gossip: &Gossip,
     dc: &str,
     exiting_confirmed: &OrderedSet<UniqueAddress>,
+    held: &OrderedSet<UniqueAddress>,
     config: &MembershipConfig,
 ) -> Plan {
     let mut plan = Plan::default();
@@ -68,6 +69,7 @@ pub(super) fn plan(
                 plan.up.push((node.clone(), number));
             }
             Status::Joining | Status::WeaklyUp | Status::Up => {}
+            Status::Leaving if held.contains(node) => {}
             Status::Leaving => plan.exiting.push(node.clone()),
             Status::PreparingForShutdown => plan.ready.push(node.clone()),
             Status::ReadyForShutdown | Status::Removed => {}
@@ -186,7 +188,9 @@ impl Membership {
         // Who said goodbye also gossips, for everybody, whether anything still runs there. That is on another
         // lane and may be overtaken; one who is removed without it would be given the removal margin. It is
         // waited for, up to a tick.
-        let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &cx.config().membership);
+        let held = self.held_by_paths(cx);
+        let config = &cx.config().membership;
+        let mut plan = plan(&self.gossip, dc, &self.confirmed_before, &held, config);
         // A leader on its way out may be unreachable for others, and still only they can remove it.
         plan.removed.retain(|node| node != cx.me());
         plan.forgotten = self.expired_tombstones(cx);
@@ -241,6 +245,9 @@ impl Membership {
     }
 
     fn carry_out(&mut self, cx: &mut Cx<'_>, plan: &Plan) {
+        for node in self.not_handed_over(cx, &plan.exiting) {
+            cx.notify(MembershipEvent::PathsNotHandedOver { node });
+        }
         cx.counters().leader_actions += 1;
         cx.counters().tombstones_pruned += plan.forgotten.len() as u64;
         let mut next = Gossip::clone(&self.gossip);

@@ -46,6 +46,8 @@ pub(crate) struct Membership {
     told_up: bool,
     /// When this node first saw each tombstone, on its own clock (8.3).
     pub(super) tombstones_since: OrderedMap<UniqueAddress, Instant>,
+    /// When this node first saw each member Leaving, on its own clock (sharding 10.17).
+    pub(super) leaving_since: OrderedMap<UniqueAddress, Instant>,
     /// Joiners whose settings differ, of whom users have heard.
     pub(super) told_differing: ToldDiffering,
     halt: Option<HaltReason>,
@@ -79,6 +81,7 @@ impl Membership {
             self_down_ticks: 0,
             told_up: false,
             tombstones_since: OrderedMap::new(),
+            leaving_since: OrderedMap::new(),
             told_differing: ToldDiffering::default(),
             halt: None,
         }
@@ -274,6 +277,7 @@ impl Membership {
     pub(super) fn install(&mut self, cx: &mut Cx<'_>, next: Gossip) {
         let before = core::mem::replace(&mut self.gossip, Arc::new(next));
         self.age_tombstones(cx, &before);
+        self.age_leaving(cx, &before);
         let changes = events::diff(&before, &self.gossip, cx.me());
         self.publish(cx);
         for change in changes {

@@ -151,10 +151,12 @@ impl Membership {
         };
         cx.counters().gossips_received += 1;
         let order = envelope.gossip.without_news(&self.gossip);
-        let is_doubtful = about_me.counter > self.own_clock
+        let is_ahead = self.are_paths_ahead(cx, from, envelope.gossip.paths_counter());
+        let is_doubtful = is_ahead
+            || about_me.counter > self.own_clock
             || (order != Some(ClockOrder::Same) && envelope.gossip.is_far_from(&self.gossip, CLOCK_JUMP_MAX));
         if is_doubtful {
-            return self.on_doubtful(cx, from, envelope.gossip.open(&self.gossip));
+            return self.on_doubtful(cx, from, envelope.gossip.open(&self.gossip), is_ahead);
         }
         match order {
             Some(order) => {

@@ -23,6 +23,7 @@ use crate::load::Load;
 use crate::load::state::sample::Loads;
 use crate::membership::machine::Membership;
 use crate::oldest::Oldest;
+use crate::paths::Paths;
 use crate::sharding::Sharding;
 use crate::sharding::state::errors::AskFailure;
 use crate::singleton::Singletons;
@@ -72,6 +73,7 @@ pub(crate) struct NodeMachines {
     pub(crate) singletons: Singletons,
     pub(crate) journals: Journals,
     pub(crate) load: Load,
+    pub(crate) paths: Paths,
 }
 
 impl NodeMachines {
@@ -81,7 +83,7 @@ impl NodeMachines {
     }
 
     /// What each of them holds. All are named here, or it does not compile.
-    fn shares(&self) -> [(&'static str, BufferedLoad); 6] {
+    fn shares(&self) -> [(&'static str, BufferedLoad); 7] {
         let Self {
             membership,
             detector,
@@ -94,6 +96,7 @@ impl NodeMachines {
             journals: _,
             // What others say of their load is told again.
             load: _,
+            paths,
         } = self;
         [
             ("membership", membership.buffered()),
@@ -102,6 +105,7 @@ impl NodeMachines {
             ("sharding", sharding.buffered()),
             ("ddata", ddata.buffered()),
             ("singletons", singletons.buffered()),
+            ("paths", paths.buffered()),
         ]
     }
 }
@@ -131,6 +135,7 @@ impl<R: Rng> Node<R> {
             singletons: Singletons::default(),
             journals: Journals::default(),
             load: Load::default(),
+            paths: Paths::default(),
         };
         let base = NodeBase::idle(config, me, rng, now);
         Self {
@@ -184,6 +189,7 @@ impl<R: Rng> Node<R> {
         self.base.now = Now { mono, ..now };
         self.machines.sharding.halt(&mut self.base.cx());
         self.machines.singletons.halt(&mut self.base.cx());
+        self.machines.paths.halt(&mut self.base.cx());
         self.machines.journals.halt(&mut self.base.cx());
         self.halted = true;
         self.last_words = Some(LastWords::Answers);
@@ -246,6 +252,12 @@ impl<R: Rng> Node<R> {
         &self.machines.singletons
     }
 
+    /// Paths, to look at.
+    #[must_use]
+    pub const fn paths(&self) -> &Paths {
+        &self.machines.paths
+    }
+
     /// Quorum logs, to look at.
     #[must_use]
     pub const fn journals(&self) -> &Journals {
@@ -296,6 +308,8 @@ impl<R: Rng> Node<R> {
         explanation
             .findings
             .extend(explain::may_run_twice(kinds, singletons));
+        let slots = self.machines.paths.explain().into_iter();
+        explanation.findings.extend(slots.map(explain::Finding::PathSlot));
         explanation
     }
 
@@ -338,6 +352,7 @@ impl<R: Rng> Node<R> {
         ddata.map_err(fault("ddata"))?;
         let singletons = machines.singletons.check_invariants();
         singletons.map_err(fault("singletons"))?;
+        machines.paths.check_invariants().map_err(fault("paths"))?;
         machines.journals.check_invariants().map_err(fault("journals"))?;
         let load = machines.load.check_invariants(&self.base.view);
         load.map_err(|what| fault("load")(String::from(what)))
@@ -390,6 +405,7 @@ impl<R: Rng> Node<R> {
     fn speak_last(&mut self, last: LastWords) {
         self.machines.sharding.answer_the_rest(&mut self.base.cx());
         self.machines.singletons.answer_the_rest(&mut self.base.cx());
+        self.machines.paths.answer_the_rest(&mut self.base.cx());
         match last {
             LastWords::Answers => {}
             LastWords::AnswersAndHalt(reason) => self.base.outbox.effects.push_back(Effect::Halt(reason)),
@@ -451,6 +467,7 @@ impl<R: Rng> Node<R> {
                 Command::Message(MessageCommand::Tell { .. })
                 | Command::Membership(_)
                 | Command::Singleton(_)
+                | Command::Path(_)
                 | Command::Sharding(_)
                 | Command::Ddata(_)
                 | Command::Journal(_) => Answer::Refused(CommandError::Stopped),

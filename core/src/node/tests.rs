@@ -21,6 +21,9 @@ use crate::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use crate::message::SingletonMsg;
 use crate::message::{AskTicket, EntityEnvelope, Message, ShardingMsg};
 use crate::owner::Requester;
+use crate::paths::protocol::{Command as PathCommand, Msg as PathMsg, PathMessage, PathPick};
+use crate::paths::state::name::PathName;
+use crate::paths::state::settings::PathSettings;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
 use crate::singleton::protocol::InstanceMessage;
@@ -72,6 +75,7 @@ fn i_45_what_is_buffered_is_the_sum_of_what_each_machine_buffers() {
         ("sharding", all),
         ("ddata", BufferedLoad::NOTHING),
         ("singletons", BufferedLoad::NOTHING),
+        ("paths", BufferedLoad::NOTHING),
     ];
     assert_eq!((shares, node.buffered()), (expected, all));
 }
@@ -87,9 +91,36 @@ fn books(lease: bool) -> SingletonSettings {
 }
 
 /// To whom users' messages go, all of whom answer for their asks in one way.
-fn recipients() -> [Recipient; 2] {
+fn recipients() -> [Recipient; 3] {
     let entity = Recipient::Entity(KindId::of(KINDS[0]), EntityId::from("e"));
-    [entity, Recipient::Singleton(SingletonId::of("books"))]
+    let singleton = Recipient::Singleton(SingletonId::of("books"));
+    [entity, singleton, Recipient::Path(shelf().id(), PathPick::Routed)]
+}
+
+fn shelf() -> PathName {
+    PathName::new("shelf").unwrap()
+}
+
+/// Registers a path of one instance, and waits until asks find it.
+fn run_path(node: &mut Node<ChaCha8Rng>, now: &mut Now) {
+    let settings = PathSettings::new(shelf());
+    let command = Command::Path(PathCommand::Register {
+        settings,
+        hosts: true,
+    });
+    node.handle(*now, Input::Command { token: 6, command });
+    while now.mono < Now::default().mono + Duration::from_secs(10) {
+        match node.poll() {
+            Output::Effect(Effect::Host(owner, HostOrder::Start { slot, .. })) => {
+                node.handle(*now, Input::Host(owner, HostReport::Running { slot }));
+            }
+            Output::Effect(_) => {}
+            Output::Sleep(wake) => {
+                now.mono = wake.unwrap().at;
+                node.handle(*now, Input::Tick);
+            }
+        }
+    }
 }
 
 /// Four asks of somebody on this node, which is alone and Up; who waits for the answers.
@@ -107,6 +138,9 @@ fn node_with_open_asks(to: &Recipient) -> (Node<ChaCha8Rng>, Now, Vec<AskRef>) {
             command: join,
         },
     );
+    if matches!(to, Recipient::Path(..)) {
+        run_path(&mut node, &mut now);
+    }
     let ask = |token| {
         let command = Command::Message(MessageCommand::Ask {
             to: to.clone(),
@@ -171,6 +205,18 @@ fn give_back(node: &mut Node<ChaCha8Rng>, now: Now, asked: &[AskRef], to: &Recip
                 Requester::Singleton,
                 Message::Singleton(SingletonMsg::Delivery(message)),
             )
+        }
+        Recipient::Path(path, _) => {
+            let message = PathMessage {
+                path: *path,
+                slot: 0,
+                known: 0,
+                is_first: true,
+                origin: None,
+                ask,
+                payload,
+            };
+            (Requester::Path, Message::Path(PathMsg::Delivery(message)))
         }
     };
     let unsent = LinkEvent::Dropped {

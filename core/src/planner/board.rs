@@ -364,6 +364,9 @@ fn add<U: Ord, N: Ord>(
         let there = to.as_ref().and_then(at);
         unit.staying += usize::from(to.is_some());
         unit.begin(here, there, ring);
+        // Its new host may be gone already, and it is silent until its old one has noticed.
+        let goes_nowhere = here.is_some() && to.is_some() && there.is_none();
+        unit.silent += usize::from(goes_nowhere && unit.silent_max.is_some());
         there
     } else {
         unit.staying += 1;

@@ -92,6 +92,8 @@ impl Sharding {
                 }
             }
             HostReport::Escalated { slot } => self.on_escalated(cx, slot),
+            // Said of instances of paths.
+            HostReport::Running { .. } | HostReport::State { .. } => {}
             HostReport::Refused {
                 slot,
                 ask: None,

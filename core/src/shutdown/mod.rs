@@ -26,7 +26,7 @@ pub enum ShutdownPhase {
     BeforeClusterShutdown,
     /// The node is Leaving and hands its shards over.
     ClusterShardingShutdownRegion,
-    /// The cluster knows that the node leaves.
+    /// The cluster knows that the node leaves, and others have its slots of paths.
     ClusterLeave,
     /// The node hands its singletons over, and becomes Exiting.
     ClusterExiting,
@@ -225,6 +225,14 @@ impl Phases {
                 Some((LatePhase { phase, tasks, node }, self.enter(phase.next(), now)))
             }
             ShutdownStage::Running | ShutdownStage::In { .. } | ShutdownStage::Over => None,
+        }
+    }
+
+    /// The node needs this long in the present phase, if its limit is shorter: the application's tasks have
+    /// it too.
+    pub fn allow(&mut self, needs: Duration, now: Instant) {
+        if let ShutdownStage::In { deadline, .. } = &mut self.stage {
+            *deadline = (*deadline).max(now + needs);
         }
     }
 

@@ -278,7 +278,10 @@ impl Singletons {
             HostReport::Passivate { .. }
             | HostReport::Ending { .. }
             | HostReport::Failed { .. }
-            | HostReport::Escalated { .. } => {}
+            | HostReport::Escalated { .. }
+            // Said of instances of paths.
+            | HostReport::Running { .. }
+            | HostReport::State { .. } => {}
             HostReport::Refused {
                 ask: Some(ask),
                 reason,

@@ -12,11 +12,13 @@ use alloc::vec::Vec;
 use super::declare::{FieldSink, FieldSource};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::{WireError, ddata, detector, journal, kind, load, membership, sharding, singleton};
+use super::{WireError, ddata, detector, journal, kind, load, membership, paths, sharding, singleton};
 use crate::bytes::BodyReader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
-use crate::message::{DdataMsg, DetectorMsg, JournalMsg, Lane, LoadMsg, Message, ShardingMsg, SingletonMsg};
+use crate::message::{
+    DdataMsg, DetectorMsg, JournalMsg, Lane, LoadMsg, Message, PathMsg, ShardingMsg, SingletonMsg,
+};
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
 ///
@@ -85,6 +87,7 @@ impl Encoder {
             Message::Singleton(msg) => singleton::put(msg, out),
             Message::Journal(msg) => journal::put(msg, out),
             Message::Load(msg) => load::put(msg, out),
+            Message::Path(msg) => paths::put(msg, out),
         }
     }
 }
@@ -125,6 +128,8 @@ pub fn decode_message_with(
         journal::read(tag, reader)?.into()
     } else if LoadMsg::TAGS.contains(&tag) {
         Message::Load(load::read(tag, reader)?)
+    } else if PathMsg::TAGS.contains(&tag) {
+        Message::Path(paths::read(tag, reader)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, reader)?)
     } else {

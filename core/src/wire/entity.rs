@@ -101,6 +101,8 @@ codes! {
         17 NodeStoppedUnsent,
         18 EntityStoppedUnhandled,
         19 KindRefused,
+        20 UnknownPath,
+        21 NoInstance,
     }
 }
 

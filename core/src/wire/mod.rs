@@ -15,6 +15,7 @@ mod journal;
 pub mod kind;
 mod load;
 mod membership;
+mod paths;
 mod registry;
 mod settings;
 mod sharding;
@@ -28,7 +29,7 @@ mod values;
 mod watch;
 
 pub use crate::bytes::{Reaction, WireError};
-pub use crate::membership::state::packed::{COUNTER_MAX, META_BYTES_MAX, MemberFacts, PackedGossip};
+pub use crate::membership::state::packed::{COUNTER_MAX, MemberFacts, PackedGossip};
 pub use codec::{Encoder, decode_message, decode_message_with, encode_message};
 pub(crate) use ddata::{decode_stored, encode_stored};
 pub use frame::{

@@ -53,6 +53,7 @@ impl Lamps {
             order @ (HostOrder::Start { .. }
             | HostOrder::Deliver { .. }
             | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
             | HostOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
@@ -79,7 +80,7 @@ impl Lamps {
                 let result = Ok([u8::from(*lamp)].into());
                 reply_to.map(|ask| HostReport::Answered { ask, result })
             }
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 self.lamps.remove(&slot);
                 Some(HostReport::Stopped { slot })
             }

@@ -62,6 +62,7 @@ impl Greeters {
             order @ (HostOrder::Start { .. }
             | HostOrder::Deliver { .. }
             | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
             | HostOrder::Kill { .. }) => {
                 held.push_back(order);
                 None
@@ -77,7 +78,9 @@ impl Greeters {
                     None
                 }
                 // Nobody registers one here.
-                HostedInstance::Singleton { .. } => Some(HostReport::Stopped { slot }),
+                HostedInstance::Singleton { .. } | HostedInstance::Path { .. } => {
+                    Some(HostReport::Stopped { slot })
+                }
             },
             HostOrder::Deliver {
                 slot,
@@ -91,7 +94,7 @@ impl Greeters {
                     result: Ok(greet(id, &payload)),
                 })
             }
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 self.entities.remove(&slot);
                 Some(HostReport::Stopped { slot })
             }

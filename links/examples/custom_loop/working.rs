@@ -119,7 +119,7 @@ impl Working {
                     }
                 }
             },
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 let worker = self.workers.remove(&slot).ok_or(order)?;
                 if let LoopWorker::Counter(mut counter) = worker {
                     counter.turn_away(&mut reports);

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{DropReason, SendTarget};
-use quorate_core::message::{EntityEnvelope, Lane, Message, ShardingMsg, SingletonMsg};
+use quorate_core::message::{EntityEnvelope, Lane, Message, PathMsg, ShardingMsg, SingletonMsg};
+use quorate_core::paths::protocol::PathMessage;
 use quorate_core::singleton::protocol::InstanceMessage;
 use quorate_core::wire::{DecodedFrame, decode_frame, decode_message};
 
@@ -24,7 +25,11 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         Message::Singleton(SingletonMsg::Delivery(InstanceMessage {
             ask: Some(ticket), ..
         })) => ticket.ask.asker == *me,
+        Message::Path(PathMsg::Delivery(PathMessage {
+            ask: Some(ticket), ..
+        })) => ticket.ask.asker == *me,
         Message::Singleton(_)
+        | Message::Path(_)
         | Message::Sharding(_)
         | Message::Membership(_)
         | Message::Detector(_)

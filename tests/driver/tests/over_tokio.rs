@@ -84,6 +84,13 @@ over_tokio! {
         a_passivated_entity_gets_its_last_message_and_its_next_incarnation_the_rest,
         entities_that_nobody_needs_are_taken_out_of_memory,
     }
+    paths {
+        every_way_to_an_instance_leads_there,
+        an_ordered_slot_moves_under_load_and_keeps_the_order,
+        a_stateful_slot_takes_its_state_along,
+        names_below_a_subtree_lead_to_its_instances,
+        paths_that_cannot_be_are_refused_and_unknown_ones_fail_at_once,
+    }
     placement {
         s_050_a_shard_goes_where_it_is_wanted_from_outside,
         a_strategy_of_ones_own_may_take_its_time,

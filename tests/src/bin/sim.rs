@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use lexopt::prelude::{Long, Short, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
 use quorate_tests::sim::figures::{self, Scenario};
+use quorate_tests::sim::paths::steps::every_step;
 use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::starts;
 use quorate_tests::sim::{FaultKind, Show};
@@ -24,7 +25,9 @@ Runs the deterministic cluster simulator.
                    data: replicated data of all types and levels, a part of it durable;
                    remember: entities that are remembered, in durable replicated data or in logs;
                    life: entities that panic, fail, stop, are slow, answer late, move and are watched, 60 s;
-                   singleton: singletons of two roles, with and without a lease, that write through their tokens
+                   singleton: singletons of two roles, with and without a lease, that write through their tokens;
+                   durable: durable entities over a faulty database;
+                   paths: paths of every preset, whose slots are moved all the time
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
   --fresh N        N seeds that nobody has run before, drawn now; the first line says which, the last how
@@ -42,6 +45,8 @@ Runs the deterministic cluster simulator.
                    seconds, messages and bytes per node, beside those of Akka's algorithm
   --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
                    of all frames are lost (with --faults none, none): they have to form exactly one cluster
+  --steps          for each seed one run for every preset of paths, step of a hand-off and fault at it
+  --only RUN       of these runs the one of this name
   --json           the last line of the output is one JSON object
   --hash           print the hash of each seed's trace
   --trace          print what happens (with one seed)
@@ -53,6 +58,8 @@ struct Options {
     mix: bool,
     scenario: Option<Scenario>,
     starts: bool,
+    steps: bool,
+    only: Option<String>,
     profile: Profile,
     chaos: Option<u64>,
     coverage: u64,
@@ -84,6 +91,9 @@ fn main() -> ExitCode {
     }
     if options.starts {
         return start_at_once(&options);
+    }
+    if options.steps {
+        return every_step(&options.seeds, options.show, options.only.as_deref());
     }
     let plan = plan_of(&options);
     if options.fresh {
@@ -172,6 +182,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         mix: false,
         scenario: None,
         starts: false,
+        steps: false,
+        only: None,
         profile: Profile::Sharding,
         chaos: None,
         coverage: 0,
@@ -195,6 +207,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("nodes") => options.nodes = parser.value()?.parse_with(|text| in_range(text, 1, 10_000))?,
             Long("scenario") => options.scenario = Some(parser.value()?.parse_with(parse_scenario)?),
             Long("starts") => options.starts = true,
+            Long("steps") => options.steps = true,
+            Long("only") => options.only = Some(parser.value()?.string()?),
             Long("mix") => options.mix = true,
             Long("profile") => options.profile = parser.value()?.parse_with(parse_profile)?,
             Long("chaos") => {
@@ -394,6 +408,7 @@ fn print_report(report: &Report, options: &Options) {
             match options.profile {
                 Profile::Data | Profile::Durable => "2 to 6",
                 Profile::Singleton => "2 to 7",
+                Profile::Paths => "3 to 7",
                 Profile::Sharding
                 | Profile::Membership
                 | Profile::Stored

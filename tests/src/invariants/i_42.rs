@@ -42,10 +42,11 @@ impl StoppedFirst {
                 None => return Err(format!("delivers to {slot:?}, in which nothing was started")),
             },
             HostOrder::Start {
-                instance: HostedInstance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. } | HostedInstance::Path { .. },
                 ..
             }
             | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
             | HostOrder::Kill { .. } => return Ok(()),
         };
         if history.processes[process as usize].shards.contains(&shard) {

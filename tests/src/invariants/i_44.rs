@@ -124,7 +124,7 @@ pub(super) fn at_rest(history: &History) -> Result<(), (ProcessId, String)> {
     }
     for (at, process) in history.processes.iter().enumerate() {
         let (left, letters) = (left_over[at], process.dead_letters);
-        let balances = (left - from_before[at]..=left).contains(&letters);
+        let balances = (left - from_before[at]..=left + history.copies).contains(&letters);
         if process.life == Life::Running && !balances {
             let process = ProcessId::try_from(at).unwrap_or(ProcessId::MAX);
             return Err((

@@ -82,10 +82,10 @@ impl KeptInOrder {
                 Ok(())
             }
             HostOrder::Start {
-                instance: HostedInstance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. } | HostedInstance::Path { .. },
                 ..
             } => Ok(()),
-            HostOrder::Stop { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } => {
                 if let Some(entity) = self.entities.get(&(process, *slot)) {
                     let name = (process, entity.clone());
                     self.stopping.insert(name, Stopping::default());

@@ -36,6 +36,8 @@ mod i_45;
 pub(crate) mod i_46;
 mod i_48;
 pub(crate) mod i_49;
+mod i_50;
+mod i_51;
 mod i_52;
 mod oracle;
 mod removals;
@@ -53,6 +55,7 @@ use quorate_core::view::{MembershipPhase, View};
 
 pub use self::i_30::Voter;
 pub(crate) use self::i_45::Holds;
+pub(crate) use self::i_51::PathHandled;
 use crate::lease::MemoryLeases;
 use crate::sim::{History, ProcessId, digest};
 
@@ -232,6 +235,8 @@ pub struct Checks {
     pub(crate) i45: i_45::WithinItsBounds,
     pub(crate) i48: i_48::KeptInOrder,
     pub(crate) i49: i_49::OnMembersThatHost,
+    pub(crate) i50: i_50::OneWriter,
+    pub(crate) i51: i_51::AsPromised,
     pub(crate) i52: i_52::SureOfItself,
 }
 
@@ -263,6 +268,7 @@ impl Checks {
             named("I-10", self.i10.check(step, history))?;
             named("I-12", self.i12.check(step))?;
             named("I-13", self.i13.check(step, history))?;
+            named("I-50", self.i50.check(step, history))?;
             if step.safe {
                 named("I-11", i_11::check(after))?;
                 named("I-15", i_15::check(after))?;
@@ -304,7 +310,7 @@ impl Checks {
             | Event::Journal(_)
             | Event::Rejected { .. } => {}
             // A later version's; its checker is still to be written.
-            _ => {}
+            Event::Path { .. } | _ => {}
         }
         named("I-13", i_13::on_event(process, event, unstopped, history))
     }

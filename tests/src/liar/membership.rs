@@ -186,8 +186,7 @@ fn state(lie: &mut Lie<'_>) -> GossipBody {
         version,
         seen,
         tombstones,
-        epoch: known.epoch(),
-        meta: Arc::clone(known.meta()),
+        paths: Arc::clone(known.paths()),
     });
     GossipBody::Held(Arc::new(
         state.expect("invariant: a member's state is well formed"),

@@ -14,6 +14,7 @@ pub mod journal;
 pub mod load;
 pub mod membership;
 mod numbers;
+pub mod paths;
 pub mod regions;
 pub mod registry;
 pub mod singleton;
@@ -50,7 +51,7 @@ pub struct Known {
     pub me: UniqueAddress,
     /// Its roles.
     pub roles: Vec<Role>,
-    /// The state that an honest node would send.
+    /// The state that an honest node would send, with the table of paths.
     pub gossip: Arc<Gossip>,
     /// Entity kinds, as they are.
     pub kinds: Vec<KindFields>,
@@ -87,6 +88,8 @@ pub enum Kind {
     Journal(journal::Kind),
     /// Of load.
     Load(load::Kind),
+    /// Of paths.
+    Path(paths::Kind),
 }
 
 impl Kind {
@@ -102,6 +105,7 @@ impl Kind {
         let singleton = singleton::Kind::ALL.into_iter().map(Self::Singleton);
         let journal = journal::Kind::ALL.into_iter().map(Self::Journal);
         let load = load::Kind::ALL.into_iter().map(Self::Load);
+        let paths = paths::Kind::ALL.into_iter().map(Self::Path);
         let first = membership.chain(regions).chain(entities).chain(registry);
         first
             .chain(survey)
@@ -109,6 +113,7 @@ impl Kind {
             .chain(singleton)
             .chain(journal)
             .chain(load)
+            .chain(paths)
             .collect()
     }
 
@@ -134,6 +139,7 @@ impl Kind {
             Message::Ddata(msg) => Some(Self::Ddata(ddata::Kind::of(&msg.body))),
             Message::Singleton(msg) => Some(Self::Singleton(singleton::Kind::of(msg))),
             Message::Journal(msg) => Some(Self::Journal(journal::Kind::of(msg))),
+            Message::Path(msg) => Some(Self::Path(paths::Kind::of(msg))),
             Message::Load(msg) => Some(Self::Load(load::Kind::of(msg))),
         }
     }
@@ -166,6 +172,7 @@ pub fn lie(kind: Kind, to: &UniqueAddress, known: &Known, heard: &Heard, chance:
         Kind::Singleton(kind) => singleton::say(kind, &mut lie),
         Kind::Journal(kind) => journal::say(kind, &mut lie),
         Kind::Load(kind) => load::say(kind, &mut lie),
+        Kind::Path(kind) => paths::say(kind, &mut lie),
     }
 }
 

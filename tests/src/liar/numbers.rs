@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use quorate_core::ddata::crdt::VERSION_MAX;
 use quorate_core::journal::protocol::NUMBER_MAX;
 use quorate_core::message::Message;
+use quorate_core::paths::state::settings::INSTANCES_MAX;
 use quorate_core::wire::COUNTER_MAX;
 
 use super::PAYLOAD_BYTES_MAX;
@@ -80,6 +81,13 @@ numbers! {
     SHARE = "thousandths of a share of load", 0, 1_000;
     PROBE = "number of a question for load", 0, u32::MAX as u64;
     RADIUS = "neighbours that are asked for their load", 0, 8;
+    PATH_REQUEST = "number of a request to the leader", 0, u64::MAX;
+    PATH_EPOCH = "counter of an epoch of paths", 0, u64::MAX;
+    KNOWN_MOVE = "counter of the last move that a sender knows", 0, u64::MAX;
+    SLOT = "slot of a path", 0, u16::MAX as u64;
+    INSTANCES = "instances of a path", 1, INSTANCES_MAX as u64;
+    TOLERANCE = "hosts that a path may lose", 0, u16::MAX as u64;
+    STATE_BYTES = "bytes of an instance's state", 0, u64::MAX;
     SIZE = "bytes of a payload", 0, PAYLOAD_BYTES_MAX as u64;
 }
 
@@ -100,6 +108,7 @@ impl Heard {
             | Message::Sharding(_)
             | Message::Ddata(_)
             | Message::Singleton(_)
+            | Message::Path(_)
             | Message::Journal(_)
             | Message::Load(_)) => format!("{other:?}"),
         };

@@ -233,6 +233,50 @@ impl Branches {
                 "runs in which all singletons answered",
                 sim.singletons.counts.answered_at_rest,
             ),
+            (
+                "instances of paths started",
+                sim.sum(|stats| stats.paths.instances_started),
+            ),
+            ("instances of paths failed", sim.paths.counts.failures),
+            ("instances of paths that never ran", sim.paths.counts.never_ran),
+            (
+                "instances of paths that stopped late",
+                sim.paths.counts.stopped_late,
+            ),
+            (
+                "instances of paths killed",
+                sim.sum(|stats| stats.paths.instances_killed),
+            ),
+            ("moves of slots begun", sim.sum(|stats| stats.paths.moves_planned)),
+            (
+                "moves of slots completed",
+                sim.sum(|stats| stats.paths.moves_completed),
+            ),
+            (
+                "moves of slots given up",
+                sim.sum(|stats| stats.paths.moves_aborted),
+            ),
+            ("states of slots left", sim.paths.counts.states_left),
+            (
+                "messages passed on by old hosts",
+                sim.sum(|stats| stats.paths.messages_forwarded),
+            ),
+            (
+                "messages kept over a move",
+                sim.sum(|stats| stats.paths.messages_buffered),
+            ),
+            (
+                "messages for which a buffer of a slot was full",
+                sim.sum(|stats| stats.paths.messages_refused),
+            ),
+            ("messages to all instances", sim.paths.counts.to_all),
+            ("messages in order over a move", sim.checks.i51.over_a_move),
+            ("instances of paths beside another", sim.paths.counts.overlaps),
+            ("members let go with slots", sim.paths.counts.let_go),
+            (
+                "runs in which all paths answered",
+                sim.paths.counts.answered_at_rest,
+            ),
             ("halted as Left", halted("Left")),
             ("halted as Downed", halted("Downed")),
             ("halted as Removed", halted("Removed")),

@@ -45,6 +45,10 @@ pub enum Purpose {
     Database,
     /// What a producer is given, and when somebody sees to daemons.
     Deliveries,
+    /// How instances of paths behave.
+    Paths,
+    /// What is commanded of paths.
+    PathCommands,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -71,6 +75,8 @@ impl Purpose {
             Self::Durables => 17,
             Self::Database => 18,
             Self::Deliveries => 19,
+            Self::Paths => 20,
+            Self::PathCommands => 21,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

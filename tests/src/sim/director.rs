@@ -8,7 +8,7 @@ use super::engine::Sim;
 use super::faults::FaultKind;
 use super::liars::Liar;
 use super::network::Weather;
-use super::plan::{Mix, Plan, Profile, SECOND};
+use super::plan::{Mix, Plan, SECOND};
 use super::script::all_up;
 use super::store::StoreFault;
 
@@ -112,6 +112,8 @@ impl Director<'_> {
             }
             self.pass(LOOK);
             self.sim.wish_homes(self.plan.nodes);
+            self.sim.command_paths(self.plan.nodes);
+            self.sim.look_at_paths();
             self.sim.trouble_shard_leases(self.plan.nodes);
             self.go_on();
             self.conflict.go_on(self.sim);
@@ -135,6 +137,7 @@ impl Director<'_> {
         self.sim.lives.leases.repair();
         self.sim.durables.repair();
         self.sim.singletons.calm_down();
+        self.sim.paths.calm_down();
         if self.sim.is_shutting_down() {
             self.sim.blackout(self.plan.nodes);
         }
@@ -162,7 +165,8 @@ impl Director<'_> {
             self.settle_partition();
             settled = all_up(self.sim);
             // What waits for a singleton waits until it runs, which is looked at afterwards.
-            let quiet = self.sim.singletons.enabled || self.sim.is_quiet();
+            let waits_long = self.sim.singletons.enabled || self.sim.paths.enabled;
+            let quiet = waits_long || self.sim.is_quiet();
             if settled && self.sim.now >= at_least && quiet {
                 break;
             }
@@ -176,6 +180,8 @@ impl Director<'_> {
         }
         if settled && self.sim.singletons.enabled {
             self.sim.rest_of_singletons();
+        } else if settled && self.sim.paths.enabled {
+            self.sim.rest_of_paths();
         } else if settled && self.sim.is_quiet() {
             self.sim.check_at_rest();
             if self.sim.violation.is_none() {
@@ -204,13 +210,18 @@ impl Director<'_> {
     /// Lets time pass with the workload on.
     fn pass(&mut self, time: u64) {
         let until = self.sim.now + time;
-        let has_work = self.sim.has_workload || self.sim.has_data || self.sim.singletons.enabled;
+        let has_work = self.sim.has_workload
+            || self.sim.has_data
+            || self.sim.singletons.enabled
+            || self.sim.paths.enabled;
         while has_work && self.next_message <= until && self.sim.violation.is_none() {
             self.sim.advance(self.next_message.max(self.sim.now));
             if self.sim.has_data {
                 self.sim.random_data(self.plan.nodes);
             } else if self.sim.singletons.enabled {
                 self.sim.random_singleton_message(self.plan.nodes);
+            } else if self.sim.paths.enabled {
+                self.sim.random_path_message(self.plan.nodes);
             } else {
                 self.sim.random_message(self.plan.nodes);
                 self.sim.random_watch(self.plan.nodes);
@@ -319,27 +330,11 @@ impl Director<'_> {
                 .sim
                 .slow_down(index, micros(10_000 + strength * 4_900), micros(length)),
             FaultKind::WallClock => {
-                // Stamps of the far future are refused for ever, and markers go by the wall clock.
-                let unit = match self.plan.profile {
-                    Profile::Sharding | Profile::Membership | Profile::Stored | Profile::Singleton => {
-                        3_600_000 * 1_000
-                    }
-                    Profile::Data | Profile::Remember | Profile::Life => 1_000,
-                    Profile::Durable => 20,
-                };
+                let unit = self.plan.profile.wall_clock_unit();
                 self.sim.jump_wall_clock(index, strength * unit);
             }
             FaultKind::Tick => {
-                // Where tombstones expire within the run, a clock must not make them expire before old frames
-                // have come.
-                let longest = match self.plan.profile {
-                    Profile::Sharding | Profile::Stored | Profile::Singleton => 60 * SECOND,
-                    Profile::Membership
-                    | Profile::Data
-                    | Profile::Remember
-                    | Profile::Life
-                    | Profile::Durable => 3 * SECOND,
-                };
+                let longest = self.plan.profile.longest_jump();
                 self.sim.jump_ahead(index, micros(longest * strength / 100));
             }
             FaultKind::Blackout => self.sim.blackout(self.plan.nodes),

@@ -51,6 +51,7 @@ impl Sim {
             Effect::Reply { token, answer } => self.on_reply(process, token, answer),
             Effect::Host(Requester::Sharding, order) => self.on_order(process, order),
             Effect::Host(Requester::Singleton, order) => self.on_instance_order(process, order),
+            Effect::Host(Requester::Path, order) => self.on_path_order(process, order),
             Effect::Host(owner, order) => {
                 self.violated("host", process, format!("an order of {owner:?}: {order:?}"));
             }
@@ -110,6 +111,7 @@ impl Sim {
             | Message::Ddata(_)
             | Message::Journal(_)
             | Message::Load(_) => {}
+            Message::Path(message) => self.note_path_message(message),
         }
         self.send(process, to, message, is_offer);
     }
@@ -143,6 +145,10 @@ impl Sim {
             }
             Event::Sharding { kind, event } => self.on_sharding_event(process, *kind, event),
             Event::Ddata(event) => self.on_data_event(process, event),
+            Event::Membership(MembershipEvent::PathsNotHandedOver { node }) => {
+                self.paths.counts.let_go += 1;
+                self.checks.i50.on_let_go(process, node);
+            }
             Event::Membership(MembershipEvent::JoinFailed { reason }) => {
                 self.join_failures.push(reason.clone())
             }
@@ -159,6 +165,7 @@ impl Sim {
             | Event::Journal(_)
             | Event::Rejected { .. } => {}
             Event::Singleton { event, .. } => self.on_singleton_event(process, event),
+            Event::Path { path, event } => self.on_path_event(process, *path, event),
             // A later version's.
             _ => {}
         }
@@ -325,6 +332,7 @@ impl Sim {
         let handlers_run_on = host.is_stuck && life != Life::Crashed;
         let end = self.now + handlers_end_after(host);
         self.bury_instances(process, life);
+        self.bury_paths(process);
         self.history.ended(process, life, handlers_run_on);
         self.history.processes[process as usize].ended_at = self.now;
         self.watches.died(self.now, process);

@@ -22,6 +22,7 @@ use super::life::Lives;
 use super::names::{LinkName, dropped_message};
 use super::network::Network;
 use super::passivation::Passivations;
+use super::paths::Paths;
 use super::process::{Clock, Open, Process};
 use super::queue::Queue;
 use super::remembered::Remembered;
@@ -95,6 +96,8 @@ pub struct Sim {
     pub(crate) data: Books,
     /// Singletons, their instances' database, and whether there are any.
     pub(crate) singletons: Singletons,
+    /// Paths, what is commanded of them, and whether there are any.
+    pub(crate) paths: Paths,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
     /// Messages and bytes that nodes have sent over links.
@@ -142,6 +145,7 @@ impl Sim {
             has_data: false,
             data: Books::default(),
             singletons: Singletons::new(seed),
+            paths: Paths::new(seed),
             is_bare: false,
             traffic: (0, 0),
             halts: std::collections::BTreeMap::new(),
@@ -198,6 +202,7 @@ impl Sim {
             } => self.on_lease_renewal(process, &name, number),
             Happening::Instance(happening) => self.on_instance(*happening),
             Happening::Stored { process, storing } => self.on_stored(process, *storing),
+            Happening::Path(happening) => self.on_path(*happening),
             Happening::Durable(happening) => self.on_durable(*happening),
         }
     }
@@ -227,6 +232,7 @@ impl Sim {
             | Happening::LeaseRenewal { process, .. }
             | Happening::Stored { process, .. } => *process,
             Happening::Instance(happening) => happening.waits_for()?,
+            Happening::Path(happening) => happening.waits_for(),
             Happening::Durable(happening) => happening.waits_for()?,
             Happening::Dialled { from, .. } | Happening::Noticed { from, .. } => *from,
             Happening::Told { to, .. } => *to,

@@ -79,9 +79,9 @@ impl Entities {
     pub(crate) fn obey(&mut self, order: HostOrder) -> Obeyed {
         match order {
             HostOrder::Start {
-                instance: HostedInstance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. } | HostedInstance::Path { .. },
                 ..
-            } => Obeyed::Nonsense("starts a singleton among entities"),
+            } => Obeyed::Nonsense("starts something else among entities"),
             HostOrder::Start {
                 slot,
                 instance: HostedInstance::Entity { kind, entity, .. },
@@ -102,7 +102,8 @@ impl Entities {
                 reply_to,
                 ..
             } => self.deliver(slot, Letter { payload, reply_to }),
-            HostOrder::Stop { slot } => match self.running.get_mut(&slot) {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } => match self.running.get_mut(&slot)
+            {
                 None => Obeyed::Nonsense("Stop for a slot in which nothing runs"),
                 Some(entity) if entity.stopping => Obeyed::Nonsense("Stop for an entity that stops already"),
                 Some(entity) => {

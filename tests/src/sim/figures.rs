@@ -273,8 +273,7 @@ fn finished(sim: &Sim, nodes: usize) -> Gossip {
         version: clock,
         seen,
         tombstones: OrderedSet::new(),
-        epoch: 0,
-        meta: Arc::from([]),
+        paths: Arc::default(),
     })
     .expect("invariant: members are sorted and unique")
 }

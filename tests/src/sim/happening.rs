@@ -8,6 +8,7 @@ use super::durable::DurableHappening;
 use super::history::ProcessId;
 use super::leases::LeaseAnswer;
 use super::links::Flight;
+use super::paths::PathHappening;
 use super::singletons::InstanceHappening;
 use super::store::Storing;
 
@@ -55,6 +56,8 @@ pub(crate) enum Happening {
         process: ProcessId,
         storing: Box<Storing>,
     },
+    /// Something happens to an instance of a path.
+    Path(Box<PathHappening>),
     /// Something happens to a durable entity.
     Durable(Box<DurableHappening>),
 }

@@ -159,6 +159,8 @@ pub struct History {
     pub placed_by_liar: BTreeSet<(KindId, ShardId)>,
     /// Messages that each process was given by others.
     pub given_to: BTreeMap<ProcessId, BTreeSet<usize>>,
+    /// Copies of messages that are written down nowhere: so many more may be given up.
+    pub copies: u64,
     /// Messages that were given up are counted from this time on.
     pub letters_from: u64,
     by_node: BTreeMap<UniqueAddress, ProcessId>,
@@ -306,6 +308,14 @@ impl History {
             message.in_transit = 0;
         } else {
             message.in_transit += now - message.left_at + 1_000;
+        }
+    }
+
+    /// The same, of one that was passed on to its sender: that one does not know it for its own.
+    pub(crate) fn has_travelled(&mut self, at: usize, now: u64) {
+        let message = &mut self.messages[at];
+        if message.in_transit == 0 {
+            message.in_transit = now - message.sent_at + 1_000;
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::input::{Command, DownTarget, MembershipCommand, SendTarget};
-use quorate_core::message::{Message, ShardingMsg, SingletonMsg};
+use quorate_core::message::{Message, PathMsg, ShardingMsg, SingletonMsg};
 use quorate_core::sharding::extractor::ShardExtractor;
 use quorate_core::sharding::fields::KindFields;
 use quorate_core::sharding::ids::{EntityId, Payload};
@@ -405,10 +405,14 @@ impl Sim {
                 let entity = EntityId::from(named.next().map_or("lie", |kind| kind.name));
                 delivery.payload = self.lying_payload(liar, &entity, delivery.payload.len());
             }
+            Message::Path(PathMsg::Delivery(delivery)) => {
+                delivery.payload = self.lying_payload(liar, &EntityId::from("lie"), delivery.payload.len());
+            }
             Message::Membership(_)
             | Message::Detector(_)
             | Message::Sharding(_)
             | Message::Singleton(_)
+            | Message::Path(_)
             | Message::Ddata(_)
             | Message::Journal(_)
             | Message::Load(_) => {}

@@ -385,6 +385,9 @@ impl Sim {
 
     /// What a region and a coordinator hold is within its limits.
     pub(crate) fn look_at_limits(&mut self, process: ProcessId, cause: &Cause) {
+        if self.paths.enabled {
+            return self.look_at_kept(process);
+        }
         if !self.lives.enabled || self.is_bare {
             return;
         }

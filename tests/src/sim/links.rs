@@ -10,7 +10,7 @@ use quorate_core::wire::{self, DecodedFrame};
 
 use super::engine::{Happening, Sim};
 use super::history::{ProcessId, Whereabouts};
-use super::names::{Brief, ENTITY, Number, entity_message, name};
+use super::names::{Brief, ENTITY, Number, PATH_MESSAGE, entity_message, name};
 use super::network::{DIAL_BACKOFF, DIAL_QUEUE_MAX, DIAL_TIMEOUT, Fate, LinkState};
 use super::trace::Show;
 use crate::invariants::Cause;
@@ -264,6 +264,10 @@ impl Sim {
         } = flight;
         if let Some(at) = message {
             self.history.arrives(at, to, self.now);
+            if name == PATH_MESSAGE {
+                // Also where it comes back to its sender: the new host is told what is left of its time.
+                self.history.has_travelled(at, self.now);
+            }
             self.arrives_for(to, at);
         }
         let sender = self.processes[from as usize].me.clone();

@@ -25,6 +25,7 @@ mod names;
 mod network;
 mod operator;
 mod passivation;
+pub mod paths;
 pub mod plan;
 mod process;
 mod profiles;

@@ -1,12 +1,15 @@
 //! What messages and events of links are called, for the trace and the history. Decides nothing.
 
 use quorate_core::input::LinkEvent;
-use quorate_core::message::{DetectorMsg, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use quorate_core::message::{DetectorMsg, MembershipMsg, Message, PathMsg, ShardingMsg, SingletonMsg};
 
 use super::history::message_number;
 
 /// What a message to an entity is called: the one that takes room in a queue that has a bound.
 pub(super) const ENTITY: &str = "Entity";
+
+/// What a message to a path is called.
+pub(super) const PATH_MESSAGE: &str = "PathMessage";
 
 /// What a message is called.
 pub(crate) const fn name(message: &Message) -> &'static str {
@@ -38,6 +41,8 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Sharding(ShardingMsg::Started(_)) => "Started",
         Message::Ddata(_) => "Ddata",
         Message::Singleton(_) => "Singleton",
+        Message::Path(PathMsg::Delivery(_)) => PATH_MESSAGE,
+        Message::Path(_) => "Path",
         Message::Journal(_) => "Journal",
         Message::Load(_) => "Load",
     }
@@ -50,8 +55,12 @@ pub(crate) fn entity_message(message: &Message) -> Option<usize> {
             message_number(&envelope.payload)
         }
         Message::Singleton(SingletonMsg::Delivery(delivery)) => message_number(&delivery.payload),
+        Message::Path(PathMsg::Delivery(delivery)) if delivery.payload.first_chunk() != Some(&[0xFF; 8]) => {
+            message_number(&delivery.payload)
+        }
         Message::Sharding(_)
         | Message::Singleton(_)
+        | Message::Path(_)
         | Message::Membership(_)
         | Message::Detector(_)
         | Message::Ddata(_)
@@ -79,6 +88,7 @@ impl core::fmt::Display for Brief<'_> {
             Message::Singleton(SingletonMsg::Delivery(it)) => {
                 write!(f, "to {:?} {} {:?}", it.singleton, it.token, it.ask)
             }
+            Message::Path(message) => write!(f, "{message:?}"),
             other @ (Message::Sharding(_)
             | Message::Membership(_)
             | Message::Detector(_)

@@ -38,11 +38,36 @@ pub enum Profile {
     /// did, want to be reminded, panic and are passivated; the first 30 seconds with faults. At rest each
     /// answers, and each log has what was acknowledged.
     Durable,
+    /// Paths of every preset on three to seven nodes, whose slots are moved and whose settings are changed
+    /// all the time: 40 seconds with faults. At rest each has as many instances as it should, and they answer
+    /// everybody.
+    Paths,
 }
 
 impl Profile {
+    /// In what unit a wall clock jumps, in milliseconds. Stamps of the far future are refused for ever, and
+    /// markers go by the wall clock.
+    pub(crate) const fn wall_clock_unit(self) -> u64 {
+        match self {
+            Self::Sharding | Self::Membership | Self::Stored | Self::Singleton | Self::Paths => {
+                3_600_000 * 1_000
+            }
+            Self::Data | Self::Remember | Self::Life => 1_000,
+            Self::Durable => 20,
+        }
+    }
+
+    /// How far a clock jumps at most. Where tombstones expire within the run, it must not make them expire
+    /// before old frames have come.
+    pub(crate) const fn longest_jump(self) -> u64 {
+        match self {
+            Self::Sharding | Self::Stored | Self::Singleton | Self::Paths => 60 * SECOND,
+            Self::Membership | Self::Data | Self::Remember | Self::Life | Self::Durable => 3 * SECOND,
+        }
+    }
+
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sharding,
         Self::Membership,
         Self::Data,
@@ -51,6 +76,7 @@ impl Profile {
         Self::Remember,
         Self::Life,
         Self::Durable,
+        Self::Paths,
     ];
 
     /// Its name on the command line.
@@ -65,6 +91,7 @@ impl Profile {
             Self::Remember => "remember",
             Self::Life => "life",
             Self::Durable => "durable",
+            Self::Paths => "paths",
         }
     }
 
@@ -73,6 +100,10 @@ impl Profile {
     pub fn faults(self) -> Vec<FaultKind> {
         match self {
             Self::Sharding | Self::Life => FaultKind::ALL.to_vec(),
+            Self::Paths => FaultKind::ALL
+                .into_iter()
+                .chain([FaultKind::Down, FaultKind::LeaveTwo])
+                .collect(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
             Self::Data | Self::Stored | Self::Remember | Self::Durable => {
                 FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect()
@@ -118,6 +149,7 @@ impl Plan {
             Profile::Membership => (40, 60),
             Profile::Data => (20, 26),
             Profile::Stored | Profile::Life => (40, 60),
+            Profile::Paths => (40, 52),
             Profile::Singleton | Profile::Remember => (40, 50),
             Profile::Durable => (30, 40),
         };
@@ -150,6 +182,7 @@ impl Plan {
             (false, _) => self.nodes,
             // Two to six: majorities of every kind.
             (true, Profile::Data | Profile::Durable) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
+            (true, Profile::Paths) => [4, 3, 5, 4, 6, 3, 7][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
             (
@@ -225,6 +258,7 @@ impl Mix {
             Profile::Remember => (1, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
             Profile::Life => (2, &[]),
+            Profile::Paths => (2, &[FaultKind::Down, FaultKind::LeaveTwo]),
             Profile::Sharding | Profile::Membership => (1, &[]),
         };
         mix.pause /= shorter;

@@ -16,6 +16,7 @@ use super::chance::Purpose;
 use super::entities::Entities;
 use super::history::{Life, ProcessId};
 use super::leases::HeldLeases;
+use super::paths::PathInstance;
 use super::singletons::Instance;
 
 /// Wall clocks begin here: any plausible time will do, it is only carried.
@@ -39,6 +40,8 @@ pub(crate) struct Process {
     pub(crate) entities: Entities,
     /// Instances of singletons.
     pub(crate) instances: BTreeMap<Slot, Instance>,
+    /// Instances of paths.
+    pub(crate) hosted: BTreeMap<Slot, PathInstance>,
     /// Entities and instances that have ended, and whose node has not heard of it yet.
     pub(crate) unheard: Unheard,
     /// The leases that it believes to hold.
@@ -159,6 +162,7 @@ impl Process {
             life: Life::Running,
             entities: Entities::default(),
             instances: BTreeMap::new(),
+            hosted: BTreeMap::new(),
             unheard: Unheard::default(),
             leases: HeldLeases::new(),
             quarantined: BTreeSet::new(),

@@ -48,6 +48,10 @@ impl Sim {
             self.durables.configure(&mut self.config, plan.nodes);
             self.passivations.configure(&mut self.config.sharding);
         }
+        if plan.profile == Profile::Paths {
+            self.has_workload = false;
+            self.enable_paths();
+        }
         if plan.profile == Profile::Singleton {
             self.has_workload = false;
             self.singletons.enable(plan.nodes, mix.orderly);

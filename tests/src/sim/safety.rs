@@ -55,6 +55,8 @@ impl Sim {
         let member = |host: &Process| host.node.view().phase() == MembershipPhase::Member;
         if born && self.processes.iter().any(|host| other(host) && member(host)) {
             self.assumptions.breaks(self.now, "a second cluster was formed");
+        } else if born {
+            self.checks.i51.begins_anew();
         }
     }
 

@@ -93,9 +93,8 @@ impl Sim {
         if self.has_data {
             self.subscribe_to_data(process);
         }
-        if self.singletons.enabled {
-            self.register_singletons(process);
-        }
+        self.register_singletons(process);
+        self.register_paths(process);
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
         self.command(
             process,

@@ -183,10 +183,11 @@ impl Sim {
                 None => return Ok(()),
             },
             HostOrder::Start {
-                instance: HostedInstance::Singleton { .. },
+                instance: HostedInstance::Singleton { .. } | HostedInstance::Path { .. },
                 ..
             }
             | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
             | HostOrder::Kill { .. } => return Ok(()),
         };
         if !host.leases.contains_key(&lease_name(shard)) {

@@ -62,6 +62,9 @@ impl Sim {
         if self.singletons.enabled {
             config.roles.extend(super::singletons::roles_of(index));
         }
+        if self.paths.enabled {
+            config.roles.extend(super::paths::roles_of(index));
+        }
         config
             .validate()
             .expect("invariant: the simulator's profiles are legal")
@@ -217,14 +220,20 @@ impl Sim {
         }
         let number = match &order {
             HostOrder::Deliver { payload, .. } => message_number(payload),
-            HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Kill { .. } => None,
+            HostOrder::Start { .. }
+            | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
+            | HostOrder::Kill { .. } => None,
         };
         let killed = match &order {
             HostOrder::Kill { .. } => self.processes[process as usize]
                 .entities
                 .get(slot)
                 .map(|entity| (entity.kind, entity.id.clone())),
-            HostOrder::Start { .. } | HostOrder::Stop { .. } | HostOrder::Deliver { .. } => None,
+            HostOrder::Start { .. }
+            | HostOrder::Stop { .. }
+            | HostOrder::StopWithState { .. }
+            | HostOrder::Deliver { .. } => None,
         };
         match self.processes[process as usize].entities.obey(order) {
             Obeyed::Started => {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use quorate_core::load::state::capacity::{Capacities, CapacitySelector, Cpu, Heap, MachineLoad};
+use quorate_core::config::CapacitySelector;
+use quorate_core::load::state::capacity::{Capacities, Cpu, Heap, MachineLoad};
 use quorate_core::load::state::chord;
 use quorate_core::load::state::ewma::{self, Ewma};
 use quorate_core::load::state::moves::{MoveWindows, NodeSample, choose_unit, extremes};

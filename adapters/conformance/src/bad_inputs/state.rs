@@ -66,11 +66,10 @@ impl StateColumns {
         count(&mut out, self.tombstones.len());
         count(&mut out, 0);
         count(&mut out, self.clock.len());
-        // Nobody is gone, and there is no other information.
+        // Nobody is gone, and there never was a path.
         count(&mut out, 0);
-        count(&mut out, 0);
+        out.extend(0_u32.to_le_bytes());
         out.extend(self.records_claimed.unwrap_or(0).to_le_bytes());
-        out.extend(0_u64.to_le_bytes());
         texts(&mut out, &self.hosts);
         texts(&mut out, &self.roles);
         out.extend(self.role_sets.iter().map(|set| set.len() as u8));

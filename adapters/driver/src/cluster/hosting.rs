@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Cluster, EntitiesBuilder};
 use crate::delivery::WorkQueueBuilder;
 use crate::kind::Kind;
+use crate::path_builder::InstancesBuilder;
 use crate::singleton_builder::SingletonBuilder;
 
 impl Cluster {
@@ -32,6 +33,34 @@ impl Cluster {
     /// ```
     pub fn singleton(&self, name: impl AsRef<str>) -> SingletonBuilder {
         SingletonBuilder::new(Arc::clone(self.shared()), Arc::from(name.as_ref()))
+    }
+
+    /// Instances of a path: as many as its fault tolerance, its bounds and its load ask for, each on a member
+    /// of its own, with an ordered hand-over when a slot moves. A path has 1 to 8 segments of letters,
+    /// digits, `_` and `-` of ASCII and at most 128 bytes.
+    ///
+    /// ```no_run
+    /// # use quorate_driver::{Cluster, Entity, EntityContext};
+    /// # use quorate_driver::paths::{FaultTolerance, HandoffOptions};
+    /// # struct Prices;
+    /// # impl Entity for Prices {
+    /// #     type Message = u64;
+    /// #     type Reply = u64;
+    /// #     async fn handle(&mut self, _: &EntityContext, message: u64) -> u64 { message }
+    /// # }
+    /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
+    /// // On every node with the role: one instance still runs when two hosts are lost at once.
+    /// let prices = cluster.instances("shop/prices").fault_tolerance(FaultTolerance::Constant(2));
+    /// prices.role("backend").handoff(HandoffOptions::STATELESS).start(|_| Prices).await?;
+    /// // On any node.
+    /// let prices = cluster.path::<u64, u64>("shop/prices")?;
+    /// let price = prices.ask(7).await?;
+    /// let same = prices.by("tea").ask(7).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn instances(&self, path: impl AsRef<str>) -> InstancesBuilder {
+        InstancesBuilder::new(Arc::clone(self.shared()), path.as_ref())
     }
 
     /// A work queue, from which workers on any node pull jobs: each takes a job when it is ready for one, and

@@ -23,11 +23,12 @@ use quorate_core::view::View;
 use crate::data::Data;
 use crate::error::{ClusterError, LookupError, Termination};
 use crate::events::Events;
+use crate::paths::Path;
 use crate::places::{PlaceError, ShardPlaces};
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::singleton::Singleton;
-use crate::stats::{KindState, LinkState, NodeStats};
+use crate::stats::{KindState, LinkState, NodeStats, PathState};
 use crate::watch::Watch;
 use address::parse_down_target;
 pub(crate) use address::{check_port, parse_address, parse_addresses};
@@ -268,6 +269,29 @@ impl Cluster {
     /// [`LookupError`] if the singleton is not registered here, or with other types.
     pub fn singleton_ref<M: 'static, R: 'static>(&self, name: &str) -> Result<Singleton<M, R>, LookupError> {
         Singleton::known(self.shared(), name)
+    }
+
+    /// The way to a path by its name, for senders and operators; this node need not host or have registered
+    /// it: `cluster.path::<Message, Reply>("shop/orders")?`. Which path a name belongs to, or is below of, is
+    /// looked up when something is sent.
+    ///
+    /// # Errors
+    /// [`ClusterError::Path`] for a name that is no path, [`ClusterError::Lookup`] if it is registered here
+    /// with other types.
+    pub fn path<M: 'static, R: 'static>(&self, name: impl AsRef<str>) -> Result<Path<M, R>, ClusterError> {
+        Path::known(self.shared(), name.as_ref())
+    }
+
+    /// Every path of the cluster as this node knows it: who hosts which slot, what moves and how far it is,
+    /// and which instances run here. Costs time linear in the slots.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn paths_state(&self) -> Result<Vec<PathState>, ClusterError> {
+        self.shared().paths().await
     }
 
     /// Watches an incarnation of a node: completes once it has been removed from the cluster

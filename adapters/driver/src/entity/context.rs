@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::paths::state::below;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, Payload, ShardId, Slot};
 use quorate_core::time::Instant;
@@ -19,9 +20,10 @@ use super::upcoming::Upcoming;
 use super::{Entity, ReplyTo};
 use crate::asking::Asker;
 use crate::codec;
-use crate::error::{LookupError, OtherTypes, PassivateError, ReplyLaterError, TimerError};
+use crate::error::{ClusterError, LookupError, OtherTypes, PassivateError, ReplyLaterError, TimerError};
 use crate::kinds::Types;
 use crate::mailbox::{EntityStart, Mailbox, Occasion, Reports, Who};
+use crate::paths::Path;
 use crate::region::{EntityRef, Region};
 use crate::shared::Shared;
 use crate::singleton::Singleton;
@@ -70,13 +72,13 @@ impl EntityContext {
         }
     }
 
-    /// The name of its kind; a singleton's own name.
+    /// The name of its kind; a singleton's own name; an instance's path.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.inside.who.name()
     }
 
-    /// Its id; that of a singleton is its name.
+    /// Its id; that of a singleton is its name, that of an instance of a path `path#slot`.
     #[must_use]
     pub fn id(&self) -> &EntityId {
         self.inside.who.id()
@@ -88,15 +90,35 @@ impl EntityContext {
         String::from_utf8_lossy(self.id().as_bytes())
     }
 
-    /// Its shard. A singleton has none: 0.
+    /// Its path, if it is an instance of one ([`Cluster::instances`](crate::Cluster::instances)).
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.inside.who.path_slot().map(|_| self.inside.who.name())
+    }
+
+    /// Which of the instances of its path it is, from 0; `None` if it is none.
+    #[must_use]
+    pub fn path_slot(&self) -> Option<u16> {
+        self.inside.who.path_slot()
+    }
+
+    /// For what below its path the message that is being handled is: `x/y` of `top/x/y`, where `top` is its
+    /// path and the top of a subtree ([`InstancesBuilder::subtree`](crate::InstancesBuilder::subtree)).
+    /// `None` if it is for the path itself.
+    #[must_use]
+    pub fn below(&self) -> Option<Arc<str>> {
+        self.inside.who.below()
+    }
+
+    /// Its shard. A singleton and an instance of a path have none: 0.
     #[must_use]
     pub fn shard(&self) -> ShardId {
         self.inside.who.shard()
     }
 
-    /// The fencing token of a singleton's instance, or of the placement of an entity's shard on this node:
-    /// above that of every earlier one, so that who has seen a higher one refuses a lower. What the entity
-    /// writes by itself in the node's store is fenced by it.
+    /// The fencing token of the instance of a singleton or a path, or of the placement of an entity's shard
+    /// on this node: above that of every earlier one, so that who has seen a higher one refuses a lower. What
+    /// the entity writes by itself in the node's store is fenced by it.
     ///
     /// The tokens of a kind whose homes are stored ([`Kind::store_mode`](crate::Kind::store_mode)) rise for
     /// good. Those of one whose homes are in memory begin anew when all nodes were stopped: fence nothing by
@@ -104,6 +126,17 @@ impl EntityContext {
     #[must_use]
     pub fn token(&self) -> Token {
         self.inside.who.token()
+    }
+
+    /// The user's part of a message: behind what it is for below a path, where it is one to a path. Nothing
+    /// if there is none.
+    pub(super) fn opened_message<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
+        if self.path_slot().is_none() {
+            return Some(payload);
+        }
+        let (below, message) = below::take(payload).ok()?;
+        self.inside.who.set_below(below);
+        Some(message)
     }
 
     /// The placement's token, if durable writes may be fenced by it.
@@ -135,6 +168,15 @@ impl EntityContext {
         Singleton::known(&self.inside.shared, name)
     }
 
+    /// The way to a path, as [`Cluster::path`](crate::Cluster::path). An instance that asks its own slot is
+    /// refused ([`AskError::OwnEntity`](crate::AskError::OwnEntity)).
+    ///
+    /// # Errors
+    /// Those of [`Cluster::path`](crate::Cluster::path).
+    pub fn path_ref<M: 'static, R: 'static>(&self, name: &str) -> Result<Path<M, R>, ClusterError> {
+        Path::known(&self.inside.shared, name)
+    }
+
     /// A reference to this entity, to tell itself something or to pass on:
     /// `context.self_ref::<Self>()?.tell(message).await`. It leads to whoever has this id, so to its
     /// successor after the entity has moved. To *ask* itself is refused
@@ -145,7 +187,7 @@ impl EntityContext {
     /// [`LookupError::OtherTypes`] if `E` is not the type of this entity's kind,
     /// [`LookupError::NotRegistered`] if this is a singleton's instance.
     pub fn self_ref<E: Entity>(&self) -> Result<EntityRef<E::Message, E::Reply>, LookupError> {
-        if self.inside.who.is_singleton() {
+        if !self.inside.who.is_entity() {
             let name = self.kind().to_owned();
             return Err(LookupError::NotRegistered { what: "kind", name });
         }
@@ -324,7 +366,7 @@ impl EntityContext {
     }
 
     fn ask_to_be_passivated(&self, last: Option<Payload>) {
-        if !self.inside.who.is_singleton() && self.inside.mailbox.passivate(last) {
+        if self.inside.who.is_entity() && self.inside.mailbox.passivate(last) {
             self.inside.reports.passivate(self.inside.slot);
         }
     }

@@ -2,7 +2,7 @@
 //! timers, hooks, each in its turn, and a failure of any of them goes to its kind. Spec: sharding 1.3 (entity
 //! supervision), 1.4.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::supervision::{Directive, Supervision};
 use crate::sync::{Task, yield_now};
 
 /// Why an incarnation ended before its time.
-enum End {
+pub(super) enum End {
     /// It was told to stop at once.
     Killed,
     Failed(Failure),
@@ -39,6 +39,23 @@ enum Next {
     Message(Payload),
     Own(Message),
     Idle,
+}
+
+/// How an entity leaves something to the one after it.
+pub(super) trait Leaves<E>: Send + 'static {
+    /// What it leaves, when it has ended in good order and was told to leave something; `None` if it has
+    /// nothing or failed to say it.
+    fn leave(life: &Life, entity: E) -> impl Future<Output = Option<Payload>> + Send;
+}
+
+/// It leaves nothing.
+pub(super) struct LeavesNothing;
+
+impl<E: Send> Leaves<E> for LeavesNothing {
+    fn leave(_: &Life, entity: E) -> impl Future<Output = Option<Payload>> + Send {
+        drop(entity);
+        ready(None)
+    }
 }
 
 /// Starts entities that a function makes.
@@ -58,15 +75,20 @@ where
     fn start(&self, start: EntityStart) -> Task {
         let make = Arc::clone(&self.make);
         let life = Life::new(start, Arc::clone(&self.shared));
-        Box::pin(run(make, life, Arc::clone(&self.supervision)))
+        Box::pin(run::<_, _, LeavesNothing>(
+            make,
+            life,
+            Arc::clone(&self.supervision),
+        ))
     }
 }
 
 /// One entity, incarnation after incarnation.
-async fn run<F, E>(make: Arc<F>, mut life: Life, supervision: Arc<Supervision>)
+pub(super) async fn run<F, E, L>(make: Arc<F>, mut life: Life, supervision: Arc<Supervision>)
 where
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
     E: Entity,
+    L: Leaves<E>,
 {
     if life.may_begin().await.is_none() {
         return;
@@ -74,7 +96,7 @@ where
     life.context.made_of(Types::of::<E::Message, E::Reply>);
     let mut restarts = RestartHistory::default();
     loop {
-        let (failure, directive) = match live(&*make, &mut life, &supervision).await {
+        let (failure, directive) = match live::<_, _, L>(&*make, &mut life, &supervision).await {
             Ok(()) | Err(End::Killed) => return,
             Err(End::Failed(failure)) => {
                 let directive = supervision.decision(&failure.shown());
@@ -93,21 +115,25 @@ where
 }
 
 /// One incarnation, from its beginning to its end in good order.
-async fn live<F, E>(make: &F, life: &mut Life, supervision: &Supervision) -> Result<(), End>
+async fn live<F, E, L>(make: &F, life: &mut Life, supervision: &Supervision) -> Result<(), End>
 where
     F: Fn(EntityContext) -> E,
     E: Entity,
+    L: Leaves<E>,
 {
     let context = life.context.clone();
     let mut entity = made(life, || make(context.clone()))?;
     attempt(life, pin!(entity.on_start(&context))).await?;
+    life.has_started();
     let mut wait = None;
     let mut handled = 0_usize;
     while let Some(next) = life.next_of_all(&mut wait).await {
         let message = match next {
             // Only durable entities have clocks.
             Next::Message(_) if life.is_woken() => None,
-            Next::Message(payload) => codec::decode::<E::Message>(&payload),
+            Next::Message(payload) => life
+                .opened_message(&payload)
+                .and_then(codec::decode::<E::Message>),
             Next::Own(message) => message.downcast::<E::Message>().ok().map(|message| *message),
             Next::Idle => {
                 survived(
@@ -137,7 +163,13 @@ where
     if life.is_killed() {
         return Ok(());
     }
-    match attempt(life, pin!(entity.on_stop(&context))).await {
+    let stopped = attempt(life, pin!(entity.on_stop(&context))).await;
+    match stopped {
+        Ok(()) if life.mailbox().leaves_state() => {
+            if let Some(state) = L::leave(life, entity).await {
+                life.reports().left(life.slot(), state);
+            }
+        }
         Ok(()) | Err(End::Killed) => {}
         // It ends anyway.
         Err(End::Failed(failure) | End::Decided(failure, _)) => {
@@ -206,12 +238,12 @@ async fn goes_on(life: &mut Life, verdict: SupervisionVerdict, now: Instant) -> 
 }
 
 /// Runs code of the user's that does not wait.
-fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
+pub(super) fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
     guarded(|| life.enter(code)).map_err(End::Failed)
 }
 
 /// Runs a handler or a hook to its end. Pinned where it is made, so that its entity has room for it once.
-async fn attempt<T>(life: &Life, mut code: Pin<&mut impl Future<Output = T>>) -> Result<T, End> {
+pub(super) async fn attempt<T>(life: &Life, mut code: Pin<&mut impl Future<Output = T>>) -> Result<T, End> {
     poll_fn(|cx| {
         let polled = guarded(|| life.enter(|| code.as_mut().poll(cx)));
         if let Some(error) = life.context.take_failure() {

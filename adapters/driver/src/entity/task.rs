@@ -118,6 +118,18 @@ impl Life {
         }
     }
 
+    /// Its first hook has returned.
+    pub(super) fn has_started(&self) {
+        if self.context.path().is_some() {
+            self.reports().running(self.slot());
+        }
+    }
+
+    /// The user's part of a message; nothing if there is none.
+    pub(super) fn opened_message<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
+        self.context.opened_message(payload)
+    }
+
     /// The present message is none that this entity can read.
     pub(crate) fn cannot_decode(&mut self) {
         tracing::debug!(target: "cluster::sharding", entity = ?self.context, event = "message_undecodable");

@@ -3,6 +3,7 @@
 
 mod data;
 mod durable;
+mod paths;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use crate::kinds::Mismatch;
 use crate::signals::ShutdownSignal;
 pub use data::{DataReadError, DataWriteError};
 pub use durable::{DurabilityError, DurableFailure};
+pub use paths::PathError;
+use paths::has_no_answer;
 
 /// Why a node did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +131,9 @@ pub enum ClusterError {
     /// A setting of reliable delivery is out of its range.
     #[error(transparent)]
     Setting(#[from] BadSetting),
+    /// A path that cannot be.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
@@ -135,13 +141,15 @@ pub enum ClusterError {
 
 impl ClusterError {
     /// Whether something was not done within its time limit: the node could not join in time
-    /// (`membership.shutdown_after_unsuccessful_join`), or no answer about daemons came.
+    /// (`membership.shutdown_after_unsuccessful_join`), no answer about daemons came, or no leader has
+    /// answered about a path.
     #[must_use]
     pub const fn is_timeout(&self) -> bool {
         match self {
             Self::NotJoined { halted, .. } => matches!(halted, HaltReason::JoinAborted),
             Self::Daemons(error) => error.is_timeout(),
-            Self::Refused(_)
+            Self::Refused(error) => has_no_answer(error),
+            Self::Path(_)
             | Self::Name { .. }
             | Self::StopMessage
             | Self::Stopped
@@ -162,7 +170,8 @@ impl ClusterError {
                 !matches!(halted, HaltReason::JoinRefused | HaltReason::IncompatibleConfig)
             }
             Self::Daemons(error) => error.may_have_been_handled(),
-            Self::Refused(_)
+            Self::Refused(error) => has_no_answer(error),
+            Self::Path(_)
             | Self::Name { .. }
             | Self::StopMessage
             | Self::Lookup(_)
@@ -181,7 +190,7 @@ pub enum LookupError {
     /// This node has not registered it, neither to host it nor as a proxy.
     #[error("the {what} `{name}` is not registered on this node")]
     NotRegistered {
-        /// `kind` or `singleton`.
+        /// `kind`, `singleton` or `path`.
         what: &'static str,
         /// Its name.
         name: String,
@@ -189,7 +198,7 @@ pub enum LookupError {
     /// It has messages or answers of other types.
     #[error("the {what} `{name}` was registered for {registered}, not for {wanted}")]
     OtherTypes {
-        /// `kind` or `singleton`.
+        /// `kind`, `singleton` or `path`.
         what: &'static str,
         /// Its name.
         name: String,
@@ -209,6 +218,11 @@ impl LookupError {
     /// Of a singleton.
     pub(crate) fn singleton(name: &str, mismatch: Mismatch) -> Self {
         Self::of("singleton", name, mismatch)
+    }
+
+    /// Of a path.
+    pub(crate) fn path(name: &str, mismatch: Mismatch) -> Self {
+        Self::of("path", name, mismatch)
     }
 
     fn of(what: &'static str, name: &str, mismatch: Mismatch) -> Self {

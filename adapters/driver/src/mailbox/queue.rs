@@ -73,6 +73,8 @@ struct MailboxInner {
     last: Option<Payload>,
     /// The entity has said that it wants to be passivated, and has begun with no message since.
     has_asked: bool,
+    /// It is to leave its state when it ends.
+    leaves_state: bool,
 }
 
 /// The mailbox of one entity: the pump puts in, the entity's task takes out.
@@ -138,6 +140,17 @@ impl Mailbox {
     /// Lets the entity finish what is here, then stop.
     pub(crate) fn drain(&self) {
         self.advance(EntityLifecycle::Draining);
+    }
+
+    /// The same, and has it leave its state.
+    pub(crate) fn drain_with_state(&self) {
+        lock(&self.inside).leaves_state = true;
+        self.drain();
+    }
+
+    /// Whether it is to leave its state.
+    pub(crate) fn leaves_state(&self) -> bool {
+        lock(&self.inside).leaves_state
     }
 
     /// The entity ends by itself, after the message that it handles.

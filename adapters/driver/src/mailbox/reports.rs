@@ -111,6 +111,16 @@ impl Reports {
         self.push(HostReport::Ending { slot, forget });
     }
 
+    /// An instance of a path runs.
+    pub(crate) fn running(&self, slot: Slot) {
+        self.push(HostReport::Running { slot });
+    }
+
+    /// An instance of a path leaves this to the next one.
+    pub(crate) fn left(&self, slot: Slot, state: Payload) {
+        self.push(HostReport::State { slot, state });
+    }
+
     /// An entity wants to be passivated.
     pub(crate) fn passivate(&self, slot: Slot) {
         self.push(HostReport::Passivate { slot });
@@ -146,6 +156,8 @@ pub(crate) struct EntityStart {
     pub(crate) who: Who,
     pub(crate) slot: Slot,
     pub(crate) mailbox: Arc<Mailbox>,
+    /// What the one before it, on another node, has left to it.
+    pub(crate) state: Option<Payload>,
     pub(crate) reports: Arc<Reports>,
 }
 

@@ -1,29 +1,42 @@
-//! Who runs: an entity of a kind, or an instance of a singleton. Names only.
+//! Who runs: an entity of a kind, or an instance of a singleton or a path. Names only.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use quorate_core::effect::PlacementToken;
+use quorate_core::paths::protocol::PathPick;
+use quorate_core::paths::state::name::PathId;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId};
 use quorate_core::singleton::state::SingletonId;
 use quorate_core::token::Token;
 
+use crate::sync::lock;
 use quorate_core::input::Recipient;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Who {
-    /// Of the kind, or of the singleton.
+    /// Of the kind, of the singleton, or of the path.
     name: Arc<str>,
     id: EntityId,
     place: HostedAt,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum HostedAt {
     Shard(ShardId, PlacementToken),
     Singleton(Token),
+    Path(Arc<PathSeat>),
+}
+
+/// Which instance of a path it is, and for what below the path the present message is.
+#[derive(Debug)]
+struct PathSeat {
+    path: PathId,
+    slot: u16,
+    token: Token,
+    below: Mutex<Option<Arc<str>>>,
 }
 
 impl Who {
@@ -49,6 +62,21 @@ impl Who {
         }
     }
 
+    /// An instance of a path.
+    pub(crate) fn path(name: Arc<str>, slot: u16, token: Token) -> Self {
+        let seat = PathSeat {
+            path: PathId::of(&name),
+            slot,
+            token,
+            below: Mutex::default(),
+        };
+        Self {
+            id: EntityId::new(format!("{name}#{slot}").as_bytes()),
+            name,
+            place: HostedAt::Path(Arc::new(seat)),
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -60,14 +88,15 @@ impl Who {
     pub(crate) const fn shard(&self) -> ShardId {
         match self.place {
             HostedAt::Shard(shard, _) => shard,
-            HostedAt::Singleton(_) => ShardId(0),
+            HostedAt::Singleton(_) | HostedAt::Path(_) => ShardId(0),
         }
     }
 
-    pub(crate) const fn token(&self) -> Token {
-        match self.place {
+    pub(crate) fn token(&self) -> Token {
+        match &self.place {
             HostedAt::Shard(_, token) => token.token,
-            HostedAt::Singleton(token) => token,
+            HostedAt::Singleton(token) => *token,
+            HostedAt::Path(seat) => seat.token,
         }
     }
 
@@ -75,47 +104,80 @@ impl Who {
     pub(crate) fn placement(&self) -> Option<Token> {
         match self.place {
             HostedAt::Shard(_, token) => token.stored(),
-            HostedAt::Singleton(_) => None,
+            HostedAt::Singleton(_) | HostedAt::Path(_) => None,
         }
     }
 
-    pub(crate) const fn is_singleton(&self) -> bool {
+    /// Whether it is one of many of a kind.
+    pub(crate) const fn is_entity(&self) -> bool {
         match self.place {
-            HostedAt::Shard(..) => false,
-            HostedAt::Singleton(_) => true,
+            HostedAt::Shard(..) => true,
+            HostedAt::Singleton(_) | HostedAt::Path(_) => false,
+        }
+    }
+
+    /// Its slot, if it is an instance of a path.
+    pub(crate) fn path_slot(&self) -> Option<u16> {
+        match &self.place {
+            HostedAt::Path(seat) => Some(seat.slot),
+            HostedAt::Shard(..) | HostedAt::Singleton(_) => None,
+        }
+    }
+
+    /// What the present message is for below its path, if that is the top of a subtree.
+    pub(crate) fn below(&self) -> Option<Arc<str>> {
+        match &self.place {
+            HostedAt::Path(seat) => lock(&seat.below).clone(),
+            HostedAt::Shard(..) | HostedAt::Singleton(_) => None,
+        }
+    }
+
+    /// The next message is for this below its path.
+    pub(crate) fn set_below(&self, below: Option<&str>) {
+        if let HostedAt::Path(seat) = &self.place {
+            let mut present = lock(&seat.below);
+            if present.as_deref() != below {
+                *present = below.map(Arc::from);
+            }
         }
     }
 
     /// Its name among those who wait for an answer.
     pub(crate) fn chain_name(&self) -> u64 {
-        match self.place {
+        match &self.place {
             HostedAt::Shard(..) => AskChain::entity(KindId::of(&self.name), &self.id),
             HostedAt::Singleton(_) => Recipient::Singleton(SingletonId::of(&self.name)).chain_name(),
+            HostedAt::Path(seat) => Recipient::Path(seat.path, PathPick::Slot(seat.slot)).chain_name(),
         }
     }
 
     /// Whether messages to this recipient are for it.
     pub(crate) fn is(&self, recipient: &Recipient) -> bool {
-        match (self.place, recipient) {
+        match (&self.place, recipient) {
             (HostedAt::Shard(..), Recipient::Entity(kind, id)) => {
                 *kind == KindId::of(&self.name) && *id == self.id
             }
             (HostedAt::Singleton(_), Recipient::Singleton(singleton)) => {
                 *singleton == SingletonId::of(&self.name)
             }
-            (HostedAt::Shard(..), Recipient::Singleton(_))
-            | (HostedAt::Singleton(_), Recipient::Entity(..)) => false,
+            (HostedAt::Path(seat), Recipient::Path(path, pick)) => {
+                *path == seat.path && *pick == PathPick::Slot(seat.slot)
+            }
+            (HostedAt::Shard(..), Recipient::Singleton(_) | Recipient::Path(..))
+            | (HostedAt::Singleton(_), Recipient::Entity(..) | Recipient::Path(..))
+            | (HostedAt::Path(_), Recipient::Entity(..) | Recipient::Singleton(_)) => false,
         }
     }
 }
 
-/// As in logs: `kind/shard/id`, `name@token`.
+/// As in logs: `kind/shard/id`, `name@token`, `path/name#slot@token`.
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.escape_debug();
-        match self.place {
+        match &self.place {
             HostedAt::Shard(shard, _) => write!(f, "{name}/{}/{}", shard.0, self.id),
             HostedAt::Singleton(token) => write!(f, "{name}@{token}"),
+            HostedAt::Path(seat) => write!(f, "path/{name}#{}@{}", seat.slot, seat.token),
         }
     }
 }

@@ -10,6 +10,7 @@ use quorate_core::event::telling::{
 };
 use quorate_core::ident::UniqueAddress;
 use quorate_core::time::Instant;
+use quorate_core::view::View;
 use tracing::field::display;
 
 use super::hosted::{Hosted, RegisteredName};
@@ -17,11 +18,13 @@ use crate::log_limit::LogLimit;
 
 /// Writes an event to the log. What is hosted has names for what events name by number only. What strangers
 /// can cause has a limit.
-pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: Instant, names: &Hosted) {
+pub(crate) fn event(view: &View, event: &Event, log: &mut LogLimit, now: Instant, names: &Hosted) {
+    let me = view.me();
     let line = LogLine {
         me,
         kind: None,
         name: None,
+        path: None,
         left_out: None,
     };
     let written = if let Event::Sharding { kind, event } = event {
@@ -37,6 +40,17 @@ pub(crate) fn event(me: &UniqueAddress, event: &Event, log: &mut LogLimit, now: 
             .to_string();
         event.tell(&mut LogLine {
             name: Some(&name),
+            ..line
+        })
+    } else if let Event::Path { path, event } = event {
+        // The leader speaks of paths that this node has not registered.
+        let known = view.gossip().paths().by_id(*path);
+        let name = match known {
+            Some(entry) => entry.name.to_string(),
+            None => names.name(RegisteredName::Path(*path)).into_owned(),
+        };
+        event.tell(&mut LogLine {
+            path: Some(&name),
             ..line
         })
     } else if let Event::Rejected { .. } = event {
@@ -58,6 +72,7 @@ struct LogLine<'a> {
     me: &'a UniqueAddress,
     kind: Option<&'a str>,
     name: Option<&'a str>,
+    path: Option<&'a str>,
     left_out: Option<u64>,
 }
 
@@ -82,12 +97,14 @@ macro_rules! write_line {
             me = %$line.me,
             kind = $line.kind.map(display),
             name = $line.name.map(display),
+            path = $line.path.map(display),
             member = $about(EventField::Member),
             status = $about(EventField::Status),
             node = $about(EventField::Node),
             leader = $about(EventField::Leader),
             role = $about(EventField::Role),
             shard = $about(EventField::Shard),
+            slot = $about(EventField::Slot),
             token = $about(EventField::Token),
             strategy = $about(EventField::Strategy),
             decision = $about(EventField::Decision),
@@ -115,6 +132,7 @@ impl EventListener for LogLine<'_> {
             Transport => "cluster::transport",
             Sharding => "cluster::sharding",
             Singleton => "cluster::singleton",
+            Path => "cluster::path",
             Ddata => "cluster::ddata",
             Store => "cluster::store"
         );

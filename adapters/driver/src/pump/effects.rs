@@ -138,8 +138,8 @@ impl<M: Machine> Pump<M> {
 
     /// Writes an event to the log, and tells those who listen.
     pub(super) fn publish(&mut self, event: Event) {
-        let (me, log) = (&self.base.me, &mut self.base.log);
-        announce::event(me, &event, log, self.base.now.mono, &self.hosted);
+        let (view, log) = (self.linked.node.view(), &mut self.base.log);
+        announce::event(view, &event, log, self.base.now.mono, &self.hosted);
         self.base.act(LoopAction::Publish(event));
     }
 }

@@ -1,14 +1,17 @@
-//! What runs on this node: the entities of kinds and the instances of singletons. Does what the core orders
-//! and reports what cannot be done; decides nothing about shards, nor about who may have an instance. Spec:
-//! sharding 1.4, 1.10, 10.5.
+//! What runs on this node: the entities of kinds and the instances of singletons and paths. Does what the
+//! core orders and reports what cannot be done; decides nothing about shards, nor about who may have an
+//! instance. Spec: sharding 1.4, 1.10, 10.5.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use quorate_core::effect::{AllocationQuestion, HostOrder, HostedInstance};
 use quorate_core::input::{HostReport, Recipient};
+use quorate_core::load::state::sample::LoadPartId;
 use quorate_core::ordered::OrderedMap;
 use quorate_core::owner::Requester;
+use quorate_core::paths::protocol::PathPick;
+use quorate_core::paths::state::name::PathId;
 use quorate_core::sharding::ids::{KindId, Slot};
 use quorate_core::sharding::protocol::{AllocationAnswer, AllocationDecided};
 use quorate_core::singleton::state::SingletonId;
@@ -25,6 +28,7 @@ use crate::sync::Task;
 pub(crate) enum RegisteredName {
     Kind(KindId),
     Singleton(SingletonId),
+    Path(PathId),
 }
 
 #[derive(Clone)]
@@ -48,16 +52,19 @@ pub(crate) struct Hosted {
     entities: Slots,
     /// Slots and reports of their own. They share the room, the gate and the users' runtime of the entities.
     instances: Slots,
+    /// The same of paths.
+    paths: Slots,
 }
 
 impl Hosted {
     /// Whose orders come here, and who hears the reports.
-    pub(crate) const OWNERS: [Requester; 2] = [Requester::Sharding, Requester::Singleton];
+    pub(crate) const OWNERS: [Requester; 3] = [Requester::Sharding, Requester::Singleton, Requester::Path];
 
     pub(crate) fn new(reports: Arc<Reports>) -> Self {
         Self {
             known: OrderedMap::new(),
             instances: Slots::new(Arc::new(reports.beside())),
+            paths: Slots::new(Arc::new(reports.beside())),
             entities: Slots::new(reports),
         }
     }
@@ -83,7 +90,7 @@ impl Hosted {
         });
         let is_taken = match of {
             RegisteredName::Kind(_) => known.starter.is_none(),
-            RegisteredName::Singleton(_) => true,
+            RegisteredName::Singleton(_) | RegisteredName::Path(_) => true,
         };
         let starter = starter.filter(|_| is_taken);
         let decider = decider.filter(|_| known.decider.is_none());
@@ -96,6 +103,10 @@ impl Hosted {
             name: known.name,
         };
         self.known.insert(of, registered);
+        if matches!(of, RegisteredName::Path(_)) {
+            // The core hosts it whatever the leader answers, and whenever.
+            return None;
+        }
         Some(RegistrationUndo { of, before })
     }
 
@@ -130,21 +141,24 @@ impl Hosted {
             (Some(known), _) => Cow::Borrowed(&known.name),
             (None, RegisteredName::Kind(kind)) => Cow::Owned(format!("{kind:?}")),
             (None, RegisteredName::Singleton(singleton)) => Cow::Owned(format!("{singleton:?}")),
+            (None, RegisteredName::Path(path)) => Cow::Owned(format!("{path:?}")),
         }
     }
 
     /// How many run.
     pub(crate) const fn live(&self) -> u64 {
-        self.entities.live() + self.instances.live()
+        self.entities.live() + self.instances.live() + self.paths.live()
     }
 
     /// What is counted here.
     pub(crate) fn show(&self, stats: &mut HostStats) {
         stats.entities = self.entities.live();
         stats.singletons = self.instances.live();
+        stats.path_instances = self.paths.live();
         self.entities.reports().durable.show(stats);
         self.entities.reports().failures.show(stats);
         self.instances.reports().failures.show(stats);
+        self.paths.reports().failures.show(stats);
     }
 
     /// Whether all mailboxes together have room for more from the user links.
@@ -157,9 +171,16 @@ impl Hosted {
         self.entities.reports().budget.used()
     }
 
-    /// The load of the entities here by kind, since the last call.
+    /// The load of what runs here by kind and path, since the last call.
     pub(crate) fn load_of_kinds(&mut self) -> Vec<KindLoad> {
-        self.entities.load_of_kinds()
+        let mut loads = self.entities.load_of_kinds();
+        loads.extend(self.paths.load_of_kinds());
+        loads
+    }
+
+    /// How many instances of a path run here.
+    pub(crate) fn instances_of(&self, path: LoadPartId) -> u32 {
+        self.paths.live_of(path)
     }
 
     /// The loop runs, and the node knows the time.
@@ -182,8 +203,8 @@ impl Hosted {
         self.entities.reports().gate.is_held()
     }
 
-    /// Those whose handlers have held a thread for so many looks, `kind/id` or `singleton/name`; `None` for
-    /// one that is gone meanwhile.
+    /// Those whose handlers have held a thread for so many looks, `kind/id`, `singleton/name` or
+    /// `path/name#slot`; `None` for one that is gone meanwhile.
     pub(crate) fn holders(&self, looks: u64) -> Vec<Option<String>> {
         let name = |who: &Recipient| match who {
             Recipient::Entity(kind, id) => {
@@ -195,21 +216,30 @@ impl Hosted {
                     self.name(RegisteredName::Singleton(*singleton)).escape_debug()
                 )
             }
+            Recipient::Path(path, pick) => {
+                let name = self.name(RegisteredName::Path(*path));
+                match pick {
+                    PathPick::Slot(slot) => format!("path/{name}#{slot}"),
+                    PathPick::Routed | PathPick::Hash(_) | PathPick::Every => format!("path/{name}"),
+                }
+            }
         };
         let holders = self.entities.holders(looks).into_iter();
         let holders = holders.chain(self.instances.holders(looks));
+        let holders = holders.chain(self.paths.holders(looks));
         holders.map(|who| who.map(name)).collect()
     }
 
     /// Whether something was taken over of which the node has not heard.
     pub(crate) fn has_reports(&self) -> bool {
-        self.entities.has_reports() || self.instances.has_reports()
+        self.entities.has_reports() || self.instances.has_reports() || self.paths.has_reports()
     }
 
     /// Takes over what was reported, unless there is something of an earlier time.
     pub(crate) fn take_reports(&mut self) {
         self.entities.take_reports();
         self.instances.take_reports();
+        self.paths.take_reports();
     }
 
     /// The next report for this owner of what was taken over. Forgets what has ended.
@@ -249,6 +279,10 @@ impl Hosted {
                 self.slots_mut(owner).deliver(slot, delivery).map(|()| None)
             }
             HostOrder::Stop { slot } => self.slots(owner).end(slot, Mailbox::drain).map(|()| None),
+            HostOrder::StopWithState { slot } => self
+                .slots(owner)
+                .end(slot, Mailbox::drain_with_state)
+                .map(|()| None),
             HostOrder::Kill { slot } => self.slots(owner).end(slot, Mailbox::kill).map(|()| None),
         }
     }
@@ -266,12 +300,13 @@ impl Hosted {
         let of = match instance {
             HostedInstance::Entity { kind, .. } => RegisteredName::Kind(kind),
             HostedInstance::Singleton { singleton, .. } => RegisteredName::Singleton(singleton),
+            HostedInstance::Path { path, .. } => RegisteredName::Path(path),
         };
         let registered = self.known.get(&of);
         let Some((name, starter)) = registered.and_then(|r| Some((&r.name, r.starter.as_ref()?))) else {
             return Err(HostReport::Stopped { slot });
         };
-        let (recipient, who) = match instance {
+        let (recipient, who, state) = match instance {
             HostedInstance::Entity {
                 kind,
                 shard,
@@ -279,11 +314,20 @@ impl Hosted {
                 token,
             } => {
                 let who = Who::entity(Arc::clone(name), (shard, token), entity.clone());
-                (Recipient::Entity(kind, entity), who)
+                (Recipient::Entity(kind, entity), who, None)
             }
             HostedInstance::Singleton { singleton, token } => {
                 let who = Who::singleton(Arc::clone(name), token);
-                (Recipient::Singleton(singleton), who)
+                (Recipient::Singleton(singleton), who, None)
+            }
+            HostedInstance::Path {
+                path,
+                slot,
+                token,
+                state,
+            } => {
+                let who = Who::path(Arc::clone(name), slot, token);
+                (Recipient::Path(path, PathPick::Slot(slot)), who, state)
             }
         };
         let mailbox = Arc::new(Mailbox::default());
@@ -291,6 +335,7 @@ impl Hosted {
             who,
             slot,
             mailbox: Arc::clone(&mailbox),
+            state,
             reports: Arc::clone(self.slots(owner).reports()),
         });
         self.slots_mut(owner).put(slot, recipient, mailbox);
@@ -301,6 +346,8 @@ impl Hosted {
     fn slots(&self, owner: Requester) -> &Slots {
         if owner == Requester::Singleton {
             &self.instances
+        } else if owner == Requester::Path {
+            &self.paths
         } else {
             &self.entities
         }
@@ -309,6 +356,8 @@ impl Hosted {
     fn slots_mut(&mut self, owner: Requester) -> &mut Slots {
         if owner == Requester::Singleton {
             &mut self.instances
+        } else if owner == Requester::Path {
+            &mut self.paths
         } else {
             &mut self.entities
         }
@@ -418,7 +467,7 @@ mod tests {
         assert_eq!(hosted.load_of_kinds(), []);
         assert!(start(&mut hosted, 1));
         let load = |mailboxes, delivered| KindLoad {
-            kind: KindId::of("k"),
+            part: LoadPartId(KindId::of("k").raw()),
             mailboxes,
             delivered,
         };

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use quorate_core::input::{Input, LoadMeasure, PartMeasure};
-use quorate_core::load::state::sample::LoadPartId;
 use quorate_core::time::Instant;
 
 use super::Pump;
@@ -63,29 +62,30 @@ impl<M: Machine> Pump<M> {
         let since = self.load.measured_at.replace(now);
         let seconds = since.map_or(0.0, |last| now.since(last).as_secs_f64());
         let shards = self.linked.node.hosted_shards();
+        let mut kinds = self.hosted.load_of_kinds();
+        // The busiest first: what is beyond the core's bound is left out.
+        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.delivered));
         let part = |kind: &KindLoad| {
-            let found = shards.iter().find(|(of, _)| *of == kind.kind);
+            let found = shards.iter().find(|(of, _)| of.raw() == kind.part.0);
             PartMeasure {
-                part: LoadPartId(kind.kind.raw()),
+                part: kind.part,
                 mailboxes: kind.mailboxes,
                 messages_per_second: if seconds > 0.0 {
                     kind.delivered as f64 / seconds
                 } else {
                     0.0
                 },
-                units: found.map_or(0, |(_, shards)| *shards),
+                units: found.map_or_else(|| self.hosted.instances_of(kind.part), |(_, shards)| *shards),
             }
         };
-        let mut kinds = self.hosted.load_of_kinds();
-        // The busiest first: what is beyond the core's bound is left out.
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.delivered));
+        let parts = kinds.iter().map(part).collect();
         LoadMeasure {
             cpu: system.cpu,
             machine: system.machine,
             memory: system.memory,
             stall: self.executor.take_stall(),
             mailboxes: Some(self.hosted.mailboxes_used()),
-            parts: kinds.iter().map(part).collect(),
+            parts,
         }
     }
 }

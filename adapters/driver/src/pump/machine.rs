@@ -1,8 +1,12 @@
 //! The node as the pump sees it, so that tests can put a scripted one in its place.
 
+use std::sync::Arc;
+
 use quorate_core::explain::Explanation;
 use quorate_core::load::state::sample::LoadSample;
 use quorate_core::node::Node;
+use quorate_core::ordered::OrderedMap;
+use quorate_core::paths::state::table::PathEntry;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
@@ -10,7 +14,7 @@ use quorate_core::time::Now;
 use quorate_links::LinkRecipient;
 use rand_core::Rng;
 
-use crate::stats::KindState;
+use crate::stats::{KindState, PathSlotState, PathState};
 
 /// What the pump asks of a node beside what its links do. See [`Node`].
 pub(crate) trait Machine: LinkRecipient {
@@ -18,6 +22,8 @@ pub(crate) trait Machine: LinkRecipient {
     fn stop(&mut self, now: Now);
     fn stats(&self) -> &Stats;
     fn kinds(&self) -> Vec<KindState>;
+    /// The paths of the cluster, and what runs here of them.
+    fn paths(&self) -> Vec<PathState>;
     /// How many shards of each kind run here.
     fn hosted_shards(&self) -> Vec<(KindId, u32)>;
     /// How loaded it is, smoothed.
@@ -51,6 +57,26 @@ impl<R: Rng> Machine for Node<R> {
 
     fn singleton(&self, singleton: SingletonId) -> Option<SingletonState> {
         self.singletons().state(singleton)
+    }
+
+    fn paths(&self) -> Vec<PathState> {
+        let table = self.view().gossip().paths();
+        let running = self.paths().running();
+        let running = running.map(|(name, slot, token)| ((name, usize::from(slot)), token));
+        let running: OrderedMap<_, _> = running.collect();
+        let state = |entry: &Arc<PathEntry>| PathState {
+            name: entry.name.clone(),
+            settings: entry.settings().cloned(),
+            epoch: entry.record.epoch.clone(),
+            slots: (0..entry.slots())
+                .map(|at| PathSlotState {
+                    host: entry.host(at).cloned(),
+                    last_move: entry.last_move(at).cloned(),
+                    running: running.get(&(&entry.name, at)).copied(),
+                })
+                .collect(),
+        };
+        table.entries().iter().map(state).collect()
     }
 
     fn kinds(&self) -> Vec<KindState> {

@@ -27,6 +27,8 @@ pub(crate) mod limits;
 mod load;
 pub(crate) mod log;
 mod machine;
+#[cfg(test)]
+mod path_tests;
 pub(crate) mod policy;
 mod replies;
 #[cfg(test)]
@@ -233,13 +235,20 @@ impl<M: Machine> Pump<M> {
                     return reply.send(Answer::Refused(what.without_keeper()));
                 }
                 let (of, name) = match &what {
-                    Registration::Kind(kind) => (RegisteredName::Kind(KindId::of(&kind.name)), &kind.name),
+                    Registration::Kind(kind) => (
+                        RegisteredName::Kind(KindId::of(&kind.name)),
+                        Arc::clone(&kind.name),
+                    ),
                     Registration::Singleton(singleton) => {
                         let id = SingletonId::of(&singleton.name);
-                        (RegisteredName::Singleton(id), &singleton.name)
+                        (RegisteredName::Singleton(id), Arc::clone(&singleton.name))
                     }
+                    Registration::Path(path, _) => (
+                        RegisteredName::Path(path.name.id()),
+                        Arc::from(path.name.as_str()),
+                    ),
                 };
-                let undo = self.hosted.register(of, name, starter, decider);
+                let undo = self.hosted.register(of, &name, starter, decider);
                 let token = self.replies.insert(ReplyWaiter::Register { reply, undo });
                 (token, what.into_command())
             }
@@ -250,6 +259,7 @@ impl<M: Machine> Pump<M> {
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
             ControlCommand::Explain(reply) => return reply.send(self.linked.node.explain()),
             ControlCommand::Kinds(reply) => return reply.send(self.linked.node.kinds()),
+            ControlCommand::Paths(reply) => return reply.send(self.linked.node.paths()),
             ControlCommand::Stop => return,
         };
         self.linked.handle(Input::Command { token, command });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quorate_core::admission::{AdmissionPolicy, Denied, PeerAsk, PeerProof, PeerRequest};
 use quorate_core::event::Audit;
 use quorate_core::ident::{Roles, UniqueAddress};
-use quorate_core::input::{Command, DownTarget, MembershipCommand};
+use quorate_core::input::{Command, DownTarget, MembershipCommand, PathCommand};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::time::Instant;
 
@@ -130,6 +130,18 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         | Command::Singleton(_)
         | Command::Ddata(_)
         | Command::Journal(_) => return,
+        Command::Path(command) => return own_path_command(command),
+    };
+    audit(what, &"this program", whom, &Ok(()), 0);
+}
+
+/// The same of a path: what changes it for the whole cluster.
+fn own_path_command(command: &PathCommand) {
+    let (what, whom): (_, &dyn fmt::Display) = match command {
+        PathCommand::Register { .. } => return,
+        PathCommand::Change(settings) => ("change_path", &settings.name),
+        PathCommand::Remove(path) => ("remove_path", path),
+        PathCommand::Move { path, .. } => ("move_path_slot", path),
     };
     audit(what, &"this program", whom, &Ok(()), 0);
 }

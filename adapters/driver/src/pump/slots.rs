@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quorate_core::input::{HostReport, Recipient};
+use quorate_core::load::state::sample::LoadPartId;
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::{KindId, Slot};
+use quorate_core::sharding::ids::Slot;
 
 use crate::mailbox::{MAILBOX_MESSAGES_MAX, Mailbox, MailboxMessage, MailboxRefusal, Reports};
 
@@ -15,17 +16,17 @@ struct LiveSlot {
     generation: u32,
     who: Recipient,
     mailbox: Arc<Mailbox>,
-    /// Its place among the kinds; none of an instance of a singleton.
+    /// Its place among the kinds and paths; none of an instance of a singleton.
     kind: Option<usize>,
 }
 
 /// Mailboxes that are looked into for one measure: what that costs must not grow with their number.
 const MAILBOXES_MEASURED_MAX: usize = 1_024;
 
-/// The load of the entities of one kind.
+/// The load of the entities of one kind, or of the instances of one path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct KindLoad {
-    pub(crate) kind: KindId,
+    pub(crate) part: LoadPartId,
     /// Messages in mailboxes, of the room in them; of more than 1,024 entities an estimate.
     pub(crate) mailboxes: f64,
     /// Messages put into mailboxes since the last measure.
@@ -37,9 +38,9 @@ pub(super) struct Slots {
     /// By slot index: the core uses small indexes again, so the table is as long as the most there ever were.
     places: Vec<Option<LiveSlot>>,
     live: u64,
-    /// Every kind that had an entity here since the node began, and messages delivered since the last
-    /// measure: as many as there are kinds.
-    kinds: Vec<(KindId, u64)>,
+    /// Every kind and path that had an entity or instance here since the node began, and messages delivered
+    /// since the last measure: as many as there are kinds and paths.
+    kinds: Vec<(LoadPartId, u64)>,
     reports: Arc<Reports>,
     /// What was reported and the node has not heard yet.
     unheard: VecDeque<HostReport>,
@@ -147,12 +148,14 @@ impl Slots {
     }
 
     fn kind_of(&mut self, who: &Recipient) -> Option<usize> {
-        let Recipient::Entity(kind, _) = who else {
-            return None;
-        };
-        let known = self.kinds.iter().position(|(of, _)| of == kind);
+        let part = LoadPartId(match who {
+            Recipient::Entity(kind, _) => kind.raw(),
+            Recipient::Path(path, _) => path.raw(),
+            Recipient::Singleton(_) => return None,
+        });
+        let known = self.kinds.iter().position(|(of, _)| *of == part);
         Some(known.unwrap_or_else(|| {
-            self.kinds.push((*kind, 0));
+            self.kinds.push((part, 0));
             self.kinds.len() - 1
         }))
     }
@@ -167,12 +170,20 @@ impl Slots {
                 *waiting += live.mailbox.waiting();
             }
         }
-        let load = |((kind, delivered), (looked, waiting)): (&mut (KindId, u64), (usize, usize))| KindLoad {
-            kind: *kind,
-            mailboxes: waiting as f64 / (looked.max(1) * MAILBOX_MESSAGES_MAX) as f64,
-            delivered: std::mem::take(delivered),
-        };
+        let load =
+            |((part, delivered), (looked, waiting)): (&mut (LoadPartId, u64), (usize, usize))| KindLoad {
+                part: *part,
+                mailboxes: waiting as f64 / (looked.max(1) * MAILBOX_MESSAGES_MAX) as f64,
+                delivered: std::mem::take(delivered),
+            };
         self.kinds.iter_mut().zip(found).map(load).collect()
+    }
+
+    /// How many of a kind or path live here. Linear in the slots: for paths, which have few.
+    pub(super) fn live_of(&self, part: LoadPartId) -> u32 {
+        let at = self.kinds.iter().position(|(of, _)| *of == part);
+        let of_it = |live: &&LiveSlot| at.is_some() && live.kind == at;
+        u32::try_from(self.places.iter().flatten().filter(of_it).count()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn deliver(&mut self, slot: Slot, delivery: MailboxMessage) -> Result<(), HostReport> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::lease::MemoryLeases;
 use crate::security::Authentication;
-use crate::stats::KindState;
+use crate::stats::{KindState, PathState};
 use crate::sync::Notify;
 use crate::testing::block_on;
 use quorate_core::config::{Config, Limits};
@@ -99,6 +99,10 @@ impl Machine for Script {
 
     fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    fn paths(&self) -> Vec<PathState> {
+        Vec::new()
     }
 
     fn kinds(&self) -> Vec<KindState> {

@@ -16,7 +16,7 @@ use crate::commands::{ControlCommand, outcome};
 use crate::error::ClusterError;
 use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
-use crate::stats::{KindState, LinkState};
+use crate::stats::{KindState, LinkState, PathState};
 use crate::sync;
 
 impl<M, R> Region<M, R> {
@@ -78,6 +78,13 @@ impl Shared {
     pub(crate) async fn kinds(&self) -> Result<Vec<KindState>, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Kinds(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    /// Every path that the cluster has.
+    pub(crate) async fn paths(&self) -> Result<Vec<PathState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Paths(reply)).await?;
         answer.await.ok_or(ClusterError::Stopped)
     }
 

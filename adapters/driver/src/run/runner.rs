@@ -88,6 +88,7 @@ impl<R: Runtime> Runner<R> {
                 }
                 self.order(orders);
             }
+            ShutdownPhase::ClusterLeave => self.order(vec![MembershipCommand::HandOver(DrainPart::Paths)]),
             ShutdownPhase::ClusterExiting => {
                 self.order(vec![MembershipCommand::HandOver(DrainPart::Singletons)])
             }
@@ -105,7 +106,6 @@ impl<R: Runtime> Runner<R> {
             | ShutdownPhase::ServiceRequestsDone
             | ShutdownPhase::ServiceStop
             | ShutdownPhase::BeforeClusterShutdown
-            | ShutdownPhase::ClusterLeave
             | ShutdownPhase::BeforeProcessEnd
             | ShutdownPhase::ProcessEnd => {}
         }

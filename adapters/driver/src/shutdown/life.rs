@@ -4,8 +4,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use quorate_core::config::ShutdownConfig;
+use quorate_core::config::{Config, ShutdownConfig};
 use quorate_core::event::ShutdownProgress;
 use quorate_core::membership::member::Status;
 use quorate_core::ordered::OrderedMap;
@@ -26,8 +27,9 @@ struct NodeFacts {
     is_wanted: bool,
     /// It leaves because its executor stands still.
     is_stalled: bool,
-    /// Its shards, and its singletons, were handed over.
+    /// Its shards, its slots of paths, and its singletons, were handed over.
     has_no_shards: bool,
+    has_no_slots: bool,
     has_no_singletons: bool,
     /// It is no member any more, and why.
     out: Option<Termination>,
@@ -59,7 +61,9 @@ impl NodeFacts {
         let is_gone = matches!(self.status, Status::Exiting | Status::Down | Status::Removed);
         match phase {
             ShutdownPhase::ClusterShardingShutdownRegion => self.has_no_shards,
-            ShutdownPhase::ClusterLeave => is_gone || matches!(self.status, Status::Leaving),
+            ShutdownPhase::ClusterLeave => {
+                is_gone || (self.has_no_slots && matches!(self.status, Status::Leaving))
+            }
             ShutdownPhase::ClusterExiting => self.has_no_singletons && is_gone,
             ShutdownPhase::ClusterExitingDone => self.out.is_some(),
             ShutdownPhase::ClusterShutdown => self.closed.is_some(),
@@ -105,6 +109,8 @@ impl LifeCallbacks {
 
 struct LifeState {
     phases: Phases,
+    /// How much longer a node has that hosts slots of paths; `None` once it has got it.
+    for_slots: Option<Duration>,
     facts: NodeFacts,
     tasks: OrderedMap<ShutdownPhase, Vec<RegisteredTask>>,
     on_up: LifeCallbacks,
@@ -132,14 +138,17 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn new(limits: ShutdownConfig, spawn: impl Fn(Work) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(config: &Config, spawn: impl Fn(Work) + Send + Sync + 'static) -> Self {
+        let limits = config.shutdown.clone();
         let state = LifeState {
             phases: Phases::new(limits.clone()),
+            for_slots: Some(config.paths.exit_timeout),
             facts: NodeFacts {
                 status: Status::Removed,
                 is_wanted: false,
                 is_stalled: false,
                 has_no_shards: false,
+                has_no_slots: false,
                 has_no_singletons: false,
                 out: None,
                 closed: None,
@@ -258,6 +267,7 @@ impl Life {
     pub(crate) fn has_handed_over(&self, part: ShutdownProgress) {
         self.learn(|facts| match part {
             ShutdownProgress::Sharding => facts.has_no_shards = true,
+            ShutdownProgress::Paths => facts.has_no_slots = true,
             ShutdownProgress::Singletons => facts.has_no_singletons = true,
             // Data is told in one step, and what a later version adds has no phase here.
             ShutdownProgress::Ddata | ShutdownProgress::Exiting | _ => {}
@@ -300,6 +310,15 @@ impl Life {
             && let Some(next) = phases.on_tasks_ended(present, now)
         {
             return Some(step(next));
+        }
+        // A node that hosts slots of paths has longer: others take them over one after the other.
+        if phases.present() == Some(ShutdownPhase::ClusterLeave)
+            && phases.deadline().is_some_and(|at| at <= now)
+            && !facts.has_no_slots
+            && let Some(more) = state.for_slots.take()
+        {
+            phases.allow(more, now);
+            return None;
         }
         let (late, next) = phases.on_time(now)?;
         Some(ShutdownNext {

@@ -71,7 +71,7 @@ impl DurableHost {
             wake,
             store: stores.access(),
             // Nothing is registered for the end of a node that is not there.
-            life: Life::new(config.shutdown.clone(), drop),
+            life: Life::new(&config, drop),
             background: Background::none(),
         };
         let (shared, commands) = Shared::new(me, &config, parts);
@@ -136,6 +136,7 @@ impl DurableHost {
                 generation: 0,
             },
             mailbox: Arc::clone(&mailbox),
+            state: None,
             reports: Arc::clone(&reports),
         });
         DurableEntity {
@@ -271,6 +272,8 @@ fn answer<R: DeserializeOwned>(report: HostReport) -> Option<(u64, Result<R, Ask
         | HostReport::Failed { .. }
         | HostReport::Passivate { .. }
         | HostReport::Ending { .. }
+        | HostReport::Running { .. }
+        | HostReport::State { .. }
         | HostReport::Refused { .. } => None,
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn node_beside(
     let parts = SharedParts {
         wake: Arc::default(),
         store: None,
-        life: Life::new(config.shutdown.clone(), drop),
+        life: Life::new(&config, drop),
         background,
     };
     Shared::new(me, &config, parts)

@@ -122,6 +122,7 @@ impl Config {
         self.failure_detector.check()?;
         self.sharding.check()?;
         self.singleton.check()?;
+        self.paths.check()?;
         self.shutdown.check()?;
         self.executor.check()?;
         self.load.check()?;

@@ -412,6 +412,7 @@ impl World {
             | Event::Downing(_)
             | Event::Sharding { .. }
             | Event::Singleton { .. }
+            | Event::Path { .. }
             | Event::Journal(_)
             | Event::Rejected { .. } => None,
         });
@@ -431,6 +432,7 @@ impl World {
             | Event::Detector(_)
             | Event::Downing(_)
             | Event::Singleton { .. }
+            | Event::Path { .. }
             | Event::Journal(_)
             | Event::Sharding { .. } => None,
         });

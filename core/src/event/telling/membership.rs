@@ -38,6 +38,11 @@ impl TellEvent for MembershipEvent {
             Self::HandedOver { phase } => {
                 to.hear(marks.debug("handed_over"), &[], format_args!("{phase} is done"))
             }
+            Self::PathsNotHandedOver { node } => to.hear(
+                marks.warn("paths_not_handed_over"),
+                &[(EventField::Member, node)],
+                format_args!("{node} leaves with instances of paths that it has not handed over in time"),
+            ),
             Self::ShutdownPhaseTimedOut { phase } => to.hear(
                 marks.warn("shutdown_phase_timed_out"),
                 &[],
@@ -146,6 +151,7 @@ impl Display for ShutdownProgress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sharding => "handing the shards over",
+            Self::Paths => "stopping the instances of paths",
             Self::Singletons => "handing the singletons over",
             Self::Ddata => "sending the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",

@@ -6,12 +6,13 @@ use core::fmt::{self, Display, Formatter};
 
 use super::{
     DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JournalEvent,
-    MembershipEvent, ShardingEvent, SingletonEvent,
+    MembershipEvent, PathEvent, ShardingEvent, SingletonEvent,
 };
 use crate::membership::state::events::MembershipChange;
 use crate::reject::{MembershipRejection, Rejection};
 
 mod membership;
+mod paths;
 mod sharding;
 mod singletons;
 
@@ -32,6 +33,8 @@ pub enum EventArea {
     Sharding,
     /// Singletons.
     Singleton,
+    /// Paths.
+    Path,
     /// Replicated data.
     Ddata,
     /// Logs that stores vote about.
@@ -81,6 +84,8 @@ pub enum EventField {
     Role,
     /// A shard.
     Shard,
+    /// A slot of a path.
+    Slot,
     /// An instance's token.
     Token,
     /// A strategy of downing.
@@ -97,13 +102,14 @@ pub enum EventField {
 
 impl EventField {
     /// All of them, in the order of their values.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Member,
         Self::Status,
         Self::Node,
         Self::Leader,
         Self::Role,
         Self::Shard,
+        Self::Slot,
         Self::Token,
         Self::Strategy,
         Self::Decision,
@@ -159,6 +165,7 @@ display!(
     DowningEvent,
     ShardingEvent,
     SingletonEvent,
+    PathEvent,
     DdataEvent,
     JournalEvent,
 );
@@ -226,7 +233,7 @@ impl<T: Display> Display for ListAfter<'_, T> {
     }
 }
 
-/// What a kind's or a singleton's event says, behind whose it is.
+/// What a kind's, a singleton's or a path's event says, behind whose it is.
 struct OfSubject<'a>(fmt::Arguments<'a>, &'a mut dyn EventListener);
 
 impl EventListener for OfSubject<'_> {
@@ -245,6 +252,7 @@ impl TellEvent for Event {
             Self::Singleton { singleton, event } => {
                 event.tell(&mut OfSubject(format_args!("singleton {singleton:?}: "), to))
             }
+            Self::Path { path, event } => event.tell(&mut OfSubject(format_args!("path {path:?}: "), to)),
             Self::Journal(event) => event.tell(&mut OfSubject(format_args!("logs: "), to)),
             Self::Sharding { kind, event } => event.tell(&mut OfSubject(format_args!("kind {kind:?}: "), to)),
             Self::Rejected { peer, rejection } => {
@@ -274,7 +282,8 @@ fn rejected(rejection: &Rejection) -> EventMark {
         | Rejection::Sharding(_)
         | Rejection::Ddata(_)
         | Rejection::Singleton(_)
-        | Rejection::Journal(_) => marks.warn("rejected"),
+        | Rejection::Journal(_)
+        | Rejection::Path(_) => marks.warn("rejected"),
     }
 }
 

@@ -16,6 +16,8 @@ use crate::event::{Audit, JoinFailure, SeedCause, SeedFailure, ShutdownProgress}
 use crate::fixture::{member, node};
 use crate::ident::Role;
 use crate::membership::state::member::{Status, UpNumber};
+use crate::paths::protocol::AbortReason;
+use crate::paths::state::name::PathId;
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
@@ -205,6 +207,7 @@ fn all() -> Vec<Event> {
         MembershipEvent::HandedOver {
             phase: ShutdownProgress::Singletons,
         },
+        MembershipEvent::PathsNotHandedOver { node: node("b", 2) },
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownProgress::Sharding,
         },
@@ -216,6 +219,9 @@ fn all() -> Vec<Event> {
         },
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownProgress::Exiting,
+        },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownProgress::Paths,
         },
     ]);
     let report = DowningReport {
@@ -296,9 +302,47 @@ fn all() -> Vec<Event> {
         ])
         .chain(sharding)
         .chain(singletons)
+        .chain(paths())
         .chain([rejected])
         .chain(audits())
         .collect()
+}
+
+fn paths() -> impl Iterator<Item = Event> {
+    let (a, b, token) = (node("a", 1), node("b", 2), Token::new(4, 2));
+    let events = [
+        PathEvent::Started { slot: 7, token },
+        PathEvent::Stopped { slot: 7, token },
+        PathEvent::Failed {
+            slot: 7,
+            token,
+            restart_after: Duration::from_secs(2),
+        },
+        PathEvent::MoveBegun {
+            slot: 7,
+            from: Some(a),
+            to: Some(b.clone()),
+        },
+        PathEvent::MovedAway { slot: 7, to: Some(b) },
+        PathEvent::MovedAway { slot: 7, to: None },
+        PathEvent::MarksMissing { slot: 7, members: 3 },
+        PathEvent::CodeMissing { slot: 7 },
+        PathEvent::ToleranceClamped { members: 2 },
+        PathEvent::DeadLetter {
+            reason: AskFailure::NoInstance,
+        },
+    ];
+    let aborts = [
+        AbortReason::NotReady,
+        AbortReason::NewHostGone,
+        AbortReason::CodeMissing,
+        AbortReason::StateTooLarge,
+        AbortReason::ByLeader,
+    ]
+    .map(|reason| PathEvent::MoveAborted { slot: 7, reason });
+    let path = PathId::of("shop/prices");
+    let events = events.into_iter().chain(aborts);
+    events.map(move |event| Event::Path { path, event })
 }
 
 #[test]
@@ -369,13 +413,20 @@ fn every_event_has_a_name_of_its_own_that_stays() {
     }
 }
 
+/// Whose event it is.
+fn is_subject(about: &str) -> bool {
+    ["kind ", "singleton ", "path "]
+        .iter()
+        .any(|what| about.starts_with(what))
+}
+
 /// What the chapter says of an event: what stands in a log for sure, and the beginning of one line of many.
 fn point(name: &str, (severity, fields, text): &(Severity, Vec<EventField>, String)) -> String {
     let fields = fields.iter().map(|field| format!(", `{field:?}`").to_lowercase());
     let fields: String = fields.collect();
-    // Which kind or singleton it is about stands in front of each of their lines.
+    // Which kind, singleton or path it is about stands in front of each of their lines.
     let text = match text.split_once(": ") {
-        Some((about, text)) if about.starts_with("kind ") || about.starts_with("singleton ") => text,
+        Some((about, text)) if is_subject(about) => text,
         _ => text,
     };
     let head = format!("* `{name}` ({severity:?}{fields}): ");

@@ -10,8 +10,7 @@ use crate::lane::{MessageTag, tags};
 use crate::load::state::capacity::{Cpu, Heap, MachineLoad};
 use crate::load::state::sample::{LoadPartId, LoadSample, PartLoad};
 
-/// Most neighbours on either side for which a member may be asked.
-pub const NEIGHBORS_MAX: usize = 8;
+pub use crate::config::NEIGHBORS_MAX;
 
 /// Most samples in one answer: the member's own, and those of its neighbours.
 pub const SAMPLES_MAX: usize = 2 * NEIGHBORS_MAX + 1;

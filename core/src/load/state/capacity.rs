@@ -1,6 +1,8 @@
 //! How much a node could still take on, from what is measured there: 1 is everything, 0 nothing. What cannot
 //! be measured is left out. Spec: sharding 5.5.
 
+use crate::config::CapacitySelector;
+
 /// The memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heap {
@@ -58,20 +60,6 @@ impl MachineLoad {
         }
         number(1.0 - (self.load / f64::from(self.cores)).clamp(0.0, 1.0))
     }
-}
-
-/// Which capacity of a node counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CapacitySelector {
-    /// Of processor time.
-    Cpu,
-    /// Of memory.
-    Heap,
-    /// Of the machine, by its load.
-    Load,
-    /// The mean of those that there are.
-    #[default]
-    Mix,
 }
 
 /// What a node could still take on.

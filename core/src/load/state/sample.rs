@@ -3,8 +3,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::config::CapacitySelector;
 use crate::ident::UniqueAddress;
-use crate::load::state::capacity::{Capacities, CapacitySelector};
+use crate::load::state::capacity::Capacities;
 use crate::load::state::moves::NodeSample;
 use crate::load::state::share::LoadShare;
 use crate::membership::state::member::{Member, Status};

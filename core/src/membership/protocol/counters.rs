@@ -25,6 +25,8 @@ counters! {
     pub rejected_forged_clock,
     /// Entries of other members in versions that were too far above those held here to be believed.
     pub rejected_clock_ahead,
+    /// States whose table of paths was too far ahead of the one held here to be taken over.
+    pub rejected_paths_ahead,
     /// Messages of nodes that are no members and may not say that; they were not decoded.
     pub rejected_strangers,
 }

@@ -4,13 +4,14 @@
 //! wherever a late one could be mistaken. Spec: membership 5, 8.6.
 
 pub mod counters;
+mod progress;
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub use self::progress::ShutdownProgress;
 use crate::agreement::{Differences, Settings};
-use crate::drain::DrainPart;
 use crate::ident::{Address, Roles, UniqueAddress};
 use crate::lane::{MessageTag, tags};
 use crate::membership::state::app_version::AppVersion;
@@ -247,7 +248,7 @@ pub enum Command {
     PaceExit,
     /// The host lets this part hand over, and those before it; one before it that is still at it is waited
     /// for no longer. With the last one the node goes, Exiting or not. Only after [`Command::PaceExit`].
-    HandOver(DrainPart),
+    HandOver(crate::drain::DrainPart),
 }
 
 /// Whom to down or remove.
@@ -346,6 +347,12 @@ pub enum Event {
         /// Which phase of the node's own that was.
         phase: ShutdownProgress,
     },
+    /// A member has been Leaving for [`exit_timeout`](crate::config::PathsConfig::exit_timeout) and has not
+    /// handed over its instances of paths: this node, the leader, lets it go.
+    PathsNotHandedOver {
+        /// The member.
+        node: UniqueAddress,
+    },
     /// A phase of this node's way out took longer than it may; the node went on without waiting.
     ShutdownPhaseTimedOut {
         /// Which phase.
@@ -364,32 +371,6 @@ pub struct Audit {
     pub whom: UniqueAddress,
     /// Why the policy refused; `None` if it did not.
     pub refused: Option<String>,
-}
-
-/// A phase of the node's own way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ShutdownProgress {
-    /// Shards are handed over (`cluster_sharding_shutdown_region_timeout`).
-    Sharding,
-    /// Singletons are handed over (`cluster_exiting_timeout`).
-    Singletons,
-    /// The last changes of replicated data are told to others (1 s).
-    Ddata,
-    /// The leader moves the leaving node to Exiting (`cluster_exiting_timeout`).
-    Exiting,
-}
-
-impl ShutdownProgress {
-    /// The phase in which a part hands over.
-    #[must_use]
-    pub const fn of(part: DrainPart) -> Self {
-        match part {
-            DrainPart::Sharding => Self::Sharding,
-            DrainPart::Singletons => Self::Singletons,
-            DrainPart::Ddata => Self::Ddata,
-        }
-    }
 }
 
 /// A seed that this node did not get in by.
@@ -484,6 +465,14 @@ pub enum Rejection {
     ClockAhead {
         /// Whose changes.
         node: UniqueAddress,
+        /// Claimed.
+        claimed: u64,
+        /// Held here.
+        known: u64,
+    },
+    /// The counter of the state's table of paths is far above the one held here (B-37).
+    #[error("the state's table of paths is at {claimed}, and at {known} here")]
+    PathsAhead {
         /// Claimed.
         claimed: u64,
         /// Held here.

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use crate::ident::UniqueAddress;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::{MemberFacts, PackedGossip};
-use crate::membership::state::relation;
+use crate::membership::state::relation::{self, StateForm as _};
 use crate::membership::state::vector_clock::ClockOrder;
 
 /// The state inside a message: as its sender holds it, or as it came over the wire, checked and still in its
@@ -60,6 +60,14 @@ impl GossipBody {
         match self {
             Self::Held(gossip) => relation::is_far_from(&**gossip, held, by),
             Self::Packed(packed) => relation::is_far_from(&packed.sections(), held, by),
+        }
+    }
+
+    /// The counter of the state's table of paths.
+    pub(crate) fn paths_counter(&self) -> u64 {
+        match self {
+            Self::Held(gossip) => gossip.paths_counter(),
+            Self::Packed(packed) => packed.sections().paths_counter(),
         }
     }
 }

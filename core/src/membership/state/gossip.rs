@@ -11,12 +11,13 @@ use siphasher::sip::SipHasher13;
 pub use super::parts::GossipParts;
 pub(crate) use super::parts::SharedGossipParts;
 
-use crate::ident::{Address, UniqueAddress};
+use crate::ident::{Address, Role, UniqueAddress};
 use crate::membership::state::member::{Member, Status, UpNumber};
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::Reachability;
 use crate::membership::state::vector_clock::VectorClock;
 use crate::ordered::OrderedSet;
+use crate::paths::state::table::PathTable;
 
 /// What is wrong with a state. A decoder refuses such a gossip; in a state of our own it is a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +62,7 @@ pub struct Gossip {
     seen: MemberSet,
     tombstones: Arc<OrderedSet<UniqueAddress>>,
     gone: Arc<OrderedSet<UniqueAddress>>,
-    epoch: u64,
-    meta: Arc<[u8]>,
+    paths: Arc<PathTable>,
 }
 
 impl Default for Gossip {
@@ -74,8 +74,7 @@ impl Default for Gossip {
             seen: MemberSet::new(),
             tombstones: Arc::default(),
             gone: Arc::default(),
-            epoch: 0,
-            meta: Arc::from([]),
+            paths: Arc::default(),
         }
     }
 }
@@ -98,8 +97,7 @@ impl Gossip {
             version,
             seen,
             tombstones,
-            epoch,
-            meta,
+            paths,
         } = parts;
         let gossip = Self::assemble(SharedGossipParts {
             members: Arc::new(members),
@@ -107,8 +105,7 @@ impl Gossip {
             version,
             tombstones: Arc::new(tombstones),
             gone: Arc::default(),
-            epoch,
-            meta,
+            paths,
         });
         let gossip = Self { seen, ..gossip };
         gossip.check_invariants()?;
@@ -124,8 +121,7 @@ impl Gossip {
             seen: MemberSet::new(),
             tombstones: parts.tombstones,
             gone: parts.gone,
-            epoch: parts.epoch,
-            meta: parts.meta,
+            paths: parts.paths,
         }
     }
 
@@ -257,14 +253,9 @@ impl Gossip {
         Self { seen, ..self.clone() }
     }
 
-    /// Replaces the bytes that the cluster's layers above keep in the gossip.
-    pub fn set_meta(&mut self, meta: Arc<[u8]>) {
-        self.meta = meta;
-    }
-
-    /// Sets the epoch of `meta`; the higher one wins a merge.
-    pub const fn set_epoch(&mut self, epoch: u64) {
-        self.epoch = epoch;
+    /// Replaces the table of paths.
+    pub fn set_paths(&mut self, paths: Arc<PathTable>) {
+        self.paths = paths;
     }
 
     /// Ends one local update: counts `me`'s clock entry up, to above `own_counter` (which is higher than the
@@ -377,16 +368,26 @@ impl Gossip {
         self.gone.contains(node)
     }
 
-    /// The epoch of `meta`.
+    /// The paths, their slots and who hosts them.
     #[must_use]
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
+    pub const fn paths(&self) -> &Arc<PathTable> {
+        &self.paths
     }
 
-    /// The bytes that the cluster's layers above keep in the gossip.
-    #[must_use]
-    pub const fn meta(&self) -> &Arc<[u8]> {
-        &self.meta
+    /// Whether a path names this member and another member can take over from it.
+    pub(crate) fn awaits_hand_over(&self, node: &UniqueAddress) -> bool {
+        let can = |role: Option<&Role>| {
+            let can = |m: &Member| {
+                m.status == Status::Up && m.node != *node && role.is_none_or(|role| m.roles.contains(role))
+            };
+            self.members().iter().any(can)
+        };
+        self.paths().entries().iter().any(|entry| {
+            entry.names(node)
+                && entry
+                    .settings()
+                    .is_none_or(|settings| can(settings.role.as_ref()))
+        })
     }
 
     /// Everybody known to have seen exactly this state, sorted.

@@ -25,19 +25,13 @@ pub fn merge(a: &Gossip, b: &Gossip) -> Gossip {
         version.retain(|node| !tombstones.contains(node));
     }
     let gone = merge_gone(a, b, &members, &tombstones);
-    let newer = if (a.epoch(), a.meta()) >= (b.epoch(), b.meta()) {
-        a
-    } else {
-        b
-    };
     Gossip::assemble(SharedGossipParts {
         members,
         reachability,
         version,
         tombstones,
         gone,
-        epoch: newer.epoch(),
-        meta: Arc::clone(newer.meta()),
+        paths: a.paths().merged(b.paths()),
     })
 }
 
@@ -78,7 +72,7 @@ pub(crate) fn same_content(a: &Gossip, b: &Gossip) -> bool {
     a.members_arc() == b.members_arc()
         && a.reachability_arc() == b.reachability_arc()
         && a.tombstones_arc() == b.tombstones_arc()
-        && (a.epoch(), a.meta()) == (b.epoch(), b.meta())
+        && a.paths() == b.paths()
 }
 
 /// What two states with the same clock become: `base`, also seen by everybody who has seen `other`. Equal

@@ -9,6 +9,7 @@ use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::reachability::Reachability;
 use crate::membership::state::vector_clock::VectorClock;
 use crate::ordered::OrderedSet;
+use crate::paths::state::table::PathTable;
 
 /// What [`Gossip::from_parts`](super::gossip::Gossip::from_parts) makes a state of.
 #[derive(Clone, Debug, Default)]
@@ -23,10 +24,8 @@ pub struct GossipParts {
     pub seen: MemberSet,
     /// Incarnations that were removed.
     pub tombstones: OrderedSet<UniqueAddress>,
-    /// See [`Gossip::epoch`](super::gossip::Gossip::epoch).
-    pub epoch: u64,
-    /// See [`Gossip::meta`](super::gossip::Gossip::meta).
-    pub meta: Arc<[u8]>,
+    /// See [`Gossip::paths`](super::gossip::Gossip::paths).
+    pub paths: Arc<PathTable>,
 }
 
 /// The same where other states share the parts.
@@ -37,6 +36,5 @@ pub(crate) struct SharedGossipParts {
     pub(crate) version: VectorClock,
     pub(crate) tombstones: Arc<OrderedSet<UniqueAddress>>,
     pub(crate) gone: Arc<OrderedSet<UniqueAddress>>,
-    pub(crate) epoch: u64,
-    pub(crate) meta: Arc<[u8]>,
+    pub(crate) paths: Arc<PathTable>,
 }

@@ -43,6 +43,8 @@ pub(crate) trait StateForm {
     fn nodes(&self) -> impl Iterator<Item = Self::Node<'_>>;
     /// Whether clock and members are known, without a look, to be `held`'s: they are the same memory.
     fn shares_with(&self, held: &Gossip) -> CommonParts;
+    /// The counter of its table of paths.
+    fn paths_counter(&self) -> u64;
     /// Whether it agrees with `held` in all but clock, who has seen it and who is gone.
     fn has_content_of(&self, held: &Gossip) -> bool;
     /// Whether `held`, with the same content, knows of everybody who is gone here that they are.
@@ -68,6 +70,10 @@ impl StateForm for Gossip {
             clock: self.version().shares_with(held.version()),
             members: Arc::ptr_eq(self.members_arc(), held.members_arc()),
         }
+    }
+
+    fn paths_counter(&self) -> u64 {
+        self.paths().counter()
     }
 
     fn has_content_of(&self, held: &Gossip) -> bool {

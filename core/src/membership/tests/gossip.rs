@@ -6,6 +6,7 @@ use crate::membership::state::gossip::{Gossip, GossipError};
 use crate::membership::state::member::Status;
 use crate::membership::state::merge::{merge, with_merged_seen};
 use crate::membership::state::vector_clock::ClockOrder;
+use crate::paths::state::tests::sample_table;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -275,20 +276,11 @@ fn an_address_names_the_incarnation_that_is_not_down() {
 }
 
 #[test]
-fn the_higher_epoch_and_then_the_higher_bytes_win_the_meta() {
-    let with = |epoch, bytes: &[u8]| {
-        let mut gossip = g("a");
-        gossip.set_epoch(epoch);
-        gossip.set_meta(Arc::from(bytes));
-        gossip
-    };
-    for (left, right, expected) in [
-        (with(1, b"z"), with(2, b"a"), (2, &b"a"[..])),
-        (with(2, b"a"), with(2, b"b"), (2, &b"b"[..])),
-    ] {
-        for merged in [merge(&left, &right), merge(&right, &left)] {
-            assert_eq!((merged.epoch(), &merged.meta()[..]), expected);
-        }
+fn the_merge_of_states_merges_their_tables_of_paths() {
+    let mut with = g("a");
+    with.set_paths(sample_table());
+    for merged in [merge(&with, &g("a")), merge(&g("a"), &with)] {
+        assert!(Arc::ptr_eq(merged.paths(), with.paths()), "shared");
     }
 }
 

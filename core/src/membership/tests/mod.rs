@@ -174,7 +174,6 @@ pub(super) fn decoded(
         version: clock(ticks),
         seen: seen.iter().copied().collect::<MemberSet>(),
         tombstones: confirmed(tombstones),
-        epoch: 0,
-        meta: alloc::sync::Arc::from([]),
+        paths: alloc::sync::Arc::default(),
     })
 }

@@ -1,6 +1,7 @@
-//! What the host of entities and of singletons' instances is told to do, and what it says of them. Types
-//! only. Spec: sharding 1.4, 1.10, 10.5.
+//! What the host of entities, and of instances of singletons and paths, is told to do, and what it says of
+//! them. Types only. Spec: sharding 1.4, 1.10, 10.5.
 
+use crate::paths::state::name::PathId;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::errors::AskFailure;
 use crate::sharding::state::ids::{AskRef, EntityId, KindId, Payload, ShardId, Slot};
@@ -30,9 +31,21 @@ pub enum HostedInstance {
         /// Its fencing token, for the user's code.
         token: Token,
     },
+    /// An instance of a path. Answered with [`HostReport::Running`].
+    Path {
+        /// Which path.
+        path: PathId,
+        /// Which of its instances.
+        slot: u16,
+        /// Its fencing token, for the user's code.
+        token: Token,
+        /// What the instance before it left to it, on another node.
+        state: Option<Payload>,
+    },
 }
 
-/// What the host does with entities and with instances of singletons. Orders for one slot keep their order.
+/// What the host does with entities and with instances of singletons and paths. Orders for one slot keep
+/// their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOrder {
     /// Start it in this slot.
@@ -60,6 +73,12 @@ pub enum HostOrder {
         /// Where.
         slot: Slot,
     },
+    /// Stop it once it has handled what is in its mailbox, report its state ([`HostReport::State`]), then
+    /// `Stopped`. Only to instances of paths.
+    StopWithState {
+        /// Where.
+        slot: Slot,
+    },
     /// Stop it now, dropping its mailbox (asks in it are answered `EntityStoppedUnhandled`), then report
     /// `Stopped`.
     Kill {
@@ -76,6 +95,7 @@ impl HostOrder {
             Self::Start { slot, .. }
             | Self::Deliver { slot, .. }
             | Self::Stop { slot }
+            | Self::StopWithState { slot }
             | Self::Kill { slot } => *slot,
         }
     }
@@ -128,6 +148,18 @@ pub enum HostReport {
     Escalated {
         /// Its slot.
         slot: Slot,
+    },
+    /// An instance of a path runs: it has been made, and has taken the state it was given.
+    Running {
+        /// Its slot.
+        slot: Slot,
+    },
+    /// The state of an instance of a path, as it was told to leave one; [`HostReport::Stopped`] follows.
+    State {
+        /// Its slot.
+        slot: Slot,
+        /// The state.
+        state: Payload,
     },
     /// A delivery was refused by the mailbox.
     Refused {

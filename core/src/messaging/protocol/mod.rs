@@ -1,5 +1,5 @@
 //! Users' messages in words: whom one is for, what travels with an ask, and what the host of entities and of
-//! singletons' instances is told and says. Types only. Spec: sharding 1.4, 1.10, 10.2, 10.5.
+//! instances is told and says. Types only. Spec: sharding 1.4, 1.10, 10.2, 10.5.
 
 mod ask;
 mod host;
@@ -9,6 +9,8 @@ use core::time::Duration;
 pub use ask::{AskReply, AskTicket};
 pub use host::{HostOrder, HostReport, HostedInstance};
 
+use crate::paths::state::name::PathId;
+use crate::paths::state::settings::PathPick;
 use crate::sharding::state::chain::AskChain;
 use crate::sharding::state::ids::{EntityId, KindId, Payload};
 use crate::singleton::state::SingletonId;
@@ -20,6 +22,8 @@ pub enum Recipient {
     Entity(KindId, EntityId),
     /// A singleton.
     Singleton(SingletonId),
+    /// An instance of a path.
+    Path(PathId, PathPick),
 }
 
 impl Recipient {
@@ -31,6 +35,16 @@ impl Recipient {
             // A kind of the same name has entities with an id; a singleton has none.
             Self::Singleton(singleton) => {
                 AskChain::entity(KindId::from_raw(singleton.raw()), &EntityId::new(&[]))
+            }
+            // One that the path's router chooses is not known here: it has the name of no instance.
+            Self::Path(path, pick) => {
+                let slot = match pick {
+                    PathPick::Slot(slot) => *slot,
+                    PathPick::Routed | PathPick::Hash(_) | PathPick::Every => u16::MAX,
+                };
+                // A kind or singleton of the same name is another one.
+                let kind = KindId::from_raw(!path.raw());
+                AskChain::entity(kind, &EntityId::new(&slot.to_le_bytes()))
             }
         }
     }

@@ -11,7 +11,7 @@ pub const TABLE_ENTRIES_MAX: usize = 64;
 /// How many nodes may fail at once and leave an instance running, as a function of how many nodes may host
 /// the path. It is data, so that it can be compared and sent; where it is not below the number of nodes it is
 /// cut down to one less.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultTolerance {
     /// So many, however many nodes there are.
     Constant(u16),
@@ -66,7 +66,7 @@ impl FaultTolerance {
 }
 
 /// A share of the nodes: 0 to 1, as a fraction in lowest terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeShare {
     part: u16,
     whole: u16,
@@ -93,7 +93,7 @@ impl NodeShare {
 }
 
 /// What is to be survived, by the number of nodes: 1 to [`TABLE_ENTRIES_MAX`] pairs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ToleranceTable {
     /// Sorted by the number of nodes, each once.
     entries: Vec<(u16, u16)>,

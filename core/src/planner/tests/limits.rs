@@ -129,3 +129,15 @@ fn without_nodes_nothing_is_placed_and_nothing_moves() {
         assert_eq!(planned.refused, [(0, MoveError::OtherHost)]);
     }
 }
+
+#[test]
+fn a_slot_whose_new_host_is_gone_is_silent_until_its_old_one_has_noticed() {
+    let mut table = Table::on(1..=6).with('A', [1, 2]);
+    table.unit('A').silent_max = Some(1);
+    // Node 99 is no member any more.
+    table.unit('A').slots[0].stage = SlotStage::Moving(Some(99));
+    table.leave(2);
+    assert_eq!(table.begin(PlanningGate::Open, one_each()), []);
+    table.unit('A').slots[0].stage = SlotStage::Settled;
+    assert_eq!(table.begin(PlanningGate::Open, one_each()).len(), 1);
+}

@@ -66,6 +66,12 @@ pub enum AskFailure {
     /// asked: not handled.
     #[error("the node stopped before it sent the message; the message was not handled")]
     NodeStoppedUnsent,
+    /// No path of this name is registered in the cluster, as far as this node knows: not handled.
+    #[error("no path of this name is registered; the message was not handled")]
+    UnknownPath,
+    /// The path has no running instance at the moment: not handled.
+    #[error("the path has no running instance at the moment; the message was not handled")]
+    NoInstance,
 }
 
 impl AskFailure {
@@ -89,6 +95,8 @@ impl AskFailure {
             | Self::NobodyHosts
             | Self::EntityStoppedUnhandled
             | Self::NodeStoppedUnsent
+            | Self::UnknownPath
+            | Self::NoInstance
             | Self::BufferFull
             | Self::MailboxFull
             | Self::HandedOff

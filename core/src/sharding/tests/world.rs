@@ -499,6 +499,7 @@ impl World {
                 | Timer::Downing(_)
                 | Timer::Ddata(_)
                 | Timer::Singleton(_)
+                | Timer::Path(_)
                 | Timer::Journal(_)
                 | Timer::Load(_) => {
                     unreachable!()
@@ -757,7 +758,7 @@ impl Peer {
                 );
                 mailbox.letters.push_back((payload, reply_to));
             }
-            HostOrder::Stop { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } => {
                 let was = core::mem::replace(&mut boxes.get_mut(&slot).unwrap().is_stopping, true);
                 assert!(!was, "told to stop twice");
             }
@@ -791,8 +792,8 @@ impl Peer {
                 }
                 self.handled.push((entity, payload));
             }
-            HostOrder::Stop { .. } if self.stubborn => {}
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { .. } | HostOrder::StopWithState { .. } if self.stubborn => {}
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 if self.running.remove(&slot).is_some() {
                     report = Some(HostReport::Stopped { slot });
                 }
@@ -826,6 +827,6 @@ fn wait(timeout: Duration) -> AskWait {
 fn entity_of(instance: HostedInstance) -> EntityId {
     match instance {
         HostedInstance::Entity { entity, .. } => entity,
-        HostedInstance::Singleton { .. } => panic!("{instance:?}"),
+        HostedInstance::Singleton { .. } | HostedInstance::Path { .. } => panic!("{instance:?}"),
     }
 }

@@ -18,10 +18,11 @@ use crate::config::Limits;
 use crate::ident::{ROLES_MAX, check_role};
 use crate::membership::state::app_version::AppVersion;
 use crate::membership::state::member::{Status, UpNumber};
+use crate::membership::state::packed::COUNTER_MAX;
 use crate::membership::state::packed::columns::{StateCounts, reach_of, status_of};
 use crate::membership::state::packed::roles::{DEFAULT_DATA_CENTER_ROLE, is_data_center};
 use crate::membership::state::packed::sections::Sections;
-use crate::membership::state::packed::{COUNTER_MAX, META_BYTES_MAX};
+use crate::paths::state::written::{self, table_bytes_max};
 
 /// Demands that every table fits its limit and that no table has more entries than can be used.
 pub(super) fn check_counts(counts: &StateCounts, limits: &Limits) -> Result<(), WireError> {
@@ -38,7 +39,11 @@ pub(super) fn check_counts(counts: &StateCounts, limits: &Limits) -> Result<(), 
         (counts.records, records_max, "reachability records"),
         (counts.clock, members, "clock entries"),
         (counts.gone, members.saturating_add(counts.tombstones), "gone"),
-        (counts.meta, META_BYTES_MAX, "meta bytes"),
+        (
+            counts.paths,
+            table_bytes_max(limits.gossip_frame_bytes_max),
+            "path bytes",
+        ),
     ];
     match bounds.into_iter().find(|(count, max, _)| count > max) {
         Some((_, _, what)) => Err(WireError::LimitExceeded { what }),
@@ -64,7 +69,8 @@ impl Sections<'_> {
         self.check_reachability()?;
         self.check_positions(self.clock, "clock")?;
         self.counters.u64s().try_for_each(check_counter)?;
-        self.check_gone()
+        self.check_gone()?;
+        written::check(self.paths)
     }
 
     /// Only who is on its way out, or was removed, can be gone.

@@ -16,9 +16,9 @@ use crate::config::Limits;
 use crate::ident::{HOST_BYTES_MAX, ROLE_BYTES_MAX, ROLES_MAX, Roles, UniqueAddress};
 use crate::membership::state::app_version::APP_VERSION_BYTES_MAX;
 use crate::membership::state::gossip::Gossip;
-use crate::membership::state::packed::META_BYTES_MAX;
+use crate::paths::state::written::table_bytes_max;
 
-/// Counts, epoch, and the receiver in front.
+/// Counts, and the receiver in front.
 const HEAD_BYTES: usize = 34 + HOST_BYTES_MAX + 16;
 /// A name's length, host, port, uid, status, age, indexes of roles and version, seen bit, clock entry; a
 /// version of its own.
@@ -40,13 +40,14 @@ pub(crate) fn has_room(gossip: &Gossip, limits: &Limits) -> bool {
     let growth = NEWCOMER_BYTES
         .saturating_add(members.saturating_mul(OBSERVER_BYTES + RECORD_BYTES + CLOCK_BYTES + GONE_BYTES))
         .saturating_add(HEAD_BYTES)
-        .saturating_add(META_BYTES_MAX);
+        .saturating_add(table_bytes_max(limits.gossip_frame_bytes_max));
     let fits = |bytes: usize| bytes.saturating_add(growth) <= limit;
     if fits(at_most(gossip)) {
         return true;
     }
     let mut exact = Vec::new();
-    put_state(gossip, limits, &mut exact).is_ok() && fits(exact.len())
+    put_state(gossip, limits, &mut exact).is_ok()
+        && fits(exact.len().saturating_sub(gossip.paths().bytes().len()))
 }
 
 /// The state's size if nothing in it were shared.

@@ -46,7 +46,7 @@ pub(super) fn put_state(gossip: &Gossip, limits: &Limits, out: &mut Vec<u8>) -> 
     put_reachability(gossip, out)?;
     put_clock(gossip, out)?;
     put_gone(gossip, out)?;
-    out.extend_from_slice(gossip.meta());
+    out.extend_from_slice(gossip.paths().bytes());
     Ok(())
 }
 
@@ -103,7 +103,7 @@ fn put_counts(
         observers: gossip.reachability().versions().len(),
         clock: gossip.version().len(),
         gone: gossip.gone().len(),
-        meta: gossip.meta().len(),
+        paths: gossip.paths().bytes().len(),
         records: gossip.reachability().records().len(),
     };
     check_counts(&counts, limits)?;
@@ -117,15 +117,17 @@ fn put_counts(
         (counts.observers, "reachability versions"),
         (counts.clock, "clock entries"),
         (counts.gone, "gone"),
-        (counts.meta, "meta bytes"),
     ];
     for (count, what) in fields {
         out.extend_from_slice(&count_u16(count, what)?.to_le_bytes());
     }
-    let what = "reachability records";
-    let records = u32::try_from(counts.records).map_err(|_| WireError::LimitExceeded { what })?;
-    out.extend_from_slice(&records.to_le_bytes());
-    out.extend_from_slice(&gossip.epoch().to_le_bytes());
+    for (count, what) in [
+        (counts.paths, "path bytes"),
+        (counts.records, "reachability records"),
+    ] {
+        let count = u32::try_from(count).map_err(|_| WireError::LimitExceeded { what })?;
+        out.extend_from_slice(&count.to_le_bytes());
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ use crate::message::{
     SampleTold, ShardMark, ShardingBody, ShardingMessage, Welcome,
 };
 use crate::ordered::OrderedSet;
+use crate::paths::protocol::{MoveRef, PathBody, PathMark, PathRefusal, PathRequest, PathStatement};
+use crate::paths::state::table::PathEpoch;
 use crate::sharding::protocol::registry::{
     Announcement, RegistrationFields, RegistrationId, RegistrationVerdict, RegistryMsg,
 };
@@ -38,7 +40,7 @@ use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
 use crate::wire::declare::Rows;
 use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
-use crate::wire::{ddata, detector, journal, load, membership, sharding, singleton};
+use crate::wire::{ddata, detector, journal, load, membership, paths, sharding, singleton};
 
 fn rows_of(all: &[fn() -> Vec<String>]) -> Vec<String> {
     all.iter().flat_map(|rows| rows()).collect()
@@ -51,7 +53,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 20] = [
+const ENUMS: [Declared; 23] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -71,6 +73,9 @@ const ENUMS: [Declared; 20] = [
     declared::<DdataBody>(),
     declared::<Nack>(),
     declared::<Pruning>(),
+    declared::<PathBody>(),
+    declared::<PathRequest>(),
+    declared::<PathRefusal>(),
     declared::<RejectReason>(),
 ];
 
@@ -85,6 +90,7 @@ fn tables() -> Vec<String> {
         journal::rows,
         ddata::rows,
         load::rows,
+        paths::rows,
     ]);
     [kinds, rows_of(&enums)].concat()
 }
@@ -128,6 +134,10 @@ fn records() -> Vec<String> {
         SampleTold::rows,
         ChordProbe::rows,
         ChordReply::rows,
+        PathEpoch::rows,
+        MoveRef::rows,
+        PathStatement::rows,
+        PathMark::rows,
         KeyDigest::rows,
         CarriedValue::rows,
         DeltaEntry::rows,
@@ -166,6 +176,7 @@ fn every_message_is_declared() {
         journal::rows(),
         ddata::rows(),
         load::rows(),
+        paths::rows(),
     ];
     let declared = rows.iter().map(Vec::len).sum::<usize>();
     assert_eq!(declared, Message::TAGS.into_iter().flatten().count());

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::{every_message, frame_of, node};
 use crate::config::Limits;
-use crate::message::{Lane, MembershipMsg, Message, ShardingMsg, SingletonMsg};
+use crate::message::{Lane, MembershipMsg, Message, PathMsg, ShardingMsg, SingletonMsg};
 use crate::sharding::state::chain::AskChain;
 use crate::wire::{DecodedFrame, Reaction, WireError, decode_frame, decode_message, kind};
 
@@ -183,6 +183,8 @@ fn b_13_bytes_behind_the_last_field_are_refused() {
             (Message::Sharding(ShardingMsg::AskReply(reply)), Ok(_)) if reply.result.is_ok() => {}
             (Message::Singleton(SingletonMsg::Delivery(_)), Ok(_)) => {}
             (Message::Singleton(SingletonMsg::Reply(reply)), Ok(_)) if reply.result.is_ok() => {}
+            (Message::Path(PathMsg::Delivery(_) | PathMsg::State(_)), Ok(_)) => {}
+            (Message::Path(PathMsg::Reply(reply)), Ok(_)) if reply.result.is_ok() => {}
             (_, decoded) => assert_eq!(decoded, Err(WireError::TrailingBytes), "{name}"),
         }
     }

@@ -17,8 +17,10 @@ use crate::membership::state::reachability::{Reachability, ReachabilityStatus};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::message::{GossipEnvelope, GossipStatus, Lane, MembershipMsg, Message, ShardingMsg};
 use crate::ordered::OrderedSet;
+use crate::paths::state::tests::large_table;
+use crate::paths::state::written::table_bytes_max;
 use crate::sharding::state::ids::{KindId, ShardId};
-use crate::wire::{HEADER_BYTES, META_BYTES_MAX, WireError, encode_message, has_room};
+use crate::wire::{HEADER_BYTES, WireError, encode_message, has_room};
 
 /// A name as long as a name may be, different for each number.
 fn long_name(prefix: &str, number: usize) -> std::string::String {
@@ -68,8 +70,7 @@ pub(super) fn wide_gossip(members: usize, tombstones: usize) -> Gossip {
         version,
         seen,
         tombstones,
-        epoch: 1,
-        meta: Arc::from([7; 4096]),
+        paths: large_table(),
     })
     .unwrap()
 }
@@ -96,7 +97,7 @@ fn the_largest_legal_gossip_fits_its_lane_and_one_member_more_is_refused() {
         + members / 8
         + limits.tombstones_max * (1 + HOST_BYTES_MAX + 12)
         + 1_000 * 11
-        + 4096
+        + table_bytes_max(limits.gossip_frame_bytes_max)
         + 200;
     assert!(uncompressed <= limits.decompressed_bytes_max, "{uncompressed}");
     let result = encode_message(&gossip(wide_gossip(members + 1, 0)), 1, &limits, &mut Vec::new());
@@ -240,7 +241,7 @@ fn a_small_state_is_not_compressed_and_a_large_one_is() {
         let bytes = frame_of(&gossip(wide_gossip(members, 0)), 1);
         bytes[HEADER_BYTES + 1 + HOST_BYTES_MAX + 10]
     };
-    assert_eq!((form(0), form(200)), (1, 1), "4 KiB of meta count too");
+    assert_eq!((form(0), form(200)), (1, 1), "the table of paths counts too");
     let small = frame_of(&gossip(super::sample_gossip()), 1);
     assert_eq!(small[HEADER_BYTES + 1 + HOST_BYTES_MAX + 10], 0);
 }
@@ -248,7 +249,7 @@ fn a_small_state_is_not_compressed_and_a_large_one_is() {
 #[test]
 fn where_there_is_room_for_one_more_the_state_with_one_more_fits() {
     let limits = Limits {
-        gossip_frame_bytes_max: 200 << 10,
+        gossip_frame_bytes_max: 1 << 20,
         ..Limits::default()
     };
     let heavy = |at: usize| {
@@ -266,7 +267,7 @@ fn where_there_is_room_for_one_more_the_state_with_one_more_fits() {
         state.upsert_member(heavy(admitted));
         admitted += 1;
         let mut everything = state.clone();
-        everything.set_meta(Arc::from([7; META_BYTES_MAX]));
+        everything.set_paths(large_table());
         let nodes: Vec<_> = state.members().iter().map(|member| member.node.clone()).collect();
         for pair in nodes.windows(2) {
             everything
@@ -287,5 +288,5 @@ fn where_there_is_room_for_one_more_the_state_with_one_more_fits() {
             "{admitted}"
         );
     }
-    assert!((60..90).contains(&admitted), "{admitted} heavy members");
+    assert!((250..400).contains(&admitted), "{admitted} heavy members");
 }

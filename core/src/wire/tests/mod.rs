@@ -5,6 +5,7 @@ mod frames;
 mod golden;
 mod handshakes;
 mod limits;
+mod paths;
 mod placements;
 mod random;
 mod states;
@@ -39,6 +40,7 @@ use crate::message::{
     Welcome,
 };
 use crate::ordered::OrderedSet;
+use crate::paths::state::tests::sample_table;
 use crate::reject::JoinRefusal;
 use crate::sharding::protocol::EntityStarts;
 use crate::sharding::protocol::ListPart;
@@ -112,8 +114,7 @@ pub(crate) fn sample_gossip() -> Gossip {
         version,
         seen,
         tombstones,
-        epoch: 9,
-        meta: Arc::from(*b"meta"),
+        paths: sample_table(),
     })
     .unwrap()
 }
@@ -311,6 +312,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     all.extend(singleton_messages(&to));
     all.extend(journal_messages(&to));
     all.extend(load_messages(&to));
+    all.extend(paths::path_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(
         watch_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Watch(message)))),

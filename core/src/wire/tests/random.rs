@@ -4,6 +4,8 @@ use alloc::sync::Arc;
 use std::format;
 use std::vec::Vec;
 
+use crate::paths::state::tests::any_table;
+
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -50,10 +52,9 @@ fn any_gossip() -> impl Strategy<Value = Gossip> {
         btree_map(any_node(), any::<Seed>(), 0..80),
         vec((any::<u16>(), any::<u16>(), 0..3_u8), 0..60),
         vec(any_node(), 0..20),
-        any::<u64>(),
-        vec(any::<u8>(), 0..64),
+        any_table(),
     )
-        .prop_map(|(seeds, changes, removed, epoch, meta)| {
+        .prop_map(|(seeds, changes, removed, paths)| {
             let nodes: Vec<UniqueAddress> = seeds.keys().cloned().collect();
             let mut reachability = Reachability::new();
             for (observer, subject, status) in changes.into_iter().filter(|_| !nodes.is_empty()) {
@@ -86,8 +87,7 @@ fn any_gossip() -> impl Strategy<Value = Gossip> {
                 version,
                 seen,
                 tombstones,
-                epoch,
-                meta: Arc::from(meta),
+                paths,
             })
             .unwrap()
         })

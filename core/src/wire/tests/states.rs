@@ -8,7 +8,8 @@ use std::vec::Vec;
 use crate::config::Limits;
 use crate::membership::state::gossip::Gossip;
 use crate::message::{Lane, MembershipMsg, Message};
-use crate::wire::{COUNTER_MAX, META_BYTES_MAX, WireError, decode_message};
+use crate::paths::state::tests::sample_table;
+use crate::wire::{COUNTER_MAX, WireError, decode_message};
 
 /// A state as its columns, legal or not.
 #[derive(Clone)]
@@ -29,7 +30,9 @@ struct StateColumns {
     clock: Vec<(u16, u64)>,
     /// Positions among the members, then the tombstones.
     gone: Vec<u16>,
-    meta: Vec<u8>,
+    paths: Vec<u8>,
+    /// Overrides the length of `paths`.
+    claimed_paths: Option<usize>,
     /// Overrides of the counts: position in the header, value.
     lies: Vec<(usize, u16)>,
     tail: Vec<u8>,
@@ -55,13 +58,14 @@ impl StateColumns {
             records: vec![(1, 1, 3), (2, 2, 1), (0, 1, 9)],
             clock: vec![(0, 1), (3, COUNTER_MAX)],
             gone: vec![5],
-            meta: b"meta".to_vec(),
+            paths: sample_table().bytes().to_vec(),
+            claimed_paths: None,
             lies: Vec::new(),
             tail: Vec::new(),
         }
     }
 
-    fn counts(&self) -> [usize; 10] {
+    fn counts(&self) -> [usize; 9] {
         [
             self.hosts.len(),
             self.roles.len(),
@@ -72,7 +76,6 @@ impl StateColumns {
             self.observers.len(),
             self.clock.len(),
             self.gone.len(),
-            self.meta.len(),
         ]
     }
 
@@ -82,8 +85,9 @@ impl StateColumns {
             let lie = self.lies.iter().find(|lie| lie.0 == at).map(|lie| lie.1);
             out.extend(lie.unwrap_or(u16::try_from(count).unwrap()).to_le_bytes());
         }
-        out.extend(u32::try_from(self.records.len()).unwrap().to_le_bytes());
-        out.extend(9_u64.to_le_bytes());
+        for count in [self.claimed_paths.unwrap_or(self.paths.len()), self.records.len()] {
+            out.extend(u32::try_from(count).unwrap().to_le_bytes());
+        }
         out
     }
 
@@ -160,7 +164,7 @@ impl StateColumns {
             .iter()
             .for_each(|entry| out.extend(entry.1.to_le_bytes()));
         self.gone.iter().for_each(|at| out.extend(at.to_le_bytes()));
-        out.extend(&self.meta);
+        out.extend(&self.paths);
         out.extend(&self.tail);
         out
     }
@@ -219,7 +223,7 @@ fn the_legal_state_is_read() {
         ),
         (4, 2, 2)
     );
-    assert_eq!((gossip.epoch(), &gossip.meta()[..]), (9, &b"meta"[..]));
+    assert_eq!(gossip.paths(), &sample_table());
     let west = gossip
         .members()
         .iter()
@@ -374,7 +378,12 @@ fn b_29_b_30_m_454_counts_and_duplicates() {
     check("observers", lie(6, 5), exceeded("reachability versions"));
     check("clock entries", lie(7, 5), exceeded("clock entries"));
     check("gone", lie(8, 7), exceeded("gone"));
-    check("meta", lie(9, META_BYTES_MAX + 1), exceeded("meta bytes"));
+    check(
+        "paths",
+        |s| s.claimed_paths = Some((256 << 10) + 1),
+        exceeded("path bytes"),
+    );
+    check("no table", |s| s.paths = vec![0; 21], non_canonical("paths"));
     check(
         "records",
         |s| s.records = vec![(1, 1, 1); 65],

@@ -169,6 +169,7 @@ fn make_readable(message: &mut Message) {
         | Message::Detector(_)
         | Message::Sharding(_)
         | Message::Singleton(_)
+        | Message::Path(_)
         | Message::Ddata(_)
         | Message::Journal(_)
         | Message::Load(_) => return,

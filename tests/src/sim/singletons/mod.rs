@@ -249,6 +249,9 @@ impl Sim {
 
     /// A new process hosts the singletons of its roles, and reaches the others.
     pub(crate) fn register_singletons(&mut self, process: ProcessId) {
+        if !self.singletons.enabled {
+            return;
+        }
         for kind in KINDS {
             self.register_singleton(process, &kind, Open::Command("register"));
         }

@@ -28,7 +28,7 @@ fn node() -> (Arc<Shared>, Commands) {
     let parts = SharedParts {
         wake: Arc::new(Notify::default()),
         store: None,
-        life: Life::new(config.shutdown.clone(), drop),
+        life: Life::new(&config, drop),
         background: Background::none(),
     };
     Shared::new(me, &config, parts)

@@ -20,7 +20,7 @@ pub(crate) struct StateCounts {
     pub(crate) observers: usize,
     pub(crate) clock: usize,
     pub(crate) gone: usize,
-    pub(crate) meta: usize,
+    pub(crate) paths: usize,
     pub(crate) records: usize,
 }
 

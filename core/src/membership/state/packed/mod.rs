@@ -28,9 +28,8 @@ use crate::membership::state::member::Member;
 use crate::membership::state::member_set::MemberSet;
 use crate::membership::state::relation::{CommonParts, NamedNode, StateForm};
 use crate::membership::state::vector_clock::VectorClock;
+use crate::paths::state::written::counter_of;
 
-/// Longest `meta`: what the layers above membership may keep in a gossip.
-pub const META_BYTES_MAX: usize = 4096;
 /// Largest counter of a clock or a reachability version: at one change per microsecond nine years, and so far
 /// from the end that no merge or increment reaches it (B-36).
 pub const COUNTER_MAX: u64 = 1 << 48;
@@ -156,9 +155,12 @@ impl<'b> StateForm for Sections<'b> {
         }
     }
 
+    fn paths_counter(&self) -> u64 {
+        counter_of(self.paths)
+    }
+
     fn has_content_of(&self, held: &Gossip) -> bool {
-        self.epoch == held.epoch()
-            && self.meta == &**held.meta()
+        self.paths == &**held.paths().bytes()
             && same_members(self, held.members())
             && same_tombstones(self, held)
             && same_reachability(self, held)

@@ -22,6 +22,7 @@ use crate::membership::state::member::{Member, UpNumber};
 use crate::membership::state::reachability::{Reachability, ReachabilityRecord};
 use crate::membership::state::vector_clock::VectorClock;
 use crate::ordered::OrderedSet;
+use crate::paths::state::table::PathTable;
 
 pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
     let same_members = same_members(state, base.members());
@@ -57,10 +58,10 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
     } else {
         seen_positions(state.seen).collect()
     };
-    let meta = if state.meta == &**base.meta() {
-        Arc::clone(base.meta())
+    let paths = if state.paths == &**base.paths().bytes() {
+        Arc::clone(base.paths())
     } else {
-        Arc::from(state.meta)
+        Arc::new(PathTable::from_checked(state.paths))
     };
     let gone = gone(state, base, &members, &tombstones);
     Gossip::assemble(SharedGossipParts {
@@ -69,8 +70,7 @@ pub(super) fn state(state: &Sections<'_>, base: &Gossip) -> Gossip {
         version,
         tombstones,
         gone,
-        epoch: state.epoch,
-        meta,
+        paths,
     })
     .with_seen(seen)
 }

@@ -16,7 +16,6 @@ use crate::bytes::{BodyReader, Column};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sections<'a> {
     pub(crate) counts: StateCounts,
-    pub(crate) epoch: u64,
     pub(crate) hosts: Texts<'a>,
     pub(crate) roles: Texts<'a>,
     pub(crate) role_set_lengths: &'a [u8],
@@ -38,7 +37,7 @@ pub(crate) struct Sections<'a> {
     pub(crate) clock: Column<'a, 2>,
     pub(crate) counters: Column<'a, 8>,
     pub(crate) gone: Column<'a, 2>,
-    pub(crate) meta: &'a [u8],
+    pub(crate) paths: &'a [u8],
 }
 
 impl<'a> Sections<'a> {
@@ -50,14 +49,12 @@ impl<'a> Sections<'a> {
         let reader = &mut BodyReader::new(body);
         let counts = read_counts(reader)?;
         accept(&counts)?;
-        let epoch = reader.u64()?;
         let hosts = Texts::read(reader, counts.hosts, "hosts")?;
         let roles = Texts::read(reader, counts.roles, "roles")?;
         let role_set_lengths = reader.take(counts.role_sets)?;
         let role_indexes = role_set_lengths.iter().map(|len| usize::from(*len)).sum();
         let sections = Self {
             counts,
-            epoch,
             hosts,
             roles,
             role_set_lengths,
@@ -79,7 +76,7 @@ impl<'a> Sections<'a> {
             clock: reader.column(counts.clock)?,
             counters: reader.column(counts.clock)?,
             gone: reader.column(counts.gone)?,
-            meta: reader.take(counts.meta)?,
+            paths: reader.take(counts.paths)?,
         };
         reader.finish()?;
         Ok(sections)
@@ -106,6 +103,7 @@ fn read_counts(reader: &mut BodyReader<'_>) -> Result<StateCounts, WireError> {
         });
     }
     let mut next = || reader.u16().map(usize::from);
+    let wide = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     Ok(StateCounts {
         hosts: next()?,
         roles: next()?,
@@ -116,7 +114,7 @@ fn read_counts(reader: &mut BodyReader<'_>) -> Result<StateCounts, WireError> {
         observers: next()?,
         clock: next()?,
         gone: next()?,
-        meta: next()?,
-        records: usize::try_from(reader.u32()?).unwrap_or(usize::MAX),
+        paths: wide(reader.u32()?),
+        records: wide(reader.u32()?),
     })
 }

@@ -1,12 +1,19 @@
 //! What others say of how often a member has changed the state: how far it is believed, and that its own word
 //! takes it back. Spec: membership §8.9; reliability 3c, B-36, B-37.
 
+use alloc::sync::Arc;
+use std::vec::Vec;
+
 use super::{Rig, n, secs, state, versioned};
+use crate::config::Limits;
 use crate::membership::doubts::CLOCK_JUMP_MAX;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::packed::COUNTER_MAX;
 use crate::membership::state::vector_clock::VectorClock;
-use crate::membership::tests::reach;
+use crate::membership::tests::{m, reach};
+use crate::message::{GossipBody, GossipEnvelope, Lane, MembershipMsg, Message};
+use crate::paths::state::tests::table_at;
+use crate::wire::{HEADER_BYTES, decode_message, encode_message};
 
 /// The state with this clock.
 fn with_clock(state: &Gossip, entries: &[(&str, u64)]) -> Gossip {
@@ -224,4 +231,108 @@ fn b_37_a_node_speaks_with_a_bounded_number_of_those_that_it_doubts() {
     rig.did();
     rig.gossip_tick();
     assert!((16..=17).contains(&rig.sent().split(' ').count()));
+}
+
+/// `b`'s state, newer than what `third` holds, with a table of paths at this counter.
+fn with_paths(b_changes: u64, counter: u64) -> Gossip {
+    let mut state = with_clock(&state("a b c", "b", ""), &[("a", 2), ("b", b_changes), ("c", 7)]);
+    state.set_paths(table_at(counter));
+    state
+}
+
+/// The state in the form in which it comes over the wire.
+fn as_it_arrives(gossip: GossipBody) -> GossipBody {
+    let (limits, to) = (Limits::default(), n("a"));
+    let sent = Message::Membership(MembershipMsg::Gossip(GossipEnvelope { to, gossip }));
+    let mut frame = Vec::new();
+    encode_message(&sent, 0, &limits, &mut frame).unwrap();
+    let body = &frame[HEADER_BYTES..];
+    match decode_message(MembershipMsg::GOSSIP.kind, Lane::Gossip, body, &limits) {
+        Ok(Message::Membership(MembershipMsg::Gossip(envelope))) => envelope.gossip,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// [`third`], which holds a table of paths already.
+fn third_with_paths() -> Rig {
+    let mut rig = third();
+    Arc::make_mut(&mut rig.m.gossip).set_paths(table_at(1));
+    rig
+}
+
+#[test]
+fn b_37_the_first_table_of_paths_counts_from_the_wall_clock_on() {
+    let mut rig = third();
+    let clock = rig.f.now.unix_ms;
+    rig.gossip("b", &with_paths(5, clock + 30_000));
+    assert_eq!(paths_at(&rig), clock + 30_000, "clocks half a minute apart");
+    let mut rig = third();
+    rig.gossip("b", &with_paths(5, clock + 10 * CLOCK_JUMP_MAX));
+    assert_eq!(
+        (paths_at(&rig), rig.f.stats.membership.rejected_paths_ahead),
+        (0, 1)
+    );
+}
+
+fn paths_at(rig: &Rig) -> u64 {
+    rig.m.gossip.paths().counter()
+}
+
+#[test]
+fn b_37_a_table_of_paths_far_ahead_is_not_taken_over_and_what_else_is_said_is() {
+    let mut rig = third_with_paths();
+    rig.f.stand_still(secs(1));
+    rig.gossip("b", &with_paths(5, CLOCK_JUMP_MAX));
+    assert_eq!((paths_at(&rig), rig.clock("b")), (CLOCK_JUMP_MAX, 5));
+    rig.did();
+    for packed in [false, true] {
+        let mut lie = with_paths(6, COUNTER_MAX);
+        lie.upsert_member(m("dJ"));
+        let gossip = GossipBody::from(Arc::new(lie));
+        let gossip = if packed { as_it_arrives(gossip) } else { gossip };
+        let to = n("a");
+        rig.call(|m, cx| m.on_gossip(cx, &n("b"), &GossipEnvelope { to, gossip }));
+        assert_eq!(
+            (rig.members().as_str(), paths_at(&rig)),
+            ("a b c dJ", CLOCK_JUMP_MAX)
+        );
+        assert_eq!(rig.clock("a"), 3, "a change of mine tells my state from the lie");
+    }
+    assert_eq!(rig.f.stats.membership.rejected_paths_ahead, 2);
+    assert!(
+        rig.did()
+            .starts_with("rejected(b: the state's table of paths is at 281474976710656, and at 65536 here)")
+    );
+}
+
+#[test]
+fn b_37_claims_raise_the_counter_of_paths_by_a_step_a_second_and_never_near_its_end() {
+    let mut rig = third_with_paths();
+    for change in 0..1_000 {
+        let claimed = paths_at(&rig) + CLOCK_JUMP_MAX / 8;
+        rig.gossip("b", &with_paths(5 + change, claimed));
+    }
+    let now = paths_at(&rig);
+    assert!((CLOCK_JUMP_MAX..=2 * CLOCK_JUMP_MAX).contains(&now), "{now}");
+}
+
+#[test]
+fn b_37_who_missed_many_changes_of_paths_takes_them_over_in_the_time_that_they_took() {
+    let mut rig = third_with_paths();
+    let far = 20 * CLOCK_JUMP_MAX;
+    let mut rounds = 0;
+    while paths_at(&rig) < far {
+        rig.gossip("b", &with_paths(5, far));
+        rig.f.stand_still(secs(1));
+        rounds += 1;
+    }
+    assert_eq!(
+        (paths_at(&rig), rig.f.stats.membership.rejected_paths_ahead),
+        (far, rounds - 1)
+    );
+    assert!((19..=22).contains(&rounds), "{rounds} seconds");
+    // What was saved up is gone a minute later.
+    rig.f.stand_still(secs(100));
+    rig.gossip("b", &with_paths(6, far + 2 * CLOCK_JUMP_MAX));
+    assert_eq!(paths_at(&rig), far);
 }

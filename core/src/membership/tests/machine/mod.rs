@@ -13,6 +13,7 @@ mod joining;
 mod leader;
 mod leaving;
 mod lifecycle;
+mod paths;
 mod rejections;
 mod restarts;
 mod seeds;
@@ -221,6 +222,7 @@ impl Rig {
             Signal::DrainRequested(part) => Some(String::from(match part {
                 DrainPart::Sharding => "drain",
                 DrainPart::Singletons => "drain-singletons",
+                DrainPart::Paths => "drain-paths",
                 DrainPart::Ddata => "drain-ddata",
             })),
             Signal::Verdicts(_)
@@ -232,6 +234,7 @@ impl Rig {
             | Signal::SingletonRefusedOn(..)
             | Signal::AgesChanged { .. }
             | Signal::MarginOver
+            | Signal::PathsWritten(_)
             | Signal::Paused { .. }
             | Signal::PlacementOutdone { .. }
             | Signal::StillMember => {
@@ -311,8 +314,7 @@ fn versioned(gossip: &Gossip, ticks: &str) -> Gossip {
         version: clock(ticks),
         tombstones: Arc::clone(gossip.tombstones_arc()),
         gone: Arc::default(),
-        epoch: gossip.epoch(),
-        meta: Arc::clone(gossip.meta()),
+        paths: Arc::clone(gossip.paths()),
     })
     .with_seen(gossip.seen_set().clone())
 }
@@ -355,6 +357,9 @@ fn show(effect: &Effect) -> Option<String> {
             return show_change(change);
         }
         Effect::Notify(Event::Membership(MembershipEvent::SelfUp)) => String::from("self-up"),
+        Effect::Notify(Event::Membership(MembershipEvent::PathsNotHandedOver { node })) => {
+            alloc::format!("not-handed-over({})", names([node]))
+        }
         Effect::Notify(Event::Membership(MembershipEvent::JoinFailed {
             reason: reason @ (JoinFailure::NoSeedAnswered { .. } | JoinFailure::IncompatibleConfig { .. }),
         })) => alloc::format!("failed({reason})"),
@@ -405,6 +410,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
             | Event::Singleton { .. }
+            | Event::Path { .. }
             | Event::Ddata(_)
             | Event::Journal(_),
         )
@@ -451,6 +457,7 @@ fn show_message(message: &Message) -> String {
             | ShardingMsg::Started(_),
         )
         | Message::Singleton(_)
+        | Message::Path(_)
         | Message::Ddata(_)
         | Message::Journal(_)
         | Message::Load(_) => unreachable!("membership does not say {message:?}"),

@@ -199,7 +199,7 @@ impl World {
                     result: Ok(payload),
                 });
             }
-            HostOrder::Stop { slot } | HostOrder::Kill { slot } => {
+            HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot } => {
                 if matches!(order, HostOrder::Kill { .. }) {
                     host.killed += 1;
                 } else {

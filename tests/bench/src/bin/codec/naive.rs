@@ -36,7 +36,6 @@ pub(crate) struct State {
     versions: Vec<(Node, u64)>,
     clock: Vec<(Node, u64)>,
     tombstones: Vec<Node>,
-    epoch: u64,
 }
 
 fn node(node: &quorate_core::ident::UniqueAddress) -> Node {
@@ -89,6 +88,5 @@ pub(crate) fn copy(gossip: &Gossip) -> State {
             .map(|entry| (node(&entry.0), entry.1))
             .collect(),
         tombstones: gossip.tombstones().iter().map(node).collect(),
-        epoch: gossip.epoch(),
     }
 }

@@ -327,7 +327,10 @@ impl Side {
                     self.reports.push_back(Input::Host(owner, report));
                 }
             }
-            Effect::Host(owner, HostOrder::Stop { slot } | HostOrder::Kill { slot }) => {
+            Effect::Host(
+                owner,
+                HostOrder::Stop { slot } | HostOrder::StopWithState { slot } | HostOrder::Kill { slot },
+            ) => {
                 self.reports
                     .push_back(Input::Host(owner, HostReport::Stopped { slot }));
             }

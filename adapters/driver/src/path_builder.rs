@@ -1,0 +1,216 @@
+//! How a path is described, registered and hosted. The core checks it; nothing is decided here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::ident::Role;
+use quorate_core::paths::state::instances::FaultTolerance;
+use quorate_core::paths::state::options::HandoffOptions;
+use quorate_core::paths::state::settings::{PathRouter, PathSettings};
+
+use crate::entity::{Entity, EntityContext, Stateful, StatefulStarter, TypedStarter};
+use crate::error::{ClusterError, PathError};
+use crate::paths::{Path, parse_path};
+use crate::shared::Shared;
+use crate::supervision::{Directive, Supervision};
+
+/// Describes a path, and hosts its instances or only registers it. See
+/// [`Cluster::instances`](crate::Cluster::instances).
+///
+/// The whole cluster has one description of a path: a registration that differs from it is refused, and
+/// [`Path::change`] changes it.
+#[must_use = "nothing happens before it is started or registered"]
+#[derive(Clone)]
+pub struct InstancesBuilder {
+    shared: Arc<Shared>,
+    name: String,
+    role: Option<String>,
+    /// What is wished beside name and role.
+    settings: Wished,
+}
+
+/// See [`PathSettings`], where each of these stands.
+#[derive(Clone, Debug)]
+struct Wished {
+    fault_tolerance: FaultTolerance,
+    instances_min: u16,
+    instances_max: u16,
+    handoff: HandoffOptions,
+    router: PathRouter,
+    subtree: bool,
+}
+
+impl Default for Wished {
+    fn default() -> Self {
+        Self {
+            fault_tolerance: FaultTolerance::Constant(0),
+            instances_min: 1,
+            instances_max: crate::paths::INSTANCES_MAX,
+            handoff: HandoffOptions::ORDERED,
+            router: PathRouter::RoundRobin,
+            subtree: false,
+        }
+    }
+}
+
+impl InstancesBuilder {
+    pub(crate) fn new(shared: Arc<Shared>, name: &str) -> Self {
+        Self {
+            shared,
+            name: name.to_owned(),
+            role: None,
+            settings: Wished::default(),
+        }
+    }
+
+    /// Instances run on members with this role (default: on all).
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+
+    /// How many hosts may be lost at once while an instance still runs: a constant, a share of the members
+    /// that can host it, or by a table (default: none may, so there is one instance). There is one instance
+    /// more than that, each on a member of its own.
+    pub fn fault_tolerance(mut self, tolerance: FaultTolerance) -> Self {
+        self.settings.fault_tolerance = tolerance;
+        self
+    }
+
+    /// At least so many instances (default 1, 1 to 1,024), as far as there are members for them.
+    pub const fn at_least(mut self, instances: u16) -> Self {
+        self.settings.instances_min = instances;
+        self
+    }
+
+    /// At most so many instances, whatever load and fault tolerance ask for (default 1,024, which is the
+    /// most).
+    pub const fn at_most(mut self, instances: u16) -> Self {
+        self.settings.instances_max = instances;
+        self
+    }
+
+    /// What happens to messages while a slot moves: one of the presets [`HandoffOptions::STATELESS`],
+    /// [`ORDERED`](HandoffOptions::ORDERED) (the default), [`LOSSY`](HandoffOptions::LOSSY),
+    /// [`STATEFUL`](HandoffOptions::STATEFUL), [`DURABLE`](HandoffOptions::DURABLE), or options of one's own.
+    /// The page `docs/paths.md` has a table of what each of them guarantees.
+    pub const fn handoff(mut self, options: HandoffOptions) -> Self {
+        self.settings.handoff = options;
+        self
+    }
+
+    /// How a message that names no instance finds one (default: round robin).
+    pub const fn router(mut self, router: PathRouter) -> Self {
+        self.settings.router = router;
+        self
+    }
+
+    /// Each instance is the top of a subtree: messages to paths below this one go to an instance of it, those
+    /// to one name to the same instance while their number stays. [`EntityContext::below`] says which.
+    pub const fn subtree(mut self) -> Self {
+        self.settings.subtree = true;
+        self
+    }
+
+    /// Registers the path and hosts instances of it on this node: those slots that the leader gives it.
+    /// `make` is called on the caller's runtime for each instance, whose path, slot and fencing token its
+    /// context has. Completes when the leader has accepted the path, which takes a member that leads and a
+    /// cluster that has converged: call it once the node is up ([`Cluster::up`](crate::Cluster::up)).
+    /// Instances start after that.
+    ///
+    /// Do it on every node with the role: one that has not is passed over with the event
+    /// [`PathEvent::CodeMissing`](crate::paths::PathEvent::CodeMissing). Calling it again as it is changes
+    /// nothing, but that later instances are made by the newer `make`.
+    ///
+    /// # Errors
+    /// [`ClusterError::Path`] for a name that is no path, or where [`HandoffOptions::transfer`] is set: see
+    /// [`Self::start_stateful`]; [`ClusterError::Refused`] with a
+    /// [`PathCommandError`](crate::paths::PathCommandError) if the settings are not legal, the leader refuses
+    /// them, or none answered within `paths.request_timeout`: it may still be done then;
+    /// [`ClusterError::Lookup`] if it is registered here with other types, [`ClusterError::Name`] if the role
+    /// is not legal, [`ClusterError::Stopped`]. The node hosts the path from the first attempt on, also if
+    /// that was refused.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn start<E, F>(self, make: F) -> Result<Path<E::Message, E::Reply>, ClusterError>
+    where
+        E: Entity,
+        F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    {
+        let settings = self.settings()?;
+        if settings.handoff.transfer {
+            return Err(PathError::WithoutState { path: self.name }.into());
+        }
+        let starter = Arc::new(TypedStarter {
+            make: Arc::new(make),
+            shared: Arc::clone(&self.shared),
+            // The core begins another instance after a pause.
+            supervision: Arc::new(Supervision::always(Directive::Stop)),
+        });
+        Path::register(&self.shared, settings, Some(starter)).await
+    }
+
+    /// Like [`Self::start`], for instances whose state goes with them when their slot moves: `make` gets what
+    /// the one before left, or `None` for the first one and for one whose predecessor died or failed. State
+    /// is moved if the options say so: `handoff(HandoffOptions::STATEFUL)`.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn start_stateful<E, F>(self, make: F) -> Result<Path<E::Message, E::Reply>, ClusterError>
+    where
+        E: Stateful,
+        F: Fn(EntityContext, Option<E::State>) -> E + Send + Sync + 'static,
+    {
+        let settings = self.settings()?;
+        let starter = Arc::new(StatefulStarter::<F, E>::new(make, &self.shared));
+        Path::register(&self.shared, settings, Some(starter)).await
+    }
+
+    /// Registers the path for the cluster without hosting instances here: others do. Who only sends need not
+    /// even do this: [`Cluster::path`](crate::Cluster::path).
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn register<M: 'static, R: 'static>(self) -> Result<Path<M, R>, ClusterError> {
+        let settings = self.settings()?;
+        Path::register(&self.shared, settings, None).await
+    }
+
+    fn settings(&self) -> Result<PathSettings, ClusterError> {
+        let role = match &self.role {
+            None => None,
+            Some(role) => Some(Role::new(role).map_err(|error| ClusterError::Name {
+                value: role.clone(),
+                error,
+            })?),
+        };
+        let wished = self.settings.clone();
+        Ok(PathSettings {
+            role,
+            fault_tolerance: wished.fault_tolerance,
+            instances_min: wished.instances_min,
+            instances_max: wished.instances_max,
+            handoff: wished.handoff,
+            router: wished.router,
+            subtree: wished.subtree,
+            ..PathSettings::new(parse_path(&self.name)?)
+        })
+    }
+}
+
+impl fmt::Debug for InstancesBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InstancesBuilder")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
