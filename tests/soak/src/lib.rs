@@ -8,6 +8,7 @@ pub mod deliveries;
 mod ending;
 mod fleet;
 mod gate;
+pub mod instances;
 mod ledger;
 pub mod liars;
 pub mod likes;

@@ -8,6 +8,7 @@ mod command_lines;
 mod counter;
 mod deliveries;
 mod flood;
+mod instances;
 mod liars;
 mod likes;
 mod only_one;

@@ -13,13 +13,14 @@ use quorate_programs::{Program, command_lines::AT_ONCE};
 const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 11] = rows! {
+static ROWS: [Row; 12] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
     "chaos": [&["pigeons"], &[]],
     "churn": [&["--transport", "pigeon"], &["--minutes", "many"], &["--minutes", "-1"]],
     "counter": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--state", "solid"]],
     "deliveries": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--bytes", "2000000"]],
     "flood": [&["--strangers", "udp"], &["--strangers"]],
+    "instances": [NO_STORE, &["--transport", "pigeon"], &["--postgres", "host=nowhere"]],
     "liars": [NO_STORE, &["--messages", "0"], &["--transport", "pigeon"], &["--postgres", "host=nowhere"]],
     "likes": [NO_STORE, &["--postgres", "host=nowhere"]],
     "only_one": [NO_STORE, &["--postgres", "host=nowhere"]],
