@@ -59,7 +59,10 @@ fn exported_as(path: &str) -> String {
     let segments: Vec<&str> = path.split("::").collect();
     let last = segments.last().copied().unwrap_or_default();
     if segments.contains(&"protocol") && WORDS.contains(&last) {
-        let machine = segments[1];
+        let machine = match segments[1] {
+            "paths" => "path",
+            other => other,
+        };
         return machine[..1].to_uppercase() + &machine[1..] + last;
     }
     last.to_owned()
