@@ -199,6 +199,9 @@ impl Paths {
     /// The host of the instances reports.
     pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
         self.hosting.on_report(cx, report);
+        if self.hosting.is_stale() && !self.halted {
+            return self.look(cx);
+        }
         self.repeat_later(cx);
         self.say_if_drained(cx);
     }

@@ -167,6 +167,31 @@ fn a_move_that_is_given_up_while_the_instance_stops_goes_on_with_what_it_leaves(
 }
 
 #[test]
+fn a_move_to_a_member_whose_last_instance_still_stops_waits_for_that_alone() {
+    let mut case = Case::new(HandoffOptions::ORDERED, 22);
+    let (from, to, path) = (case.from, case.to, case.path.clone());
+    // The first move is given up, and the new host's instance takes its time to stop.
+    case.world.slow.insert(to);
+    case.world.busy.insert(to);
+    let aborted = |event: &&PathEvent| matches!(event, PathEvent::MoveAborted { slot: 0, .. });
+    let aborts = |world: &World| world.hosts[from].events.iter().filter(aborted).count();
+    case.world.run_until(SOON, |world| aborts(world) == 1);
+    case.world.slow.clear();
+    // It may host again after the cool-down.
+    case.world.run_for(Duration::from_secs(8));
+    case.begin();
+    case.until(MoveStatus::Awaiting);
+    case.world.run_for(Duration::from_millis(500));
+    assert_eq!(Case::status(&case.world, from, &path), Some(MoveStatus::Awaiting));
+    case.world.busy.clear();
+    case.world.run_until(SOON, |world| {
+        world.hosts_of(&path.name)[0] == Some(world.address(to))
+    });
+    assert_eq!(aborts(&case.world), 1, "it was not given up again");
+    case.ends_at(Some(to), true);
+}
+
+#[test]
 fn m_439_a_slot_that_has_to_go_gets_another_target_when_the_new_host_dies() {
     let mut case = Case::new(HandoffOptions::ORDERED, 14);
     case.world.run_until(SOON, World::is_quiet);

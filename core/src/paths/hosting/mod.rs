@@ -90,6 +90,11 @@ impl Hosting {
         self.slots.is_empty()
     }
 
+    /// Whether the table has to be looked at anew, although it is the same.
+    pub(super) const fn is_stale(&self) -> bool {
+        self.seen.is_none() && !self.halted
+    }
+
     /// Whether anything is to be said again.
     pub(super) fn moves(&self) -> bool {
         self.slots
@@ -306,7 +311,11 @@ impl Hosting {
             return;
         };
         match &slot.part {
-            SlotPart::Ending => return self.forget(key),
+            SlotPart::Ending => {
+                // A move to this node may have begun meanwhile: it waited for this.
+                self.seen = None;
+                return self.forget(key);
+            }
             SlotPart::Serving if halted => return self.forget(key),
             // It was told to stop for a move that does not take place.
             SlotPart::Serving if end == InstanceEnd::Stopped => {
