@@ -55,7 +55,7 @@ pub(crate) struct Handled {
     pub(crate) at: Instant,
 }
 
-pub(crate) struct Host {
+pub(crate) struct WorldHost {
     pub(crate) node: Node<ChaCha8Rng>,
     encoder: Encoder,
     inputs: VecDeque<Input<'static>>,
@@ -83,7 +83,7 @@ struct Flight {
 
 pub(crate) struct World {
     pub(crate) now: Now,
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) hosts: Vec<WorldHost>,
     flights: BTreeMap<(usize, usize, u8), VecDeque<Flight>>,
     pub(crate) rng: ChaCha8Rng,
     tokens: u64,
@@ -147,7 +147,7 @@ impl World {
             ChaCha8Rng::seed_from_u64(at as u64 + 77),
             self.now,
         );
-        self.hosts.push(Host {
+        self.hosts.push(WorldHost {
             node,
             encoder: Encoder::new(),
             inputs: VecDeque::new(),
@@ -170,7 +170,7 @@ impl World {
         })
     }
 
-    fn live(&self) -> impl Iterator<Item = &Host> {
+    fn live(&self) -> impl Iterator<Item = &WorldHost> {
         self.hosts
             .iter()
             .filter(|host| !host.crashed && host.end.is_none())
@@ -369,12 +369,18 @@ impl World {
 
     /// A node hears a message, whoever wrote it.
     pub(crate) fn hear(&mut self, from: usize, to: usize, message: &Message) {
+        let limits = self.hosts[to].node.config().limits.clone();
+        let mut bytes = Vec::new();
+        Encoder::new().encode(message, 1, &limits, &mut bytes).unwrap();
+        self.read(from, to, &bytes);
+    }
+
+    /// A node reads a frame.
+    fn read(&mut self, from: usize, to: usize, bytes: &[u8]) {
         let from = self.address(from);
         let host = &mut self.hosts[to];
         let limits = host.node.config().limits.clone();
-        let mut bytes = Vec::new();
-        Encoder::new().encode(message, 1, &limits, &mut bytes).unwrap();
-        let DecodedFrame::Frame { frame, .. } = decode_frame(&bytes, &limits) else {
+        let DecodedFrame::Frame { frame, .. } = decode_frame(bytes, &limits) else {
             panic!("a whole frame");
         };
         host.node.handle(
@@ -559,24 +565,8 @@ impl World {
             && at <= next
         {
             let bytes = self.flights.get_mut(&key).unwrap().pop_front().unwrap().bytes;
-            let (from, to) = (self.address(key.0), key.1);
-            if self.is_live(to) {
-                let host = &mut self.hosts[to];
-                let limits = host.node.config().limits.clone();
-                let DecodedFrame::Frame { frame, .. } = decode_frame(&bytes, &limits) else {
-                    panic!("a whole frame");
-                };
-                host.node.handle(
-                    self.now,
-                    Input::Frame {
-                        from: &from,
-                        proof: PeerProof::Nothing,
-                        lane: frame.lane,
-                        kind: frame.kind,
-                        body: frame.body,
-                    },
-                );
-                self.work(to);
+            if self.is_live(key.1) {
+                self.read(key.0, key.1, &bytes);
             }
         } else if let Some((at, node)) = wake
             && at <= next

@@ -43,12 +43,12 @@ struct PathInner {
     shared: Arc<Shared>,
     name: PathName,
     /// What the name came to in the table that was looked into last.
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<FoundPath>>,
 }
 
 /// To which path messages go, and what stands in front of each.
 #[derive(Clone)]
-struct Found {
+struct FoundPath {
     table: Arc<PathTable>,
     path: PathId,
     /// Messages of one name below a path go to one instance.
@@ -58,7 +58,7 @@ struct Found {
 
 impl PathInner {
     /// Costs two locks, and a look-up where the table has changed.
-    fn find(&self) -> Found {
+    fn find(&self) -> FoundPath {
         let view = self.shared.hub.view();
         let table = view.gossip().paths();
         let mut found = sync::lock(&self.found);
@@ -71,7 +71,7 @@ impl PathInner {
         let pick = part.map_or(PathPick::Routed, |part| {
             PathPick::Hash(below::key_hash(part.as_bytes()))
         });
-        let new = Found {
+        let new = FoundPath {
             table: Arc::clone(table),
             path,
             pick,

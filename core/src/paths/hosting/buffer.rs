@@ -13,7 +13,7 @@ use crate::time::Instant;
 
 /// A message, and until when somebody waits for its answer.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldMessage {
     pub(super) from: UniqueAddress,
     pub(super) until: Option<Instant>,
     pub(super) message: PathMessage,
@@ -22,7 +22,7 @@ pub(super) struct Held {
 /// What waits at the old host, in the order in which it came.
 #[derive(Clone, Debug)]
 pub(super) enum Waiting {
-    Message(Held),
+    Message(HeldMessage),
     Mark(UniqueAddress, MoveRef),
 }
 
@@ -78,7 +78,7 @@ impl HeldMessages {
     }
 
     /// Keeps a message; gives it back if its sender has too much here.
-    pub(super) fn push(&mut self, config: &ValidConfig, held: Held) -> Option<Held> {
+    pub(super) fn push(&mut self, config: &ValidConfig, held: HeldMessage) -> Option<HeldMessage> {
         if !self.shares.admit(config, &held.from, held.message.payload.len()) {
             return Some(held);
         }

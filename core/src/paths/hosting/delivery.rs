@@ -1,7 +1,7 @@
 //! The way of messages to the instance of a slot, by the part that this node has in its life. Spec: sharding
 //! 5.4, 10.17 c.
 
-use super::buffer::{Held, HeldMessages, Waiting};
+use super::buffer::{HeldMessage, HeldMessages, Waiting};
 use super::parts::{Giving, GivingStage, SlotPart, Taking, TakingStage};
 use super::{HostedSlot, Hosting, Unsaid};
 use crate::handoff::Barrier;
@@ -80,7 +80,7 @@ impl Hosting {
         message: PathMessage,
     ) {
         let until = message.ask.as_ref().map(|ticket| cx.mono() + ticket.remaining());
-        let held = Held {
+        let held = HeldMessage {
             from: from.clone(),
             until,
             message,
@@ -186,8 +186,8 @@ impl Hosting {
 
 impl HostedSlot {
     /// The instance gets a message.
-    pub(super) fn give_to_instance(&mut self, cx: &mut Cx<'_>, held: Held) {
-        let Held { until, message, .. } = held;
+    pub(super) fn give_to_instance(&mut self, cx: &mut Cx<'_>, held: HeldMessage) {
+        let HeldMessage { until, message, .. } = held;
         if until.is_some_and(|until| until <= cx.mono()) {
             // Whoever asked has heard that its time is over.
             return;
@@ -210,7 +210,7 @@ impl HostedSlot {
     }
 
     /// Keeps a message for later.
-    fn keep(&mut self, cx: &mut Cx<'_>, held: Held) {
+    fn keep(&mut self, cx: &mut Cx<'_>, held: HeldMessage) {
         let config = cx.config();
         let from = held.from.clone();
         let refused = match &mut self.part {
@@ -228,14 +228,14 @@ impl HostedSlot {
     }
 
     /// The old host passes a message on to the new one.
-    fn pass_on(&mut self, cx: &mut Cx<'_>, passed: &mut PassedAsks, held: Held) {
+    fn pass_on(&mut self, cx: &mut Cx<'_>, passed: &mut PassedAsks, held: HeldMessage) {
         let SlotPart::Giving(giving) = &self.part else {
             return;
         };
         let Some(to) = giving.change.to.clone() else {
             return;
         };
-        let Held { from, until, message } = held;
+        let HeldMessage { from, until, message } = held;
         let ask = match (message.ask, until) {
             (Some(_), Some(until)) if until <= cx.mono() => return,
             (Some(ticket), Some(until)) => match passed.pass(cx, &ticket, until, &to) {
@@ -255,7 +255,13 @@ impl HostedSlot {
 
     /// The old host passed a message on. Handled at once: where order is kept its sender's later ones wait
     /// for its mark, and after that nothing is due.
-    fn on_forwarded(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, origin: &UniqueAddress, held: Held) {
+    fn on_forwarded(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        origin: &UniqueAddress,
+        held: HeldMessage,
+    ) {
         let is_due = matches!(&self.part, SlotPart::Taking(taking)
             if taking.change.from.as_ref() == Some(from)
                 && (!taking.change.options.keeps_order()

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::instance::{InstanceEnd, InstanceStage};
+use super::instance::{InstanceEnd, SlotInstanceStage};
 use super::parts::{Giving, GivingStage, SlotPart};
 use super::{HostedSlot, Hosting, Unsaid, is_there};
 use crate::handoff::Barrier;
@@ -216,7 +216,7 @@ impl HostedSlot {
     /// next one begins with what it leaves.
     fn abort(&mut self, cx: &mut Cx<'_>, unsaid: &mut Unsaid, reason: AbortReason) {
         if let SlotPart::Giving(giving) = &mut self.part
-            && self.instance.stage == InstanceStage::Stopping
+            && self.instance.stage == SlotInstanceStage::Stopping
         {
             giving.given_up = Some(reason);
             return;
@@ -236,13 +236,13 @@ impl HostedSlot {
         // Above the token that the new host would have had.
         let token = giving.change.token(cx.me());
         match self.instance.stage {
-            InstanceStage::Absent | InstanceStage::Resting => {
+            SlotInstanceStage::Absent | SlotInstanceStage::Resting => {
                 self.instance
                     .start(cx, token.max(self.instance.token), giving.state.take());
             }
-            InstanceStage::Starting | InstanceStage::Running => {}
+            SlotInstanceStage::Starting | SlotInstanceStage::Running => {}
             // It is told to stop: the next one starts when it has.
-            InstanceStage::Stopping => {
+            SlotInstanceStage::Stopping => {
                 self.instance.token = token.max(self.instance.token);
             }
         }

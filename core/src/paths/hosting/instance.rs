@@ -12,7 +12,7 @@ use crate::time::Instant;
 use crate::token::Token;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InstanceStage {
+pub(super) enum SlotInstanceStage {
     /// There is none.
     Absent,
     /// It was ordered and is not known to run.
@@ -41,7 +41,7 @@ pub(super) struct SlotInstance {
     /// Its place in the host's table.
     index: u32,
     generation: u32,
-    pub(super) stage: InstanceStage,
+    pub(super) stage: SlotInstanceStage,
     pub(super) token: Token,
     since: Instant,
     failures: u32,
@@ -54,7 +54,7 @@ impl SlotInstance {
             number,
             index,
             generation: 0,
-            stage: InstanceStage::Absent,
+            stage: SlotInstanceStage::Absent,
             token: Token::NONE,
             since: Instant::ZERO,
             failures: 0,
@@ -63,12 +63,15 @@ impl SlotInstance {
 
     /// Whether nothing of it runs.
     pub(super) const fn is_absent(&self) -> bool {
-        matches!(self.stage, InstanceStage::Absent | InstanceStage::Resting)
+        matches!(self.stage, SlotInstanceStage::Absent | SlotInstanceStage::Resting)
     }
 
     /// Whether it takes messages.
     pub(super) const fn takes_messages(&self) -> bool {
-        matches!(self.stage, InstanceStage::Starting | InstanceStage::Running)
+        matches!(
+            self.stage,
+            SlotInstanceStage::Starting | SlotInstanceStage::Running
+        )
     }
 
     pub(super) const fn index(&self) -> u32 {
@@ -89,7 +92,7 @@ impl SlotInstance {
         }
         cx.cancel(Timer::Restart(self.path, self.number));
         self.generation = self.generation.wrapping_add(1);
-        self.stage = InstanceStage::Starting;
+        self.stage = SlotInstanceStage::Starting;
         self.token = token;
         self.since = cx.mono();
         cx.counters().instances_started += 1;
@@ -114,15 +117,15 @@ impl SlotInstance {
     /// there was none to stop.
     pub(super) fn stop(&mut self, cx: &mut Cx<'_>, with_state: bool) -> bool {
         match self.stage {
-            InstanceStage::Absent | InstanceStage::Resting => {
+            SlotInstanceStage::Absent | SlotInstanceStage::Resting => {
                 cx.cancel(Timer::Restart(self.path, self.number));
-                self.stage = InstanceStage::Absent;
+                self.stage = SlotInstanceStage::Absent;
                 return true;
             }
-            InstanceStage::Stopping => return false,
-            InstanceStage::Starting | InstanceStage::Running => {}
+            SlotInstanceStage::Stopping => return false,
+            SlotInstanceStage::Starting | SlotInstanceStage::Running => {}
         }
-        self.stage = InstanceStage::Stopping;
+        self.stage = SlotInstanceStage::Stopping;
         let slot = self.slot();
         cx.order(if with_state {
             HostOrder::StopWithState { slot }
@@ -139,9 +142,9 @@ impl SlotInstance {
         cx.cancel(Timer::StopLate(self.path, self.number));
         cx.cancel(Timer::Restart(self.path, self.number));
         match self.stage {
-            InstanceStage::Absent | InstanceStage::Resting => self.stage = InstanceStage::Absent,
-            InstanceStage::Starting | InstanceStage::Running | InstanceStage::Stopping => {
-                self.stage = InstanceStage::Stopping;
+            SlotInstanceStage::Absent | SlotInstanceStage::Resting => self.stage = SlotInstanceStage::Absent,
+            SlotInstanceStage::Starting | SlotInstanceStage::Running | SlotInstanceStage::Stopping => {
+                self.stage = SlotInstanceStage::Stopping;
                 cx.order(HostOrder::Kill { slot: self.slot() });
             }
         }
@@ -149,7 +152,7 @@ impl SlotInstance {
 
     /// It has not stopped in time.
     pub(super) fn on_stop_late(&mut self, cx: &mut Cx<'_>) {
-        if self.stage == InstanceStage::Stopping {
+        if self.stage == SlotInstanceStage::Stopping {
             cx.counters().instances_killed += 1;
             cx.order(HostOrder::Kill { slot: self.slot() });
         }
@@ -157,9 +160,9 @@ impl SlotInstance {
 
     /// It runs; says whether that is news.
     pub(super) fn on_running(&mut self, slot: Slot) -> bool {
-        let is_news = self.stage == InstanceStage::Starting && self.slot() == slot;
+        let is_news = self.stage == SlotInstanceStage::Starting && self.slot() == slot;
         if is_news {
-            self.stage = InstanceStage::Running;
+            self.stage = SlotInstanceStage::Running;
         }
         is_news
     }
@@ -169,8 +172,8 @@ impl SlotInstance {
         if self.slot() != slot || self.is_absent() {
             return None;
         }
-        let was_told = self.stage == InstanceStage::Stopping;
-        self.stage = InstanceStage::Absent;
+        let was_told = self.stage == SlotInstanceStage::Stopping;
+        self.stage = SlotInstanceStage::Absent;
         cx.cancel(Timer::StopLate(self.path, self.number));
         cx.counters().instances_stopped += 1;
         Some(if was_told {
@@ -194,7 +197,7 @@ impl SlotInstance {
         // 2^20 times a microsecond is a second: beyond, the longest rest is reached by any setting.
         let restart_after = min.saturating_mul(1 << self.failures.min(20)).min(max);
         self.failures = self.failures.saturating_add(1);
-        self.stage = InstanceStage::Resting;
+        self.stage = SlotInstanceStage::Resting;
         cx.wake(Timer::Restart(self.path, self.number), cx.mono() + restart_after);
         let (slot, token) = (self.number, self.token);
         cx.notify((

@@ -230,7 +230,7 @@ impl Hosting {
             SlotPart::Giving(giving) => slot.resume(cx, giving),
             SlotPart::Taking(taking) => slot.keep_serving(cx, taking),
         }
-        if has_code && !paused && slot.instance.stage == instance::InstanceStage::Absent {
+        if has_code && !paused && slot.instance.stage == instance::SlotInstanceStage::Absent {
             slot.instance.start(cx, token, None);
         }
     }
@@ -398,7 +398,7 @@ impl Hosting {
         self.seen = None;
         for slot in self.slots.values_mut() {
             let token = slot.instance.token;
-            if slot.instance.stage == instance::InstanceStage::Resting {
+            if slot.instance.stage == instance::SlotInstanceStage::Resting {
                 slot.instance.start(cx, token, None);
             }
         }

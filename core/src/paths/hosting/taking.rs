@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::instance::InstanceStage;
+use super::instance::SlotInstanceStage;
 use super::parts::{SlotPart, Taking, TakingStage};
 use super::{HostedSlot, Hosting, Unsaid, is_there};
 use crate::ident::UniqueAddress;
@@ -207,7 +207,7 @@ impl Hosting {
                 taking.change = change.clone();
             }
             SlotPart::Serving | SlotPart::Ending | SlotPart::Giving(_) | SlotPart::Taking(_) => {
-                if slot.instance.stage == InstanceStage::Stopping {
+                if slot.instance.stage == SlotInstanceStage::Stopping {
                     // The next look is when it has ended.
                     slot.part = SlotPart::Ending;
                     return;
@@ -352,7 +352,7 @@ impl Hosting {
 impl HostedSlot {
     /// There is no old host: the instance begins, or goes on, with what it has.
     fn go_on_alone(&mut self, cx: &mut Cx<'_>, unsaid: &mut Unsaid) {
-        let runs = self.instance.stage == InstanceStage::Running;
+        let runs = self.instance.stage == SlotInstanceStage::Running;
         let SlotPart::Taking(taking) = &mut self.part else {
             return;
         };

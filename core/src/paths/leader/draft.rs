@@ -14,7 +14,7 @@ use crate::paths::state::written::COUNTER_MAX;
 use crate::view::View;
 
 /// See the module.
-pub(super) struct Draft {
+pub(super) struct TableDraft {
     entries: Vec<Arc<PathEntry>>,
     epoch: PathEpoch,
     forgotten: u64,
@@ -22,7 +22,7 @@ pub(super) struct Draft {
     changed: bool,
 }
 
-impl Draft {
+impl TableDraft {
     /// The table as it is. The first one of a cluster counts from the wall clock on, in milliseconds: the
     /// tokens of its instances are above those that an earlier cluster's left in stores.
     pub(super) fn of(view: &View, unix_ms: u64) -> Self {

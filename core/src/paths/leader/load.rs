@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::WantedSlot;
-use super::draft::Draft;
+use super::draft::TableDraft;
 use crate::ident::UniqueAddress;
 use crate::load::state::moves::{Extremes, MoveWindows, choose_unit};
 use crate::load::state::sample::{LoadPartId, Loads};
@@ -36,7 +36,7 @@ impl LeaderLoad {
     }
 
     /// Takes note of a new round, if there is one.
-    pub(super) fn look(&mut self, cx: &Cx<'_>, view: &View, draft: &Draft) {
+    pub(super) fn look(&mut self, cx: &Cx<'_>, view: &View, draft: &TableDraft) {
         let loads = cx.loads();
         if loads.round() == self.round {
             return;
@@ -82,7 +82,7 @@ impl LeaderLoad {
     }
 
     /// The slot that is to go from the busiest member to the idlest, if three rounds agree.
-    pub(super) fn wanted(&mut self, cx: &Cx<'_>, view: &View, draft: &Draft) -> Option<WantedSlot> {
+    pub(super) fn wanted(&mut self, cx: &Cx<'_>, view: &View, draft: &TableDraft) -> Option<WantedSlot> {
         if !cx.config().load.moves {
             return None;
         }

@@ -9,7 +9,7 @@ mod wishes;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::draft::Draft;
+use self::draft::TableDraft;
 use self::load::LeaderLoad;
 use super::protocol::{Event, MoveRef, PathBody, PathRequest, REQUESTS_MAX, Timer};
 use super::state::instances::{InstanceCount, InstanceDemand, instances};
@@ -103,7 +103,7 @@ impl PathLeader {
         if !leads(&view) || !view.is_converged() || !acts(view.self_status()) {
             return;
         }
-        let mut draft = Draft::of(&view, cx.now().unix_ms);
+        let mut draft = TableDraft::of(&view, cx.now().unix_ms);
         self.forget_ended(cx, &mut draft);
         self.note_outcomes(cx, &view, &mut draft);
         let (answers, moves) = self.hear_wishes(cx, &view, &mut draft);
@@ -125,7 +125,7 @@ impl PathLeader {
 
     /// Removed paths are forgotten a while after everybody has seen that they have no instance: gossip from
     /// before may come late, and would bring them back.
-    fn forget_ended(&mut self, cx: &Cx<'_>, draft: &mut Draft) {
+    fn forget_ended(&mut self, cx: &Cx<'_>, draft: &mut TableDraft) {
         let (now, forget_after) = (cx.mono(), cx.config().paths.forget_after);
         let mut ended = OrderedMap::new();
         for entry in draft.entries().iter().filter(|entry| entry.has_ended()) {
@@ -143,7 +143,7 @@ impl PathLeader {
     }
 
     /// Moves that are over are noted; those whose hosts are gone are brought to an end.
-    fn note_outcomes(&mut self, cx: &mut Cx<'_>, view: &View, draft: &mut Draft) {
+    fn note_outcomes(&mut self, cx: &mut Cx<'_>, view: &View, draft: &mut TableDraft) {
         let now = cx.mono();
         let is_member = |node: &UniqueAddress| view.member(node).is_some();
         self.excluded.retain(|_, until| *until > now);
@@ -207,7 +207,7 @@ impl PathLeader {
         &mut self,
         cx: &mut Cx<'_>,
         view: &View,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
         wanted: Vec<wishes::WantedByUser>,
     ) -> Vec<wishes::RequestAnswer> {
         self.load.look(cx, view, draft);
@@ -249,7 +249,7 @@ impl PathLeader {
     }
 
     /// Paths get an instance more or fewer, as their load asks.
-    fn scale(&mut self, cx: &Cx<'_>, view: &View, draft: &mut Draft) {
+    fn scale(&mut self, cx: &Cx<'_>, view: &View, draft: &mut TableDraft) {
         for entry in draft.entries() {
             let Some(settings) = entry.settings() else {
                 continue;
@@ -269,7 +269,7 @@ impl PathLeader {
         &mut self,
         cx: &mut Cx<'_>,
         view: &View,
-        draft: &Draft,
+        draft: &TableDraft,
         roles: &[Role],
     ) -> Vec<PlanUnit<PathName, UniqueAddress>> {
         let mut units = Vec::new();
@@ -408,7 +408,7 @@ fn eligible(view: &View, role: Option<&Role>) -> u16 {
 }
 
 /// The roles that paths name, sorted.
-fn roles_of(draft: &Draft) -> Vec<Role> {
+fn roles_of(draft: &TableDraft) -> Vec<Role> {
     let entries = draft.entries();
     let settings = entries.iter().filter_map(|entry| entry.settings());
     let mut roles: Vec<Role> = settings.filter_map(|settings| settings.role.clone()).collect();

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::draft::Draft;
+use super::draft::TableDraft;
 use super::{PathLeader, WantedSlot};
 use crate::bytes::WireError;
 use crate::ident::UniqueAddress;
@@ -33,7 +33,7 @@ impl PathLeader {
         &mut self,
         cx: &Cx<'_>,
         view: &View,
-        draft: &mut Draft,
+        draft: &mut TableDraft,
     ) -> (Vec<RequestAnswer>, Vec<WantedByUser>) {
         let (mut answers, mut moves) = (Vec::new(), Vec::new());
         for ((node, number), request) in core::mem::take(&mut self.waiting) {
@@ -59,7 +59,7 @@ impl PathLeader {
 fn register(
     cx: &Cx<'_>,
     view: &View,
-    draft: &mut Draft,
+    draft: &mut TableDraft,
     settings: &Arc<PathSettings>,
 ) -> Result<(), PathRefusal> {
     match draft.get(&settings.name) {
@@ -90,7 +90,7 @@ fn register(
 fn change(
     cx: &Cx<'_>,
     view: &View,
-    draft: &mut Draft,
+    draft: &mut TableDraft,
     settings: &Arc<PathSettings>,
 ) -> Result<(), PathRefusal> {
     match draft.get(&settings.name).map(|entry| entry.settings()) {
@@ -105,7 +105,7 @@ fn change(
 fn write(
     cx: &Cx<'_>,
     view: &View,
-    draft: &mut Draft,
+    draft: &mut TableDraft,
     settings: &Arc<PathSettings>,
 ) -> Result<(), PathRefusal> {
     let before = draft.mark();
@@ -136,7 +136,7 @@ fn write(
     Err(refusal)
 }
 
-fn remove(draft: &mut Draft, path: &PathName) -> Result<(), PathRefusal> {
+fn remove(draft: &mut TableDraft, path: &PathName) -> Result<(), PathRefusal> {
     match draft.get(path).map(|entry| entry.settings().is_some()) {
         Some(true) => {
             draft.remove(path);
@@ -147,7 +147,7 @@ fn remove(draft: &mut Draft, path: &PathName) -> Result<(), PathRefusal> {
 }
 
 fn wanted_move(
-    draft: &Draft,
+    draft: &TableDraft,
     path: PathName,
     slot: u16,
     to: UniqueAddress,

@@ -32,7 +32,7 @@ struct Message {
 
 /// The life of an instance.
 #[derive(Debug)]
-struct Life {
+struct InstanceLife {
     key: InstanceKey,
     who: usize,
     start: u64,
@@ -46,7 +46,7 @@ struct Life {
     left: u64,
 }
 
-impl Life {
+impl InstanceLife {
     const fn runs(&self) -> bool {
         !self.ended && !self.killed
     }
@@ -60,7 +60,7 @@ impl Life {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     messages: BTreeMap<Key, Message>,
-    lives: Vec<Life>,
+    lives: Vec<InstanceLife>,
     /// Where messages of a path to a slot or name were handled last.
     slots: BTreeMap<(usize, u64), u64>,
     handled: u64,
@@ -153,7 +153,7 @@ impl Ledger {
 
     pub(super) fn on_start(&mut self, who: usize, key: InstanceKey, at: u64, had: u64) {
         let killed = self.gone.as_ref().is_some_and(|(gone, _)| *gone == who);
-        self.lives.push(Life {
+        self.lives.push(InstanceLife {
             key,
             who,
             start: at,
@@ -173,7 +173,7 @@ impl Ledger {
         }
     }
 
-    fn life(&mut self, key: InstanceKey) -> Option<&mut Life> {
+    fn life(&mut self, key: InstanceKey) -> Option<&mut InstanceLife> {
         self.lives.iter_mut().rev().find(|life| life.key == key)
     }
 
@@ -255,8 +255,8 @@ impl Ledger {
     }
 
     /// In the order in which they began.
-    fn lives_of(&self, path: usize) -> Vec<&Life> {
-        let mut lives: Vec<&Life> = self.lives.iter().filter(|life| life.key.0 == path).collect();
+    fn lives_of(&self, path: usize) -> Vec<&InstanceLife> {
+        let mut lives: Vec<&InstanceLife> = self.lives.iter().filter(|life| life.key.0 == path).collect();
         lives.sort_by_key(|life| life.start);
         lives
     }
@@ -294,7 +294,7 @@ impl Ledger {
 }
 
 /// How many began before an earlier one of the same slot had ended.
-fn two_at_once(lives: &[&Life]) -> u64 {
+fn two_at_once(lives: &[&InstanceLife]) -> u64 {
     let (mut count, mut covered) = (0, 0);
     for life in lives {
         count += u64::from(life.start < covered);
@@ -304,7 +304,7 @@ fn two_at_once(lives: &[&Life]) -> u64 {
 }
 
 /// How many began without what the one before had left in good order.
-fn without_state(lives: &[&Life]) -> u64 {
+fn without_state(lives: &[&InstanceLife]) -> u64 {
     let pairs = lives.windows(2);
     let lost = pairs.filter(|pair| matches!(pair, [before, next] if before.ended && next.had != before.left));
     lost.count() as u64

@@ -58,13 +58,13 @@ impl fmt::Display for Message {
 }
 
 /// An instance.
-struct Desk<R> {
+struct InstanceDesk<R> {
     path: usize,
     handled: u64,
     runtime: R,
 }
 
-impl<R> Desk<R> {
+impl<R> InstanceDesk<R> {
     fn say(&self, what: &str, context: &EntityContext, rest: impl fmt::Display) {
         let (slot, token) = (context.path_slot().unwrap_or_default(), context.token());
         let (path, term, count) = (self.path, token.term, token.count);
@@ -75,7 +75,7 @@ impl<R> Desk<R> {
     }
 }
 
-impl<R: Runtime> Entity for Desk<R> {
+impl<R: Runtime> Entity for InstanceDesk<R> {
     type Message = Message;
     type Reply = ();
 
@@ -94,7 +94,7 @@ impl<R: Runtime> Entity for Desk<R> {
     }
 }
 
-impl<R: Runtime> Stateful for Desk<R> {
+impl<R: Runtime> Stateful for InstanceDesk<R> {
     type State = u64;
 
     async fn into_state(self, _: &EntityContext) -> Result<u64, Box<dyn Error + Send + Sync>> {
@@ -143,7 +143,7 @@ async fn node<H: Host>(
 /// is nothing.
 async fn host<A: Adapter>(up: &Up<A>, path: usize) -> Result<(), ClusterError> {
     let (shape, runtime) = (&PATHS[path], up.runtime.clone());
-    let make = move |handled| Desk {
+    let make = move |handled| InstanceDesk {
         path,
         handled,
         runtime: runtime.clone(),
@@ -170,24 +170,24 @@ async fn host<A: Adapter>(up: &Up<A>, path: usize) -> Result<(), ClusterError> {
 }
 
 /// Where a path's messages go.
-enum Lane {
+enum SendLane {
     Below(Path<Message, ()>),
     Slot(PathInstance<Message, ()>),
 }
 
-fn lanes(cluster: &Cluster, path: usize) -> Result<Vec<Lane>, ClusterError> {
+fn lanes(cluster: &Cluster, path: usize) -> Result<Vec<SendLane>, ClusterError> {
     let shape = &PATHS[path];
     if shape.subtree {
         let below = |name| {
             cluster
                 .path(format!("{}/names/{name}", shape.name))
-                .map(Lane::Below)
+                .map(SendLane::Below)
         };
         return (0..NAMES).map(below).collect();
     }
     let handle = cluster.path(shape.name)?;
     Ok((0..=shape.lost_at_once)
-        .map(|slot| Lane::Slot(handle.slot(slot)))
+        .map(|slot| SendLane::Slot(handle.slot(slot)))
         .collect())
 }
 
@@ -200,7 +200,7 @@ struct Node {
 
 impl Node {
     /// Sends to a path for ever, one message after the other.
-    async fn send(&self, path: usize, lanes: &[Lane], clock: &impl Runtime) {
+    async fn send(&self, path: usize, lanes: &[SendLane], clock: &impl Runtime) {
         let mut unanswered: VecDeque<(Turn<'_>, Message, _)> = VecDeque::new();
         for (number, lane) in (1..).zip((0..lanes.len()).cycle()) {
             let turn = loop {
@@ -219,8 +219,8 @@ impl Node {
             let lane = lane as u64;
             let message = Message { sender, lane, number };
             let mut answer = match to {
-                Lane::Below(path) => path.ask(message),
-                Lane::Slot(slot) => slot.ask(message),
+                SendLane::Below(path) => path.ask(message),
+                SendLane::Slot(slot) => slot.ask(message),
             };
             // For how many members it is sent tells whether the killed one was removed for this sender.
             let members = self.cluster.view().members().len();

@@ -25,7 +25,7 @@ const LOOK_AGAIN: u64 = 20_000;
 const NEVER: u64 = 8_000_000;
 
 #[derive(Debug)]
-struct Letter {
+struct SlotLetter {
     payload: Payload,
     reply_to: Option<AskRef>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct PathInstance {
     pub(crate) runs: bool,
     /// It fails when its start is over.
     never_runs: bool,
-    mailbox: VecDeque<Letter>,
+    mailbox: VecDeque<SlotLetter>,
     /// It was told to stop, and whether it leaves its state.
     pub(crate) stops: Option<bool>,
     /// It cleans up.
@@ -67,7 +67,7 @@ impl Sim {
                 payload,
                 reply_to,
                 ..
-            } => self.deliver_to_path(process, slot, Letter { payload, reply_to }),
+            } => self.deliver_to_path(process, slot, SlotLetter { payload, reply_to }),
             HostOrder::Stop { slot } => self.stop_path(process, slot, false),
             HostOrder::StopWithState { slot } => self.stop_path(process, slot, true),
             HostOrder::Kill { slot } => {
@@ -147,7 +147,7 @@ impl Sim {
         })
     }
 
-    fn deliver_to_path(&mut self, process: ProcessId, slot: Slot, letter: Letter) {
+    fn deliver_to_path(&mut self, process: ProcessId, slot: Slot, letter: SlotLetter) {
         let host = &mut self.processes[process as usize];
         let Some(instance) = host.hosted.get_mut(&slot) else {
             // It has ended, and its node has not heard of it yet.
@@ -287,7 +287,7 @@ impl Sim {
         self.on_path_reported(process, HostReport::State { slot, state });
     }
 
-    fn handle_in_path(&mut self, process: ProcessId, slot: Slot, letter: Letter) {
+    fn handle_in_path(&mut self, process: ProcessId, slot: Slot, letter: SlotLetter) {
         let Some(instance) = self.processes[process as usize].hosted.get_mut(&slot) else {
             return;
         };
