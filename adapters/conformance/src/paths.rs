@@ -2,12 +2,13 @@
 //! sharding 5.4.
 
 use std::error::Error;
+use std::time::Duration;
 
 use quorate_driver::paths::HandoffOptions;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{Cluster, Entity, EntityContext, Path, Security, Stateful, Termination};
 
-use super::support::{LOOK_AGAIN, all_up, cluster, eventually, sleep, within};
+use super::support::{LOOK_AGAIN, all_up, cluster_with, eventually, sleep, within};
 
 /// Bytes of its state: some parts, and more than any buffer on the way.
 const STATE_BYTES: usize = 5 << 20;
@@ -54,7 +55,12 @@ async fn archive(node: &Cluster) -> Path<(), (String, u64, bool)> {
 /// A host leaves: its instance goes on elsewhere with all that it had, and counts every ask that was
 /// answered.
 pub async fn the_state_of_an_instance_goes_with_it_when_its_host_leaves<A: Adapter>(security: &Security) {
-    let nodes = cluster::<A>(3, security).await;
+    // On a busy machine an unoptimized program takes seconds for the state: no move is given up for that.
+    let nodes = cluster_with::<A>(3, security, |config| {
+        config.paths.ready_timeout = Duration::from_secs(60);
+        config.paths.exit_timeout = Duration::from_secs(60);
+    });
+    let nodes = nodes.await;
     let mut paths = Vec::new();
     for node in &nodes {
         paths.push(archive(node).await);

@@ -300,11 +300,12 @@ impl Life {
         {
             return Some(step(next));
         }
+        // What is known now counts for the present phase alone: before it has joined a node is Removed too.
         let done = |phase: &ShutdownPhase| phase.is_of_node() && facts.is_done(*phase);
-        for phase in ShutdownPhase::ALL.into_iter().filter(done) {
-            if let Some(next) = phases.on_node_did(phase, now) {
-                return Some(step(next));
-            }
+        if let Some(present) = phases.present().filter(done)
+            && let Some(next) = phases.on_node_did(present, now)
+        {
+            return Some(step(next));
         }
         if let Some(present) = phases.present().filter(|_| tasks_ended)
             && let Some(next) = phases.on_tasks_ended(present, now)
@@ -368,5 +369,45 @@ impl fmt::Debug for Life {
             .field("phases", &state.phases)
             .field("facts", &state.facts)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_hosts_slots_stays_in_cluster_leave_until_others_have_them_or_their_limit_has_passed() {
+        let config = Config::fast(quorate_core::ident::ClusterName::new("shop").unwrap());
+        let life = Life::new(&config, drop);
+        let at = Instant::from_millis;
+        // Whoever runs the phases looks before the node has joined.
+        assert!(life.next(at(0), true).is_none());
+        life.see(Status::Up, false);
+        life.ask();
+        let mut entered = Vec::new();
+        let enter = |entered: &mut Vec<ShutdownPhase>| {
+            while let Some(next) = life.next(at(1_000), true) {
+                match next.step {
+                    ShutdownStep::Enter(phase) => entered.push(phase),
+                    ShutdownStep::Over => break,
+                }
+            }
+        };
+        enter(&mut entered);
+        life.has_handed_over(ShutdownProgress::Sharding);
+        life.see(Status::Leaving, false);
+        enter(&mut entered);
+        assert_eq!(entered.last(), Some(&ShutdownPhase::ClusterLeave));
+        let limit = 1_000 + config.shutdown.cluster_leave_timeout.as_millis() as u64;
+        assert!(
+            life.next(at(limit), true).is_none(),
+            "it has longer for its slots"
+        );
+        let limit = limit + config.paths.exit_timeout.as_millis() as u64;
+        assert!(life.next(at(limit - 1), true).is_none());
+        let late = life.next(at(limit), true).expect("its time is over");
+        assert!(late.late.is_some_and(|late| late.node));
+        assert_eq!(late.step, ShutdownStep::Enter(ShutdownPhase::ClusterExiting));
     }
 }
