@@ -95,6 +95,8 @@ pub(crate) struct World {
     /// Nodes whose instances take their time to start, and what these have not said.
     pub(crate) slow: BTreeSet<usize>,
     starting: Vec<(usize, Slot)>,
+    /// Links of users' messages on which nothing arrives for now.
+    pub(crate) clogged: BTreeSet<(usize, usize)>,
     /// Nodes whose instances handle nothing.
     pub(crate) busy: BTreeSet<usize>,
     change: fn(&mut Config),
@@ -121,6 +123,7 @@ impl World {
             latency_max: 20_000,
             slow: BTreeSet::new(),
             starting: Vec::new(),
+            clogged: BTreeSet::new(),
             busy: BTreeSet::new(),
             change,
         };
@@ -553,6 +556,7 @@ impl World {
         let flights = self
             .flights
             .iter()
+            .filter(|((from, to, link), _)| *link != 1 || !self.clogged.contains(&(*from, *to)))
             .filter_map(|(key, queue)| Some((queue.front()?.at, *key)));
         let flight = flights.min();
         let wakes = (0..self.hosts.len()).filter(|at| self.is_live(*at));
