@@ -6,13 +6,14 @@ use std::time::Duration;
 use quorate_core::config::Config;
 use quorate_core::event::PathEvent;
 use quorate_core::input::{Command, PathCommand};
-use quorate_core::paths::state::options::HandoffOptions;
+use quorate_core::message::Lane;
+use quorate_core::paths::state::options::{HandoffOptions, NewHost};
 use quorate_core::paths::state::settings::PathSettings;
 use quorate_core::paths::state::table::MoveStatus;
 
 use crate::laws::check;
 use crate::scenes::{path, registered};
-use crate::world::World;
+use crate::world::{World, link_of};
 
 const SOON: Duration = Duration::from_secs(120);
 
@@ -243,7 +244,7 @@ fn s_320_m_434_whoever_sends_waits_for_all_that_is_passed_on_however_late_that_c
         let mut case = Case::new(handoff, 23);
         let (from, to) = (case.from, case.to);
         case.until(MoveStatus::Awaiting);
-        case.world.clogged.insert((from, to));
+        case.world.clogged.insert((from, to, link_of(Lane::User)));
         case.until(MoveStatus::Complete);
         for _ in 0..100 {
             case.everybody_asks();
@@ -253,6 +254,39 @@ fn s_320_m_434_whoever_sends_waits_for_all_that_is_passed_on_however_late_that_c
         assert_eq!(status, Some(MoveStatus::Complete), "marks are on the way, too");
         case.world.clogged.clear();
         case.ends_at(Some(to), true);
+    }
+}
+
+#[test]
+fn a_new_host_handles_nothing_before_it_knows_that_the_move_is_complete() {
+    let unordered = HandoffOptions {
+        new_host: NewHost::Serves,
+        ..HandoffOptions::DURABLE
+    };
+    for handoff in [HandoffOptions::LOSSY, unordered] {
+        let mut case = Case::new(handoff, 24);
+        let (to, path) = (case.to, case.path.clone());
+        case.until(MoveStatus::Awaiting);
+        case.world.run_until(SOON, |world| world.runs_at(to, &path.name));
+        // It is ready, and hears nothing more of the move; all others do. What is passed on says it, too.
+        for from in (0..5).filter(|from| *from != to) {
+            case.world.clogged.insert((from, to, link_of(Lane::Gossip)));
+        }
+        case.world.clogged.insert((case.from, to, link_of(Lane::User)));
+        case.until(MoveStatus::Complete);
+        let sender = (0..5).find(|at| *at != to && *at != case.from).unwrap();
+        case.world.run_until(SOON, |world| {
+            Case::status(world, sender, &path) >= Some(MoveStatus::Complete)
+        });
+        for _ in 0..10 {
+            case.everybody_asks();
+            case.world.run_for(Duration::from_millis(20));
+        }
+        assert_eq!(Case::status(&case.world, to, &path), Some(MoveStatus::Awaiting));
+        let here = |it: &&crate::world::Handled| it.slot == 0 && it.by == to;
+        assert_eq!(case.world.handled.iter().filter(here).count(), 0);
+        case.world.clogged.clear();
+        case.ends_at(Some(to), false);
     }
 }
 

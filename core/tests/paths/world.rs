@@ -68,7 +68,7 @@ pub(crate) struct WorldHost {
 }
 
 /// What a link carries together.
-fn link_of(lane: Lane) -> u8 {
+pub(crate) fn link_of(lane: Lane) -> u8 {
     match lane {
         Lane::Control | Lane::Gossip | Lane::Reply => 0,
         Lane::User => 1,
@@ -95,8 +95,8 @@ pub(crate) struct World {
     /// Nodes whose instances take their time to start, and what these have not said.
     pub(crate) slow: BTreeSet<usize>,
     starting: Vec<(usize, Slot)>,
-    /// Links of users' messages on which nothing arrives for now.
-    pub(crate) clogged: BTreeSet<(usize, usize)>,
+    /// Links on which nothing arrives for now; see `link_of`.
+    pub(crate) clogged: BTreeSet<(usize, usize, u8)>,
     /// Nodes whose instances handle nothing.
     pub(crate) busy: BTreeSet<usize>,
     change: fn(&mut Config),
@@ -270,6 +270,11 @@ impl World {
         let id = name.id();
         let instances = self.live().flat_map(|host| host.instances.values());
         instances.filter(|instance| instance.path == id).count()
+    }
+
+    pub(crate) fn runs_at(&self, at: usize, name: &PathName) -> bool {
+        let mut instances = self.hosts[at].instances.values();
+        instances.any(|instance| instance.path == name.id())
     }
 
     /// Asks one slot; the answer is looked for at the end.
@@ -556,7 +561,7 @@ impl World {
         let flights = self
             .flights
             .iter()
-            .filter(|((from, to, link), _)| *link != 1 || !self.clogged.contains(&(*from, *to)))
+            .filter(|(link, _)| !self.clogged.contains(link))
             .filter_map(|(key, queue)| Some((queue.front()?.at, *key)));
         let flight = flights.min();
         let wakes = (0..self.hosts.len()).filter(|at| self.is_live(*at));
