@@ -35,6 +35,7 @@ struct Wished {
     fault_tolerance: FaultTolerance,
     instances_min: u16,
     instances_max: u16,
+    expected_load: u16,
     handoff: HandoffOptions,
     router: PathRouter,
     subtree: bool,
@@ -46,6 +47,7 @@ impl Default for Wished {
             fault_tolerance: FaultTolerance::Constant(0),
             instances_min: 1,
             instances_max: crate::paths::INSTANCES_MAX,
+            expected_load: 100,
             handoff: HandoffOptions::ORDERED,
             router: PathRouter::RoundRobin,
             subtree: false,
@@ -87,6 +89,14 @@ impl InstancesBuilder {
     /// most).
     pub const fn at_most(mut self, instances: u16) -> Self {
         self.settings.instances_max = instances;
+        self
+    }
+
+    /// A hint for scaling: the load to expect in percent of what is measured (default 100, 1 to 10,000). 200
+    /// has instances added at half the load at which they are otherwise, for a peak that is known to come;
+    /// see [`Path::change`].
+    pub const fn expected_load(mut self, percent: u16) -> Self {
+        self.settings.expected_load = percent;
         self
     }
 
@@ -197,6 +207,7 @@ impl InstancesBuilder {
             fault_tolerance: wished.fault_tolerance,
             instances_min: wished.instances_min,
             instances_max: wished.instances_max,
+            expected_load: wished.expected_load,
             handoff: wished.handoff,
             router: wished.router,
             subtree: wished.subtree,

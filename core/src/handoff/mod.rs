@@ -3,6 +3,10 @@
 //!
 //! Several changes of one thing follow each other; only marks of the present one count, because one of an
 //! earlier change says nothing about what was sent since.
+//!
+//! A link that is reset changes nothing here. A mark says that its sender has sent all, and stays true; what
+//! was lost behind it has an outcome of its own. A mark that was lost itself is repeated until it is
+//! acknowledged, on a link that is read only when the one before it has been read to its end or dropped.
 
 use crate::ordered::OrderedSet;
 use crate::time::Instant;

@@ -336,3 +336,25 @@ fn a_path_with_bounds_gets_an_instance_more_while_its_hosts_are_busy() {
     world.run_for(Duration::from_secs(5));
     assert_eq!(world.running(&bounded.name), 2);
 }
+
+#[test]
+fn a_path_of_which_more_is_expected_gets_an_instance_more_at_less_load() {
+    let mut world = World::with(4, 6, |config| config.load.half_life = Duration::from_millis(1));
+    let bounded = PathSettings {
+        instances_max: 3,
+        ..path("bounded", HandoffOptions::STATELESS, 0)
+    };
+    let peak = PathSettings {
+        expected_load: 200,
+        instances_max: 3,
+        ..path("peak", HandoffOptions::STATELESS, 0)
+    };
+    world.register(&bounded);
+    world.register(&peak);
+    world.run_for(Duration::from_secs(10));
+    for _ in 0..6 {
+        measured(&mut world, &[0.5; 4]);
+    }
+    world.run_for(Duration::from_secs(5));
+    assert_eq!((world.running(&bounded.name), world.running(&peak.name)), (1, 2));
+}

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use quorate_core::ddata::crdt::VERSION_MAX;
 use quorate_core::journal::protocol::NUMBER_MAX;
 use quorate_core::message::Message;
-use quorate_core::paths::state::settings::INSTANCES_MAX;
+use quorate_core::paths::state::settings::{EXPECTED_LOAD_MAX, INSTANCES_MAX};
 use quorate_core::wire::COUNTER_MAX;
 
 use super::PAYLOAD_BYTES_MAX;
@@ -86,6 +86,7 @@ numbers! {
     KNOWN_MOVE = "counter of the last move that a sender knows", 0, u64::MAX;
     SLOT = "slot of a path", 0, u16::MAX as u64;
     INSTANCES = "instances of a path", 1, INSTANCES_MAX as u64;
+    EXPECTED_LOAD = "load that users expect of a path", 1, EXPECTED_LOAD_MAX as u64;
     TOLERANCE = "hosts that a path may lose", 0, u16::MAX as u64;
     STATE_BYTES = "bytes of an instance's state", 0, u64::MAX;
     SIZE = "bytes of a payload", 0, PAYLOAD_BYTES_MAX as u64;

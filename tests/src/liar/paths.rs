@@ -17,7 +17,9 @@ use quorate_core::paths::state::settings::{PathRouter, PathSettings};
 use quorate_core::paths::state::table::{PathEntry, PathEpoch};
 use quorate_core::planner::MoveError;
 
-use super::numbers::{HASH, INSTANCES, KNOWN_MOVE, PATH_EPOCH, PATH_REQUEST, SLOT, STATE_BYTES, TOLERANCE};
+use super::numbers::{
+    EXPECTED_LOAD, HASH, INSTANCES, KNOWN_MOVE, PATH_EPOCH, PATH_REQUEST, SLOT, STATE_BYTES, TOLERANCE,
+};
 use super::{Lie, entities};
 
 /// See [`super::Kind`].
@@ -195,6 +197,7 @@ fn settings(lie: &mut Lie<'_>) -> Arc<PathSettings> {
         fault_tolerance: lie.one(&tolerances).unwrap_or(FaultTolerance::Constant(0)),
         instances_min: one.min(other),
         instances_max: one.max(other),
+        expected_load: lie.number_u16(EXPECTED_LOAD),
         handoff: lie.one(&handoffs).unwrap_or(HandoffOptions::ORDERED),
         router: lie.one(&routers).unwrap_or_default(),
         subtree: lie.flag(),

@@ -16,7 +16,7 @@ pub use quorate_core::paths::state::name::{
 };
 pub use quorate_core::paths::state::options::{HandoffOptions, LateMessages, NewHost, OldHost};
 pub use quorate_core::paths::state::settings::{
-    INSTANCES_MAX, PATHS_MAX, PathRouter, PathSettings, PathSettingsError, SLOTS_MAX,
+    EXPECTED_LOAD_MAX, INSTANCES_MAX, PATHS_MAX, PathRouter, PathSettings, PathSettingsError, SLOTS_MAX,
 };
 pub use quorate_core::paths::state::table::{MoveStatus, PathEpoch, SlotMove};
 pub use quorate_core::planner::MoveError;

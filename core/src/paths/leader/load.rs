@@ -141,7 +141,7 @@ fn can_take(member: &Member, entry: &PathEntry) -> bool {
 }
 
 /// The load of a path: of what its instances use most (mailboxes, processor, stalls of the executor), the
-/// mean over their hosts. `None` if nothing is known of any of them.
+/// mean over their hosts, times what users expect. `None` if nothing is known of any of them.
 fn load_of(loads: &Loads, entry: &PathEntry) -> Option<f64> {
     let part = LoadPartId(entry.name.id().raw());
     let hosts = entry.record.hosts.iter().flatten();
@@ -161,7 +161,9 @@ fn load_of(loads: &Loads, entry: &PathEntry) -> Option<f64> {
     });
     let cpu = mean(&|known| known.sample.cpu);
     let stall = mean(&|known| known.sample.stall);
-    [mailboxes, cpu, stall].into_iter().flatten().reduce(f64::max)
+    let measured = [mailboxes, cpu, stall].into_iter().flatten().reduce(f64::max)?;
+    let expected = entry.settings().map_or(100, |settings| settings.expected_load);
+    Some(measured * f64::from(expected) / 100.0)
 }
 
 /// What one slot of a path costs its host, in units of capacity: its part of the messages that the host

@@ -8,6 +8,8 @@ use crate::paths::state::options::HandoffOptions;
 
 /// Most instances of one path.
 pub const INSTANCES_MAX: u16 = 1_024;
+/// Most load that can be expected, in percent of what is measured.
+pub const EXPECTED_LOAD_MAX: u16 = 10_000;
 /// Most paths of a cluster, removed ones that are not forgotten yet included.
 pub const PATHS_MAX: usize = 1_024;
 /// Most slots of all paths together.
@@ -52,6 +54,8 @@ pub struct PathSettings {
     pub instances_min: u16,
     /// Most instances, at least `instances_min` and at most 1,024.
     pub instances_max: u16,
+    /// The load that users expect, in percent of what is measured, 1 to 10,000: scaling goes by it.
+    pub expected_load: u16,
     /// What happens to messages while a slot moves.
     pub handoff: HandoffOptions,
     /// How messages that name no slot find one.
@@ -67,6 +71,9 @@ pub enum PathSettingsError {
     /// Bounds of the number of instances.
     #[error("a path has 1 to {INSTANCES_MAX} instances, and not fewer at most than at least")]
     BadBounds,
+    /// The load that is expected.
+    #[error("the expected load is 1 to {EXPECTED_LOAD_MAX} percent of what is measured")]
+    BadExpectation,
     /// State is moved only of an instance that stops first and whose messages are kept.
     #[error("state is transferred only where the old host keeps messages (option 2b)")]
     TransferWithoutKeeping,
@@ -82,6 +89,7 @@ impl PathSettings {
             fault_tolerance: FaultTolerance::Constant(0),
             instances_min: 1,
             instances_max: INSTANCES_MAX,
+            expected_load: 100,
             handoff: HandoffOptions::ORDERED,
             router: PathRouter::RoundRobin,
             subtree: false,
@@ -99,6 +107,9 @@ impl PathSettings {
             || self.instances_min > self.instances_max
         {
             return Err(PathSettingsError::BadBounds);
+        }
+        if !(1..=EXPECTED_LOAD_MAX).contains(&self.expected_load) {
+            return Err(PathSettingsError::BadExpectation);
         }
         if !self.handoff.are_possible() {
             return Err(PathSettingsError::TransferWithoutKeeping);

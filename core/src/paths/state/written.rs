@@ -213,6 +213,7 @@ pub(crate) fn put_settings(settings: &PathSettings, out: &mut Vec<u8>) -> Result
     }
     put_u16(out, settings.instances_min);
     put_u16(out, settings.instances_max);
+    put_u16(out, settings.expected_load);
     out.push(settings.handoff.to_byte());
     out.push(
         match settings.router {
@@ -474,6 +475,7 @@ pub(crate) fn read_settings(reader: &mut BodyReader<'_>, name: &PathName) -> Res
     };
     let fault_tolerance = read_fault_tolerance(reader)?;
     let (instances_min, instances_max) = (reader.u16()?, reader.u16()?);
+    let expected_load = reader.u16()?;
     let handoff = HandoffOptions::from_byte(reader.u8()?).ok_or(malformed("hand-off options"))?;
     let router = reader.u8()?;
     let settings = PathSettings {
@@ -482,6 +484,7 @@ pub(crate) fn read_settings(reader: &mut BodyReader<'_>, name: &PathName) -> Res
         fault_tolerance,
         instances_min,
         instances_max,
+        expected_load,
         handoff,
         router: match router & 3 {
             0 => PathRouter::RoundRobin,

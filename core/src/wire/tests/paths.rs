@@ -33,6 +33,7 @@ fn settings() -> [Arc<PathSettings>; 3] {
         fault_tolerance: FaultTolerance::share(2, 3).unwrap(),
         instances_min: 2,
         instances_max: 9,
+        expected_load: 150,
         handoff: HandoffOptions::STATEFUL,
         router: PathRouter::LeastLoaded,
         subtree: true,
