@@ -23,13 +23,13 @@ pub struct DdataConfig {
     /// Time between two rounds of changes to subscribers (default 500 ms). Mirrors
     /// `notify-subscribers-interval`.
     pub notify_subscribers_interval: Duration,
-    /// Keys compared in one message (default 500, 1 to 10,000); more are compared in chunks of about so many.
-    /// Mirrors `max-delta-elements`.
+    /// Keys compared in one message (default 500, 1 to 10,000); more are compared in chunks. Mirrors
+    /// `max-delta-elements`.
     pub max_delta_elements: usize,
     /// Time between two looks at contributions of removed nodes (default 120 s; `None`: they stay). Mirrors
     /// `pruning-interval`.
     pub pruning_interval: Option<Duration>,
-    /// How long a removed node's last changes may need to reach everybody, counted while nobody is
+    /// How long a removed node's last changes may take to reach everybody, counted while nobody is
     /// unreachable (default 300 s). Mirrors `max-pruning-dissemination`.
     pub max_pruning_dissemination: Duration,
     /// How long late data of a pruned node is recognised (default 6 h). Mirrors
@@ -41,17 +41,16 @@ pub struct DdataConfig {
     /// Whether operations ask the oldest members first instead of any (default false). Mirrors
     /// `prefer-oldest`.
     pub prefer_oldest: bool,
-    /// Whether changes travel as changes; otherwise every one costs the whole value (default true). Mirrors
-    /// `delta-crdt.enabled`.
+    /// Whether changes travel as deltas instead of whole values (default true). Mirrors `delta-crdt.enabled`.
     pub deltas: bool,
-    /// Operations in one key's delta from which on the whole value is left to gossip instead (default 50, 1
-    /// to 10,000). Mirrors `delta-crdt.max-delta-size`.
+    /// Operations in one key's delta from which on gossip sends the whole value instead (default 50, 1 to
+    /// 10,000). Mirrors `delta-crdt.max-delta-size`.
     pub max_delta_size: usize,
     /// Time between two rounds of deltas (default `None`: a fifth of the gossip interval, at least 200 ms; >
     /// 0).
     pub delta_interval: Option<Duration>,
-    /// Keys, or prefixes, that are forgotten everywhere when nobody has used them for so long (default none;
-    /// above 0). The first that matches counts. Mirrors `expire-keys-after-inactivity`.
+    /// Keys, or prefixes, that are forgotten everywhere after so long without use (default none; above 0).
+    /// The first that matches counts. Mirrors `expire-keys-after-inactivity`.
     pub expire_keys_after_inactivity: Vec<(Pattern, Duration)>,
     /// Keys, or prefixes, that the store keeps (default none). The same on every node. Mirrors
     /// `durable.keys`.
@@ -61,8 +60,8 @@ pub struct DdataConfig {
     /// `durable.lmdb.write-behind-interval`.
     pub write_behind_interval: Option<Duration>,
     /// Whether a store is loaded whose replica was away for longer than `durable_pruning_marker_time_to_live`
-    /// (default false). Right after the whole cluster was stopped for so long; if others ran on, what they
-    /// settled of removed nodes would be counted twice.
+    /// (default false). Set it only after the whole cluster was stopped for so long; if others ran on, what
+    /// they settled of removed nodes would be counted twice.
     pub load_outdated: bool,
     /// The user's own types (default none). The same on every node.
     pub custom_types: CustomTypes,
@@ -71,8 +70,8 @@ pub struct DdataConfig {
     pub log_data_size_exceeding: usize,
     /// Least replicas of a majority (default 0). Mirrors `majority-min-cap`.
     pub majority_min_cap: usize,
-    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h): beyond
-    /// that it would win over every later write.
+    /// How far ahead of this node's clock a last-writer-wins stamp of a peer may be (default 1 h): a stamp
+    /// beyond that would win over every later write.
     pub clock_skew_max: Duration,
     /// Keys held (default 100,000, 1 to 1,000,000), deleted ones included: their tombstones stay.
     pub keys_max: usize,
@@ -84,8 +83,8 @@ pub struct DdataConfig {
     pub bytes_max: usize,
     /// Subscriptions (default 10,000, >= 1).
     pub subscribers_max: usize,
-    /// Operations that wait for other replicas or for the store (default 10,000, >= 1): each holds its value,
-    /// so that many of the largest are what `bytes_max` may be exceeded by.
+    /// Operations that wait for other replicas or for the store (default 10,000, >= 1): each holds its value
+    /// beyond `bytes_max`.
     pub open_operations_max: usize,
 }
 

@@ -10,9 +10,9 @@ use super::ranges::ensure;
 /// read them.
 #[derive(Clone, Debug)]
 pub struct ExecutorConfig {
-    /// After how long without any progress of the executor, although the node itself runs, the node leaves
-    /// instead of keeping its shards (default 30 s, 1 s to 24 h; `None`: never). It is not ready, and says
-    /// so, after one to two seconds already. Pauses of the whole process do not count.
+    /// After how long without progress of the executor, while the node itself runs, the node leaves (default
+    /// 30 s, 1 s to 24 h; `None`: never). It reports that it is not ready after one to two seconds. Pauses of
+    /// the whole process do not count.
     pub stall_timeout: Option<Duration>,
 }
 

@@ -9,21 +9,21 @@ use crate::journal::protocol::VOTERS_MAX;
 /// Settings of quorum logs: logs that a majority of fixed stores keeps, each a node's own.
 #[derive(Clone, Debug)]
 pub struct JournalConfig {
-    /// How many stores vote about every log, the same on every node (default 0: no logs are kept so; to 9).
-    /// The stores of the oldest members become the voters once so many have come together, for good: an
-    /// append waits for more than half of them. More than half of all stores should vote.
+    /// How many stores vote about every log, the same on every node (default 0: no such logs; to 9). The
+    /// stores of the oldest members become the voters, for good, once there are so many; an append waits for
+    /// more than half of them. More than half of all stores should vote.
     pub voters: usize,
-    /// How often a store that has not answered is asked again (default 1 s).
+    /// How often an unanswered request to a store is repeated (default 1 s).
     pub retry_interval: Duration,
     /// Bytes of a log that are sent at once (default 256 KiB, 1 KiB to 1 MiB, and at most half of
     /// `limits.bulk_frame_bytes_max`). A single append may be larger: up to that limit, or 4 MiB.
     pub page_bytes: usize,
     /// Bytes of a log behind its newest snapshot (default 64 MiB, 64 KiB to 1 GiB): as much as the next owner
-    /// reads, writes back and holds. Past it an append is refused until a snapshot is kept, or what is needed
-    /// no more is forgotten.
+    /// reads, writes back and holds. Past it appends are refused until a snapshot is kept or records are
+    /// forgotten.
     pub log_bytes_max: usize,
     /// Logs that this node may own at once (default 100,000, 1 to 10,000,000): some hundred bytes each while
-    /// nothing is written.
+    /// idle.
     pub open_logs_max: usize,
 }
 

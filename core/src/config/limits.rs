@@ -8,7 +8,7 @@ pub struct Limits {
     /// 65,536 shards still fits.
     pub control_frame_bytes_max: usize,
     /// Body bytes of a frame on the gossip lane (default 4 MiB, 8 KiB to 16 MiB): a state of `members_max`
-    /// members fits. In the least, about fifteen members fit beside the room for one more.
+    /// members fits. The least value fits about fifteen members.
     pub gossip_frame_bytes_max: usize,
     /// Body bytes of a frame on the user and reply lanes (default 4 MiB, 1 KiB to 16 MiB).
     pub user_frame_bytes_max: usize,
@@ -28,7 +28,7 @@ pub struct Limits {
     pub reachability_records_per_member_max: usize,
     /// Bytes of an entity's id (default 1024, 1 to 4096).
     pub entity_id_bytes_max: usize,
-    /// Log lines per second about peers that do wrong (default 10, 1 to 10,000). The next line says how many
+    /// Log lines per second about misbehaving peers (default 10, 1 to 10,000). The next line says how many
     /// were left out.
     pub log_lines_per_second_max: u32,
 }

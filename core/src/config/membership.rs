@@ -19,9 +19,9 @@ pub struct MembershipConfig {
     /// Delay before the first periodic task (default 1 s; a longer interval waits its own length). Mirrors
     /// `periodic-tasks-initial-delay`.
     pub periodic_tasks_initial_delay: Duration,
-    /// How long the first seed waits for the other seeds before it forms a cluster, and other nodes ask in
-    /// vain before they say so (default 5 s). Seeds are asked every half second, or five times within it if
-    /// that is more often. Mirrors `seed-node-timeout`.
+    /// How long the first seed waits for the other seeds before it forms a cluster, and other nodes before
+    /// they report that no seed answers (default 5 s). Seeds are asked every half second, or five times
+    /// within it if that is more often. Mirrors `seed-node-timeout`.
     pub seed_node_timeout: Duration,
     /// How long a joining node waits for its Welcome before it asks again (default 10 s). Mirrors
     /// `retry-unsuccessful-join-after`.
@@ -55,8 +55,8 @@ pub struct MembershipConfig {
     /// Settings of the application that all members have to agree on, and how they are compared (default
     /// none; at most 32). Mirrors `configuration-compatibility-check.checkers`.
     pub join_checkers: JoinCheckers,
-    /// Who may join, and have a member leave or downed from another node (default everybody who gets a link).
-    /// The same on every node, because each asks its own.
+    /// Who may join, and remove or down members from another node (default everybody who gets a link). The
+    /// same on every node, because each applies its own.
     pub admission: Admission,
 }
 

@@ -15,19 +15,19 @@ pub struct ShardingConfig {
     /// How often a region repeats an unanswered registration or location request (default 2 s). Mirrors
     /// `retry-interval`.
     pub retry_interval: Duration,
-    /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). What
-    /// other nodes send and does not fit goes back to them. Mirrors `buffer-size`.
+    /// Messages one region may buffer while it does not know where they go (default 100,000, >= 1). Past it
+    /// messages of other nodes go back to them. Mirrors `buffer-size`.
     pub buffer_messages_max: usize,
     /// Payload bytes one region may buffer (default 64 MiB, >= 1), with the same past it.
     pub buffer_bytes_max: usize,
-    /// Messages without an answer that one region keeps beyond its buffer: their callers wait for room, or
-    /// they were on their way when the buffer became full (default 8,192, >= 0). Past it the newest is
-    /// refused. Asks wait too, up to `open_asks_max`.
+    /// Messages of `tell` that one region keeps beyond its buffer, because their callers wait for room or
+    /// they were in transit when it became full (default 8,192, >= 0). Past it the newest is refused. Asks
+    /// wait too, up to `open_asks_max`.
     pub buffer_waiting_max: usize,
     /// How long a hand-off may take before the shard keeps its old home (default 60 s). Mirrors
     /// `handoff-timeout`.
     pub handoff_timeout: Duration,
-    /// A region that does not confirm a shard within this time is told again (default 10 s). Mirrors
+    /// After how long an unconfirmed order to start a shard is repeated (default 10 s). Mirrors
     /// `shard-start-timeout`.
     pub shard_start_timeout: Duration,
     /// Time between two looks at the balance (default 10 s). Mirrors `rebalance-interval`.
@@ -39,14 +39,14 @@ pub struct ShardingConfig {
     /// Most shards moved in one round, as a share of all shards (default 0.1, > 0 to 1). Mirrors
     /// `rebalance-relative-limit`.
     pub rebalance_relative_limit: f64,
-    /// With the older algorithm nothing moves while the fullest region has at most so many shards more than
-    /// the emptiest one (default 1, >= 1). Mirrors `least-shard-allocation-strategy.rebalance-threshold`.
+    /// With the older algorithm, largest difference between the fullest and the emptiest region at which
+    /// nothing moves (default 1, >= 1). Mirrors `least-shard-allocation-strategy.rebalance-threshold`.
     pub rebalance_threshold: usize,
-    /// With the older algorithm so many shards move at once (default 3, >= 1). Mirrors
+    /// With the older algorithm, shards that move at once (default 3, >= 1). Mirrors
     /// `least-shard-allocation-strategy.max-simultaneous-rebalance`.
     pub rebalance_max_simultaneous: usize,
-    /// How long a strategy of the application (`AllocationSettings::Asked`) may take to say where shards go,
-    /// or which should move (default 5 s). After it shards go to who asked for them, and nothing moves.
+    /// How long a strategy of the application (`AllocationSettings::Asked`) may take to answer (default 5 s).
+    /// After that shards go to the regions that asked for them, and nothing moves.
     pub allocation_timeout: Duration,
     /// When entities are taken out of memory (default after 120 s without a message, looked at every 60 s; no
     /// limit). A kind may have settings of its own. Mirrors `passivation.strategy`, and with
@@ -56,60 +56,55 @@ pub struct ShardingConfig {
     /// frequency is > 0 and the number >= 1). Mirrors `entity-recovery-strategy` and
     /// `entity-recovery-constant-rate-strategy`.
     pub entity_recovery: EntityRecovery,
-    /// After how long a remembered entity that crashed is started again, unless a message does it before
-    /// (default 10 s). Mirrors `entity-restart-backoff`.
+    /// After how long a remembered entity that crashed is started again without a message (default 10 s).
+    /// Mirrors `entity-restart-backoff`.
     pub entity_restart_backoff: Duration,
-    /// After how long a shard begins again that could not read or store which entities it has (default 10 s).
-    /// Mirrors `shard-failure-backoff`.
+    /// After how long a shard restarts that could not read or store its entities' ids (default 10 s). Mirrors
+    /// `shard-failure-backoff`.
     pub shard_failure_backoff: Duration,
-    /// How long one of 15 attempts to read which entities a shard has may take, and after how long a
-    /// coordinator reports that its stored state is not read, and again as often as that doubles (default 2
-    /// s). Mirrors `waiting-for-state-timeout`.
+    /// Time limit of each of 15 attempts to read a shard's entities; also after how long a coordinator
+    /// reports that its state is not read, and again whenever that has doubled (default 2 s). Mirrors
+    /// `waiting-for-state-timeout`.
     pub waiting_for_state_timeout: Duration,
-    /// The same for writes: how long storing which entities a shard has may take, and after how long a
-    /// coordinator reports that its write is not acknowledged (default 5 s). Mirrors
-    /// `updating-state-timeout`.
+    /// The same for writes (default 5 s). Mirrors `updating-state-timeout`.
     pub updating_state_timeout: Duration,
-    /// Whether a shard fails that finds an entity in a state which the rules do not know; otherwise it is
-    /// counted (`entity_transitions_invalid`) and the shard goes on (default false). Mirrors
-    /// `fail-on-invalid-entity-state-transition`.
+    /// Whether an invalid transition of an entity's state fails its shard; otherwise it is counted
+    /// (`entity_transitions_invalid`) (default false). Mirrors `fail-on-invalid-entity-state-transition`.
     pub fail_on_invalid_entity_state_transition: bool,
     /// Where coordinators keep which shard lives where (default in memory; the two others need
     /// `journal.voters`). Kinds may have a mode of their own; the same on every node. Mirrors
     /// `state-store-mode`, whose default is `ddata`.
     pub state_store_mode: StoreMode,
-    /// A coordinator that its store has refused, because another one has written, begins anew after this time
-    /// (default 5 s); refused again, after up to five times as much, and a fifth by chance. Mirrors
+    /// After how long a coordinator begins anew whose store has refused it because another one has written
+    /// (default 5 s); after further refusals up to five times as long, plus up to a fifth at random. Mirrors
     /// `coordinator-failure-backoff`.
     pub coordinator_failure_backoff: Duration,
-    /// Changes of a coordinator's state, and of which entities a shard has, that are kept before a snapshot
-    /// takes their place (default 1000, >= 1), where they are kept as events. Mirrors `snapshot-after`.
+    /// Changes of a coordinator's state, and of a shard's entities, before a snapshot replaces them (default
+    /// 1000, >= 1), where they are kept as events. Mirrors `snapshot-after`.
     pub snapshot_after: usize,
-    /// Ids of entities in one write, where they are remembered as events (default 100, >= 1); what waits
-    /// beyond that is the next write. Mirrors `event-sourced-remember-entities-store.max-updates-per-write`.
+    /// Ids of entities in one write, where they are remembered as events (default 100, >= 1); the rest is the
+    /// next write. Mirrors `event-sourced-remember-entities-store.max-updates-per-write`.
     pub remember_updates_per_write: usize,
-    /// How long shards that nobody runs wait for their stored home when its node is no member yet, before
-    /// another one is chosen (default 10 s; the removal margin if that is longer).
+    /// How long shards that nobody runs wait for the node of their stored home before another one is chosen
+    /// (default 10 s; the removal margin if that is longer).
     pub home_return_timeout: Duration,
-    /// How often the lease of a shard that was denied is asked for again (default 5 s). Mirrors
-    /// `lease-retry-interval`.
+    /// How often a denied lease of a shard is requested again (default 5 s). Mirrors `lease-retry-interval`.
     pub lease_retry_interval: Duration,
-    /// After so much silence of its owner another node may have the lease of a shard (default 120 s). Mirrors
-    /// the lease's `heartbeat-timeout`.
+    /// Silence of its owner after which another node may have a shard's lease (default 120 s). Mirrors the
+    /// lease's `heartbeat-timeout`.
     pub lease_time_to_live: Duration,
-    /// How often daemons are seen to: one that has ended begins again within this time (default 10 s).
-    /// Mirrors `sharded-daemon-process.keep-alive-interval`.
+    /// How often daemons are checked: one that has ended restarts within this time (default 10 s). Mirrors
+    /// `sharded-daemon-process.keep-alive-interval`.
     pub daemon_keep_alive_interval: Duration,
     /// Asks of this node that may wait for an answer at once (default 100,000, >= 1); it also bounds the
     /// replies that peers may send.
     pub open_asks_max: usize,
-    /// Watches of this node that may be open at once, of entities and of nodes (default 16,384, >= 1): each
-    /// takes a few hundred bytes here and at the entity's home.
+    /// Watches of entities and nodes that this node may have open (default 16,384, >= 1): each takes a few
+    /// hundred bytes here and at the entity's home.
     pub watches_max: usize,
-    /// Watches that one entity of this node may have, those of all nodes together (default 1,024, >= 1): its
-    /// end is told to each.
+    /// Watches, by all nodes together, of one entity of this node (default 1,024, >= 1).
     pub watchers_per_entity_max: usize,
-    /// How often what was said about watches is said again until it has been heard (default 1 s). Mirrors
+    /// How often statements about watches are repeated until they are acknowledged (default 1 s). Mirrors
     /// `resend-interval` of Akka's system messages.
     pub watch_resend_interval: Duration,
 }

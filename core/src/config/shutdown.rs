@@ -28,10 +28,10 @@ pub struct ShutdownConfig {
     pub cluster_sharding_shutdown_region_timeout: Duration,
     /// Time limit of `cluster-leave`: how long the node may take to be Leaving (default 5 s).
     pub cluster_leave_timeout: Duration,
-    /// Time limit of `cluster-exiting`: how long a leaving node waits for its singletons to be handed over,
-    /// and for the leader to move it to Exiting; after that it goes all the same (default 10 s).
+    /// Time limit of `cluster-exiting`: how long a leaving node waits until its singletons are handed over
+    /// and the leader has moved it to Exiting (default 10 s).
     pub cluster_exiting_timeout: Duration,
-    /// Time limit of `cluster-exiting-done`: how long the node may take to say good-bye (default 5 s).
+    /// Time limit of `cluster-exiting-done`: how long the node may take to confirm its exit (default 5 s).
     pub cluster_exiting_done_timeout: Duration,
     /// Time limit of `cluster-shutdown`: how long the node may take to close its links and end its entities
     /// (default 5 s).

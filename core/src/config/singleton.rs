@@ -19,12 +19,12 @@ pub struct SingletonConfig {
     /// How long an instance that failed rests before the next one is started (default 1 s); twice as long
     /// after each failure.
     pub restart_backoff_min: Duration,
-    /// The longest such rest (default 30 s, >= `restart_backoff_min`). An instance that ran for as long
-    /// failed for the first time.
+    /// The longest such rest (default 30 s, >= `restart_backoff_min`). A failure after a run of that length
+    /// counts as the first.
     pub restart_backoff_max: Duration,
-    /// How often a lease that was denied is asked for again (default 5 s). Mirrors `lease-retry-interval`.
+    /// How often a denied lease is requested again (default 5 s). Mirrors `lease-retry-interval`.
     pub lease_retry_interval: Duration,
-    /// After so much silence of its owner another node may have the lease (default 120 s). Mirrors
+    /// Silence of its owner after which another node may have the lease (default 120 s). Mirrors
     /// `heartbeat-timeout`.
     pub lease_time_to_live: Duration,
     /// How often a proxy asks where the instance is until it knows (default 1 s). Mirrors

@@ -19,14 +19,14 @@ const LINK_AGE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// its own callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// How long a new link may take to finish its handshake (default 5 s); then, how long the link of a node
-    /// that is no member stays open if it does not ask to join.
+    /// How long a new link may take to finish its handshake (default 5 s); also, how long the link of a node
+    /// that is no member stays open without asking to join.
     pub handshake_timeout: Duration,
-    /// Links that members may open to this node (default 4,096, 16 to 65,536): two of a thousand peers, twice
-    /// over, or three each of 680 that send bulk data.
+    /// Links that members may open to this node (default 4,096, 16 to 65,536): two each of a thousand peers,
+    /// doubled while renewed, or three each of 680 with bulk data.
     pub links_max: usize,
     /// Links of all sources that have not finished their handshake (default 512, 16 to 65,536). They take no
-    /// place from members; past it one of the source with the most of them goes, at random.
+    /// place from members; past it a random one of the largest source is closed.
     pub pending_handshakes_max: usize,
     /// The same from one source (default 16, 1 to 4,096), unless a member has a link from there.
     pub pending_handshakes_per_source_max: usize,
@@ -35,30 +35,27 @@ pub struct LinkLimits {
     pub stranger_links_max: usize,
     /// The same from one source (default 8, 1 to 4,096), unless a member has a link from there.
     pub stranger_links_per_source_max: usize,
-    /// The link of a joiner that is not taken in is closed after so long without a byte (default 60 s).
+    /// How long the link of a joiner that is not admitted stays open without a byte (default 60 s).
     pub stranger_idle_timeout: Duration,
     /// How old a link with certificates or keys may become (default 1 h, 1 s to 30 days). Before that its
-    /// dialer replaces it, with what both ends prove themselves with at that time, and no message is lost;
-    /// one that could not be replaced goes on only while what its peer proved holds. Costs a handshake per
-    /// link and age. Links that prove nothing live on.
+    /// dialer replaces it without losing a message; one that could not be replaced goes on only while the
+    /// peer's proof is valid. Costs a handshake per link and age. Links without proofs are not replaced.
     pub max_link_age: Duration,
-    /// Bytes that all accepted links together hold of what they received and nobody has used: read buffers
-    /// and frames whose end has not come (default 48 MiB, 1 MiB to 1 GiB, and at least twice the largest
-    /// frame). A link that finds nothing left is not read until there is room.
+    /// Bytes received and not used yet on all accepted links: read buffers and incomplete frames (default 48
+    /// MiB, 1 MiB to 1 GiB, and at least twice the largest frame). Past it a link is not read until there is
+    /// room.
     pub inbound_bytes_max: usize,
     /// Gossip frames per second from one peer, in bursts of at most one second's (default 200, 10 to
-    /// 1,000,000). What is beyond is dropped.
+    /// 1,000,000). The excess is dropped.
     pub gossip_frames_per_second_max: u32,
     /// Control frames per second from one peer, in bursts of at most ten seconds' (default 2,000, 100 to
-    /// 1,000,000): a sender's whole control queue passes. What is beyond is dropped; the last tenth is for
+    /// 1,000,000): a sender's whole control queue passes. The excess is dropped; the last tenth is for
     /// heartbeats.
     pub control_frames_per_second_max: u32,
     /// Bytes of control and gossip frames per second from one peer, in bursts of at most one second's
-    /// (default 64 MiB, 16 MiB to 1 GiB). What is beyond is dropped. Entity messages have back-pressure
-    /// instead.
+    /// (default 64 MiB, 16 MiB to 1 GiB). The excess is dropped. Entity messages have back-pressure instead.
     pub control_bytes_per_second_max: usize,
-    /// A peer that has been beyond one of its rates for so long, without a second's pause, loses its link
-    /// (default 10 s).
+    /// How long a peer may exceed a rate, without a second's pause, before its link is closed (default 10 s).
     pub rate_exceeded_patience: Duration,
     /// Frames with a wrong checksum within ten seconds that close a link (default 3, 1 to 1,000).
     pub checksum_failures_max: u32,

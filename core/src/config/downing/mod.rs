@@ -17,19 +17,18 @@ pub struct DowningConfig {
     /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another
     /// one is refused. Mirrors `split-brain-resolver.active-strategy`.
     pub strategy: DowningStrategy,
-    /// Which complaints tell that a split is not clean (default cascade-safe; Akka has the classic one only).
-    /// The same on all nodes.
+    /// Which observations show that a split is not clean (default cascade-safe; Akka has the classic one
+    /// only). The same on all nodes.
     pub rule: IndirectRule,
     /// How long the picture must be unchanged before a decision (default `None`: by the number of members, 7
     /// s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter
     /// than the failure detector needs). It must be longer than the time in which all nodes of one side learn
     /// what one of them has noticed. Mirrors `.stable-after`, whose default is 20 s.
     pub stable_after: Option<Duration>,
-    /// What is done if the picture does not come to rest (default on). Mirrors `.down-all-when-unstable`.
+    /// What happens if the picture does not become stable (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
-    /// If those on broken links, and whoever goes with them, are at least this share of the members,
-    /// everybody goes (default 0.5, > 0 to 1; `None` never does). Mirrors
-    /// `.down-all-when-indirectly-connected`.
+    /// Share of the members on broken links, and those who go with them, from which on everybody goes
+    /// (default 0.5, > 0 to 1; `None` never does). Mirrors `.down-all-when-indirectly-connected`.
     pub down_all_when_indirectly_connected: Option<f64>,
     /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is
     /// at the time, or zero without a strategy). Mirrors `down-removal-margin`.
@@ -103,7 +102,7 @@ pub struct LeaseMajorityConfig {
     /// this after it first missed somebody goes without asking, so it should be several times what the
     /// detector needs. Mirrors `.release-after`.
     pub release_after: Duration,
-    /// A holder that is not heard of for this long loses the lease (default 120 s). Mirrors the lease's
+    /// A holder that is silent for this long loses the lease (default 120 s). Mirrors the lease's
     /// `heartbeat-timeout`.
     pub time_to_live: Duration,
     /// An answer that takes longer counts as a refusal (default 5 s). Mirrors the lease's
