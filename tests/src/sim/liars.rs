@@ -406,7 +406,10 @@ impl Sim {
                 delivery.payload = self.lying_payload(liar, &entity, delivery.payload.len());
             }
             Message::Path(PathMsg::Delivery(delivery)) => {
-                delivery.payload = self.lying_payload(liar, &EntityId::from("lie"), delivery.payload.len());
+                let kind = super::paths::PathKind::of(delivery.path);
+                let entity = EntityId::from(kind.map_or("lie", |kind| kind.name));
+                let numbered = self.lying_payload(liar, &entity, 0);
+                delivery.payload = self.of_path(liar, numbered.to_vec(), delivery.payload.len());
             }
             Message::Membership(_)
             | Message::Detector(_)

@@ -6,6 +6,7 @@ use core::time::Duration;
 use quorate_core::input::{Command, MessageCommand, Recipient};
 use quorate_core::paths::protocol::PathPick;
 use quorate_core::sharding::chain::AskChain;
+use quorate_core::sharding::ids::Payload;
 
 use super::{PATHS, PathKind};
 use crate::sim::engine::Sim;
@@ -59,11 +60,8 @@ impl Sim {
             self.paths.counts.to_all += 1;
             payload = COPIES.to_le_bytes().to_vec();
         }
-        self.paths.last_sent += 1;
-        payload.extend(u64::from(process).to_le_bytes());
-        payload.extend(self.paths.last_sent.to_le_bytes());
-        payload.extend(padding);
-        let payload = payload.into();
+        let len = payload.len() + 16 + padding.len();
+        let payload = self.of_path(process, payload, len);
         let (open, command) = match timeout {
             Some(timeout) => {
                 let micros = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2);
@@ -81,6 +79,16 @@ impl Sim {
         };
         self.command(process, open, Command::Message(command));
         Some(at)
+    }
+
+    /// A payload that instances can read: behind its number who sends it, and its place in the order of all.
+    pub(crate) fn of_path(&mut self, sender: ProcessId, number: Vec<u8>, len: usize) -> Payload {
+        self.paths.last_sent += 1;
+        let mut payload = number;
+        payload.extend(u64::from(sender).to_le_bytes());
+        payload.extend(self.paths.last_sent.to_le_bytes());
+        payload.resize(len.max(payload.len()), 0xA5);
+        payload.into()
     }
 
     /// One message of the random workload.
