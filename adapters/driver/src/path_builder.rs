@@ -7,9 +7,12 @@ use quorate_core::ident::Role;
 use quorate_core::paths::state::instances::FaultTolerance;
 use quorate_core::paths::state::options::HandoffOptions;
 use quorate_core::paths::state::settings::{PathRouter, PathSettings};
+use serde::de::DeserializeOwned;
 
+use crate::delivery::{Mail, MailboxStarter};
 use crate::entity::{Entity, EntityContext, Stateful, StatefulStarter, TypedStarter};
 use crate::error::{ClusterError, PathError};
+use crate::journal::Keeper;
 use crate::paths::{Path, parse_path};
 use crate::shared::Shared;
 use crate::supervision::{Directive, Supervision};
@@ -177,6 +180,48 @@ impl InstancesBuilder {
     {
         let settings = self.settings()?;
         let starter = Arc::new(StatefulStarter::<F, E>::new(make, &self.shared));
+        Path::register(&self.shared, settings, Some(starter)).await
+    }
+
+    /// Like [`Self::start`], for instances with a durable mailbox, one for each slot: an ask completes with
+    /// `()` when its message is in the store, before it is handled; from then on it survives the death of
+    /// every host. Whoever hosts the slot handles what is kept, in order, each message once; only the one
+    /// that an instance was at when it failed, died or moved may come again, marked as such
+    /// ([`Mail::is_repeated`](crate::delivery::Mail)). A message that is told is kept all the same, without a
+    /// word.
+    ///
+    /// A full mailbox refuses the newest with [`MailboxFull`](crate::AskFailure::MailboxFull), a store
+    /// without room with [`NotDurable`](crate::AskError::NotDurable); neither was kept. An ask that times out
+    /// may have been. A message over which the instance fails comes again after `paths.restart_backoff_min`
+    /// to `paths.restart_backoff_max`, and holds up those behind it: nothing that was kept is dropped. An
+    /// instance that wants to go on without it sets it aside when it comes repeated.
+    ///
+    /// It takes a store that every host reaches, as durable entities do, `handoff(HandoffOptions::DURABLE)`,
+    /// and `start_mailbox` on every host. Senders need nothing: [`Cluster::path`](crate::Cluster::path) with
+    /// the types `M` and `()`.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`]; [`ClusterError::Path`] with other options than [`HandoffOptions::DURABLE`];
+    /// [`ClusterError::Durability`] without a store that every host reaches.
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not register.
+    pub async fn start_mailbox<E, M, F>(self, make: F) -> Result<Path<M, ()>, ClusterError>
+    where
+        E: Entity<Message = Mail<M>, Reply = ()>,
+        M: DeserializeOwned + Send + 'static,
+        F: Fn(EntityContext) -> E + Send + Sync + 'static,
+    {
+        let settings = self.settings()?;
+        if settings.handoff != HandoffOptions::DURABLE {
+            return Err(PathError::NotDurable { path: self.name }.into());
+        }
+        let (keeper, _) = Keeper::of(&self.shared, false)?;
+        let starter = Arc::new(MailboxStarter {
+            make: Arc::new(make),
+            shared: Arc::clone(&self.shared),
+            keeper,
+        });
         Path::register(&self.shared, settings, Some(starter)).await
     }
 

@@ -90,6 +90,8 @@ over_tokio! {
         a_stateful_slot_takes_its_state_along,
         names_below_a_subtree_lead_to_its_instances,
         paths_that_cannot_be_are_refused_and_unknown_ones_fail_at_once,
+        what_a_mailbox_has_kept_is_handled_in_order_although_its_host_dies_in_a_move,
+        a_mailbox_is_refused_where_it_could_not_keep_its_word,
     }
     placement {
         s_050_a_shard_goes_where_it_is_wanted_from_outside,

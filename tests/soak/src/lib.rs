@@ -12,6 +12,7 @@ pub mod instances;
 mod ledger;
 pub mod liars;
 pub mod likes;
+pub mod mailboxes;
 mod node;
 pub mod only_one;
 mod processes;

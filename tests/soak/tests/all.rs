@@ -11,6 +11,7 @@ mod flood;
 mod instances;
 mod liars;
 mod likes;
+mod mailboxes;
 mod only_one;
 
 /// One program at a time: each is a whole cluster, and takes what time the machine has.

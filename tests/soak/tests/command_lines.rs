@@ -13,7 +13,7 @@ use quorate_programs::{Program, command_lines::AT_ONCE};
 const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 12] = rows! {
+static ROWS: [Row; 13] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
     "chaos": [&["pigeons"], &[]],
     "churn": [&["--transport", "pigeon"], &["--minutes", "many"], &["--minutes", "-1"]],
@@ -23,6 +23,7 @@ static ROWS: [Row; 12] = rows! {
     "instances": [NO_STORE, &["--transport", "pigeon"], &["--postgres", "host=nowhere"]],
     "liars": [NO_STORE, &["--messages", "0"], &["--transport", "pigeon"], &["--postgres", "host=nowhere"]],
     "likes": [NO_STORE, &["--postgres", "host=nowhere"]],
+    "mailboxes": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--transport", "pigeon"]],
     "only_one": [NO_STORE, &["--postgres", "host=nowhere"]],
     "rolling": [],
     "rotation": [&["--transport", "pigeon"]],
@@ -56,7 +57,7 @@ fn cannot_begin(name: &str, arguments: &[&str], cause: &str) {
 fn a_server_that_cannot_be_reached_is_named_at_once() {
     // Nobody listens there.
     let server = "host=127.0.0.1 port=1 user=nobody";
-    for name in ["bank", "counter", "deliveries"] {
+    for name in ["bank", "counter", "deliveries", "mailboxes"] {
         cannot_begin(name, &["--postgres", server], "connection refused");
         cannot_begin(
             name,
@@ -76,7 +77,7 @@ fn a_server_that_says_nothing_is_named_in_time() {
 #[test]
 fn a_damaged_store_is_named_at_once() {
     for damaged in ["node-1.redb", "node-4.redb"] {
-        for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
+        for name in ["bank", "counter", "deliveries", "likes", "mailboxes", "only_one"] {
             let folder = Directory::new(&format!("damaged-{name}-{damaged}"));
             std::fs::write(folder.0.join(damaged), [7; 5_000]).unwrap();
             cannot_begin(name, &["--store", folder.path()], damaged);
@@ -86,7 +87,7 @@ fn a_damaged_store_is_named_at_once() {
 
 #[test]
 fn a_store_where_no_folder_can_be_made_is_named_at_once() {
-    for name in ["bank", "counter", "deliveries", "likes", "only_one"] {
+    for name in ["bank", "counter", "deliveries", "likes", "mailboxes", "only_one"] {
         cannot_begin(name, &["--store", "/dev/null/store"], "directory");
     }
 }

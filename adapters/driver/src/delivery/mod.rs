@@ -11,6 +11,7 @@
 //! | `receiving` | which of several producers is served next; what a delivery that nobody confirms comes to |
 //! | [`Producer`], `sending` | who waits for room |
 //! | `lines` | when an entity is asked what it has to say |
+//! | [`Mail`], `mail` | in which order an instance of a path handles what its durable mailbox keeps |
 //! | `queue` | how a durable producer keeps what nobody has confirmed |
 //! | `length` | how much of that there may be, and when its log is made shorter |
 //!
@@ -23,6 +24,7 @@ mod consumer;
 mod frozen_tests;
 mod length;
 mod lines;
+mod mail;
 mod message;
 mod orders;
 mod parked;
@@ -37,6 +39,8 @@ mod sending_tests;
 mod work;
 
 pub use consumer::{Confirm, Consumer, Delivery};
+pub use mail::Mail;
+pub(crate) use mail::MailboxStarter;
 pub use producer::{Producer, ProducerBuilder, ProducerError, SendError, Sent};
 pub(crate) use queue::{DurableQueue, Entry};
 pub use quorate_core::delivery::{BadSetting, ConsumerSettings, ProducerSettings, ToEntitiesSettings};

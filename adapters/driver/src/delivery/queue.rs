@@ -1,7 +1,7 @@
-//! What a durable producer or a work queue keeps: a log with every message that it took and every
-//! confirmation, owned by whoever opened it last. What is confirmed is deleted; what nobody confirms for long
-//! is written again behind the rest, so that the log stays as short as what it is about: `length` says when.
-//! Never sends. Spec: sharding 1.14, 10.7, 10.10.
+//! What a durable producer, a work queue or a durable mailbox keeps: a log with every message that it took
+//! and every confirmation, owned by whoever opened it last. What is confirmed is deleted; what nobody
+//! confirms for long is written again behind the rest, so that the log stays as short as what it is about:
+//! `length` says when. Never sends. Spec: sharding 1.14, 10.7, 10.10.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +161,17 @@ impl DurableQueue {
         (kept.collect(), self)
     }
 
+    /// The number of the next message, if it is its place in the log: above all that ever had theirs so.
+    pub(super) const fn next_number(&self) -> u64 {
+        self.length.last() + 1
+    }
+
+    /// The oldest message that nobody has confirmed.
+    pub(super) fn oldest(&self) -> Option<(u64, Payload)> {
+        let (seq, kept) = self.unconfirmed.iter().next()?;
+        Some((*seq, kept.payload.clone()))
+    }
+
     /// Whether there is room for a message of so many bytes, beside what nobody has confirmed.
     pub(crate) fn has_room(&self, payload: usize) -> bool {
         self.length.has_room(bytes_of(0, payload))
@@ -239,7 +250,11 @@ impl DurableQueue {
         self.shorten(background).await
     }
 
-    async fn append(
+    /// Appends entries as one.
+    ///
+    /// # Errors
+    /// They are not there, or the queue is somebody else's.
+    pub(super) async fn append(
         &mut self,
         batch: Vec<Entry>,
         purpose: AppendPurpose,
@@ -273,7 +288,7 @@ impl DurableQueue {
     }
 
     /// Makes the log shorter, if it is long.
-    async fn shorten(&mut self, background: &Background) -> Result<(), StoreError> {
+    pub(super) async fn shorten(&mut self, background: &Background) -> Result<(), StoreError> {
         if !self.length.is_long() {
             return Ok(());
         }

@@ -415,7 +415,7 @@ impl EntityContext {
     }
 
     /// It has been made, with messages and answers of these types.
-    pub(super) fn made_of(&self, types: fn() -> Types) {
+    pub(crate) fn made_of(&self, types: fn() -> Types) {
         let _ = self.inside.types.set(types);
     }
 
@@ -431,7 +431,7 @@ impl EntityContext {
         &self.inside.reports
     }
 
-    pub(super) fn timers(&self) -> &Timers {
+    pub(crate) fn timers(&self) -> &Timers {
         &self.inside.timers
     }
 

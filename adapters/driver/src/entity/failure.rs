@@ -6,7 +6,7 @@ use super::EntityContext;
 use crate::supervision::{Directive, EntityFailure};
 
 /// How it failed.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Panic(String),
     Error(Box<dyn Error + Send + Sync>),
 }
@@ -21,7 +21,7 @@ impl Failure {
 }
 
 /// Counts a failure and says it.
-pub(super) fn note(context: &EntityContext, failure: &Failure, directive: Directive) {
+pub(crate) fn note(context: &EntityContext, failure: &Failure, directive: Directive) {
     context.reports().failures.failed();
     let (entity, failure) = (context, failure.shown());
     tracing::warn!(

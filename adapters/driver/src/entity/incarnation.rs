@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
@@ -23,10 +23,10 @@ use crate::kinds::Types;
 use crate::mailbox::{EntityStart, Starter};
 use crate::shared::Shared;
 use crate::supervision::{Directive, Supervision};
-use crate::sync::{Task, yield_now};
+use crate::sync::{Either, Task, yield_now};
 
 /// Why an incarnation ended before its time.
-pub(super) enum End {
+pub(crate) enum End {
     /// It was told to stop at once.
     Killed,
     Failed(Failure),
@@ -238,12 +238,12 @@ async fn goes_on(life: &mut Life, verdict: SupervisionVerdict, now: Instant) -> 
 }
 
 /// Runs code of the user's that does not wait.
-pub(super) fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
+pub(crate) fn made<T>(life: &Life, code: impl FnOnce() -> T) -> Result<T, End> {
     guarded(|| life.enter(code)).map_err(End::Failed)
 }
 
 /// Runs a handler or a hook to its end. Pinned where it is made, so that its entity has room for it once.
-pub(super) async fn attempt<T>(life: &Life, mut code: Pin<&mut impl Future<Output = T>>) -> Result<T, End> {
+pub(crate) async fn attempt<T>(life: &Life, mut code: Pin<&mut impl Future<Output = T>>) -> Result<T, End> {
     poll_fn(|cx| {
         let polled = guarded(|| life.enter(|| code.as_mut().poll(cx)));
         if let Some(error) = life.context.take_failure() {
@@ -268,7 +268,7 @@ fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Failure> {
 }
 
 /// A wait for the entity's next timer, or for its next incarnation.
-struct Wait {
+pub(crate) struct Wait {
     at: Instant,
     sleeping: Task,
 }
@@ -285,15 +285,36 @@ impl Life {
     /// Its next message, or what it wanted to do by itself; `None` once it has to stop. What is due comes
     /// first, one at a time, so that neither waits for ever for the other.
     async fn next_of_all(&mut self, wait: &mut Option<Wait>) -> Option<Next> {
-        let due = loop {
+        let taken = self.due_or(wait, |cx| self.mailbox().poll_next(cx, &self.reports().budget));
+        let due = match taken.await {
+            Either::Left(due) => due,
+            Either::Right(taken) => {
+                let payload = self.opened(taken?);
+                return self.begun(payload).await.map(Next::Message);
+            }
+        };
+        self.begun_by_itself().await?;
+        Some(match due {
+            Due::Message(message) => Next::Own(message),
+            Due::Idle => Next::Idle,
+        })
+    }
+
+    /// What the entity wanted to do by itself, once it is due, or what `poll` yields before.
+    pub(crate) async fn due_or<T>(
+        &self,
+        wait: &mut Option<Wait>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Either<Due, T> {
+        loop {
             if self.context.timers().are_used()
                 && self.mailbox().is_open()
                 && let Some(due) = self.context.timers().pop(self.reports().gate.now())
             {
-                break due;
+                return Either::Left(due);
             }
             let next = poll_fn(|cx| {
-                if let Poll::Ready(next) = self.poll_next(cx) {
+                if let Poll::Ready(next) = poll(cx) {
                     return Poll::Ready(Some(next));
                 }
                 let Some(at) = self.context.timers().next() else {
@@ -310,15 +331,9 @@ impl Life {
             })
             .await;
             match next {
-                Some(Some(payload)) => return self.begun(payload).await.map(Next::Message),
-                Some(None) => return None,
+                Some(next) => return Either::Right(next),
                 None => *wait = None,
             }
-        };
-        self.begun_by_itself().await?;
-        Some(match due {
-            Due::Message(message) => Next::Own(message),
-            Due::Idle => Next::Idle,
-        })
+        }
     }
 }

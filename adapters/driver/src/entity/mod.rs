@@ -16,11 +16,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use context::EntityContext;
-pub(crate) use incarnation::TypedStarter;
+pub(crate) use failure::{Failure, note};
+pub(crate) use incarnation::{End, TypedStarter, attempt, made};
 pub use reply::ReplyTo;
 pub use stateful::Stateful;
 pub(crate) use stateful::StatefulStarter;
 pub(crate) use task::{Beside, Life, MESSAGES_PER_TURN};
+pub(crate) use timers::Due;
 pub use timers::{TIMER_INTERVAL_MIN, TIMERS_MAX};
 pub use upcoming::Upcoming;
 

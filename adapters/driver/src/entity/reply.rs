@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::sharding::errors::AskFailure;
-use quorate_core::sharding::ids::AskRef;
+use quorate_core::sharding::ids::{AskRef, Payload};
 use quorate_core::time::Instant;
 use serde::Serialize;
 
@@ -27,12 +27,19 @@ pub struct ReplyTo<R> {
 }
 
 impl<R> ReplyTo<R> {
-    pub(super) const fn new(reports: Arc<Reports>, ask: AskRef, deadline: Option<Instant>) -> Self {
+    pub(crate) const fn new(reports: Arc<Reports>, ask: AskRef, deadline: Option<Instant>) -> Self {
         Self {
             reports,
             ask: Some(ask),
             deadline,
             types: PhantomData,
+        }
+    }
+
+    /// What became of the ask instead of an answer.
+    pub(crate) fn settle(mut self, result: Result<Payload, AskFailure>) {
+        if let Some(ask) = self.ask.take() {
+            self.reports.answered(ask, result);
         }
     }
 
@@ -46,10 +53,8 @@ impl<R> ReplyTo<R> {
 
 impl<R: Serialize> ReplyTo<R> {
     /// Sends the answer. It is dropped if nobody waits for it any more.
-    pub fn send(mut self, reply: &R) {
-        if let Some(ask) = self.ask.take() {
-            self.reports.answered(ask, Ok(codec::encode_answer(reply)));
-        }
+    pub fn send(self, reply: &R) {
+        self.settle(Ok(codec::encode_answer(reply)));
     }
 }
 

@@ -81,15 +81,15 @@ impl Life {
         &self.reports().durable
     }
 
-    pub(super) fn slot(&self) -> Slot {
+    pub(crate) fn slot(&self) -> Slot {
         self.context.slot()
     }
 
-    pub(super) fn mailbox(&self) -> &Mailbox {
+    pub(crate) fn mailbox(&self) -> &Mailbox {
         self.context.mailbox()
     }
 
-    pub(super) fn reports(&self) -> &Arc<Reports> {
+    pub(crate) fn reports(&self) -> &Arc<Reports> {
         self.context.reports()
     }
 
@@ -119,14 +119,14 @@ impl Life {
     }
 
     /// Its first hook has returned.
-    pub(super) fn has_started(&self) {
+    pub(crate) fn has_started(&self) {
         if self.context.path().is_some() {
             self.reports().running(self.slot());
         }
     }
 
     /// The user's part of a message; nothing if there is none.
-    pub(super) fn opened_message<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn opened_message<'a>(&self, payload: &'a [u8]) -> Option<&'a [u8]> {
         self.context.opened_message(payload)
     }
 
@@ -194,7 +194,7 @@ impl Life {
 
     /// What is known of a message is the context's, and its bytes are the handler's. Perhaps there is room
     /// again.
-    fn opened(&mut self, (delivery, made_room): (MailboxMessage, bool)) -> Payload {
+    pub(super) fn opened(&mut self, (delivery, made_room): (MailboxMessage, bool)) -> Payload {
         if made_room {
             self.reports().wake.notify();
         }
@@ -224,7 +224,7 @@ impl Life {
     }
 
     /// The same for what it does by itself: nobody waits for an answer.
-    pub(crate) async fn begun_by_itself(&mut self) -> Option<()> {
+    pub(crate) async fn begun_by_itself(&self) -> Option<()> {
         self.context.begin(None);
         self.may_begin().await
     }

@@ -21,7 +21,7 @@ pub const TIMERS_MAX: usize = 64;
 pub const TIMER_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// A message of the entity's own type.
-pub(super) type Message = Box<dyn Any + Send>;
+pub(crate) type Message = Box<dyn Any + Send>;
 
 /// Where a timer's messages come from.
 pub(super) enum TimerSource {
@@ -36,7 +36,7 @@ struct Timer {
 }
 
 /// What is due.
-pub(super) enum Due {
+pub(crate) enum Due {
     Message(Message),
     /// No message came for so long as the entity wants to know of.
     Idle,
@@ -51,7 +51,7 @@ struct Table {
 
 /// See the module. Most entities have none and pay one look at a flag for each message.
 #[derive(Default)]
-pub(super) struct Timers {
+pub(crate) struct Timers {
     /// Whether anything stands in the table. What a task starts beside the handler may be missed: whoever
     /// starts it has the entity look again.
     are_used: AtomicBool,
@@ -98,7 +98,7 @@ impl Timers {
     }
 
     /// A message is handled.
-    pub(super) fn touch(&self, now: impl FnOnce() -> Instant) {
+    pub(crate) fn touch(&self, now: impl FnOnce() -> Instant) {
         if !self.are_used() {
             return;
         }

@@ -25,6 +25,14 @@ pub enum PathError {
         /// The path.
         path: String,
     },
+    /// Its instances have a durable mailbox, and its options are not those of
+    /// [`HandoffOptions::DURABLE`](crate::paths::HandoffOptions::DURABLE): two could run at once, or messages
+    /// be dropped or change their order.
+    #[error("instances of `{path}` have a durable mailbox, which takes `HandoffOptions::DURABLE`")]
+    NotDurable {
+        /// The path.
+        path: String,
+    },
     /// The settings are those of another path.
     #[error("these are the settings of the path {path}")]
     OtherPath {

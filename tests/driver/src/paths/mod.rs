@@ -3,6 +3,9 @@
 //! 10.17.
 
 mod counting;
+mod mailboxes;
+
+pub use self::mailboxes::*;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
