@@ -105,7 +105,8 @@ impl<'a> Texts<'a> {
 /// By the length of a text: which bits of the first 16 bytes are its own.
 const HEAD_BITS: [u128; 16] = {
     let mut bits = [0; 16];
-    let (mut rest, mut head) = (bits.as_mut_slice(), 0_u128);
+    let mut rest: &mut [u128] = &mut bits;
+    let mut head = 0_u128;
     while let Some((first, others)) = rest.split_first_mut() {
         *first = head;
         head = (head >> 8) | (0xFF << 120);
