@@ -125,6 +125,9 @@ impl Step {
 
     /// Sends `messages`, so many `at_once` before any of them leaves the node.
     pub(crate) fn send(self, pair: &mut Pair, messages: usize, at_once: usize) -> Result<(), String> {
+        if self.to == Whom::Path {
+            pair.host_path()?;
+        }
         let before = pair.arrived();
         for at in 0..messages {
             let to = self.recipient(pair, at);
