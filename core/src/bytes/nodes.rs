@@ -102,6 +102,19 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// By the length of a text: which bits of the first 16 bytes are its own.
+const HEAD_BITS: [u128; 16] = {
+    let mut bits = [0; 16];
+    let mut rest: &mut [u128] = &mut bits;
+    let mut head = 0_u128;
+    while let Some((first, others)) = rest.split_first_mut() {
+        *first = head;
+        head = (head >> 8) | (0xFF << 120);
+        rest = others;
+    }
+    bits
+};
+
 /// The first 16 bytes of a text of `len` bytes at the start of `bytes` as one number that sorts like them; a
 /// shorter text counts as if zeros followed it.
 fn head(bytes: &[u8], len: u8) -> u128 {
@@ -113,11 +126,7 @@ fn head(bytes: &[u8], len: u8) -> u128 {
             u128::from_be_bytes(padded)
         }
     };
-    match len {
-        0 => 0,
-        1..16 => number & (u128::MAX << (128 - 8 * u32::from(len))),
-        16.. => number,
-    }
+    number & HEAD_BITS.get(usize::from(len)).unwrap_or(&u128::MAX)
 }
 
 /// Whether two texts are equal; short ones, as host names are, without a call of `memcmp`.
@@ -399,14 +408,21 @@ pub(crate) fn read_hosts(texts: Texts<'_>) -> Result<Vec<Address>, WireError> {
 /// The host names of these nodes, in rising order, each once.
 pub(crate) fn host_table<'a>(nodes: impl Iterator<Item = &'a UniqueAddress>) -> Vec<&'a str> {
     let mut hosts: Vec<&str> = Vec::with_capacity(nodes.size_hint().0);
+    let mut rise = true;
     for node in nodes {
         let host = node.address().host();
-        if hosts.last() != Some(&host) {
-            hosts.push(host);
+        match hosts.last().map(|last| (*last).cmp(host)) {
+            Some(Ordering::Equal) => continue,
+            Some(Ordering::Greater) => rise = false,
+            None | Some(Ordering::Less) => {}
         }
+        hosts.push(host);
     }
-    hosts.sort_unstable();
-    hosts.dedup();
+    // They rise where nobody was removed: members are in the order of their hosts.
+    if !rise {
+        hosts.sort_unstable();
+        hosts.dedup();
+    }
     hosts
 }
 

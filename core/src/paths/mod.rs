@@ -92,7 +92,8 @@ impl Paths {
     /// Another node (or this one itself) speaks.
     pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, msg: Msg) {
         let is_member = |status| status != Status::Down;
-        let is_heard = cx.view().member(from).is_some_and(|m| is_member(m.status));
+        let view = cx.view();
+        let is_heard = from == view.me() || view.member(from).is_some_and(|m| is_member(m.status));
         match msg {
             Msg::Reply(reply) => self.on_reply(cx, from, reply),
             Msg::Delivery(delivery) if !may_send(cx, from, delivery.ask.as_ref()) => {}
@@ -198,7 +199,11 @@ impl Paths {
 
     /// The host of the instances reports.
     pub(crate) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
+        let is_of_a_message = matches!(report, HostReport::Answered { .. } | HostReport::Refused { .. });
         self.hosting.on_report(cx, report);
+        if is_of_a_message {
+            return;
+        }
         if self.hosting.is_stale() && !self.halted {
             return self.look(cx);
         }

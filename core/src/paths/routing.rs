@@ -14,7 +14,7 @@ use super::{Cx, Paths, dead_letter};
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
 use crate::input::Token;
-use crate::membership::state::member::Status;
+use crate::membership::state::member::{Member, Status};
 use crate::messaging::AskWait;
 use crate::messaging::protocol::AskTicket;
 use crate::ordered::OrderedMap;
@@ -30,6 +30,20 @@ struct SlotRoute {
     known: u64,
     /// Whether this node has never sent to an earlier host that may not have passed everything on.
     is_first: bool,
+}
+
+impl SlotRoute {
+    fn delivery(&self, (path, slot): (PathId, u16), ask: Option<AskTicket>, payload: Payload) -> Msg {
+        Msg::Delivery(PathMessage {
+            path,
+            slot,
+            known: self.known,
+            is_first: self.is_first,
+            origin: None,
+            ask,
+            payload,
+        })
+    }
 }
 
 /// A mark that the old host has not acknowledged.
@@ -61,8 +75,9 @@ impl PathRoute {
             .slots
             .get(usize::from(slot))
             .and_then(|slot| slot.target.as_ref());
-        let host = target.and_then(|target| view.member(target));
-        may_route(view.self_status()) && host.is_some_and(|host| host.status != Status::Down)
+        let is_up = |host: &Member| host.status != Status::Down;
+        let is_there = |host: &UniqueAddress| host == view.me() || view.member(host).is_some_and(is_up);
+        may_route(view.self_status()) && target.is_some_and(is_there)
     }
 
     /// The first slot from this one on, around, that is there.
@@ -260,29 +275,17 @@ impl PathRoutes {
         Ok(there)
     }
 
-    fn send(&self, cx: &mut Cx<'_>, path: PathId, slot: u16, ask: Option<AskTicket>, payload: Payload) {
-        let route = self
-            .paths
-            .get(&path)
-            .and_then(|route| route.slots.get(usize::from(slot)));
-        let Some((route, target)) = route.and_then(|route| Some((route, route.target.clone()?))) else {
-            return;
-        };
-        let message = PathMessage {
-            path,
-            slot,
-            known: route.known,
-            is_first: route.is_first,
-            origin: None,
-            ask,
-            payload,
-        };
-        cx.send(&target, Msg::Delivery(message));
+    /// To whom a message for a slot goes, and how.
+    fn way(&self, path: PathId, slot: u16) -> Option<(&UniqueAddress, &SlotRoute)> {
+        let route = self.paths.get(&path)?.slots.get(usize::from(slot))?;
+        Some((route.target.as_ref()?, route))
     }
 
-    fn target(&self, path: PathId, slot: u16) -> Option<UniqueAddress> {
-        let route = self.paths.get(&path)?;
-        route.slots.get(usize::from(slot))?.target.clone()
+    /// A message that expects no answer.
+    fn tell(&self, cx: &mut Cx<'_>, path: PathId, slot: u16, payload: Payload) {
+        if let Some((target, route)) = self.way(path, slot) {
+            cx.send(target, route.delivery((path, slot), None, payload));
+        }
     }
 }
 
@@ -315,10 +318,10 @@ impl Paths {
         match opened {
             Ok((slot, id, deadline)) => {
                 let mut ticket = AskTicket::of(cx.me(), id, chain);
-                if let Some(target) = self.routes.target(path, slot) {
-                    self.asks.leaves(cx, &mut ticket, deadline, &target);
+                if let Some((target, route)) = self.routes.way(path, slot) {
+                    self.asks.leaves(cx, &mut ticket, deadline, target);
+                    cx.send(target, route.delivery((path, slot), Some(ticket), payload));
                 }
-                self.routes.send(cx, path, slot, Some(ticket), payload);
             }
             Err(reason) => {
                 cx.counters().asks_failed += 1;
@@ -331,23 +334,23 @@ impl Paths {
         &mut self,
         cx: &mut Cx<'_>,
         (path, pick): (PathId, PathPick),
-        payload: &Payload,
+        payload: Payload,
     ) -> Result<(), AskFailure> {
-        self.acceptable(cx, payload)?;
+        self.acceptable(cx, &payload)?;
         if pick == PathPick::Every {
             for slot in self.routes.every(cx, path)? {
-                self.routes.send(cx, path, slot, None, payload.clone());
+                self.routes.tell(cx, path, slot, payload.clone());
             }
             return Ok(());
         }
         let slot = self.routes.pick(cx, path, pick)?;
-        self.routes.send(cx, path, slot, None, payload.clone());
+        self.routes.tell(cx, path, slot, payload);
         Ok(())
     }
 
     /// A user's message that expects no answer.
     pub(crate) fn tell(&mut self, cx: &mut Cx<'_>, to: (PathId, PathPick), payload: Payload) {
-        if let Err(reason) = self.send_one_way(cx, to, &payload) {
+        if let Err(reason) = self.send_one_way(cx, to, payload) {
             dead_letter(cx, to.0, reason);
         }
     }
@@ -360,7 +363,7 @@ impl Paths {
         to: (PathId, PathPick),
         payload: Payload,
     ) {
-        let answer = match self.send_one_way(cx, to, &payload) {
+        let answer = match self.send_one_way(cx, to, payload) {
             Ok(()) => AnyAnswer::Done,
             Err(reason) => AnyAnswer::Refused(AnyError::Path(reason.into())),
         };

@@ -9,6 +9,8 @@
 
 use alloc::vec::Vec;
 
+use crc32fast::Hasher;
+
 use super::declare::{FieldSink, FieldSource};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
@@ -39,6 +41,7 @@ pub fn encode_message(
 #[derive(Debug, Default)]
 pub struct Encoder {
     packer: Packer,
+    hasher: Hasher,
 }
 
 impl Encoder {
@@ -61,9 +64,10 @@ impl Encoder {
     ) -> Result<(), WireError> {
         let start = out.len();
         begin_frame(out);
-        let written = self
-            .put_body(message, limits, out)
-            .and_then(|()| finish_frame(out, start, message.tag(), epoch, limits));
+        let written = self.put_body(message, limits, out).and_then(|()| {
+            let frame = out.get_mut(start..).unwrap_or_default();
+            finish_frame(frame, message.tag(), epoch, limits, &mut self.hasher)
+        });
         if written.is_err() {
             out.truncate(start);
         }

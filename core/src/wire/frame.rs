@@ -10,6 +10,8 @@
 
 use alloc::vec::Vec;
 
+use crc32fast::Hasher;
+
 use super::extension;
 use crate::bytes::BodyReader;
 use crate::bytes::WireError;
@@ -158,7 +160,7 @@ fn read_frame<'a>(buffer: &'a [u8], limits: &Limits) -> Result<DecodedFrame<'a>,
     let Some(body) = rest.get(..header.len) else {
         return Ok(DecodedFrame::NeedMore(total));
     };
-    if checksum(head, body) != header.checksum {
+    if checksum(&mut Hasher::new(), head, body) != header.checksum {
         return Ok(DecodedFrame::Bad {
             error: WireError::Checksum,
             consumed: Some(total),
@@ -216,11 +218,11 @@ fn read_header(head: &[u8; HEADER_BYTES], limits: &Limits) -> Result<FrameHeader
     })
 }
 
-fn checksum(head: &[u8], body: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
+fn checksum(hasher: &mut Hasher, head: &[u8], body: &[u8]) -> u32 {
+    hasher.reset();
     hasher.update(head.get(..CHECKED_HEADER_BYTES).unwrap_or(head));
     hasher.update(body);
-    hasher.finalize()
+    hasher.clone().finalize()
 }
 
 /// Appends an empty header; the body follows, then [`finish_frame`].
@@ -228,16 +230,16 @@ pub(super) fn begin_frame(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; HEADER_BYTES]);
 }
 
-/// Fills in the header that stands at `start`, now that its body is complete.
+/// Fills in the header of a frame, now that its body is complete. The hasher is any: which instructions the
+/// processor has is found out when one is made, once for many frames.
 pub(super) fn finish_frame(
-    out: &mut [u8],
-    start: usize,
+    frame: &mut [u8],
     tag: MessageTag,
     epoch: u32,
     limits: &Limits,
+    hasher: &mut Hasher,
 ) -> Result<(), WireError> {
     let incomplete = WireError::Unencodable { what: "frame" };
-    let frame = out.get_mut(start..).ok_or(WireError::Incomplete)?;
     let (head, body) = frame.split_first_chunk_mut::<HEADER_BYTES>().ok_or(incomplete)?;
     let max = body_bytes_max(tag.lane, limits);
     let too_large = WireError::TooLarge {
@@ -249,7 +251,7 @@ pub(super) fn finish_frame(
         return Err(too_large);
     }
     write_header(head, tag, len, epoch);
-    let sum = checksum(head, body);
+    let sum = checksum(hasher, head, body);
     if let Some(place) = head.last_chunk_mut::<4>() {
         *place = sum.to_le_bytes();
     }

@@ -18,15 +18,15 @@ use crate::world::{World, link_of};
 const SOON: Duration = Duration::from_secs(120);
 
 /// One slot about to move: from where to where, neither of them the leader, on five nodes.
-struct Case {
-    world: World,
-    path: PathSettings,
+pub(crate) struct Case {
+    pub(crate) world: World,
+    pub(crate) path: PathSettings,
     from: usize,
-    to: usize,
+    pub(crate) to: usize,
 }
 
 impl Case {
-    fn new(handoff: HandoffOptions, seed: u64) -> Self {
+    pub(crate) fn new(handoff: HandoffOptions, seed: u64) -> Self {
         let stubborn = |config: &mut Config| config.paths.stop_timeout = Duration::from_secs(60);
         let mut world = World::with(5, seed, stubborn);
         let path = path("shop", handoff, 1);
@@ -90,7 +90,7 @@ impl Case {
     }
 
     /// Comes to rest with this host, and is served there.
-    fn ends_at(mut self, host: Option<usize>, clean: bool) {
+    pub(crate) fn ends_at(mut self, host: Option<usize>, clean: bool) {
         let (path, wanted) = (self.path.clone(), host.map(|at| self.world.address(at)));
         self.world.run_until(SOON, |world| {
             let hosts = world.hosts_of(&path.name);

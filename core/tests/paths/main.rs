@@ -6,5 +6,6 @@
 mod cases;
 mod laws;
 mod lies;
+mod parts;
 mod scenes;
 mod world;

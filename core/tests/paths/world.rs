@@ -28,6 +28,8 @@ use quorate_core::wire::{DecodedFrame, Encoder, decode_frame};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::parts::Parts;
+
 /// A message of a test: who sent it, and its number for its slot.
 pub(crate) type Sent = (usize, u64);
 
@@ -99,6 +101,8 @@ pub(crate) struct World {
     pub(crate) clogged: BTreeSet<(usize, usize, u8)>,
     /// Nodes whose instances handle nothing.
     pub(crate) busy: BTreeSet<usize>,
+    /// What goes over of states.
+    pub(crate) parts: Parts,
     change: fn(&mut Config),
 }
 
@@ -125,6 +129,7 @@ impl World {
             starting: Vec::new(),
             clogged: BTreeSet::new(),
             busy: BTreeSet::new(),
+            parts: Parts::default(),
             change,
         };
         for _ in 0..nodes {
@@ -358,6 +363,9 @@ impl World {
             let dropped = LinkEvent::Dropped { to, message, reason };
             return self.hosts[from].inputs.push_back(Input::Link(dropped));
         };
+        if self.parts.loses(&message) {
+            return;
+        }
         let sender = &mut self.hosts[from];
         let mut bytes = Vec::new();
         let lane = message.tag().lane;
@@ -503,7 +511,8 @@ impl World {
                 }
             } else if let Some(with_state) = instance.stops {
                 if with_state {
-                    let state: Vec<u8> = instance.seen.iter().flat_map(|n| n.to_le_bytes()).collect();
+                    let mut state: Vec<u8> = instance.seen.iter().flat_map(|n| n.to_le_bytes()).collect();
+                    state.resize(state.len().max(self.parts.state_bytes), 0);
                     let state = state.into();
                     let report = HostReport::State { slot, state };
                     host.inputs.push_back(Input::Host(Requester::Path, report));

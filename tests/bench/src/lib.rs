@@ -1,6 +1,8 @@
-//! How the programs of this package count instructions: by valgrind's callgrind, which says the same on a
-//! busy machine.
+//! What the programs of this package share: messages of plain bytes, and how instructions are counted: by
+//! valgrind's callgrind, which says the same on a busy machine.
 #![forbid(unsafe_code)]
+
+pub mod payload;
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};

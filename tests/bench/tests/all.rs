@@ -7,6 +7,7 @@ mod codec;
 mod command_lines;
 mod entities;
 mod events;
+mod paths;
 
 /// One program at a time: each is a whole cluster, and takes what time the machine has.
 fn alone() -> std::sync::MutexGuard<'static, ()> {

@@ -52,7 +52,11 @@ fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
 #[test]
 fn every_step_of_the_core_alone_sends_what_it_says() {
     let _alone = alone();
-    for recipient in ["elsewhere", "here", "singleton-elsewhere", "singleton-here"] {
+    let recipients = ["", "singleton-", "path-"];
+    for recipient in recipients
+        .map(|of| ["elsewhere", "here"].map(|at| format!("{of}{at}")))
+        .as_flattened()
+    {
         for verb in ["ask", "tell"] {
             let step = format!("{verb}-{recipient}");
             for at_once in ["1", "100"] {

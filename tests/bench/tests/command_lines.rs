@@ -7,12 +7,13 @@ use quorate_programs::rows;
 
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 6] = rows! {
+static ROWS: [Row; 7] = rows! {
     "bench": [&["--transport", "pigeon"], NO_STORE],
     "codec": [],
     "entities": [&["--only", "pigeons"]],
     "events": [NO_STORE],
     "passivation": [],
+    "paths": [&["--only", "pigeons"], &["--state-mib", "0"]],
     "rebalance": [],
 };
 

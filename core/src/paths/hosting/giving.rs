@@ -23,6 +23,9 @@ use crate::view::View;
 
 /// Bytes of one part of a state: few enough that nothing else on the bulk lane waits for long.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Parts on the way that the new host has not acknowledged: enough that it never waits a round trip for the
+/// next one, and few enough that 1 MiB is all that a link holds of a state.
+const CHUNKS_ON_THE_WAY: usize = 4;
 
 impl Giving {
     pub(super) fn explain(&self, name: &PathName, number: u16) -> String {
@@ -110,7 +113,7 @@ impl HostedSlot {
                     Some(state) if state.len() > limit => self.abort(cx, unsaid, AbortReason::StateTooLarge),
                     Some(_) => {
                         giving.stage = GivingStage::Sending;
-                        self.send_state(cx);
+                        self.send_state(cx, CHUNKS_ON_THE_WAY);
                     }
                     // It was killed, or could not say it: the next one here begins anew.
                     None => self.abort(cx, unsaid, AbortReason::NotReady),
@@ -130,37 +133,49 @@ impl HostedSlot {
         }
     }
 
-    /// Sends the next part of the state, or asks the new host to begin with what it has.
-    fn send_state(&mut self, cx: &mut Cx<'_>) {
+    /// Sends more of the state, until so many parts are on the way, or asks the new host to begin with what
+    /// it has.
+    fn send_state(&mut self, cx: &mut Cx<'_>, chunks: usize) {
         let SlotPart::Giving(giving) = &mut self.part else {
             return;
         };
-        let (Some(state), Some(to)) = (&giving.state, giving.change.to.clone()) else {
+        let (Some(state), Some(to)) = (&giving.state, &giving.change.to) else {
             return;
         };
-        let from = usize::try_from(giving.state_received)
-            .unwrap_or(usize::MAX)
-            .min(state.len());
-        let until = from.saturating_add(CHUNK_BYTES).min(state.len());
-        if from == state.len() && from > 0 {
+        if giving.state_received >= state.len() {
             giving.stage = GivingStage::Offering;
             return self.offer(cx);
         }
-        let chunk = StateChunk {
-            change: MoveRef {
-                path: self.path,
-                slot: self.number,
-                id: giving.change.id.clone(),
-            },
-            total: state.len() as u64,
-            offset: from as u64,
-            bytes: state.get(from..until).unwrap_or_default().into(),
-        };
-        if state.is_empty() {
-            giving.stage = GivingStage::Offering;
-            return self.offer(cx);
+        let end = chunks.saturating_mul(CHUNK_BYTES);
+        let end = giving.state_received.saturating_add(end).min(state.len());
+        while giving.state_sent < end {
+            let from = giving.state_sent;
+            giving.state_sent = from.saturating_add(CHUNK_BYTES).min(state.len());
+            let chunk = StateChunk {
+                change: MoveRef {
+                    path: self.path,
+                    slot: self.number,
+                    id: giving.change.id.clone(),
+                },
+                total: state.len() as u64,
+                offset: from as u64,
+                bytes: state.get(from..giving.state_sent).unwrap_or_default().into(),
+            };
+            cx.send(to, Msg::State(chunk));
         }
-        cx.send(&to, Msg::State(chunk));
+    }
+
+    /// Looks whether a part of the state was lost, as the first ones are if the new host has not seen the
+    /// move: nothing has arrived since the last look. Then they are sent again from there on, one until that
+    /// has arrived.
+    fn repeat_state(&mut self, cx: &mut Cx<'_>) {
+        if let SlotPart::Giving(giving) = &mut self.part {
+            let before = core::mem::replace(&mut giving.state_looked_at, giving.state_received);
+            if before == giving.state_received {
+                giving.state_sent = giving.state_received;
+                self.send_state(cx, 1);
+            }
+        }
     }
 
     /// The new host is ready.
@@ -303,7 +318,7 @@ impl HostedSlot {
                     cx.notify((self.path, Event::MarksMissing { slot, members }));
                 }
                 match giving.stage {
-                    GivingStage::Sending => self.send_state(cx),
+                    GivingStage::Sending => self.repeat_state(cx),
                     GivingStage::Offering => self.offer(cx),
                     GivingStage::Forwarding => {
                         self.say_begin(cx);
@@ -448,13 +463,15 @@ impl Hosting {
         if let Some((slot, _)) = self.giving_to(from, change)
             && let SlotPart::Giving(giving) = &mut slot.part
             && giving.stage == GivingStage::Sending
-            && bytes > giving.state_received
+            && let all = giving.state.as_ref().map_or(0, |state| state.len())
+            && let received = usize::try_from(bytes).map_or(all, |bytes| bytes.min(all))
+            && received > giving.state_received
         {
-            let all = giving.state.as_ref().map_or(0, |state| state.len() as u64);
-            giving.state_received = bytes.min(all);
+            giving.state_received = received;
+            giving.state_sent = giving.state_sent.max(received);
             // As long as the state comes over the new host is not late.
             giving.deadline = cx.mono() + cx.config().paths.ready_timeout;
-            slot.send_state(cx);
+            slot.send_state(cx, CHUNKS_ON_THE_WAY);
         }
     }
 }

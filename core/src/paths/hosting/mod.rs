@@ -28,6 +28,7 @@ use crate::input::HostReport;
 use crate::membership::state::member::{Member, Status};
 use crate::messaging::answer;
 use crate::ordered::{OrderedMap, OrderedSet};
+use crate::sharding::state::ids::Slot;
 use crate::token::Token;
 use crate::view::View;
 
@@ -258,50 +259,56 @@ impl Hosting {
 
     /// The host reports.
     pub(super) fn on_report(&mut self, cx: &mut Cx<'_>, report: HostReport) {
-        let slot = match &report {
-            HostReport::Answered { ask, result } => return answer(cx, ask.clone(), result.clone()),
+        match report {
+            HostReport::Answered { ask, result } => answer(cx, ask, result),
             HostReport::Refused {
                 ask: Some(ask),
                 reason,
                 ..
-            } => return answer(cx, ask.clone(), Err(*reason)),
-            HostReport::Passivate { .. }
-            | HostReport::Ending { .. }
-            | HostReport::Failed { .. }
-            | HostReport::Escalated { .. } => return,
-            HostReport::Refused { slot, ask: None, .. }
-            | HostReport::Stopped { slot }
-            | HostReport::Running { slot }
-            | HostReport::State { slot, .. } => *slot,
-        };
-        let Some(key) = self.by_index.get(&slot.index).copied() else {
-            return;
-        };
-        let Some(hosted) = self.slots.get_mut(&key) else {
-            return;
-        };
-        match report {
-            HostReport::Refused { reason, .. } => super::dead_letter(cx, key.0, reason),
-            HostReport::Running { slot } => {
-                if hosted.instance.on_running(slot) {
-                    hosted.on_running(cx, &mut self.unsaid);
+            } => answer(cx, ask, Err(reason)),
+            HostReport::Refused {
+                slot,
+                ask: None,
+                reason,
+            } => {
+                if let Some((key, ..)) = self.running_in(slot) {
+                    super::dead_letter(cx, key.0, reason);
                 }
             }
-            HostReport::State { slot, state } if hosted.instance.slot() == slot => {
-                hosted.on_left_state(state)
+            HostReport::Running { slot } => {
+                if let Some((_, hosted, unsaid)) = self.running_in(slot)
+                    && hosted.instance.on_running(slot)
+                {
+                    hosted.on_running(cx, unsaid);
+                }
             }
-            HostReport::State { .. } => {}
+            HostReport::State { slot, state } => {
+                if let Some((_, hosted, _)) = self.running_in(slot)
+                    && hosted.instance.slot() == slot
+                {
+                    hosted.on_left_state(state);
+                }
+            }
             HostReport::Stopped { slot } => {
-                if let Some(end) = hosted.instance.on_stopped(cx, slot) {
+                if let Some((key, hosted, _)) = self.running_in(slot)
+                    && let Some(end) = hosted.instance.on_stopped(cx, slot)
+                {
                     self.on_ended(cx, key, end);
                 }
             }
-            HostReport::Answered { .. }
-            | HostReport::Passivate { .. }
+            // Not said of instances of paths.
+            HostReport::Passivate { .. }
             | HostReport::Ending { .. }
             | HostReport::Failed { .. }
             | HostReport::Escalated { .. } => {}
         }
+    }
+
+    /// What runs, or ran, in a slot of the host's.
+    fn running_in(&mut self, slot: Slot) -> Option<(SlotKey, &mut HostedSlot, &mut Unsaid)> {
+        let key = self.by_index.get(&slot.index).copied()?;
+        let hosted = self.slots.get_mut(&key)?;
+        Some((key, hosted, &mut self.unsaid))
     }
 
     /// An instance has ended.

@@ -47,9 +47,12 @@ pub(super) struct Giving {
     /// When it is given up if it is not complete.
     pub(super) deadline: Instant,
     pub(super) held: HeldMessages,
-    /// What the instance left, and how much of it the new host has.
+    /// What the instance left, how many bytes of it the new host has, and how many were sent.
     pub(super) state: Option<Payload>,
-    pub(super) state_received: u64,
+    pub(super) state_received: usize,
+    pub(super) state_sent: usize,
+    /// How many it had when it was looked at last.
+    pub(super) state_looked_at: usize,
     /// Who has not marked, once it is complete.
     pub(super) barrier: Option<Barrier<UniqueAddress>>,
     /// Senders whose marks were passed on.
@@ -98,6 +101,8 @@ impl Giving {
             held: HeldMessages::default(),
             state: None,
             state_received: 0,
+            state_sent: 0,
+            state_looked_at: 0,
             barrier: None,
             passed_marks: OrderedSet::new(),
             begun: false,

@@ -410,7 +410,7 @@ pub enum Rejection {
     /// An answer to a request that was not made to the sender.
     #[error("the node was not asked")]
     NotAsked,
-    /// A part of a state that is longer than may be moved, or not where the last one ended.
+    /// A part of a state that is longer than may be moved, or beyond its end.
     #[error("the part of the state is out of place")]
     ChunkOutOfPlace,
     /// A message passed on after the new host opened its buffers for everybody.

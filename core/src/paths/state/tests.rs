@@ -123,6 +123,8 @@ proptest! {
         prop_assert_eq!(&*a.merged(&b).merged(&c), &*a.merged(&b.merged(&c)));
         let both = a.merged(&b);
         prop_assert!(Arc::ptr_eq(&both.merged(&a), &both), "what contains the other is shared");
+        let received = Arc::new(PathTable::from_checked(both.bytes()));
+        prop_assert!(a == both || Arc::ptr_eq(&a.merged(&received), &received), "also if nothing of it was");
     }
 
     #[test]

@@ -8,7 +8,6 @@ mod core_alone;
 mod data;
 mod floor;
 mod measure;
-mod payload;
 mod sharded;
 mod table;
 
@@ -22,6 +21,7 @@ use std::time::Duration;
 
 use futures_lite::future;
 use lexopt::prelude::*;
+use quorate_bench::payload;
 use quorate_demo::hosts::{Host, OnSmol, OnTokio};
 use quorate_demo::process::{self, ChildProcess};
 use quorate_demo::trust::{self, Authority};

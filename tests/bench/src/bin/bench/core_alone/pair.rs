@@ -10,12 +10,15 @@ use quorate_core::config::{Config, Limits};
 use quorate_core::effect::{Answer, Effect, HostOrder, Output};
 use quorate_core::ident::{Address, ClusterName, UniqueAddress};
 use quorate_core::input::{
-    Command, HostReport, Input, KindSettings, MembershipCommand, MessageCommand, Recipient, ShardingCommand,
-    SingletonCommand, SingletonSettings, Token,
+    Command, HostReport, Input, KindSettings, MembershipCommand, MessageCommand, PathCommand, Recipient,
+    ShardingCommand, SingletonCommand, SingletonSettings, Token,
 };
 use quorate_core::membership::member::Status;
 use quorate_core::message::Message;
 use quorate_core::node::Node;
+use quorate_core::owner::Requester;
+use quorate_core::paths::state::name::{PathId, PathName};
+use quorate_core::paths::state::settings::{PathPick, PathSettings};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::singleton::state::SingletonId;
@@ -24,7 +27,7 @@ use quorate_core::wire::{DecodedFrame, Encoder, decode_frame};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// What both nodes call the kind and the singleton; the first node hosts both.
+/// What both nodes call the kind, the singleton and the path; the first node hosts all three.
 const NAME: &str = "echo";
 const SHARDS: u32 = 16;
 const ENTITIES: usize = 100;
@@ -61,6 +64,7 @@ pub(crate) struct Pair {
     entities: Vec<EntityId>,
     kind: KindId,
     singleton: SingletonId,
+    path: PathId,
     arrived: Arrived,
 }
 
@@ -91,6 +95,7 @@ impl Pair {
                 .collect(),
             kind: KindId::of(NAME),
             singleton: SingletonId::of(NAME),
+            path: PathId::of(NAME),
             arrived: Arrived::default(),
         };
         pair.form()?;
@@ -139,6 +144,17 @@ impl Pair {
         Ok(())
     }
 
+    /// Hosts a path on the first node, until both know that its instance runs: not before it is needed,
+    /// because a path has timers of its own.
+    pub(crate) fn host_path(&mut self) -> Result<(), String> {
+        let settings = PathSettings::new(PathName::new(NAME).map_err(|error| error.to_string())?);
+        let hosts = true;
+        self.command(HOST, Command::Path(PathCommand::Register { settings, hosts }));
+        self.settle("the path has an instance", |pair| {
+            pair.sides.iter().all(Side::knows_the_instance)
+        })
+    }
+
     /// Whom a message to this entity is for.
     pub(crate) fn entity(&self, at: usize) -> Recipient {
         Recipient::Entity(self.kind, self.entities[at % ENTITIES].clone())
@@ -147,6 +163,11 @@ impl Pair {
     /// Whom a message to the singleton is for.
     pub(crate) const fn singleton(&self) -> Recipient {
         Recipient::Singleton(self.singleton)
+    }
+
+    /// Whom a message to the path is for.
+    pub(crate) const fn path(&self) -> Recipient {
+        Recipient::Path(self.path, PathPick::Routed)
     }
 
     /// This node's user asks.
@@ -287,6 +308,14 @@ impl Side {
         })
     }
 
+    /// Whether messages to the path go somewhere from here, and its only slot moves no more.
+    fn knows_the_instance(&self) -> bool {
+        let paths = self.node.view().gossip().paths().entries();
+        paths
+            .iter()
+            .any(|path| path.host(0).is_some() && path.pending(0).is_none())
+    }
+
     /// One input, and everything that follows from it here.
     fn handle(&mut self, now: Now, input: Input<'_>, arrived: &mut Arrived) {
         self.node.handle(now, input);
@@ -338,7 +367,11 @@ impl Side {
                 self.reports
                     .push_back(Input::Stored(owner, request.without_a_store()));
             }
-            // Who runs here needs no time to start.
+            // Who runs here needs no time to start; only of the path's instance somebody waits to hear so.
+            Effect::Host(owner @ Requester::Path, HostOrder::Start { slot, .. }) => {
+                self.reports
+                    .push_back(Input::Host(owner, HostReport::Running { slot }));
+            }
             Effect::Host(_, HostOrder::Start { .. })
             | Effect::Notify(_)
             | Effect::Lease(..)

@@ -13,64 +13,99 @@ pub(crate) struct Step {
     side: usize,
     /// Somebody waits for an answer.
     asks: bool,
-    to_singleton: bool,
+    to: Whom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Entity,
+    Singleton,
+    Path,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::new("ask-elsewhere", "ask, entity of another node", OTHER, true, false),
-        Self::new("ask-here", "ask, entity of this node", HOST, true, false),
+    pub(crate) const ALL: [Self; 12] = [
+        Self::new(
+            "ask-elsewhere",
+            "ask, entity of another node",
+            OTHER,
+            true,
+            Whom::Entity,
+        ),
+        Self::new("ask-here", "ask, entity of this node", HOST, true, Whom::Entity),
         Self::new(
             "tell-elsewhere",
             "tell, entity of another node",
             OTHER,
             false,
-            false,
+            Whom::Entity,
         ),
-        Self::new("tell-here", "tell, entity of this node", HOST, false, false),
+        Self::new(
+            "tell-here",
+            "tell, entity of this node",
+            HOST,
+            false,
+            Whom::Entity,
+        ),
         Self::new(
             "ask-singleton-elsewhere",
             "ask, singleton of another node",
             OTHER,
             true,
-            true,
+            Whom::Singleton,
         ),
         Self::new(
             "ask-singleton-here",
             "ask, singleton of this node",
             HOST,
             true,
-            true,
+            Whom::Singleton,
         ),
         Self::new(
             "tell-singleton-elsewhere",
             "tell, singleton of another node",
             OTHER,
             false,
-            true,
+            Whom::Singleton,
         ),
         Self::new(
             "tell-singleton-here",
             "tell, singleton of this node",
             HOST,
             false,
+            Whom::Singleton,
+        ),
+        Self::new(
+            "ask-path-elsewhere",
+            "ask, path of another node",
+            OTHER,
             true,
+            Whom::Path,
+        ),
+        Self::new("ask-path-here", "ask, path of this node", HOST, true, Whom::Path),
+        Self::new(
+            "tell-path-elsewhere",
+            "tell, path of another node",
+            OTHER,
+            false,
+            Whom::Path,
+        ),
+        Self::new(
+            "tell-path-here",
+            "tell, path of this node",
+            HOST,
+            false,
+            Whom::Path,
         ),
     ];
 
-    const fn new(
-        name: &'static str,
-        says: &'static str,
-        side: usize,
-        asks: bool,
-        to_singleton: bool,
-    ) -> Self {
+    const fn new(name: &'static str, says: &'static str, side: usize, asks: bool, to: Whom) -> Self {
         Self {
             name,
             says,
             side,
             asks,
-            to_singleton,
+            to,
         }
     }
 
@@ -90,6 +125,9 @@ impl Step {
 
     /// Sends `messages`, so many `at_once` before any of them leaves the node.
     pub(crate) fn send(self, pair: &mut Pair, messages: usize, at_once: usize) -> Result<(), String> {
+        if self.to == Whom::Path {
+            pair.host_path()?;
+        }
         let before = pair.arrived();
         for at in 0..messages {
             let to = self.recipient(pair, at);
@@ -117,10 +155,10 @@ impl Step {
     }
 
     fn recipient(self, pair: &Pair, at: usize) -> Recipient {
-        if self.to_singleton {
-            pair.singleton()
-        } else {
-            pair.entity(at)
+        match self.to {
+            Whom::Entity => pair.entity(at),
+            Whom::Singleton => pair.singleton(),
+            Whom::Path => pair.path(),
         }
     }
 }

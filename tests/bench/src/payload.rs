@@ -7,7 +7,10 @@ use serde::ser::{Serialize, Serializer};
 
 /// Plain bytes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bytes(pub(crate) Vec<u8>);
+pub struct Bytes(
+    /// The bytes.
+    pub Vec<u8>,
+);
 
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
