@@ -196,7 +196,9 @@ impl Sim {
             .fault_tolerance
             .of(eligible)
             .min(eligible.saturating_sub(1));
-        let least = (tolerance + 1).max(settings.instances_min);
+        let least = (tolerance + 1)
+            .max(settings.instances_min)
+            .max(entry.record.scale);
         let wanted = least.min(settings.instances_max).min(eligible);
         if hosts.len() != usize::from(wanted) || distinct.len() != hosts.len() {
             return broken(format!("should have {wanted} instances, and has {entry:?}"));
