@@ -24,8 +24,8 @@ pub struct LoadConfig {
     /// size of the cluster. `Auto`: the first up to `load.direct_members_max`, the second above. `Off`: they
     /// do not.
     pub spread: LoadSpread,
-    /// Whether the leader moves slots of paths by load (default true): one at a time, after three rounds that
-    /// agree.
+    /// Whether slots of paths and shards move by load (default true): one at a time, after three rounds that
+    /// agree. The leader's counts, and the coordinator's of a kind.
     pub moves: bool,
     /// Which capacity of a node counts for that (default `Mix`): of processor time, of memory, of the
     /// machine, or the mean of those that are measured. Mirrors `metrics-selector`.

@@ -34,7 +34,8 @@ pub struct PathsConfig {
     /// The longest such rest (default 30 s, >= `restart_backoff_min`). An instance that ran for as long
     /// failed for the first time.
     pub restart_backoff_max: Duration,
-    /// How long a slot that has moved stays where it is, unless it has to go (default 30 s, 0 or longer).
+    /// For how long a member that could not take a slot over is given none of its path (default 30 s, 0 or
+    /// longer).
     pub move_cooldown: Duration,
     /// Messages of one sender that wait for one slot while it moves (default 1,000, 0 to 10,000); what is
     /// beyond them is not handled.

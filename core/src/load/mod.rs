@@ -17,8 +17,7 @@ use self::smoothing::Smoothing;
 use self::state::chord::{contacts, neighbors};
 use self::state::moves::AGE_ROUNDS_MAX;
 use self::state::sample::{KnownLoad, LoadSample, Loads, PARTS_MAX, PartLoad};
-use crate::config::CapacitySelector;
-use crate::config::LoadSpread;
+use crate::config::{CapacitySelector, LoadSpread};
 use crate::cx::OfLoad;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::Member;
@@ -217,7 +216,9 @@ impl Load {
             .into_iter()
             .filter_map(|position| others.get(position - 1).copied())
             .collect();
-        let hottest = self.hottest(&others).filter(|node| !chosen.contains(node));
+        let hottest = self
+            .hottest(config.selector, &others)
+            .filter(|node| !chosen.contains(node));
         for node in &chosen {
             self.probe(cx, node, config.chord_neighbors, None);
         }
@@ -228,10 +229,10 @@ impl Load {
         cx.wake(Timer::AnswersDue, due);
     }
 
-    fn hottest(&self, others: &[&UniqueAddress]) -> Option<UniqueAddress> {
+    fn hottest(&self, selector: CapacitySelector, others: &[&UniqueAddress]) -> Option<UniqueAddress> {
         let known = others.iter().filter_map(|node| {
             let heard = self.heard.get(*node)?;
-            Some((*node, heard.sample.capacities().select(CapacitySelector::Mix)?))
+            Some((*node, heard.sample.capacities().select(selector)?))
         });
         let hottest = known.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
         Some(hottest.0.clone())

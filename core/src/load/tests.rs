@@ -499,13 +499,22 @@ fn answers_count_in_time_from_who_was_asked_and_of_its_neighbours_alone() {
     assert_eq!(known, [1, contact - 2, contact, contact + 1]);
 }
 
-/// What runs on the most loaded member is told by that member alone.
+/// What runs on the most loaded member is told by that member alone. Which one it is the selector says.
 #[test]
 fn the_most_loaded_member_is_asked_again() {
-    let mut leader = World::new(1, 101, |_| {});
+    let mut leader = World::new(1, 101, |config| config.selector = CapacitySelector::Cpu);
     let asked = probes(&leader.round(0.1));
     let (contact, probe) = *asked.iter().find(|(to, _)| (10..=90).contains(to)).unwrap();
-    leader.hears(contact, answer(probe.id, [(contact, 300), (contact + 1, 900)]));
+    let full = LoadSample {
+        memory: Some(LoadShare::ALL),
+        ..sample(850)
+    };
+    let reply = ChordReply {
+        id: probe.id,
+        samples: vec![(numbered(contact), full), (numbered(contact + 1), sample(900))],
+        parts: Vec::new(),
+    };
+    leader.hears(contact, Msg::Reply(reply));
     let again = probes(&leader.round(0.1));
     let found = again.iter().find(|(to, _)| *to == contact + 1);
     assert!(found.is_some(), "{again:?}");

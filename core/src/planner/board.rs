@@ -46,6 +46,8 @@ pub(super) struct BoardSlot {
     pub(super) number: u16,
     pub(super) host: SlotHost,
     pub(super) freedom: SlotFreedom,
+    /// Where it counts, if that is not its host.
+    counts_at: Option<usize>,
     /// Who is to repair it, if it is somebody in particular.
     pub(super) prefers: Option<usize>,
 }
@@ -256,6 +258,10 @@ impl PlanningBoard {
         let (unit, ring) = (&mut self.units[step.unit], &mut self.ring);
         if let Some(slot) = unit.slots.iter_mut().find(|slot| slot.number == step.slot) {
             slot.freedom = SlotFreedom::Fixed;
+            if let (Some(there), Some(from)) = (slot.counts_at.take(), step.from) {
+                ring.take(there, unit.weight);
+                ring.put(from, unit.weight);
+            }
             // Without a host it counted as silent already.
             unit.silent -= usize::from(step.from.is_none());
             unit.staying -= usize::from(step.to.is_none());
@@ -265,6 +271,7 @@ impl PlanningBoard {
                 number: step.slot,
                 host: SlotHost::Nobody,
                 freedom: SlotFreedom::Fixed,
+                counts_at: None,
                 prefers: None,
             });
         }
@@ -346,24 +353,38 @@ fn add<U: Ord, N: Ord>(
     };
     let freedom = match &slot.stage {
         SlotStage::Settled => SlotFreedom::Free,
-        SlotStage::Resting => SlotFreedom::Resting,
-        SlotStage::Held | SlotStage::Moving(_) => SlotFreedom::Fixed,
+        SlotStage::Away(_) => SlotFreedom::Resting,
+        SlotStage::Held | SlotStage::Moving(_) | SlotStage::MovingByLoad(_) => SlotFreedom::Fixed,
+    };
+    let here = host.node();
+    let counts_at = match &slot.stage {
+        SlotStage::Away(from) => here.and_then(|_| at(from)),
+        SlotStage::MovingByLoad(_) => here,
+        SlotStage::Settled | SlotStage::Held | SlotStage::Moving(_) => None,
     };
     unit.slots.push(BoardSlot {
         number: slot.slot,
         host,
         freedom,
+        counts_at,
         prefers: slot.prefers.as_ref().and_then(at),
     });
-    let here = host.node();
     if let Some(here) = here {
         unit.hold(here);
-        ring.put(here, unit.weight);
+        ring.put(counts_at.unwrap_or(here), unit.weight);
     }
-    let stays_at = if let SlotStage::Moving(to) = &slot.stage {
-        let there = to.as_ref().and_then(at);
+    let goes_to = match &slot.stage {
+        SlotStage::Moving(to) => Some(to.as_ref()),
+        SlotStage::MovingByLoad(to) => Some(Some(to)),
+        SlotStage::Settled | SlotStage::Away(_) | SlotStage::Held => None,
+    };
+    let stays_at = if let Some(to) = goes_to {
+        let there = to.and_then(at);
         unit.staying += usize::from(to.is_some());
         unit.begin(here, there, ring);
+        if let (Some(counts_at), Some(there)) = (counts_at, there) {
+            ring.counts_on(counts_at, there, unit.weight);
+        }
         // Its new host may be gone already, and it is silent until its old one has noticed.
         let goes_nowhere = here.is_some() && to.is_some() && there.is_none();
         unit.silent += usize::from(goes_nowhere && unit.silent_max.is_some());

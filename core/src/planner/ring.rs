@@ -150,6 +150,11 @@ impl NodeRing {
         self.set_load(at, self.nodes[at].load + weight);
     }
 
+    /// A slot of this weight counts there no more.
+    pub(super) fn take(&mut self, at: usize, weight: u64) {
+        self.set_load(at, self.nodes[at].load - weight);
+    }
+
     /// A slot of this weight begins to go from one node to another.
     pub(super) fn begin(&mut self, from: Option<usize>, to: Option<usize>, weight: u64) {
         self.pending += 1;
@@ -164,6 +169,12 @@ impl NodeRing {
             self.nodes[to].arriving += 1;
             self.put(to, weight);
         }
+    }
+
+    /// What has begun to go from one node to another counts at the first for all that.
+    pub(super) fn counts_on(&mut self, from: usize, to: usize, weight: u64) {
+        self.nodes[from].going -= weight;
+        self.take(to, weight);
     }
 
     /// From now on what goes counts only where it comes to.

@@ -44,12 +44,14 @@ impl<N> PlanNode<N> {
 pub enum SlotStage<N> {
     /// Anything.
     Settled,
-    /// Only what is necessary or commanded: it has moved a moment ago.
-    Resting,
+    /// Only what is necessary or commanded: it has come from this node because of load, and counts there.
+    Away(N),
     /// Nothing: acknowledgements of its last move are missing, or a margin has not passed.
     Held,
     /// Nothing, because a change is under way: to this node, or to none if the slot ends.
     Moving(Option<N>),
+    /// Nothing, because it goes to this node because of load; it counts at the one that has it.
+    MovingByLoad(N),
 }
 
 /// One instance of a unit.
@@ -156,7 +158,8 @@ impl<N: Ord> PlanSlot<N> {
     pub(super) fn is_at(&self, node: &N) -> bool {
         let comes = match &self.stage {
             SlotStage::Moving(to) => to.as_ref() == Some(node),
-            SlotStage::Settled | SlotStage::Resting | SlotStage::Held => false,
+            SlotStage::MovingByLoad(to) => to == node,
+            SlotStage::Settled | SlotStage::Away(_) | SlotStage::Held => false,
         };
         comes || self.host.as_ref() == Some(node)
     }

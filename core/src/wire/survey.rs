@@ -65,6 +65,7 @@ choice! {
         6 Wished(wish: Boxed<Wish>),
         7 NotFollowed { wanted: Address, why: WishObstacle },
         8 Unanswered,
+        9 MovesByLoad { from: UniqueAddress },
     }
 }
 

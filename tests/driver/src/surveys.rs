@@ -146,6 +146,7 @@ pub async fn an_entity_is_explained_the_same_from_every_node<A: Adapter>(securit
             Some(ShardDecision::Found { home }) => home == node,
             Some(
                 ShardDecision::Moves { .. }
+                | ShardDecision::MovesByLoad { .. }
                 | ShardDecision::Freed { .. }
                 | ShardDecision::Stays { .. }
                 | ShardDecision::Wished(_)

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bank;
+pub mod burning;
 pub mod counter;
 pub mod deliveries;
 mod ending;

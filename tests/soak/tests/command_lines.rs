@@ -15,6 +15,7 @@ const NO_STORE: &[&str] = &["--store", ""];
 
 static ROWS: [Row; 13] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
+    "burning": [NO_STORE, &["--transport", "pigeon"], &["--seconds", "29"]],
     "chaos": [&["pigeons"], &[]],
     "churn": [&["--transport", "pigeon"], &["--minutes", "many"], &["--minutes", "-1"]],
     "counter": [TWO_STORES, NO_STORE, &["--postgres", ""], &["--state", "solid"]],

@@ -60,6 +60,7 @@ impl AfterTheMargin {
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
+            | ShardingEvent::ShardMovesByLoad { .. }
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }

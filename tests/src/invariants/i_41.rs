@@ -116,6 +116,7 @@ impl OneHome {
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
+            | ShardingEvent::ShardMovesByLoad { .. }
             | ShardingEvent::DeadLetter { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::BufferFull { .. }

@@ -111,6 +111,7 @@ pub(super) fn on_event(
         | ShardingEvent::HandOffTimeout { .. }
         | ShardingEvent::HandOffCancelled { .. }
         | ShardingEvent::ShardConflict { .. }
+        | ShardingEvent::ShardMovesByLoad { .. }
         | ShardingEvent::DeadLetter { .. }
         | ShardingEvent::EnvelopeUnmatched
         | ShardingEvent::BufferFull { .. }

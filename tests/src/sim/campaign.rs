@@ -76,6 +76,10 @@ impl Branches {
                 "Welcomes resent",
                 sim.sum(|stats| stats.membership.welcomes_resent),
             ),
+            (
+                "shards moved by load",
+                sim.sum(|stats| stats.sharding.shards_moved_by_load),
+            ),
             ("joins refused", sim.sum(|stats| stats.membership.joins_refused)),
             (
                 "members weakly up",

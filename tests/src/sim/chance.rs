@@ -49,6 +49,8 @@ pub enum Purpose {
     Paths,
     /// What is commanded of paths.
     PathCommands,
+    /// How busy nodes are.
+    Load,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -77,6 +79,7 @@ impl Purpose {
             Self::Deliveries => 19,
             Self::Paths => 20,
             Self::PathCommands => 21,
+            Self::Load => 22,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

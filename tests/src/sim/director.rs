@@ -113,6 +113,7 @@ impl Director<'_> {
             self.pass(LOOK);
             self.sim.wish_homes(self.plan.nodes);
             self.sim.command_paths(self.plan.nodes);
+            self.sim.measure_loads(self.plan.nodes);
             self.sim.look_at_paths();
             self.sim.trouble_shard_leases(self.plan.nodes);
             self.go_on();

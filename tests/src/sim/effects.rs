@@ -235,6 +235,7 @@ impl Sim {
             | ShardingEvent::HandOffTimeout { .. }
             | ShardingEvent::HandOffCancelled { .. }
             | ShardingEvent::ShardConflict { .. }
+            | ShardingEvent::ShardMovesByLoad { .. }
             | ShardingEvent::EnvelopeUnmatched
             | ShardingEvent::Drained => {}
             ShardingEvent::BufferHasRoom => {}

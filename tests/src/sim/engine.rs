@@ -19,6 +19,7 @@ use super::history::{History, Life, ProcessId, Whereabouts};
 use super::leases::LeaseKeeper;
 use super::liars::Liars;
 use super::life::Lives;
+use super::load::UnequalLoads;
 use super::names::{LinkName, dropped_message};
 use super::network::Network;
 use super::passivation::Passivations;
@@ -98,6 +99,8 @@ pub struct Sim {
     pub(crate) singletons: Singletons,
     /// Paths, what is commanded of them, and whether there are any.
     pub(crate) paths: Paths,
+    /// How busy nodes are.
+    pub(crate) loads: UnequalLoads,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
     /// Messages and bytes that nodes have sent over links.
@@ -146,6 +149,7 @@ impl Sim {
             data: Books::default(),
             singletons: Singletons::new(seed),
             paths: Paths::new(seed),
+            loads: UnequalLoads::new(seed),
             is_bare: false,
             traffic: (0, 0),
             halts: std::collections::BTreeMap::new(),

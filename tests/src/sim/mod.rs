@@ -21,6 +21,7 @@ mod leases;
 mod liars;
 mod life;
 mod links;
+mod load;
 mod names;
 mod network;
 mod operator;

@@ -17,6 +17,9 @@ impl Sim {
         if plan.faults.contains(&FaultKind::Liar) {
             self.config.ddata.bytes_max = super::liars::DATA_BYTES_MAX;
         }
+        if matches!(plan.profile, Profile::Sharding | Profile::Life | Profile::Paths) {
+            self.loads.enable();
+        }
         if plan.profile == Profile::Sharding {
             self.passivations.configure(&mut self.config.sharding);
         }

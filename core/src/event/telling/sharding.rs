@@ -109,6 +109,15 @@ removed"
 asked for them"
                 ),
             ),
+            Self::ShardMovesByLoad {
+                shard,
+                from,
+                to: cold,
+            } => to.hear(
+                marks.info("shard_moves_by_load"),
+                &[(EventField::Shard, shard), (EventField::Node, cold)],
+                format_args!("shard {shard} goes from {from} to {cold}, which has less to do"),
+            ),
             Self::ShardStarted { shard, term } => to.hear(
                 marks.debug("shard_started"),
                 &[(EventField::Shard, shard)],

@@ -177,6 +177,11 @@ fn sharding() -> Vec<ShardingEvent> {
             more: 3,
         },
         ShardingEvent::ShardConflict { shard },
+        ShardingEvent::ShardMovesByLoad {
+            shard,
+            from: home.clone(),
+            to: home.clone(),
+        },
         ShardingEvent::DeadLetter {
             shard,
             reason: AskFailure::BufferFull,

@@ -4,6 +4,7 @@
 pub mod capacity;
 pub mod chord;
 pub mod ewma;
+pub(crate) mod mover;
 pub mod moves;
 pub mod sample;
 pub mod share;

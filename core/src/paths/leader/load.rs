@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use super::WantedSlot;
 use super::draft::TableDraft;
 use crate::ident::UniqueAddress;
-use crate::load::state::moves::{Extremes, MoveWindows, choose_unit};
+use crate::load::state::mover::{LoadMoves, unit_rates};
+use crate::load::state::moves::{Extremes, choose_unit};
 use crate::load::state::sample::{LoadPartId, Loads};
 use crate::load::state::share::LoadShare;
 use crate::membership::state::member::Member;
@@ -22,8 +23,7 @@ use crate::view::View;
 /// What the leader remembers of load. In memory only: the next leader begins anew.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeaderLoad {
-    round: u64,
-    windows: MoveWindows<UniqueAddress>,
+    moves: LoadMoves<(PathId, u16)>,
     scaling: OrderedMap<PathId, LoadWindows>,
     /// How many instances each path had in the last round.
     counts: OrderedMap<PathId, u16>,
@@ -38,12 +38,10 @@ impl LeaderLoad {
     /// Takes note of a new round, if there is one.
     pub(super) fn look(&mut self, cx: &Cx<'_>, view: &View, draft: &TableDraft) {
         let loads = cx.loads();
-        if loads.round() == self.round {
+        let known = (&**loads, cx.config().load.selector);
+        if !self.moves.look(cx.mono(), known, view, |_| true) {
             return;
         }
-        self.round = loads.round();
-        let round = loads.capacities(cx.config().load.selector, view);
-        self.windows.push(cx.mono(), round);
         let entries = draft.entries();
         self.scaling
             .retain(|path, _| entries.iter().any(|entry| entry.name.id() == *path));
@@ -94,7 +92,7 @@ impl LeaderLoad {
                 change.is_pending() && (touches(&change.from) || touches(&change.to))
             })
         };
-        let Extremes { hot, cold, gap } = self.windows.due(cx.mono(), is_pending)?;
+        let Extremes { hot, cold, gap } = self.moves.due(cx.mono(), is_pending)?;
         let cold_member = view.member(&cold)?;
         let movable = entries.iter().flat_map(|entry| {
             let slots = (0..entry.slots()).filter(|at| entry.host(*at) == Some(&hot));
@@ -104,8 +102,9 @@ impl LeaderLoad {
         let hosts = entries
             .iter()
             .flat_map(|entry| entry.record.hosts.iter().flatten());
-        let rates = rates(cx.loads(), &hot, hosts.filter(|host| **host == hot).count());
-        let rated = movable.map(|(entry, slot)| ((entry, slot), rates(entry.name.id())));
+        let count = hosts.filter(|host| **host == hot).count();
+        let rates = unit_rates(cx.loads(), cx.config().load.selector, &hot, count);
+        let rated = movable.map(|(entry, slot)| ((entry, slot), rates(LoadPartId(entry.name.id().raw()))));
         let (entry, slot) = choose_unit(gap, rated)?;
         Some(WantedMove {
             unit: entry.name.clone(),
@@ -116,8 +115,20 @@ impl LeaderLoad {
     }
 
     /// A slot goes because of load.
-    pub(super) fn moved(&mut self, cx: &Cx<'_>, from: UniqueAddress, to: UniqueAddress) {
-        self.windows.moved(cx.mono(), from, to);
+    pub(super) fn moved(&mut self, cx: &Cx<'_>, wanted: &WantedSlot) {
+        let unit = (wanted.unit.id(), wanted.slot);
+        self.moves
+            .moved(cx.mono(), unit, wanted.from.clone(), wanted.to.clone());
+    }
+
+    /// Whether a slot goes from one member to another because of load.
+    pub(super) fn has_sent(&self, path: PathId, slot: u16, ends: (&UniqueAddress, &UniqueAddress)) -> bool {
+        self.moves.course(&(path, slot)) == Some(ends)
+    }
+
+    /// Where a slot counts that this member hosts, if it has come from there because of load.
+    pub(super) fn counts_at(&self, path: PathId, slot: u16, host: &UniqueAddress) -> Option<&UniqueAddress> {
+        self.moves.counts_at(&(path, slot), host)
     }
 }
 
@@ -164,25 +175,4 @@ fn load_of(loads: &Loads, entry: &PathEntry) -> Option<f64> {
     let measured = [mailboxes, cpu, stall].into_iter().flatten().reduce(f64::max)?;
     let expected = entry.settings().map_or(100, |settings| settings.expected_load);
     Some(measured * f64::from(expected) / 100.0)
-}
-
-/// What one slot of a path costs its host, in units of capacity: its part of the messages that the host
-/// handles, of what the host uses. Where nothing is known of messages all that runs there counts the same.
-fn rates(loads: &Loads, host: &UniqueAddress, slots: usize) -> impl Fn(PathId) -> f64 + use<> {
-    let known = loads.get(host);
-    let used = known.map_or(0.0, |known| 1.0 - known.sample.capacities().mix().unwrap_or(1.0));
-    let parts: Vec<_> = known.map(|known| known.parts.to_vec()).unwrap_or_default();
-    let messages: f64 = parts.iter().map(|part| f64::from(part.messages_per_second)).sum();
-    let units: f64 = parts.iter().map(|part| f64::from(part.units)).sum();
-    let units = units.max(f64::from(u32::try_from(slots).unwrap_or(u32::MAX)));
-    move |path| {
-        let part = parts.iter().find(|load| load.part == LoadPartId(path.raw()));
-        match part {
-            Some(part) if messages > 0.0 => {
-                let of_path = f64::from(part.messages_per_second) / messages;
-                used * of_path / f64::from(part.units.max(1))
-            }
-            Some(_) | None => used / units.max(1.0),
-        }
-    }
 }

@@ -239,8 +239,8 @@ impl PathLeader {
             let (slot, from, to) = (change.slot, change.from.clone(), change.to.clone());
             cx.notify((change.unit.id(), Event::MoveBegun { slot, from, to }));
             let is_it = |wanted: &WantedSlot| wanted.unit == change.unit && wanted.slot == change.slot;
-            if let Some(WantedMove { from, to, .. }) = by_load.iter().find(|wanted| is_it(wanted)) {
-                self.load.moved(cx, from.clone(), to.clone());
+            if let Some(wanted) = by_load.iter().find(|wanted| is_it(wanted)) {
+                self.load.moved(cx, wanted);
             }
             draft.begin(&change.unit, change.slot, change.from.clone(), change.to.clone());
         }
@@ -286,7 +286,7 @@ impl PathLeader {
                     (count.instances, silent)
                 }
             };
-            let slots = (0..entry.slots()).filter_map(|at| plan_slot(cx, &entry, at));
+            let slots = (0..entry.slots()).filter_map(|at| plan_slot(cx, &self.load, &entry, at));
             units.push(PlanUnit {
                 unit: entry.name.clone(),
                 count,
@@ -347,14 +347,24 @@ const fn acts(status: Status) -> bool {
 }
 
 /// One slot as the planner sees it; `None` for one that has no host and no instance to come.
-fn plan_slot(cx: &Cx<'_>, entry: &PathEntry, at: usize) -> Option<PlanSlot<UniqueAddress>> {
+fn plan_slot(
+    cx: &Cx<'_>,
+    load: &LeaderLoad,
+    entry: &PathEntry,
+    at: usize,
+) -> Option<PlanSlot<UniqueAddress>> {
     let slot = u16::try_from(at).ok()?;
     let host = entry.host(at).cloned();
     if let Some(change) = entry.pending(at) {
+        let ends = change.from.as_ref().zip(change.to.as_ref());
+        let by_load = ends.filter(|ends| load.has_sent(entry.name.id(), slot, *ends));
         return Some(PlanSlot {
             slot,
             host: change.from.clone(),
-            stage: SlotStage::Moving(change.to.clone()),
+            stage: match by_load {
+                Some((_, to)) => SlotStage::MovingByLoad(to.clone()),
+                None => SlotStage::Moving(change.to.clone()),
+            },
             prefers: None,
         });
     }
@@ -375,15 +385,22 @@ fn plan_slot(cx: &Cx<'_>, entry: &PathEntry, at: usize) -> Option<PlanSlot<Uniqu
         && nodes
             .clone()
             .any(|node| cx.view().is_removed(node) && is_in_margin(node));
+    let from = host
+        .as_ref()
+        .and_then(|host| load.counts_at(entry.name.id(), slot, host));
     Some(PlanSlot {
         slot,
+        stage: match from {
+            _ if held => SlotStage::Held,
+            Some(from) => SlotStage::Away(from.clone()),
+            None => SlotStage::Settled,
+        },
         prefers: if host.is_none() {
             last.and_then(|last| last.to.clone())
         } else {
             None
         },
         host,
-        stage: if held { SlotStage::Held } else { SlotStage::Settled },
     })
 }
 

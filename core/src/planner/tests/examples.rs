@@ -160,7 +160,7 @@ fn s_322_a_move_to_a_node_that_has_one_is_refused() {
 }
 
 #[test]
-fn a_commanded_move_is_planned_or_refused_and_the_balance_lets_it_rest() {
+fn a_commanded_move_is_planned_or_refused() {
     let mut table = Table::worked_example();
     table.situation.commanded = vec![wanted('A', 0, 1, 2), wanted('A', 0, 1, 8), wanted('A', 0, 1, 9)];
     let planned = table.plan(PlanningGate::Open, PlanLimits::NONE);
@@ -173,21 +173,6 @@ fn a_commanded_move_is_planned_or_refused_and_the_balance_lets_it_rest() {
         (Some(1), Some(8), ChangeReason::Command)
     );
     assert_eq!(table.plan(PlanningGate::Needed, PlanLimits::NONE).changes, []);
-    let mut table = Table::on(1..=3).with('A', [1]).with('B', [1]).with('C', [1]);
-    for unit in ['A', 'B'] {
-        table.unit(unit).slots[0].stage = SlotStage::Resting;
-    }
-    assert_eq!(
-        table.moves(PlanningGate::Open),
-        [('C', Some(1), Some(2))],
-        "two of three rest"
-    );
-    table.leave(1);
-    assert_eq!(
-        table.moves(PlanningGate::Open).len(),
-        3,
-        "which does not keep a leaving node"
-    );
 }
 
 #[test]
@@ -329,6 +314,55 @@ fn what_the_load_suggests_comes_when_the_numbers_are_even() {
     let changes = table.plan(PlanningGate::Open, PlanLimits::NONE).changes;
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].unit, changes[0].reason), ('A', ChangeReason::Load));
+}
+
+#[test]
+fn what_the_load_moved_counts_where_it_was_and_is_not_balanced_back() {
+    // 2 has two more than 1, one of which has just come from there.
+    let mut table = Table::on(1..=3).with('A', [2]).with('B', [2]).with('C', [3]);
+    assert_eq!(table.moves(PlanningGate::Open).len(), 1);
+    table.unit('A').slots[0].stage = SlotStage::Away(1);
+    assert_eq!(table.moves(PlanningGate::Open), []);
+    // A new unit comes to who has least, what is away counted where it was.
+    table.register('D', 1);
+    assert_eq!(table.hosts('D'), [1]);
+    table.unit('D').count = 0;
+    table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
+    // Nor while it moves: the limits count it, the numbers where it was.
+    table.unit('A').slots[0] = PlanSlot {
+        stage: SlotStage::MovingByLoad(2),
+        ..PlanSlot::settled(0, 1)
+    };
+    assert_eq!(table.moves(PlanningGate::Open), []);
+    table.situation.commanded = vec![wanted('B', 0, 2, 1), wanted('C', 0, 3, 2)];
+    let limits = PlanLimits::for_nodes(3);
+    assert_eq!(
+        table.plan(PlanningGate::Open, limits).changes.len(),
+        1,
+        "2 gets another one already"
+    );
+    table.situation.commanded = vec![wanted('A', 0, 1, 3)];
+    let refused = table.plan(PlanningGate::Open, PlanLimits::NONE).refused;
+    assert_eq!(refused, [(0, MoveError::InFlight)]);
+    table.situation.commanded.clear();
+    table.unit('A').slots[0] = PlanSlot {
+        stage: SlotStage::Away(1),
+        ..PlanSlot::settled(0, 2)
+    };
+    // What is uneven all the same is balanced, and what is away stays.
+    for unit in ['E', 'F'] {
+        table = table.with(unit, [2]);
+    }
+    assert_eq!(table.moves(PlanningGate::Open), [('B', Some(2), Some(1))]);
+    // What has to go goes, and then counts where it is.
+    table.leave(2);
+    assert_eq!(table.moves(PlanningGate::Needed).len(), 4);
+    // Its old host is gone: it counts where it is.
+    let mut table = Table::on(2..=3).with('A', [2]).with('B', [2]);
+    table.unit('A').slots[0].stage = SlotStage::Away(1);
+    assert_eq!(table.moves(PlanningGate::Open), [('B', Some(2), Some(3))]);
+    table.situation.commanded = vec![wanted('A', 0, 2, 3)];
+    assert_eq!(table.moves(PlanningGate::Open), [('A', Some(2), Some(3))]);
 }
 
 #[test]

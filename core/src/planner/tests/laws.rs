@@ -55,7 +55,8 @@ fn under_way(table: &Table) -> Vec<(Option<u32>, Option<u32>)> {
     let slots = table.situation.units.iter().flat_map(|unit| &unit.slots);
     let moving = slots.filter_map(|slot| match slot.stage {
         SlotStage::Moving(to) => Some((slot.host, to)),
-        SlotStage::Settled | SlotStage::Resting | SlotStage::Held => None,
+        SlotStage::MovingByLoad(to) => Some((slot.host, Some(to))),
+        SlotStage::Settled | SlotStage::Away(_) | SlotStage::Held => None,
     });
     moving.collect()
 }

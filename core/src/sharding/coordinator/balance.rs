@@ -18,6 +18,7 @@ impl Coordinator {
         let after = self.kind.config.rebalance_interval;
         self.wake(cx, CoordinatorTimer::Rebalance, after);
         self.look_at_wishes(cx);
+        self.look_at_load(cx);
         if !self.may_balance(cx) {
             return;
         }
@@ -27,8 +28,17 @@ impl Coordinator {
             return self.ask_for_moves(cx, moving);
         }
         let mut ring = core::mem::take(&mut self.ring);
-        let chosen = strategy.rebalance(&mut ring, &self.loads(cx), &moving, &self.desired);
+        let mut loads = self.loads(cx);
+        let counted = self.counted(&loads);
+        for (load, shards) in loads.iter_mut().zip(&counted) {
+            load.shards = shards;
+        }
+        let mut chosen = strategy.rebalance(&mut ring, &loads, &moving, &self.desired);
         self.ring = ring;
+        if chosen.is_empty() {
+            return self.move_by_load(cx);
+        }
+        chosen.retain(|shard| !self.is_away(*shard));
         self.begin_moves(cx, chosen);
     }
 

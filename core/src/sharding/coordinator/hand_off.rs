@@ -282,6 +282,7 @@ impl Coordinator {
         self.hand_offs.remove(&shard);
         // Who wants it stopped asks again.
         self.stop_waiters.remove(&shard);
+        self.by_load.stays(&shard);
         let Some(home) = self.places.home(shard).cloned() else {
             return;
         };
@@ -300,7 +301,12 @@ impl Coordinator {
 
     pub(super) fn begin_hand_off(&mut self, cx: &mut Cx<'_>, shard: ShardId) {
         if let Some(home) = self.places.home(shard).cloned() {
-            self.note(cx, shard, ShardDecision::Moves { from: home.clone() });
+            let from = home.clone();
+            let decision = match self.by_load.course(&shard) {
+                Some((left, _)) if *left == home => ShardDecision::MovesByLoad { from },
+                Some(_) | None => ShardDecision::Moves { from },
+            };
+            self.note(cx, shard, decision);
             let owners = OrderedSet::from([home]);
             self.start_hand_off(cx, shard, owners, HomeClaims::One);
         }

@@ -239,9 +239,18 @@ impl Coordinator {
             let found = nodes.find(|node| node.address() == home.address());
             return found.map_or(HomeChoice::Waits, |node| HomeChoice::Home(node.clone()));
         }
-        let loads = self.within_reach(cx);
+        let mut loads = self.within_reach(cx);
         if loads.is_empty() {
             return HomeChoice::Nobody;
+        }
+        if let Some((from, to)) = self.by_load.course(&shard) {
+            if loads.iter().any(|load| load.node == to) {
+                return HomeChoice::Home(to.clone());
+            }
+            // Not back, if it can be anywhere else.
+            if loads.len() > 1 {
+                loads.retain(|load| load.node != from);
+            }
         }
         let strategy = self.strategy();
         if matches!(strategy, AllocationSettings::Asked(_)) {

@@ -3,11 +3,12 @@
 //! 1.2, 10.1.
 //!
 //! `places` knows where each shard is, `asking` has the application decide where it wants to, `balance` looks
-//! at what should move, `takeover` decides when it may start, `recovery` learns who hosts what (`parts` puts
-//! together what one frame could not hold), `homes` answers and allocates, `decisions` has a home stored
-//! before anybody hears of it (`storing` asks, `ledger` knows what the log holds, `record` its bytes),
-//! `hand_off` moves shards, `tokens` knows which placement came later, `remembered` knows which begin without
-//! a message, `losses` takes the shards of members that are gone.
+//! at what should move, `load` at what should because of load, `takeover` decides when it may start,
+//! `recovery` learns who hosts what (`parts` puts together what one frame could not hold), `homes` answers
+//! and allocates, `decisions` has a home stored before anybody hears of it (`storing` asks, `ledger` knows
+//! what the log holds, `record` its bytes), `hand_off` moves shards, `tokens` knows which placement came
+//! later, `remembered` knows which begin without a message, `losses` takes the shards of members that are
+//! gone.
 
 mod asking;
 mod balance;
@@ -17,6 +18,7 @@ mod history;
 mod homes;
 mod inspect;
 mod ledger;
+mod load;
 mod losses;
 mod parts;
 mod places;
@@ -34,6 +36,7 @@ use core::time::Duration;
 
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
+use crate::load::state::mover::LoadMoves;
 use crate::message::{ShardingBody, ShardingMessage, ShardingMsg};
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::Cx;
@@ -91,6 +94,9 @@ pub(crate) struct Coordinator {
     hand_offs: OrderedMap<ShardId, HandOff>,
     /// Shards whose hand-off was cancelled: they are not moved for balance for some time.
     resting: OrderedMap<ShardId, Instant>,
+    /// How loaded the regions were, and what has moved because of it. In memory only: the next coordinator
+    /// begins anew.
+    by_load: LoadMoves<ShardId>,
     /// Counts the hand-offs of this coordinator.
     last_hand_off: u64,
     /// Members that have not said since the beginning of the term whether they have this kind. Whoever does
@@ -159,6 +165,7 @@ impl Coordinator {
             outdone: OutdoneShards::default(),
             hand_offs: OrderedMap::new(),
             resting: OrderedMap::new(),
+            by_load: LoadMoves::default(),
             last_hand_off: 0,
             unheard: OrderedSet::new(),
             homeless: OrderedSet::new(),

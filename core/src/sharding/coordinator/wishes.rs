@@ -102,7 +102,7 @@ impl Coordinator {
     }
 
     /// Whether a shard is being moved, or rests because that was cancelled a while ago.
-    fn is_busy(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
+    pub(super) fn is_busy(&self, cx: &Cx<'_>, shard: ShardId) -> bool {
         let rests = self.resting.get(&shard).is_some_and(|until| *until > cx.mono());
         rests || self.hand_offs.contains_key(&shard)
     }

@@ -22,6 +22,8 @@ counters! {
     pub asks_failed,
     pub ask_replies_late,
     pub shards_allocated,
+    /// Shards that this coordinator began to move because of load.
+    pub shards_moved_by_load,
     pub shards_started,
     pub shards_stopped,
     /// Shards that this coordinator had stopped because users wanted that.

@@ -75,6 +75,15 @@ pub enum Event {
         /// Its home.
         home: UniqueAddress,
     },
+    /// This node's coordinator begins to move a shard because of load.
+    ShardMovesByLoad {
+        /// The shard.
+        shard: ShardId,
+        /// Its home: the node that could take on least.
+        from: UniqueAddress,
+        /// Where it goes: the node that could take on most.
+        to: UniqueAddress,
+    },
     /// The kind's own strategy has not said in time where shards should go, or has failed.
     AllocationUnanswered {
         /// So many went to who asked for them, or to the most suitable region. 0: it was asked which should

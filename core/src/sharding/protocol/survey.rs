@@ -228,6 +228,11 @@ pub enum ShardDecision {
         /// Away from there.
         from: UniqueAddress,
     },
+    /// It is to move because of load, to the node that could take on most.
+    MovesByLoad {
+        /// Away from there: the node that could take on least.
+        from: UniqueAddress,
+    },
     /// It has no home any more: it was handed off, or the node is lost.
     Freed {
         /// Where it was.
@@ -260,6 +265,7 @@ impl ShardDecision {
             Self::Allocated { home: node, .. }
             | Self::Found { home: node }
             | Self::Moves { from: node }
+            | Self::MovesByLoad { from: node }
             | Self::Freed { home: node }
             | Self::Stays { home: node } => node_bytes(node),
             Self::Wished(wish) => wish.bytes(),

@@ -196,9 +196,9 @@ impl Sim {
             .fault_tolerance
             .of(eligible)
             .min(eligible.saturating_sub(1));
-        // Nobody has load here but as a liar says.
-        let scale = entry.record.scale;
-        let least = (tolerance + 1).max(settings.instances_min).max(scale);
+        let least = (tolerance + 1)
+            .max(settings.instances_min)
+            .max(entry.record.scale);
         let wanted = least.min(settings.instances_max).min(eligible);
         if hosts.len() != usize::from(wanted) || distinct.len() != hosts.len() {
             return broken(format!("should have {wanted} instances, and has {entry:?}"));

@@ -80,6 +80,17 @@ pub fn extremes<N: Clone + PartialEq>(round: &[(N, NodeSample)]) -> Option<Extre
     })
 }
 
+/// By how much one node could take on more than another; `None` if nothing is known of one of them.
+pub(crate) fn gap<N: PartialEq>(round: &[(N, NodeSample)], hot: &N, cold: &N) -> Option<f64> {
+    let capacity = |node: &N| {
+        let mut counted = round.iter().filter(|(_, sample)| sample.counts());
+        counted
+            .find(|(other, _)| other == node)
+            .map(|(_, sample)| sample.capacity)
+    };
+    Some(capacity(cold)? - capacity(hot)?)
+}
+
 /// Between which nodes something is to move, if anything is: the last three rounds name the same two nodes,
 /// far enough apart in each. Earlier rounds do not matter.
 pub fn agreed<N: Clone + PartialEq>(rounds: &[Vec<(N, NodeSample)>]) -> Option<Extremes<N>> {

@@ -30,6 +30,7 @@ use crate::token::Token;
 mod asking;
 mod conflicts;
 mod durable;
+mod load;
 mod parts;
 mod reach;
 mod remembered;
