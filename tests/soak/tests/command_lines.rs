@@ -13,7 +13,7 @@ use quorate_programs::{Program, command_lines::AT_ONCE};
 const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 13] = rows! {
+static ROWS: [Row; 14] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
     "burning": [NO_STORE, &["--transport", "pigeon"], &["--seconds", "29"]],
     "chaos": [&["pigeons"], &[]],

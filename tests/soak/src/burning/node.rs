@@ -1,4 +1,4 @@
-//! One node process: hosts slots of all paths and shards of the kind, says which begin and end here, asks a
+//! One node process: hosts slots of all paths and shards of the kind, says which begin here, asks a
 //! little of all of them, and burns processors when it is told to.
 
 use std::hint;
@@ -101,15 +101,14 @@ async fn node<H: Host>(
     Ok(())
 }
 
-/// Says which shards begin and end here.
+/// Says which shards begin here, and what the coordinator moves.
 async fn says_shards(mut events: Events) {
     while let Some(event) = events.next().await {
         if let ClusterEvent::Event(Event::Sharding { event, .. }) = event {
-            match event {
-                ShardingEvent::ShardStarted { shard, .. } => say(format_args!("start shard {shard}")),
-                ShardingEvent::ShardStopped { shard } => say(format_args!("end shard {shard}")),
-                ShardingEvent::ShardMovesByLoad { .. } => say(format_args!("note {event:?}")),
-                _ => {}
+            if let ShardingEvent::ShardStarted { shard, .. } = event {
+                say(format_args!("start shard {shard}"));
+            } else if matches!(event, ShardingEvent::ShardMovesByLoad { .. }) {
+                say(format_args!("note {event:?}"));
             }
         }
     }
