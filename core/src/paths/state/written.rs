@@ -474,8 +474,7 @@ pub(crate) fn read_settings(reader: &mut BodyReader<'_>, name: &PathName) -> Res
         role => Some(Role::from_wire(role).map_err(|_| malformed("role"))?),
     };
     let fault_tolerance = read_fault_tolerance(reader)?;
-    let (instances_min, instances_max) = (reader.u16()?, reader.u16()?);
-    let expected_load = reader.u16()?;
+    let (instances_min, instances_max, expected_load) = (reader.u16()?, reader.u16()?, reader.u16()?);
     let handoff = HandoffOptions::from_byte(reader.u8()?).ok_or(malformed("hand-off options"))?;
     let router = reader.u8()?;
     let settings = PathSettings {
