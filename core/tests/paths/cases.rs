@@ -241,19 +241,23 @@ fn s_314_what_is_asked_again_starts_one_instance() {
 #[test]
 fn s_320_m_434_whoever_sends_waits_for_all_that_is_passed_on_however_late_that_comes() {
     for handoff in [HandoffOptions::ORDERED, HandoffOptions::STATEFUL] {
-        let mut case = Case::new(handoff, 23);
-        let (from, to) = (case.from, case.to);
-        case.until(MoveStatus::Awaiting);
-        case.world.clogged.insert((from, to, link_of(Lane::User)));
-        case.until(MoveStatus::Complete);
-        for _ in 0..100 {
-            case.everybody_asks();
-            case.world.run_for(Duration::from_millis(50));
+        // What is passed on is late, and what the new host's own users have sent.
+        for is_back in [false, true] {
+            let mut case = Case::new(handoff, 23);
+            let (from, to) = (case.from, case.to);
+            case.until(MoveStatus::Awaiting);
+            let late = if is_back { (to, from) } else { (from, to) };
+            case.world.clogged.insert((late.0, late.1, link_of(Lane::User)));
+            case.until(MoveStatus::Complete);
+            for _ in 0..100 {
+                case.everybody_asks();
+                case.world.run_for(Duration::from_millis(50));
+            }
+            let status = Case::status(&case.world, from, &case.path);
+            assert_eq!(status, Some(MoveStatus::Complete), "marks are on the way, too");
+            case.world.clogged.clear();
+            case.ends_at(Some(to), true);
         }
-        let status = Case::status(&case.world, from, &case.path);
-        assert_eq!(status, Some(MoveStatus::Complete), "marks are on the way, too");
-        case.world.clogged.clear();
-        case.ends_at(Some(to), true);
     }
 }
 
