@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use quorate_core::config::Config;
+use quorate_core::effect::CommandError;
 use quorate_core::event::PathEvent;
 use quorate_core::input::{Command, PathCommand};
 use quorate_core::message::Lane;
+use quorate_core::paths::protocol::{PathCommandError, PathRefusal};
 use quorate_core::paths::state::options::{HandoffOptions, NewHost};
 use quorate_core::paths::state::settings::PathSettings;
 use quorate_core::paths::state::table::MoveStatus;
@@ -292,6 +294,27 @@ fn a_new_host_handles_nothing_before_it_knows_that_the_move_is_complete() {
         case.world.clogged.clear();
         case.ends_at(Some(to), false);
     }
+}
+
+#[test]
+fn a_slot_is_not_moved_again_before_everybody_has_acknowledged_its_last_move() {
+    let mut case = Case::new(HandoffOptions::ORDERED, 25);
+    let (from, to) = (case.from, case.to);
+    case.until(MoveStatus::Awaiting);
+    case.world.clogged.insert((from, to, link_of(Lane::User)));
+    case.until(MoveStatus::Complete);
+    case.world.run_for(Duration::from_secs(5));
+    let back = PathCommand::Move {
+        path: case.path.name.clone(),
+        slot: 0,
+        to: case.world.address(from),
+    };
+    let moving = CommandError::Path(PathCommandError::Refused(PathRefusal::Moving));
+    assert_eq!(case.world.told(1, back.clone()), Err(moving));
+    case.world.clogged.clear();
+    case.world.run_until(SOON, World::is_quiet);
+    assert_eq!(case.world.told(1, back), Ok(()));
+    case.ends_at(Some(from), true);
 }
 
 #[test]
