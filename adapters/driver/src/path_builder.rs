@@ -42,6 +42,7 @@ struct Wished {
     handoff: HandoffOptions,
     router: PathRouter,
     subtree: bool,
+    mailbox: bool,
 }
 
 impl Default for Wished {
@@ -54,6 +55,7 @@ impl Default for Wished {
             handoff: HandoffOptions::ORDERED,
             router: PathRouter::RoundRobin,
             subtree: false,
+            mailbox: false,
         }
     }
 }
@@ -125,6 +127,13 @@ impl InstancesBuilder {
         self
     }
 
+    /// Each slot has a durable mailbox: for [`Self::register`] on a node that hosts none.
+    /// [`Self::start_mailbox`] says it by itself.
+    pub const fn mailbox(mut self) -> Self {
+        self.settings.mailbox = true;
+        self
+    }
+
     /// Registers the path and hosts instances of it on this node: those slots that the leader gives it.
     /// `make` is called on the caller's runtime for each instance, whose path, slot and fencing token its
     /// context has. Completes when the leader has accepted the path, which takes a member that leads and a
@@ -137,7 +146,7 @@ impl InstancesBuilder {
     ///
     /// # Errors
     /// [`ClusterError::Path`] for a name that is no path, or where [`HandoffOptions::transfer`] is set: see
-    /// [`Self::start_stateful`]; [`ClusterError::Refused`] with a
+    /// [`Self::start_stateful`], or [`Self::mailbox`]; [`ClusterError::Refused`] with a
     /// [`PathCommandError`](crate::paths::PathCommandError) if the settings are not legal, the leader refuses
     /// them, or none answered within `paths.request_timeout`: it may still be done then;
     /// [`ClusterError::Lookup`] if it is registered here with other types, [`ClusterError::Name`] if the role
@@ -151,7 +160,7 @@ impl InstancesBuilder {
         E: Entity,
         F: Fn(EntityContext) -> E + Send + Sync + 'static,
     {
-        let settings = self.settings()?;
+        let settings = self.settings_without_mailbox()?;
         if settings.handoff.transfer {
             return Err(PathError::WithoutState { path: self.name }.into());
         }
@@ -178,7 +187,7 @@ impl InstancesBuilder {
         E: Stateful,
         F: Fn(EntityContext, Option<E::State>) -> E + Send + Sync + 'static,
     {
-        let settings = self.settings()?;
+        let settings = self.settings_without_mailbox()?;
         let starter = Arc::new(StatefulStarter::<F, E>::new(make, &self.shared));
         Path::register(&self.shared, settings, Some(starter)).await
     }
@@ -197,8 +206,8 @@ impl InstancesBuilder {
     /// instance that wants to go on without it sets it aside when it comes repeated.
     ///
     /// It takes a store that every host reaches, as durable entities do, `handoff(HandoffOptions::DURABLE)`,
-    /// and `start_mailbox` on every host. Senders need nothing: [`Cluster::path`](crate::Cluster::path) with
-    /// the types `M` and `()`.
+    /// and `start_mailbox` on every host: one that started the path otherwise is passed over. Senders need
+    /// nothing: [`Cluster::path`](crate::Cluster::path) with the types `M` and `()`.
     ///
     /// # Errors
     /// Those of [`Self::start`]; [`ClusterError::Path`] with other options than [`HandoffOptions::DURABLE`];
@@ -212,17 +221,16 @@ impl InstancesBuilder {
         M: DeserializeOwned + Send + 'static,
         F: Fn(EntityContext) -> E + Send + Sync + 'static,
     {
-        let settings = self.settings()?;
-        if settings.handoff != HandoffOptions::DURABLE {
-            return Err(PathError::NotDurable { path: self.name }.into());
-        }
-        let (keeper, _) = Keeper::of(&self.shared, false)?;
+        let shared = Arc::clone(&self.shared);
+        let settings = self.mailbox().settings()?;
+        settings.check().map_err(PathError::Settings)?;
+        let (keeper, _) = Keeper::of(&shared, false)?;
         let starter = Arc::new(MailboxStarter {
             make: Arc::new(make),
-            shared: Arc::clone(&self.shared),
+            shared: Arc::clone(&shared),
             keeper,
         });
-        Path::register(&self.shared, settings, Some(starter)).await
+        Path::register(&shared, settings, Some(starter)).await
     }
 
     /// Registers the path for the cluster without hosting instances here: others do. Who only sends need not
@@ -236,6 +244,14 @@ impl InstancesBuilder {
     pub async fn register<M: 'static, R: 'static>(self) -> Result<Path<M, R>, ClusterError> {
         let settings = self.settings()?;
         Path::register(&self.shared, settings, None).await
+    }
+
+    fn settings_without_mailbox(&self) -> Result<PathSettings, ClusterError> {
+        if self.settings.mailbox {
+            let path = self.name.clone();
+            return Err(PathError::WithMailbox { path }.into());
+        }
+        self.settings()
     }
 
     fn settings(&self) -> Result<PathSettings, ClusterError> {
@@ -256,6 +272,7 @@ impl InstancesBuilder {
             handoff: wished.handoff,
             router: wished.router,
             subtree: wished.subtree,
+            mailbox: wished.mailbox,
             ..PathSettings::new(parse_path(&self.name)?)
         })
     }

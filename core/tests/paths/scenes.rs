@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::effect::CommandError;
+use quorate_core::event::PathEvent;
 use quorate_core::input::{LoadMeasure, PathCommand};
 use quorate_core::load::state::capacity::Cpu;
 use quorate_core::paths::protocol::{PathCommandError, PathRefusal};
@@ -127,6 +128,43 @@ fn s_322_a_slot_is_not_moved_to_where_the_path_runs_already() {
         Err(CommandError::Path(PathCommandError::Refused(PathRefusal::Move(
             MoveError::AlreadyThere
         ))))
+    );
+}
+
+#[test]
+fn a_host_without_the_path_s_mailbox_is_refused_and_passed_over_and_it_is_not_changed() {
+    let mut world = World::new(3, 7);
+    let with = PathSettings {
+        mailbox: true,
+        ..path("mail", HandoffOptions::DURABLE, 0)
+    };
+    let without = PathSettings {
+        mailbox: false,
+        ..with.clone()
+    };
+    let register = |settings: &PathSettings| PathCommand::Register {
+        settings: settings.clone(),
+        hosts: true,
+    };
+    let differs = Err(CommandError::Path(PathCommandError::Refused(
+        PathRefusal::Differs,
+    )));
+    assert_eq!(world.told(0, register(&with)), Ok(()));
+    assert_eq!(world.told(1, register(&without)), differs);
+    assert_eq!(world.told(0, PathCommand::Change(without)), differs);
+    world.run_until(Duration::from_secs(60), |world| {
+        world.running(&with.name) == 1 && world.is_quiet()
+    });
+    let to = world.address(1);
+    let (path, slot) = (with.name.clone(), 0);
+    assert_eq!(world.told(0, PathCommand::Move { path, slot, to }), Ok(()));
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.hosts_of(&with.name), [Some(world.address(0))]);
+    assert!(
+        world.hosts[1]
+            .events
+            .iter()
+            .any(|event| matches!(event, PathEvent::CodeMissing { .. }))
     );
 }
 

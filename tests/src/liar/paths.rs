@@ -191,6 +191,7 @@ fn settings(lie: &mut Lie<'_>) -> Arc<PathSettings> {
         PathRouter::Weighted,
     ];
     let (one, other) = (lie.number_u16(INSTANCES), lie.number_u16(INSTANCES));
+    let handoff = lie.one(&handoffs).unwrap_or(HandoffOptions::ORDERED);
     Arc::new(PathSettings {
         name: own_path(lie),
         role: Role::new("lie").ok(),
@@ -198,7 +199,8 @@ fn settings(lie: &mut Lie<'_>) -> Arc<PathSettings> {
         instances_min: one.min(other),
         instances_max: one.max(other),
         expected_load: lie.number_u16(EXPECTED_LOAD),
-        handoff: lie.one(&handoffs).unwrap_or(HandoffOptions::ORDERED),
+        mailbox: handoff == HandoffOptions::DURABLE && lie.flag(),
+        handoff,
         router: lie.one(&routers).unwrap_or_default(),
         subtree: lie.flag(),
     })

@@ -25,11 +25,10 @@ pub enum PathError {
         /// The path.
         path: String,
     },
-    /// Its instances have a durable mailbox, and its options are not those of
-    /// [`HandoffOptions::DURABLE`](crate::paths::HandoffOptions::DURABLE): two could run at once, or messages
-    /// be dropped or change their order.
-    #[error("instances of `{path}` have a durable mailbox, which takes `HandoffOptions::DURABLE`")]
-    NotDurable {
+    /// Its slots have a durable mailbox, which only
+    /// [`InstancesBuilder::start_mailbox`](crate::InstancesBuilder::start_mailbox) serves.
+    #[error("slots of `{path}` have a durable mailbox: host it with `start_mailbox`")]
+    WithMailbox {
         /// The path.
         path: String,
     },

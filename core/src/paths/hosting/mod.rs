@@ -191,13 +191,18 @@ impl Hosting {
     ) -> bool {
         let (me, at) = (cx.me(), usize::from(number));
         let key = (entry.name.id(), number);
+        let fits = |code: &Arc<PathSettings>| {
+            let settings = entry.settings();
+            settings.is_none_or(|settings| settings.mailbox == code.mailbox)
+        };
+        let has_code = codes.get(&key.0).is_some_and(fits);
         match entry.pending(at) {
             Some(change) if change.from.as_ref() == Some(me) => self.give(cx, view, entry, number, change),
             Some(change) if change.to.as_ref() == Some(me) => {
-                self.take(cx, view, entry, number, codes.contains_key(&key.0));
+                self.take(cx, view, entry, number, has_code);
             }
             Some(_) | None if entry.host(at) == Some(me) => {
-                self.serve(cx, entry, number, codes.contains_key(&key.0));
+                self.serve(cx, entry, number, has_code);
             }
             Some(_) | None => return false,
         }

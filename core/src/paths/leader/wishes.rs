@@ -95,6 +95,8 @@ fn change(
 ) -> Result<(), PathRefusal> {
     match draft.get(&settings.name).map(|entry| entry.settings()) {
         Some(Some(present)) if present == settings => Ok(()),
+        // Hosts that run keep what they have: such a path is removed and registered again.
+        Some(Some(present)) if present.mailbox != settings.mailbox => Err(PathRefusal::Differs),
         Some(Some(_)) => write(cx, view, draft, settings),
         Some(None) | None => Err(PathRefusal::Unknown),
     }

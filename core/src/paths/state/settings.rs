@@ -62,6 +62,8 @@ pub struct PathSettings {
     pub router: PathRouter,
     /// Whether each instance is the top of a subtree: messages to paths below it go to an instance of it.
     pub subtree: bool,
+    /// Whether each slot has a durable mailbox: its messages are in a store before they are handled.
+    pub mailbox: bool,
 }
 
 /// What is wrong with a path's settings.
@@ -77,6 +79,9 @@ pub enum PathSettingsError {
     /// State is moved only of an instance that stops first and whose messages are kept.
     #[error("state is transferred only where the old host keeps messages (option 2b)")]
     TransferWithoutKeeping,
+    /// A durable mailbox has one owner, and keeps the order of what it was given.
+    #[error("a durable mailbox takes the hand-off options `DURABLE`")]
+    MailboxNotDurable,
 }
 
 impl PathSettings {
@@ -93,6 +98,7 @@ impl PathSettings {
             handoff: HandoffOptions::ORDERED,
             router: PathRouter::RoundRobin,
             subtree: false,
+            mailbox: false,
         }
     }
 
@@ -113,6 +119,9 @@ impl PathSettings {
         }
         if !self.handoff.are_possible() {
             return Err(PathSettingsError::TransferWithoutKeeping);
+        }
+        if self.mailbox && self.handoff != HandoffOptions::DURABLE {
+            return Err(PathSettingsError::MailboxNotDurable);
         }
         Ok(())
     }

@@ -201,10 +201,8 @@ pub(crate) fn put_settings(settings: &PathSettings, out: &mut Vec<u8>) -> Result
         }
         FaultTolerance::Table(table) => {
             out.push(2);
-            put_u16(
-                out,
-                count_u16(table.entries().len(), "rows of a fault tolerance")?,
-            );
+            let rows = count_u16(table.entries().len(), "rows of a fault tolerance")?;
+            put_u16(out, rows);
             for (members, hosts) in table.entries() {
                 put_u16(out, *members);
                 put_u16(out, *hosts);
@@ -215,13 +213,12 @@ pub(crate) fn put_settings(settings: &PathSettings, out: &mut Vec<u8>) -> Result
     put_u16(out, settings.instances_max);
     put_u16(out, settings.expected_load);
     out.push(settings.handoff.to_byte());
-    out.push(
-        match settings.router {
-            PathRouter::RoundRobin => 0,
-            PathRouter::LeastLoaded => 1,
-            PathRouter::Weighted => 2,
-        } | if settings.subtree { 4 } else { 0 },
-    );
+    let router = match settings.router {
+        PathRouter::RoundRobin => 0,
+        PathRouter::LeastLoaded => 1,
+        PathRouter::Weighted => 2,
+    };
+    out.push(router | u8::from(settings.subtree) << 2 | u8::from(settings.mailbox) << 3);
     Ok(())
 }
 
@@ -492,8 +489,9 @@ pub(crate) fn read_settings(reader: &mut BodyReader<'_>, name: &PathName) -> Res
             _ => return Err(malformed("router")),
         },
         subtree: router & 4 != 0,
+        mailbox: router & 8 != 0,
     };
-    if router > 7 || settings.check().is_err() {
+    if router > 15 || settings.check().is_err() {
         return Err(malformed("path settings"));
     }
     Ok(settings)

@@ -25,7 +25,7 @@ fn name(name: &str) -> PathName {
 }
 
 /// Every field other than the least, and each form of a fault tolerance.
-fn settings() -> [Arc<PathSettings>; 3] {
+fn settings() -> [Arc<PathSettings>; 4] {
     let least = PathSettings::new(name("orders"));
     let shared = PathSettings {
         name: name("shop/orders_2/eu-west"),
@@ -37,6 +37,7 @@ fn settings() -> [Arc<PathSettings>; 3] {
         handoff: HandoffOptions::STATEFUL,
         router: PathRouter::LeastLoaded,
         subtree: true,
+        mailbox: false,
     };
     let by_rows = PathSettings {
         fault_tolerance: FaultTolerance::table([(3, 1), (7, 2)].to_vec()).unwrap(),
@@ -45,7 +46,12 @@ fn settings() -> [Arc<PathSettings>; 3] {
         subtree: false,
         ..shared.clone()
     };
-    [least, shared, by_rows].map(Arc::new)
+    let kept = PathSettings {
+        handoff: HandoffOptions::DURABLE,
+        mailbox: true,
+        ..least.clone()
+    };
+    [least, shared, by_rows, kept].map(Arc::new)
 }
 
 fn change() -> MoveRef {
@@ -60,7 +66,7 @@ fn change() -> MoveRef {
 }
 
 fn bodies(to: &UniqueAddress) -> Vec<(&'static str, PathBody)> {
-    let [least, shared, by_rows] = settings();
+    let [least, shared, by_rows, kept] = settings();
     let request = |request| PathBody::Request { number: 3, request };
     let answer = |refusal| PathBody::Answer { number: 3, refusal };
     let register = |settings: &Arc<PathSettings>, hosts| {
@@ -88,6 +94,7 @@ fn bodies(to: &UniqueAddress) -> Vec<(&'static str, PathBody)> {
         ("path_register", register(&least, false)),
         ("path_register_share", register(&shared, true)),
         ("path_register_rows", register(&by_rows, true)),
+        ("path_register_mailbox", register(&kept, true)),
         ("path_change", request(PathRequest::Change(shared))),
         ("path_remove", request(PathRequest::Remove(name("a/b")))),
         ("path_move", request(moving)),

@@ -10,7 +10,7 @@ use quorate_core::config::Config;
 use quorate_core::ident::UniqueAddress;
 use quorate_driver::delivery::Mail;
 use quorate_driver::durable::DurabilityError;
-use quorate_driver::paths::HandoffOptions;
+use quorate_driver::paths::{HandoffOptions, PathSettingsError};
 use quorate_driver::spi::Adapter;
 use quorate_driver::store::{MemoryStore, SharedMemoryStore};
 use quorate_driver::{Cluster, ClusterError, Entity, EntityContext, Path, PathError, Security};
@@ -167,9 +167,9 @@ pub async fn a_mailbox_is_refused_where_it_could_not_keep_its_word<A: Adapter>(s
             ..HandoffOptions::DURABLE
         },
     ] {
-        let path = PATH.to_owned();
         let refused = host(&bare, options, &handled).await.map(drop);
-        assert_eq!(refused, Err(ClusterError::Path(PathError::NotDurable { path })));
+        let wrong = PathSettingsError::MailboxNotDurable;
+        assert_eq!(refused, Err(ClusterError::Path(PathError::Settings(wrong))));
     }
     let durable = HandoffOptions::DURABLE;
     let refused = host(&bare, durable, &handled).await.map(drop);
