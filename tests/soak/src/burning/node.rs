@@ -32,11 +32,11 @@ const ENTITIES: u64 = 300;
 const ONE_FOR_PATHS: u64 = 5;
 
 /// An instance of a path, or an entity.
-struct Desk {
+struct IdleDesk {
     path: Option<usize>,
 }
 
-impl Desk {
+impl IdleDesk {
     fn say(&self, what: &str) {
         if let Some(path) = self.path {
             say(format_args!("{what} slot {path}"));
@@ -44,7 +44,7 @@ impl Desk {
     }
 }
 
-impl Entity for Desk {
+impl Entity for IdleDesk {
     type Message = u64;
     type Reply = u64;
 
@@ -84,8 +84,12 @@ async fn node<H: Host>(
     });
     let up = up.await?;
     up.runtime.spawn(says_shards(up.cluster.events()));
-    let kind = Kind::new("Desk").shards(SHARDS);
-    let desks = up.cluster.entities(kind).start(|_| Desk { path: None }).await?;
+    let kind = Kind::new("IdleDesk").shards(SHARDS);
+    let desks = up
+        .cluster
+        .entities(kind)
+        .start(|_| IdleDesk { path: None })
+        .await?;
     let mut paths = Vec::new();
     for path in 0..PATHS {
         paths.push(host(&up, path).await?);
@@ -119,7 +123,7 @@ async fn host<A: Adapter>(up: &Up<A>, path: usize) -> Result<Path<u64, u64>, Clu
     loop {
         let builder = up.cluster.instances(format!("desk/{path}"));
         let builder = builder.fault_tolerance(FaultTolerance::Constant(0)).at_most(1);
-        match builder.start(move |_| Desk { path: Some(path) }).await {
+        match builder.start(move |_| IdleDesk { path: Some(path) }).await {
             Err(error) if error.is_timeout() => pause(&up.runtime, RETRY).await,
             started => return started,
         }

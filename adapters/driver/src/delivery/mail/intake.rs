@@ -34,7 +34,7 @@ struct Taken {
 
 /// How far the message is that is next in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum HeadStage {
     /// The instance has none.
     Waits,
     HandedOut,
@@ -50,7 +50,7 @@ pub(super) struct Intake<'a> {
     reads: fn(&[u8]) -> bool,
     to_handle: Sender<HandedOut>,
     handled: Receiver<u64>,
-    next: Next,
+    next: HeadStage,
     /// The first that was in the log: whoever had it before may have begun with it.
     doubtful: Option<u64>,
     /// What did not fit into the last append.
@@ -73,7 +73,7 @@ impl<'a> Intake<'a> {
             reads,
             to_handle,
             handled,
-            next: Next::Waits,
+            next: HeadStage::Waits,
             ahead: None,
             has_ended: false,
         }
@@ -87,7 +87,7 @@ impl<'a> Intake<'a> {
     pub(super) async fn run(mut self) -> Result<(), StoreError> {
         loop {
             self.hand_out();
-            if self.has_ended && self.next == Next::Waits && self.ahead.is_none() {
+            if self.has_ended && self.next == HeadStage::Waits && self.ahead.is_none() {
                 return Ok(());
             }
             let batch = self.take_in().await;
@@ -96,13 +96,13 @@ impl<'a> Intake<'a> {
     }
 
     fn hand_out(&mut self) {
-        if self.next != Next::Waits || self.has_ended {
+        if self.next != HeadStage::Waits || self.has_ended {
             return;
         }
         let Some((number, payload)) = self.queue.oldest() else {
             return;
         };
-        self.next = Next::HandedOut;
+        self.next = HeadStage::HandedOut;
         // There is room: it has none, and it ends with this.
         let _ = self.to_handle.try_send(HandedOut {
             number,
@@ -118,16 +118,16 @@ impl<'a> Intake<'a> {
         let handled = self.handled.clone();
         let mut handled = pin!(handled.recv());
         poll_fn(|cx| {
-            if self.next == Next::HandedOut
+            if self.next == HeadStage::HandedOut
                 && let Poll::Ready(Ok(number)) = handled.as_mut().poll(cx)
             {
-                self.next = Next::Handled(number);
+                self.next = HeadStage::Handled(number);
             }
             self.fill(cx, &mut batch, &mut bytes);
             let is_due = match self.next {
-                Next::Waits => self.has_ended,
-                Next::HandedOut => false,
-                Next::Handled(_) => true,
+                HeadStage::Waits => self.has_ended,
+                HeadStage::HandedOut => false,
+                HeadStage::Handled(_) => true,
             };
             if is_due || !batch.is_empty() {
                 return Poll::Ready(());
@@ -217,7 +217,7 @@ impl<'a> Intake<'a> {
             payload: Bytes(taken.payload.clone()),
         });
         let mut entries: Vec<Entry> = sent.collect();
-        if let Next::Handled(seq) = self.next {
+        if let HeadStage::Handled(seq) = self.next {
             entries.push(Entry::Confirmed { seq });
         }
         if entries.is_empty() {
@@ -244,8 +244,8 @@ impl<'a> Intake<'a> {
             }
             return Ok(());
         }
-        if let Next::Handled(_) = self.next {
-            self.next = Next::Waits;
+        if let HeadStage::Handled(_) = self.next {
+            self.next = HeadStage::Waits;
         }
         for ask in batch.into_iter().filter_map(|taken| taken.ask) {
             ask.send(&());
