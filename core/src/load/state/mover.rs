@@ -80,6 +80,11 @@ impl<U: Ord> LoadMoves<U> {
         self.away.insert(unit, AwayUnit { from, to, since });
     }
 
+    /// Units that there are no more have no place to count at.
+    pub(crate) fn keep(&mut self, is_there: impl Fn(&U) -> bool) {
+        self.away.retain(|unit, _| is_there(unit));
+    }
+
     /// A unit did not go after all.
     pub(crate) fn stays(&mut self, unit: &U) {
         self.away.remove(unit);
@@ -208,6 +213,11 @@ mod tests {
         assert!(moves.is_empty(), "nothing is known of one of the two");
         moves.moved(at(80), 7, a, b);
         moves.stays(&7);
+        assert!(moves.is_empty());
+        moves.moved(at(80), 8, nodes()[0].clone(), nodes()[1].clone());
+        moves.keep(|unit| *unit == 8);
+        assert!(!moves.is_empty());
+        moves.keep(|unit| *unit == 7);
         assert!(moves.is_empty());
     }
 

@@ -43,6 +43,10 @@ impl LeaderLoad {
             return;
         }
         let entries = draft.entries();
+        self.moves.keep(|(path, slot)| {
+            let mut entries = entries.iter();
+            entries.any(|entry| entry.name.id() == *path && usize::from(*slot) < entry.slots())
+        });
         self.scaling
             .retain(|path, _| entries.iter().any(|entry| entry.name.id() == *path));
         self.counts

@@ -30,6 +30,7 @@ impl Coordinator {
             | AllocationSettings::Custom(_)
             | AllocationSettings::Asked(_) => false,
         };
+        // Taken out for the look; what is not to move by load forgets it.
         let mut by_load = core::mem::take(&mut self.by_load);
         if cx.config().load.moves && goes_by_number {
             let known = (&**cx.loads(), cx.config().load.selector);
