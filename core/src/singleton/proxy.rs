@@ -200,7 +200,7 @@ impl SingletonProxy {
     }
 
     fn deliver(&self, cx: &mut Cx<'_>, asks: &mut Asks<SingletonId>, message: ProxyMessage) {
-        let Some((node, token)) = self.target.clone() else {
+        let Some((node, token)) = &self.target else {
             return;
         };
         let ask = match message.ask {
@@ -208,17 +208,17 @@ impl SingletonProxy {
             // Whoever asked hears in this very turn that it was not handled.
             Some((_, deadline)) if deadline <= cx.mono() => return,
             Some((mut ticket, deadline)) => {
-                asks.leaves(cx, &mut ticket, deadline, &node);
+                asks.leaves(cx, &mut ticket, deadline, node);
                 Some(ticket)
             }
         };
         let delivery = InstanceMessage {
             singleton: self.id,
-            token,
+            token: *token,
             ask,
             payload: message.payload,
         };
-        cx.send(&node, Msg::Delivery(delivery));
+        cx.send(node, Msg::Delivery(delivery));
     }
 
     /// An ask of this node expired while its message waited here. It takes no room from now on. Asks expire

@@ -2,6 +2,7 @@
 //! message has left this node's buffers. Answers each exactly once. Never sends a message. Spec: `README.md`,
 //! sharding 1.11, 10.2.
 
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -162,13 +163,14 @@ impl<P: Copy> Asks<P> {
         if to != *cx.me() {
             return cx.reject(from, Rejection::WrongReceiver { to });
         }
-        match self.open.get(&id).map(|open| &open.stage) {
-            None => count(cx, AskCount::Late),
+        match self.open.entry(id) {
+            Entry::Vacant(_) => count(cx, AskCount::Late),
             // Nobody passes a message on (10.14 b): nobody else can have handled it.
-            Some(stage) if stage.is_with(from) => {
-                self.close(cx, id, result);
+            Entry::Occupied(open) if open.get().stage.is_with(from) => {
+                let open = open.remove();
+                self.finish(cx, id, open, result);
             }
-            Some(_) => {
+            Entry::Occupied(_) => {
                 let what = "answer to an ask that was not sent there";
                 cx.reject(from, Rejection::Unexpected { what });
             }
@@ -199,6 +201,18 @@ impl<P: Copy> Asks<P> {
         let Some(open) = self.open.remove(&id) else {
             return false;
         };
+        self.finish(cx, id, open, result);
+        true
+    }
+
+    /// Answers an ask that was taken out.
+    fn finish<W: AskingMachine<Place = P>>(
+        &mut self,
+        cx: &mut Cx<'_, W>,
+        id: u64,
+        open: OpenAsk<P>,
+        result: Result<Payload, AskFailure>,
+    ) {
         self.deadlines.remove(&(open.deadline, id));
         let of = if result.is_ok() {
             AskCount::Answered
@@ -207,7 +221,6 @@ impl<P: Copy> Asks<P> {
         };
         count(cx, of);
         cx.reply(open.token, Answer::Asked(result));
-        true
     }
 
     /// Answers every ask whose time has come, and returns those whose message is still in a buffer.
