@@ -14,6 +14,7 @@ use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::input::HostReport;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
 use quorate_core::sharding::remember::RememberStore;
+use quorate_core::store::memory::MemoryMap;
 
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
@@ -50,6 +51,9 @@ pub(crate) struct Remembered {
     chance: Chance,
     store: Option<RememberStore>,
     is_in_logs: bool,
+    /// How many addresses there are, and how many stores vote about a log.
+    nodes: usize,
+    voters: usize,
     /// Handed a message, and neither passivated nor forgotten as far as anybody knows.
     required: BTreeSet<EntityId>,
     /// Instances that have asked to be passivated or forgotten: whether they are forgotten is the node's
@@ -75,6 +79,8 @@ impl Remembered {
             store: None,
             // By the seed, so that no stream of chance moves.
             is_in_logs: seed.is_multiple_of(3),
+            nodes: 0,
+            voters: 0,
             required: BTreeSet::new(),
             leaving: BTreeMap::new(),
             last_home: BTreeMap::new(),
@@ -95,7 +101,8 @@ impl Remembered {
         config.membership.min_nr_of_members = nodes;
         if self.is_in_logs {
             self.store = Some(RememberStore::Events);
-            config.journal.voters = nodes / 2 + 1;
+            (self.nodes, self.voters) = (nodes, nodes / 2 + 1);
+            config.journal.voters = self.voters;
         }
     }
 
@@ -217,11 +224,10 @@ impl Sim {
         self.crash_entity(process, slot, (says || !was_told).then_some(End::Stopped));
     }
 
-    /// Whether a node's own replica has it. What a majority of logs has is in no node's hand alone: there it
-    /// shows in who runs again, after everything stopped at once too.
+    /// Whether a node's own replica has it; in logs: whether a majority of the voters has been given it.
     fn is_stored(&self, process: ProcessId, entity: &EntityId) -> bool {
         if self.remembered.store == Some(RememberStore::Events) {
-            return true;
+            return self.is_named_in_logs(entity);
         }
         let shard = ShardId::of(entity, SHARDS);
         let data = self.processes[process as usize].node.ddata();
@@ -231,6 +237,30 @@ impl Sim {
             matches!(held.as_deref(), Some(DataValue::OrSet(set)) if set.contains(entity.as_bytes()))
         };
         (0..5).any(holds)
+    }
+
+    /// Whether the log of the entity's shard names it on the disks of a majority of the voters. A record that
+    /// removes it names it too: that it is remembered still shows in who runs again, after everything stopped
+    /// at once.
+    fn is_named_in_logs(&self, entity: &EntityId) -> bool {
+        let shard = ShardId::of(entity, SHARDS);
+        let log = format!("/sharding/{KIND}/shard/{}", shard.0);
+        // Behind the name of a log stands what kind of item it is; behind that of shard 12 no digit follows.
+        let is_of_log = |key: &[u8]| {
+            let at = key.windows(log.len()).position(|part| part == log.as_bytes());
+            at.is_some_and(|at| key.get(at + log.len()).is_some_and(|next| *next <= 1))
+        };
+        let name = entity.as_bytes();
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes();
+        let named = [&length, name].concat();
+        let names = |value: &[u8]| value.windows(named.len()).any(|part| part == named);
+        let holds = |index: &usize| {
+            let items = self.stored(*index).into_iter().flat_map(MemoryMap::entries);
+            items
+                .into_iter()
+                .any(|(key, value)| is_of_log(key) && names(value))
+        };
+        (0..self.remembered.nodes).filter(holds).count() > self.remembered.voters / 2
     }
 
     /// Everything is at rest: whatever is remembered runs, or soon does, and nothing runs twice.
