@@ -1,0 +1,3 @@
+//! What the keyed store consists of. Values only.
+
+pub mod configuration;
