@@ -1,3 +1,7 @@
 //! What the keyed store consists of. Values only.
 
 pub mod configuration;
+pub mod table;
+#[cfg(test)]
+mod tests;
+mod written;
