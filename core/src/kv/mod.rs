@@ -4,5 +4,3 @@
 pub mod moving;
 pub mod ranges;
 pub mod state;
-#[cfg(test)]
-mod tests;

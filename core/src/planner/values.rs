@@ -96,7 +96,7 @@ pub struct PlanUnit<U, N> {
     /// Most instances that may be without service at a time because of moves, if a moved one is: max(1, f)
     /// under the options 2b and 2c. `None`: a moved one goes on serving.
     pub silent_max: Option<u16>,
-    /// Most slots that may change at a time, but for the first ones, which all come at once. `None`: any number.
+    /// Most slots that may change at a time; the first ones all come at once. `None`: any number.
     pub changing_max: Option<u16>,
     /// What there is, changes under way included.
     pub slots: Vec<PlanSlot<N>>,

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::slice::from_ref;
 
 use super::*;
 use crate::kv::state::configuration::Owners;
@@ -67,7 +68,7 @@ fn an_owner_is_read_after_it_refused_and_part_by_part() {
     let mut arrival = arrival();
     let (a, b) = (item("a", "1"), item("b", "2"));
     arrival
-        .on_part(StoreId(1), (8, None), part(&[a.clone()], true))
+        .on_part(StoreId(1), (8, None), part(from_ref(&a), true))
         .unwrap();
     assert_eq!(
         arrival.take_effects(),
@@ -80,19 +81,19 @@ fn an_owner_is_read_after_it_refused_and_part_by_part() {
     arrival.on_refusal(StoreId(1), 8, at(0));
     assert_eq!(arrival.take_effects(), [ask(1, None)]);
     arrival
-        .on_part(StoreId(1), (8, None), part(&[a.clone()], false))
+        .on_part(StoreId(1), (8, None), part(from_ref(&a), false))
         .unwrap();
-    assert_eq!(arrival.take_effects(), [merge(1, &[a.clone()])]);
+    assert_eq!(arrival.take_effects(), [merge(1, from_ref(&a))]);
     arrival.on_part(StoreId(1), (8, None), part(&[a], false)).unwrap();
     assert_eq!(arrival.take_effects(), [], "said twice");
     arrival.on_kept(StoreId(1), at(0));
     assert_eq!(arrival.take_effects(), [ask(1, Some("a"))]);
     arrival
-        .on_part(StoreId(1), (7, Some(b"a")), part(&[b.clone()], true))
+        .on_part(StoreId(1), (7, Some(b"a")), part(from_ref(&b), true))
         .unwrap();
     assert_eq!(arrival.take_effects(), [], "of another epoch");
     arrival
-        .on_part(StoreId(1), (8, Some(b"a")), part(&[b.clone()], true))
+        .on_part(StoreId(1), (8, Some(b"a")), part(from_ref(&b), true))
         .unwrap();
     assert_eq!(arrival.take_effects(), [merge(1, &[b])]);
     assert_eq!(arrival.merged().count(), 0, "not durable yet");
@@ -145,7 +146,7 @@ fn parts_that_no_honest_owner_sends_are_refused() {
     assert_eq!(check(&[], false, None), Err(PartError::Empty));
     assert_eq!(check(&[b.clone(), a.clone()], true, None), Err(PartError::Order));
     assert_eq!(check(&[a.clone(), a.clone()], true, None), Err(PartError::Order));
-    assert_eq!(check(&[b.clone()], true, Some(b"b")), Err(PartError::Order));
+    assert_eq!(check(from_ref(&b), true, Some(b"b")), Err(PartError::Order));
     let many = [a.clone(), b, item("c", "")];
     assert_eq!(check(&many, true, None), Err(PartError::TooLarge));
     assert_eq!(

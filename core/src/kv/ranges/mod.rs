@@ -12,7 +12,7 @@
 //! * An owner that is away keeps its ranges for a set time. One that is gone for good is replaced at once: a
 //!   store that does not outlive its node, or one that an operator has given up.
 //!
-//! Where nobody keeps the table, it is found again from what stores have adopted ([`recovery`]).
+//! Where nobody keeps the table, it is found again from what stores have adopted (`recovery`).
 
 mod planning;
 mod recovery;
@@ -33,7 +33,7 @@ use core::mem;
 use step::{JointOutlook, RangeStep};
 
 use super::state::configuration::{Configuration, Owners};
-use super::state::table::{RangeEntry, RangeId, RangeTable, TableChange};
+use super::state::table::{EPOCH_MAX, RangeEntry, RangeId, RangeTable, TableChange};
 use crate::journal::state::StoreId;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::planner::{NodeStanding, PlanningGate, WantedMove, check_move};
@@ -270,9 +270,9 @@ impl RangeCoordinator {
     }
 
     /// Decides what is due, if nothing is on its way to be kept, tells what is decided, and asks who has not
-    /// been heard. Moves are begun only as far as the gate is open; those under way come to their end. To be
-    /// called after everything that was told here, and at least as often as
-    /// [`tell_again`](RangeSettings::tell_again) says.
+    /// been heard. Moves are begun only as far as the gate is open, which it is not while the cluster prepares
+    /// to shut down; those under way come to their end. To be called after everything that was told here, and
+    /// at least as often as [`tell_again`](RangeSettings::tell_again) says.
     pub fn look(&mut self, now: Instant, gate: PlanningGate) {
         if self.is_paused {
             return;
@@ -389,6 +389,9 @@ impl RangeCoordinator {
         // What the coordinator before has told last may not have been found.
         let ahead = 1 + u64::from(self.found.contains(&range));
         let epoch = present.configuration.epoch.saturating_add(ahead);
+        if epoch > EPOCH_MAX {
+            return None;
+        }
         Some(RangeEntry {
             configuration: Configuration { epoch, owners },
             levels: present.levels,

@@ -19,8 +19,8 @@ use crate::kv::state::table::{EPOCH_MAX, RangeEntry, RangeId, RangeTable, TableC
 use crate::time::Instant;
 
 impl RangeCoordinator {
-    /// A store says a part of the configurations that it knows, asked by this coordinator; with the last part it is heard. What no range
-    /// can have is passed over.
+    /// A store says a part of the configurations that it knows, asked by this coordinator; with the last part
+    /// it is heard. What no range can have is passed over.
     pub fn on_found(&mut self, store: StoreId, known: &[(RangeId, Configuration)], is_last: bool) {
         if self.settings.is_kept || self.tenure == RangeTenure::Outdone {
             return;

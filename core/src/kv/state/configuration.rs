@@ -1,5 +1,5 @@
-//! Who owns a range, and when enough of its owners have answered. Owners are stores: one that has lost what it
-//! held has another id and counts for nothing that it did before. Values only. Spec: sharding 10.19 b.
+//! Who owns a range, and when enough of its owners have answered. Owners are stores: one that has lost what
+//! it held has another id and counts for nothing that it did before. Values only. Spec: sharding 10.19 b.
 //!
 //! While one owner is being replaced both sets count: what is met in one of them alone could be missed by who
 //! asks the other one. An answer counts in the configuration under which it was given, and in no other.

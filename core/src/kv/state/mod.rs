@@ -2,6 +2,4 @@
 
 pub mod configuration;
 pub mod table;
-#[cfg(test)]
-mod tests;
 mod written;

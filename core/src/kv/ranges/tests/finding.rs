@@ -1,5 +1,7 @@
 //! A table that nobody keeps.
 
+use core::slice::from_ref;
+
 use super::*;
 
 fn found(driven: &mut Driven, store: u128, known: &[Configuration]) {
@@ -22,7 +24,7 @@ fn a_table_that_nobody_keeps_is_found_at_the_stores() {
     assert_eq!(asked.len(), 4);
     let (before, after) = (stable(5, [1, 2, 3]), joint(6, [1, 2, 3], (1, 4)));
     for store in 1..=3 {
-        found(&mut driven, store, &[before.clone()]);
+        found(&mut driven, store, from_ref(&before));
     }
     assert_eq!(driven.look(), [], "one has not spoken");
     let wrong = Configuration {

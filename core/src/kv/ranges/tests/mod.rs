@@ -10,6 +10,7 @@ use crate::kv::state::table::{RangeLevels, replaced};
 use crate::planner::{ChangeReason, MoveError};
 
 mod finding;
+mod model;
 
 const fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
@@ -440,6 +441,34 @@ fn commands_that_cannot_be_done_are_refused() {
         nobody.on_command(repair, at(0)),
         Err(RangeCommandError::NotCoordinating)
     );
+}
+
+#[test]
+fn i_100_the_epoch_of_a_range_is_what_its_coordinator_decides() {
+    let mut driven = Driven::moving();
+    driven.adopt([2, 3, 4], EPOCH_MAX, &[1, 2, 3]);
+    driven
+        .coordinator
+        .on_found(id(2), &[(RangeId(0), stable(EPOCH_MAX, [2, 3, 4]))], true);
+    driven.later(1);
+    assert_eq!(driven.news(), []);
+    assert_eq!(driven.owners(0), joint(2, [1, 2, 3], (1, 4)));
+    let mut last = RangeTable::new();
+    let entry = RangeEntry {
+        configuration: stable(EPOCH_MAX, [1, 2, 3]),
+        levels: settings(1).levels,
+    };
+    last.apply(TableChange {
+        entries: vec![(RangeId(0), entry)],
+        lost: OrderedSet::new(),
+    });
+    let mut driven = Driven::given();
+    driven.coordinator = RangeCoordinator::new(settings(1));
+    driven.coordinator.on_opened(last, at(0));
+    driven.stores([2, 3, 4]);
+    driven.look();
+    driven.later(200);
+    assert_eq!(driven.news(), [], "it changes no more");
 }
 
 #[test]

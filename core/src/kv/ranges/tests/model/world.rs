@@ -21,7 +21,6 @@ use crate::kv::state::table::{RangeLevels, RangeTable, TableChange};
 use crate::ordered::OrderedMap;
 use crate::planner::NodeStanding;
 use crate::rng;
-use crate::store::Bytes;
 use crate::time::Instant;
 use crate::token::Token;
 

@@ -24,6 +24,8 @@ fn step(world: &mut World) {
     world.now += 1;
     world.forget_old();
     let draw = world.below(1_000);
+    // Every now and then it rests for long enough to have tombstones reaped.
+    let moves = (world.now / 200).is_multiple_of(2);
     let message = |world: &mut World| {
         let count = world.net.len();
         (count > 0).then(|| world.below(count))
@@ -36,13 +38,13 @@ fn step(world: &mut World) {
     match draw {
         // What moves the range goes first every now and then.
         0..=149 => {
-            let moves = |body: &Body| {
+            let is_of_a_move = |body: &Body| {
                 matches!(
                     body,
                     Body::Refuse { .. } | Body::Refused { .. } | Body::Give { .. } | Body::Part { .. }
                 )
             };
-            if let Some(at) = world.net.iter().position(|message| moves(&message.body)) {
+            if let Some(at) = world.net.iter().position(|message| is_of_a_move(&message.body)) {
                 world.deliver(at);
             }
         }
@@ -78,12 +80,11 @@ fn step(world: &mut World) {
         }
         865..=894 => world.keep(),
         895..=909 => world.reap(),
-        // Every now and then it rests for long enough to have tombstones reaped.
-        910..=949 if world.now / 200 % 2 == 0 => world.command_move(),
+        910..=949 if moves => world.command_move(),
         950..=959 => world.ask_any_again(),
         960..=974 if world.settings.is_durable => {
             let store = any_store(world);
-            if !world.stores[&store].is_up || (world.now / 200 % 2 == 0 && world.below(4) == 0) {
+            if !world.stores[&store].is_up || (moves && world.below(4) == 0) {
                 world.stop_or_start(store);
             }
         }
@@ -116,7 +117,7 @@ struct Outcome {
 
 fn run(seed: u64, bug: Option<Bug>) -> Outcome {
     let levels = LEVELS[seed as usize % LEVELS.len()];
-    let keeping = (seed / 7 % 3 != 0, seed / 21 % 2 == 0);
+    let keeping = (!(seed / 7).is_multiple_of(3), (seed / 21).is_multiple_of(2));
     let mut world = World::new(seed, levels, keeping, bug);
     while world.now < STEPS && world.violation.is_none() {
         step(&mut world);
