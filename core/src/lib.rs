@@ -57,6 +57,7 @@
 //! | [`messaging`] | users' messages, whoever they are for: whom one is for, what travels with an ask |
 //! | [`delivery`] | messages that are repeated until they are confirmed: pure state machines, used by nobody else here |
 //! | [`log`] | who owns a log, what it holds, and what is written next: values, used by machines and hosts |
+//! | [`kv`] | a keyed store with N copies, whose ranges have explicit owners: values, used by nobody else here |
 //! | [`drain`] | in which order the parts of a leaving node hand over |
 //! | [`lease`], [`store`], [`owner`], [`token`] | what a machine asks of the world outside, and who asked |
 //! | [`message`], [`timer`], [`reject`] | one arm per machine around those protocols |
@@ -109,6 +110,7 @@ pub mod explain;
 pub mod ident;
 pub mod input;
 pub mod journal;
+pub mod kv;
 pub mod lease;
 pub mod load;
 pub mod log;

@@ -19,6 +19,8 @@ pub const ROLES_MAX: usize = 32;
 pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 /// Role prefix that encodes the data center.
 pub const DATA_CENTER_ROLE_PREFIX: &str = "dc-";
+/// Role prefix that names the zone a member stands in.
+pub const ZONE_ROLE_PREFIX: &str = "zone-";
 /// The data center of a member that named none.
 pub const DEFAULT_DATA_CENTER: &str = "default";
 
@@ -395,6 +397,13 @@ impl Roles {
         self.0
             .iter()
             .filter(|r| !r.as_str().starts_with(DATA_CENTER_ROLE_PREFIX))
+    }
+
+    /// The zone that the first role `zone-NAME` says.
+    #[must_use]
+    pub fn zone(&self) -> Option<&str> {
+        self.user_roles()
+            .find_map(|role| role.as_str().strip_prefix(ZONE_ROLE_PREFIX))
     }
 
     /// The data center's name without its prefix.

@@ -65,6 +65,9 @@ pub(super) struct BoardUnit {
     /// Slots that do not serve: their host is gone, they start, or they move and are silent meanwhile.
     pub(super) silent: usize,
     silent_max: Option<usize>,
+    /// Slots that change, the first ones not counted.
+    changing: usize,
+    changing_max: Option<usize>,
     pub(super) slots: Vec<BoardSlot>,
     /// Who has a slot or gets one, sorted; who gives one away is among them until that is done.
     holders: Vec<usize>,
@@ -88,7 +91,12 @@ impl BoardUnit {
 
     /// Whether another of its slots may move now.
     pub(super) fn may_move(&self) -> bool {
-        self.silent_max.is_none_or(|max| self.silent < max)
+        self.may_change() && self.silent_max.is_none_or(|max| self.silent < max)
+    }
+
+    /// Whether another of its slots may change now, be it necessary or not.
+    pub(super) fn may_change(&self) -> bool {
+        self.changing_max.is_none_or(|max| self.changing < max)
     }
 
     /// The lowest number that no slot of it has.
@@ -137,6 +145,7 @@ impl BoardUnit {
     /// A slot begins to go from one node to another.
     fn begin(&mut self, from: Option<usize>, to: Option<usize>, ring: &mut NodeRing) {
         ring.begin(from, to, self.weight);
+        self.changing += 1;
         to.into_iter().for_each(|to| self.hold(to));
         let is_silent = from.is_none() || (to.is_some() && self.silent_max.is_some());
         self.silent += usize::from(is_silent);
@@ -311,6 +320,8 @@ fn known<U: Ord, N: Ord>(
         staying: 0,
         silent: 0,
         silent_max: unit.silent_max.map(usize::from),
+        changing: 0,
+        changing_max: unit.changing_max.map(usize::from),
         slots: Vec::with_capacity(unit.slots.len()),
         holders: Vec::with_capacity(unit.slots.len()),
         zones: if ring.zones() > 1 {

@@ -81,7 +81,7 @@ impl PlanningBoard {
                     SlotHost::Gone(at) => at,
                     SlotHost::Nobody => cursor,
                 };
-                if state.freedom == SlotFreedom::Fixed {
+                if state.freedom == SlotFreedom::Fixed || !known.may_change() {
                     continue;
                 }
                 let can_have = |at: &usize| known.is_for(*at, &self.ring) && !known.is_held_by(*at);
@@ -116,6 +116,9 @@ impl PlanningBoard {
             let is_first = self.units[unit].slots.is_empty();
             while self.units[unit].staying < self.units[unit].wanted {
                 let known = &self.units[unit];
+                if !is_first && !known.may_change() {
+                    break;
+                }
                 let search = NodeSearch {
                     is_unlimited: is_first,
                     ..known.search(cursor)
@@ -165,7 +168,8 @@ impl PlanningBoard {
     fn end(&mut self, unit: usize, slot: usize) -> bool {
         let known = &self.units[unit];
         let from = known.slots[slot].host.node();
-        if from.is_some_and(|from| known.silent > 0 || !self.ring.may_depart(from)) {
+        let waits = known.silent > 0 || !known.may_change();
+        if from.is_some_and(|from| waits || !self.ring.may_depart(from)) {
             return false;
         }
         self.plan(PlanningStep {

@@ -96,6 +96,8 @@ pub struct PlanUnit<U, N> {
     /// Most instances that may be without service at a time because of moves, if a moved one is: max(1, f)
     /// under the options 2b and 2c. `None`: a moved one goes on serving.
     pub silent_max: Option<u16>,
+    /// Most slots that may change at a time; the first ones all come at once. `None`: any number.
+    pub changing_max: Option<u16>,
     /// What there is, changes under way included.
     pub slots: Vec<PlanSlot<N>>,
 }
@@ -110,6 +112,7 @@ impl<U, N> PlanUnit<U, N> {
             pool: None,
             refused: Vec::new(),
             silent_max: None,
+            changing_max: None,
             slots,
         }
     }

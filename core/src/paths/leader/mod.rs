@@ -31,8 +31,6 @@ use crate::view::View;
 
 /// Requests that wait for the leader's next plan: those of all members at once, a few each.
 const WAITING_MAX: usize = 4_096;
-/// Prefix of the role that names a member's zone.
-const ZONE_ROLE_PREFIX: &str = "zone-";
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -297,6 +295,7 @@ impl PathLeader {
                 }),
                 refused: self.excluded_from(entry.name.id()),
                 silent_max,
+                changing_max: None,
                 slots: slots.collect(),
             });
         }
@@ -447,11 +446,7 @@ fn plan_nodes(view: &View, roles: &[Role]) -> Vec<PlanNode<UniqueAddress>> {
             | Status::PreparingForShutdown
             | Status::ReadyForShutdown => NodeStanding::Closed,
         },
-        zone: member
-            .roles
-            .user_roles()
-            .find_map(|role| role.as_str().strip_prefix(ZONE_ROLE_PREFIX))
-            .map(Arc::from),
+        zone: member.roles.zone().map(Arc::from),
         pools: (0..)
             .zip(roles)
             .filter(|(_, role)| member.roles.contains(role))

@@ -141,3 +141,33 @@ fn a_slot_whose_new_host_is_gone_is_silent_until_its_old_one_has_noticed() {
     table.unit('A').slots[0].stage = SlotStage::Settled;
     assert_eq!(table.begin(PlanningGate::Open, one_each()).len(), 1);
 }
+
+#[test]
+fn of_a_unit_that_changes_one_slot_at_a_time_nothing_else_is_planned() {
+    let mut table = Table::on(1..=6);
+    table.situation.units.push(PlanUnit {
+        changing_max: Some(1),
+        ..PlanUnit::new('A', 3, Vec::new())
+    });
+    table.carry_out(PlanningGate::Needed, PlanLimits::NONE);
+    assert_eq!(table.hosts('A'), [1, 2, 3], "the first ones come at once");
+    table.remove(1);
+    table.remove(2);
+    let repaired = table.begin(PlanningGate::Open, PlanLimits::NONE);
+    assert_eq!(repaired.len(), 1, "two are missing");
+    table.leave(3);
+    assert_eq!(table.moves(PlanningGate::Open), [], "while one changes");
+    table.complete();
+    assert_eq!(table.moves(PlanningGate::Open).len(), 1);
+    table.complete();
+    table.unit('A').count = 5;
+    let more = table.begin(PlanningGate::Open, PlanLimits::NONE);
+    assert_eq!(more.len(), 1);
+    table.complete();
+    table.unit('A').count = 1;
+    assert_eq!(
+        table.moves(PlanningGate::Open).len(),
+        1,
+        "nor do several end at once"
+    );
+}

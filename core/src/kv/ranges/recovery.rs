@@ -1,0 +1,98 @@
+//! How a table that nobody keeps is found again: each store says which configurations it knows, and the one
+//! with the highest epoch of a range counts. Spec: sharding 10.19 a, 10.1.
+//!
+//! Every store that is there has to speak before anything is decided. A step that was told only to stores
+//! which are away is not found. So a range is left alone until as many of its owners have spoken, or are gone
+//! for good, as could not be missed by any read or write; and the first step after that leaves an epoch out,
+//! which a coordinator before may have given to somebody else. What remains: a range of which more owners are
+//! away at once may come back as it was before its last steps.
+//!
+//! The host gives every coordinator a term, sends it along, and has stores refuse what one of a lower term
+//! tells: else what a coordinator before had told last could arrive after this one has looked for it.
+
+use alloc::vec::Vec;
+
+use super::{RangeCoordinator, RangeEffect, RangeTenure};
+use crate::journal::state::StoreId;
+use crate::kv::state::configuration::Configuration;
+use crate::kv::state::table::{EPOCH_MAX, RangeEntry, RangeId, RangeTable, TableChange};
+use crate::time::Instant;
+
+impl RangeCoordinator {
+    /// A store says a part of the configurations that it knows, asked by this coordinator; with the last part
+    /// it is heard. What no range can have is passed over.
+    pub fn on_found(&mut self, store: StoreId, known: &[(RangeId, Configuration)], is_last: bool) {
+        if self.settings.is_kept || self.tenure == RangeTenure::Outdone {
+            return;
+        }
+        let is_recovering = self.tenure == RangeTenure::Recovering;
+        let mut newer = Vec::new();
+        for (range, configuration) in known {
+            let entry = RangeEntry {
+                configuration: configuration.clone(),
+                levels: self.settings.levels,
+            };
+            let epoch = entry.configuration.epoch;
+            let is_possible = range.0 < self.settings.ranges && (1..=EPOCH_MAX).contains(&epoch);
+            let present = self.table.get(*range);
+            let is_newer = present.is_none_or(|present| present.configuration.epoch < epoch);
+            if is_possible && is_newer && entry.check().is_ok() {
+                newer.push((*range, entry));
+            }
+        }
+        if is_recovering {
+            self.has_found |= !newer.is_empty();
+            self.found.extend(newer.iter().map(|(range, _)| *range));
+            let lost = self.table.lost().collect();
+            self.table.apply(TableChange { entries: newer, lost });
+        } else if !newer.is_empty() {
+            return self.outdone();
+        }
+        if is_last {
+            self.heard.insert(store);
+        }
+    }
+
+    /// The table, once every store that is there has spoken.
+    pub(super) fn recovered(&self) -> Option<RangeTable> {
+        let all = !self.stores.is_empty() && self.stores.keys().all(|store| self.heard.contains(store));
+        all.then(|| self.table.clone())
+    }
+
+    /// Asks the stores that have not spoken.
+    pub(super) fn ask(&mut self, now: Instant) {
+        let again = self.settings.tell_again;
+        self.heard.retain(|store| self.stores.contains_key(store));
+        let asked: Vec<StoreId> = self.stores.keys().copied().collect();
+        let mut silent = asked
+            .into_iter()
+            .filter(|store| !self.heard.contains(store))
+            .peekable();
+        let is_due = self.asked_at.is_none_or(|at| now.since(at) >= again);
+        if is_due && silent.peek().is_some() {
+            self.asked_at = Some(now);
+            self.effects
+                .extend(silent.map(|store| RangeEffect::Ask { store }));
+        }
+    }
+
+    /// Whether nothing can have happened to a range that is not known here.
+    pub(super) fn is_known(&self, entry: &RangeEntry) -> bool {
+        if self.settings.is_kept {
+            return true;
+        }
+        let is_heard = |store: &&StoreId| self.heard.contains(*store) || self.is_gone(**store);
+        // One of those that a step needed is among them, and too few are left that could serve without it.
+        let levels = entry.levels;
+        let needed = levels.refusals().max(levels.reads().min(levels.writes()));
+        let is_enough = |stores: &[StoreId]| stores.iter().filter(is_heard).count() >= needed;
+        let (from, to) = entry.configuration.owners.sets();
+        is_enough(from) && to.is_none_or(is_enough)
+    }
+
+    /// Whether a range without owners never had any. Where nobody keeps the table, those of stores that
+    /// outlive their nodes may be away together, if any range was found.
+    pub(super) fn is_new(&self) -> bool {
+        self.settings.is_kept || !self.settings.is_durable || !self.has_found
+    }
+}
