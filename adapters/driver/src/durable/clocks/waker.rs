@@ -60,6 +60,11 @@ impl ClockWaker {
         self.known.is_sure(version, has_written)
     }
 
+    /// What it wanted to be woken for is not kept.
+    pub(in crate::durable) const fn forget(&mut self) {
+        self.known.forget();
+    }
+
     /// It was woken under this version, has done what was due, and is to be woken next at this time. Nothing
     /// is lost if that is not heard: it is woken again.
     pub(in crate::durable) async fn handled(
