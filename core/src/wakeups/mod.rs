@@ -17,7 +17,7 @@ use core::str;
 use core::time::Duration;
 
 pub use known::KnownWakeup;
-pub use seeing::ClockHosts;
+pub use seeing::ClockWatch;
 
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::extractor::ShardExtractor;

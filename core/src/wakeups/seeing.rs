@@ -1,30 +1,36 @@
 //! When all clocks of a kind are looked at: nobody would send a message to those that ran on a node that was
 //! lost. Never looks itself. Spec: issue "reminders"; `docs/adr/0016`.
 
+use alloc::sync::Arc;
 use core::mem;
 
 use crate::ident::{Role, UniqueAddress};
 use crate::ordered::OrderedSet;
 use crate::view::View;
 
-/// Who hosted the clocks of a kind when they were looked at last, as the oldest of them sees it; nobody
-/// before.
+/// Which members had been removed when all clocks of a kind were looked at last, as the oldest member sees
+/// it; `None` where another one is that. Who was a member only between two looks was removed too, and may
+/// have run clocks.
 #[derive(Clone, Debug, Default)]
-pub struct ClockHosts(OrderedSet<UniqueAddress>);
+pub struct ClockWatch(Option<Arc<OrderedSet<UniqueAddress>>>);
 
-impl ClockHosts {
+impl ClockWatch {
     /// Whether this node is to look at all clocks, by this picture: it has become the oldest member of the
-    /// role, or a member is gone.
+    /// role, or a member was removed.
     pub fn is_time(&mut self, view: &View, me: &UniqueAddress, role: Option<&Role>) -> bool {
         let hosts = view.by_age(role);
         let is_mine = hosts.first().is_some_and(|oldest| oldest.node == *me);
-        self.see(hosts.iter().filter(|_| is_mine).map(|host| host.node.clone()))
+        self.see(is_mine.then(|| Arc::clone(view.gossip().tombstones_arc())))
     }
 
-    /// These are hosts now; none if another node looks.
-    fn see(&mut self, hosts: impl Iterator<Item = UniqueAddress>) -> bool {
-        let before = mem::replace(&mut self.0, hosts.collect());
-        !self.0.is_empty() && (before.is_empty() || !before.is_subset(&self.0))
+    /// These were removed; `None` if another node looks.
+    fn see(&mut self, removed: Option<Arc<OrderedSet<UniqueAddress>>>) -> bool {
+        let before = mem::replace(&mut self.0, removed);
+        match (before, &self.0) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(before), Some(removed)) => !Arc::ptr_eq(&before, removed) && !removed.is_subset(&before),
+        }
     }
 }
 
@@ -34,15 +40,19 @@ mod tests {
     use crate::ident::Address;
 
     #[test]
-    fn the_oldest_looks_when_it_becomes_that_and_whenever_a_host_is_gone() {
+    fn the_oldest_looks_when_it_becomes_that_and_whenever_a_member_was_removed() {
         let node = |port| UniqueAddress::new(Address::new("a", port).unwrap(), u64::from(port));
-        let mut hosts = ClockHosts::default();
-        let mut see = |ports: &[u16]| hosts.see(ports.iter().map(|port| node(*port)));
-        assert!(!see(&[]), "another node looks");
-        assert!(see(&[1, 2]));
-        assert!(!see(&[1, 2]) && !see(&[1, 2, 3]), "nobody is gone");
-        assert!(see(&[1, 3, 4]), "one is gone, though another came");
-        assert!(!see(&[1, 3, 4]) && !see(&[]));
-        assert!(see(&[1, 3]), "it is the oldest again");
+        let mut watch = ClockWatch::default();
+        let mut see = |removed: Option<&[u16]>| {
+            let removed = removed.map(|ports| Arc::new(ports.iter().map(|port| node(*port)).collect()));
+            watch.see(removed)
+        };
+        assert!(!see(None), "another node looks");
+        assert!(see(Some(&[1])), "it is the oldest");
+        assert!(!see(Some(&[1])));
+        assert!(see(Some(&[1, 2])), "one was removed");
+        assert!(!see(Some(&[2])), "the first is forgotten");
+        assert!(see(Some(&[3])), "one was removed as another was forgotten");
+        assert!(!see(None) && see(Some(&[3])), "it is the oldest again");
     }
 }

@@ -11,7 +11,7 @@ use quorate_core::input::{Command, HostReport, KindSettings, ShardingCommand};
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::ids::{AskRef, EntityId, KindId, Payload, Slot};
 use quorate_core::sharding::passivation::PassivationSettings;
-use quorate_core::wakeups::{self, CLOCKS, ClockHosts, WakeUp};
+use quorate_core::wakeups::{self, CLOCKS, ClockWatch, WakeUp};
 
 use super::super::engine::Sim;
 use super::super::entities::Letter;
@@ -108,7 +108,7 @@ enum ClockAsk {
 /// What a process sees of the clocks.
 #[derive(Debug, Default)]
 struct Sight {
-    hosts: ClockHosts,
+    watch: ClockWatch,
     /// Those to be looked at, and whether that is on its way.
     open: BTreeMap<EntityId, bool>,
 }
@@ -184,7 +184,7 @@ impl Sim {
         let Some(sight) = self.durables.clocks.sights.get_mut(&process) else {
             return;
         };
-        if sight.hosts.is_time(&view, &me, None) {
+        if sight.watch.is_time(&view, &me, None) {
             for clock in wakeups::clocks() {
                 sight.open.entry(clock).or_default();
             }

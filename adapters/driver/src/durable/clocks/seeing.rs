@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_core::ident::Role;
 use quorate_core::ordered::OrderedSet;
-use quorate_core::wakeups::{self, ClockHosts};
+use quorate_core::wakeups::{self, ClockWatch};
 
 use super::ringing::look_at;
 use super::{ClockAnswer, ClockRequest};
@@ -24,7 +24,7 @@ pub(in crate::durable) struct ClockSeeing {
     role: Option<Role>,
     /// Clocks that have been looked at and have not answered.
     open: Arc<Mutex<OrderedSet<u32>>>,
-    hosts: ClockHosts,
+    watch: ClockWatch,
 }
 
 impl ClockSeeing {
@@ -35,7 +35,7 @@ impl ClockSeeing {
             region: region.clone(),
             role,
             open: Arc::default(),
-            hosts: ClockHosts::default(),
+            watch: ClockWatch::default(),
         }
     }
 
@@ -44,7 +44,7 @@ impl ClockSeeing {
         let background = self.shared.background.clone();
         while self.shared.hub.termination().is_none() {
             let view = self.shared.hub.view();
-            if self.hosts.is_time(&view, &self.shared.me, self.role.as_ref()) {
+            if self.watch.is_time(&view, &self.shared.me, self.role.as_ref()) {
                 self.look_at_all();
             }
             background.sleep_until(Some(background.now() + INTERVAL)).await;
