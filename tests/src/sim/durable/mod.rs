@@ -2,8 +2,8 @@
 //! handled a message, answers once that is durable, and wants to be reminded. A host does what the core's
 //! value says of each; the invariants judge what becomes of the logs. I-55: what is acknowledged is in the
 //! log, once, written by who owns it, and what is said not to be done is not. I-56: what an entity has is
-//! what its log amounts to. I-57: a reminder is handled in its time, once. Spec: sharding 10.7; reliability
-//! I-55 to I-57, I-69.
+//! what its log amounts to. I-57: a reminder is handled in its time, once, and clocks wake entities for it.
+//! Spec: sharding 10.7; reliability I-55 to I-57, I-69.
 
 mod account;
 mod clocks;
