@@ -14,7 +14,7 @@ use quorate_core::view::View;
 
 use super::Said;
 use super::i_41::other_host;
-use crate::sim::{History, ProcessId};
+use crate::sim::{History, ProcessId, shard_of};
 
 /// The shard of each entity that was started.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ pub(super) fn on_event(
         ShardingEvent::ShardStopped { shard } => {
             let running = history.active.iter().find(|((of, entity), instances)| {
                 *of == kind
-                    && ShardId::of(entity, crate::sim::SHARDS) == *shard
+                    && shard_of(kind, entity) == *shard
                     && instances.iter().any(|(host, _)| *host == process)
             });
             match running {

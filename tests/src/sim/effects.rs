@@ -260,10 +260,14 @@ impl Sim {
                 if let Err(what) = result {
                     self.violated("I-44", process, what);
                 }
-                if let Ok(payload) = &answer {
+                let answer = answer.as_deref().ok();
+                if self.is_of_a_clock(at, answer) {
+                    return;
+                }
+                if let Some(payload) = answer {
                     self.on_durable_answer(process, at, payload);
                 }
-                self.on_delivery_answer(at, answer.as_deref().ok());
+                self.on_delivery_answer(at, answer);
             }
             (
                 Open::Ask(at),

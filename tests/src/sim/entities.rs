@@ -39,6 +39,8 @@ impl Entity {
 pub(crate) struct Letter {
     pub(crate) payload: Payload,
     pub(crate) reply_to: Option<AskRef>,
+    /// A clock asks.
+    pub(crate) is_wake_up: bool,
 }
 
 /// What an order led to.
@@ -100,8 +102,17 @@ impl Entities {
                 slot,
                 payload,
                 reply_to,
+                chain,
                 ..
-            } => self.deliver(slot, Letter { payload, reply_to }),
+            } => {
+                let is_wake_up = chain.is_of_a_clock();
+                let letter = Letter {
+                    payload,
+                    reply_to,
+                    is_wake_up,
+                };
+                self.deliver(slot, letter)
+            }
             HostOrder::Stop { slot } | HostOrder::StopWithState { slot } => match self.running.get_mut(&slot)
             {
                 None => Obeyed::Nonsense("Stop for a slot in which nothing runs"),

@@ -59,4 +59,5 @@ pub(crate) use singletons::lease_of;
 pub use store::{StoreCounts, StoreFault};
 pub use trace::Show;
 pub use violation::Violation;
+pub(crate) use work::shard_of;
 pub use work::{ENTITIES, KIND, SHARDS};

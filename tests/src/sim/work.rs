@@ -14,6 +14,7 @@ use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{EntityId, KindId, ShardId, Slot};
+use quorate_core::wakeups;
 
 use super::engine::{Happening, Sim};
 use super::entities::{Letter, Obeyed, Turn};
@@ -34,6 +35,12 @@ pub const ENTITIES: u64 = 20;
 pub(crate) fn entities_in(shard: ShardId) -> impl Iterator<Item = String> {
     let entities = (0..ENTITIES).map(|entity| format!("e{entity}"));
     entities.filter(move |entity| ShardId::of(&EntityId::from(entity.as_str()), SHARDS) == shard)
+}
+
+/// The shard of an entity, of the workload's kind or of its clocks.
+pub(crate) fn shard_of(kind: KindId, entity: &EntityId) -> ShardId {
+    let clock = wakeups::index_of(entity).filter(|_| kind != KindId::of(KIND));
+    clock.map_or_else(|| ShardId::of(entity, SHARDS), ShardId)
 }
 
 /// The role of the node whose kind differs.
@@ -73,6 +80,9 @@ impl Sim {
     pub(crate) fn register_kind(&mut self, process: ProcessId) {
         let index = self.processes[process as usize].index;
         let differs = self.differs == Some(index);
+        if self.durables.enabled {
+            self.register_clocks(process);
+        }
         let settings = KindSettings {
             role: differs.then(role_of_one).or(self.lives.role()),
             remember_entities: self.remembered.store(),
@@ -101,6 +111,24 @@ impl Sim {
         timeout: Duration,
         says: &[u8],
     ) -> Option<usize> {
+        self.ask_of(
+            index,
+            (KindId::of(KIND), entity),
+            AskChain::default(),
+            timeout,
+            says,
+        )
+    }
+
+    /// The same, of an entity of any kind.
+    pub(crate) fn ask_of(
+        &mut self,
+        index: usize,
+        (kind, entity): (KindId, &str),
+        chain: AskChain,
+        timeout: Duration,
+        says: &[u8],
+    ) -> Option<usize> {
         let (process, at, mut payload) = self.compose(index, entity, true)?;
         if !says.is_empty() {
             payload.truncate(8);
@@ -108,10 +136,10 @@ impl Sim {
         }
         self.history.messages[at].timeout = Some(u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX / 2));
         let command = Command::Message(MessageCommand::Ask {
-            to: Recipient::Entity(KindId::of(KIND), EntityId::from(entity)),
+            to: Recipient::Entity(kind, EntityId::from(entity)),
             payload: payload.into(),
             timeout,
-            chain: AskChain::default(),
+            chain,
         });
         self.arrives_for(process, at);
         self.command(process, Open::Ask(at), command);

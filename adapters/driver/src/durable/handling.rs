@@ -193,6 +193,7 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         let DrawnUp { letters, notes, .. } = written.inspect_err(|unkept| {
             if let Unkept::Failed(_) = unkept {
                 life.counters().not_durable();
+                self.waker.iter_mut().for_each(ClockWaker::forget);
             }
         })?;
         life.counters().stored(events.len());

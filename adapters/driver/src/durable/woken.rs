@@ -25,8 +25,9 @@ impl<E: EventSourced, J: Journal> Handling<E, J> {
         while self.next_reminder_in().is_some_and(|left| left.is_zero()) {
             self.on_reminder(life).await?;
         }
-        let is_sure = self.waker.as_ref().is_some_and(|waker| waker.knows(version));
-        if !is_sure && self.driven.last() == written {
+        let has_written = self.driven.last() != written;
+        let waker = self.waker.as_ref();
+        if !waker.is_some_and(|waker| waker.is_sure(version, has_written)) {
             // Another incarnation may own the log by now, and have wanted to be woken: then this is refused.
             let number = self.post.outbox.rules().counter();
             let given = DurableNote::Given { number };

@@ -13,91 +13,17 @@ use quorate_core::store::{Bytes, LogName, Outcome, StoreAnswer, StoreError, Stor
 use quorate_core::supervision::RestartHistory;
 use quorate_core::time::Instant;
 use quorate_core::token::Token;
+use quorate_core::wakeups::{KnownWakeup, WakeUp, WakeUps, WakeupChange, WakeupSchedule, index_of};
 
 use super::outbox;
+use super::records::{Event, bytes_of, bytes_of_change, bytes_of_clock, change_of, clock_of, events_of};
 use super::truth::{Amounts, Owner, Pending};
+use super::waking::Call;
 
-/// The first byte of an event, and of a state.
-const FORM: u8 = 1;
-/// The bit of the events that reminders are.
-const REMINDER: u64 = 1 << 62;
-/// The bit of the events that confirmations are.
-const CONFIRMED: u64 = 1 << 60;
-/// The bit of the events of those who only take a log over.
-const USURPER: u64 = 1 << 61;
 /// A log is taken over with the token that is held plus one, so often at once: more waits.
 const OPENINGS_MAX: u32 = 16;
 /// The first token of a log whose entity was placed with none.
 const FIRST: Token = Token::new(0, 1);
-
-/// What an entity keeps: that a message was handled, or a reminder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) number: u64,
-    /// What the wall clock showed when a reminder was handled.
-    pub(crate) at_ms: u64,
-}
-
-impl Event {
-    pub(crate) const fn of_message(at: usize) -> Self {
-        Self {
-            number: at as u64,
-            at_ms: 0,
-        }
-    }
-
-    pub(crate) const fn of_reminder(serial: u64, at_ms: u64) -> Self {
-        Self {
-            number: REMINDER | serial,
-            at_ms,
-        }
-    }
-
-    pub(super) const fn of_confirmation(number: u64) -> Self {
-        Self {
-            number: CONFIRMED | number,
-            at_ms: 0,
-        }
-    }
-
-    /// What somebody wrote who has taken a log over.
-    pub(super) const fn of_usurper(life: u64) -> Self {
-        Self {
-            number: USURPER | life,
-            at_ms: 0,
-        }
-    }
-
-    pub(crate) const fn is_reminder(&self) -> bool {
-        self.number & REMINDER != 0
-    }
-
-    pub(crate) const fn serial(&self) -> u64 {
-        self.number & !REMINDER
-    }
-}
-
-/// Events as bytes.
-fn bytes_of(events: &[Event]) -> Vec<u8> {
-    let mut bytes = vec![FORM];
-    for event in events {
-        bytes.extend(event.number.to_le_bytes());
-        bytes.extend(event.at_ms.to_le_bytes());
-    }
-    bytes
-}
-
-/// The events that bytes are.
-pub(super) fn events_of(bytes: &[u8]) -> Option<Vec<Event>> {
-    let rest = bytes.strip_prefix(&[FORM])?;
-    let (numbers, rest) = rest.as_chunks::<8>();
-    let (pairs, odd) = numbers.as_chunks::<2>();
-    let event = |[number, at_ms]: &[[u8; 8]; 2]| Event {
-        number: u64::from_le_bytes(*number),
-        at_ms: u64::from_le_bytes(*at_ms),
-    };
-    (rest.is_empty() && odd.is_empty()).then(|| pairs.iter().map(event).collect())
-}
 
 /// What a log amounts to, as its entity has it.
 #[derive(Debug, Default)]
@@ -106,9 +32,23 @@ pub(crate) struct Kept {
     pub(crate) noted: EntityNotes,
     /// What it has to deliver, once it has read its log.
     pub(super) outbox: Option<LetterOutbox>,
+    /// What a clock keeps; `None` of all others.
+    pub(super) clock: Option<WakeUps>,
 }
 
 impl Kept {
+    pub(super) fn new(is_clock: bool) -> Self {
+        Self {
+            clock: is_clock.then(WakeUps::default),
+            ..Self::default()
+        }
+    }
+
+    /// What another one of its kind has before its first record.
+    fn begin(&mut self) {
+        *self = Self::new(self.clock.is_some());
+    }
+
     /// The same, as the truth has it.
     pub(crate) fn amounts(&self) -> Amounts {
         let reminders = self.noted.reminders.iter().map(|(name, reminder)| {
@@ -128,7 +68,11 @@ impl Kept {
                 .into_iter()
                 .flat_map(|rules| rules.unconfirmed().map(|(number, _)| number))
                 .collect(),
-            given: rules.map_or(0, |rules| rules.counter()),
+            given: match &self.clock {
+                Some(clock) => clock.version(),
+                None => rules.map_or(0, |rules| rules.counter()),
+            },
+            wake_ups: self.clock.iter().flat_map(WakeUps::iter).map(owned).collect(),
         }
     }
 
@@ -141,6 +85,9 @@ impl Kept {
 
     /// The state, with what the library keeps in front.
     fn state(&self) -> Option<Bytes> {
+        if let Some(clock) = &self.clock {
+            return Some(bytes_of_clock(clock).into());
+        }
         let mut notes: Vec<DurableNote> = self.noted.reminders.notes().collect();
         notes.extend(self.outbox.iter().flat_map(LetterOutbox::notes));
         whole(&notes, &self.events)
@@ -153,16 +100,18 @@ impl Kept {
         found: ReplayedPart<'_>,
     ) -> Result<(), UnreadableLog> {
         match found {
-            ReplayedPart::Beginning => *self = Self::default(),
+            ReplayedPart::Beginning => self.begin(),
             ReplayedPart::Snapshot(snapshot) => self.be(&snapshot.state)?,
             ReplayedPart::Record(record) if keeps == RetentionKeeps::Last => {
-                *self = Self::default();
+                self.begin();
                 self.be(&record.bytes)?;
             }
             ReplayedPart::Record(record) => {
-                match DurableNote::read(&record.bytes).map_err(|_| UnreadableLog)? {
-                    Some(note) => self.noted.learn(note),
-                    None => self.events.extend(events_of(&record.bytes).ok_or(UnreadableLog)?),
+                let note = DurableNote::read(&record.bytes).map_err(|_| UnreadableLog)?;
+                match (note, &mut self.clock) {
+                    (Some(note), _) => self.noted.learn(note),
+                    (None, Some(clock)) => clock.apply(change_of(&record.bytes).ok_or(UnreadableLog)?),
+                    (None, None) => self.events.extend(events_of(&record.bytes).ok_or(UnreadableLog)?),
                 }
             }
         }
@@ -171,10 +120,18 @@ impl Kept {
 
     fn be(&mut self, whole: &Bytes) -> Result<(), UnreadableLog> {
         let (notes, state) = split(whole).map_err(|_| UnreadableLog)?;
+        if let Some(clock) = &mut self.clock {
+            *clock = clock_of(state).ok_or(UnreadableLog)?;
+            return Ok(());
+        }
         self.events = events_of(state).ok_or(UnreadableLog)?;
         notes.into_iter().for_each(|note| self.noted.learn(note));
         Ok(())
     }
+}
+
+fn owned((entity, wake_up): (&EntityId, WakeUp)) -> (EntityId, WakeUp) {
+    (entity.clone(), wake_up)
 }
 
 /// What a reminder is for.
@@ -216,13 +173,38 @@ pub(super) enum Cause {
     Reminder(DurableNote),
     /// The recipient of a message has kept it.
     Confirmation,
+    /// It was woken, and has to be sure that the log is its own.
+    Call,
+    /// A clock was told something.
+    Change {
+        at: usize,
+        ask: Option<AskRef>,
+    },
+}
+
+/// What is written beside notes.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    Nothing,
+    Event(Event),
+    Change(WakeupChange),
+}
+
+impl Written {
+    fn record(&self) -> Option<Bytes> {
+        match self {
+            Self::Nothing => None,
+            Self::Event(event) => Some(bytes_of(&[*event]).into()),
+            Self::Change(change) => Some(bytes_of_change(change).into()),
+        }
+    }
 }
 
 /// What is being written.
 #[derive(Clone, Debug)]
 pub(super) struct Doing {
     pub(super) cause: Cause,
-    pub(super) event: Event,
+    pub(super) written: Written,
     pub(super) notes: Vec<DurableNote>,
     pub(super) records: Vec<Bytes>,
 }
@@ -243,6 +225,16 @@ pub(super) struct Manner {
     pub(super) has_an_end: bool,
     /// Of records that are read at once.
     pub(super) page_bytes: usize,
+}
+
+/// The log of an entity or of a clock.
+pub(super) fn log_of(id: &EntityId) -> LogName {
+    let what = if index_of(id).is_some() {
+        "clock"
+    } else {
+        "account"
+    };
+    LogName::from(format!("{what}/{id}"))
 }
 
 /// See the module.
@@ -272,6 +264,14 @@ pub(crate) struct Account {
     pub(super) restarts: RestartHistory,
     /// Messages whose recipients have kept them, which it has not.
     pub(super) answered: BTreeSet<u64>,
+    /// What it knows of its clock.
+    pub(super) known: KnownWakeup,
+    /// What it writes once its clock has answered.
+    pub(super) asking: Option<Doing>,
+    /// It was woken, and has not said yet what is next.
+    pub(super) call: Option<Call>,
+    /// Whom it wakes, if it is a clock.
+    pub(super) alarm: WakeupSchedule,
 }
 
 impl Account {
@@ -279,14 +279,14 @@ impl Account {
         Self {
             life,
             id: id.clone(),
-            log: LogName::from(format!("account/{id}")),
+            log: log_of(id),
             entity: DurableMachine::new(manner.retention, manner.has_an_end),
             manner,
             token: placement.map_or(FIRST, Token::opened),
             placement,
             openings: 0,
             is_claiming: false,
-            kept: Kept::default(),
+            kept: Kept::new(index_of(id).is_some()),
             doing: None,
             told: None,
             has_recovered: false,
@@ -294,6 +294,10 @@ impl Account {
             looks_at: None,
             restarts: RestartHistory::default(),
             answered: BTreeSet::new(),
+            known: KnownWakeup::default(),
+            asking: None,
+            call: None,
+            alarm: WakeupSchedule::default(),
         }
     }
 
@@ -384,7 +388,8 @@ impl Account {
     pub(super) fn usurped(&self, life: u64, held: Token) -> Option<(Owner, Option<Bytes>)> {
         let token = self.above(held)?;
         let record = Bytes::from(bytes_of(&[Event::of_usurper(life)]));
-        let writes = self.manner.retention.keeps != RetentionKeeps::Last && life.is_multiple_of(2);
+        let is_of_events = self.manner.retention.keeps != RetentionKeeps::Last && self.kept.clock.is_none();
+        let writes = is_of_events && life.is_multiple_of(2);
         Some((Owner { life, token }, writes.then_some(record)))
     }
 
@@ -397,12 +402,11 @@ impl Account {
     }
 
     /// Begins to write what came of a message or a reminder.
-    pub(super) fn write(&mut self, cause: Cause, event: Event, notes: Vec<DurableNote>) -> DurableStep {
+    pub(super) fn write(&mut self, cause: Cause, written: Written, notes: Vec<DurableNote>) -> DurableStep {
         let records = match self.manner.retention.keeps {
             RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => {
-                let event = Bytes::from(bytes_of(&[event]));
                 let notes = notes.iter().map(DurableNote::record);
-                core::iter::once(event).chain(notes).collect()
+                written.record().into_iter().chain(notes).collect()
             }
             RetentionKeeps::Last => {
                 let mut reminders = self.kept.noted.reminders.clone();
@@ -410,7 +414,9 @@ impl Account {
                     reminders.learn(note);
                 }
                 let mut events = self.kept.events.clone();
-                events.push(event);
+                if let Written::Event(event) = written {
+                    events.push(event);
+                }
                 let mut all: Vec<DurableNote> = reminders.notes().collect();
                 let letters = letters_of(&notes);
                 all.extend(
@@ -424,7 +430,7 @@ impl Account {
         };
         self.doing = Some(Doing {
             cause,
-            event,
+            written,
             notes,
             records: records.clone(),
         });
@@ -435,7 +441,11 @@ impl Account {
     /// What was written is durable, and applies from now on.
     pub(super) fn apply(&mut self, now: Instant) -> Option<(Doing, Vec<u64>)> {
         let doing = self.doing.take()?;
-        self.kept.events.push(doing.event);
+        match (&doing.written, &mut self.kept.clock) {
+            (Written::Event(event), _) => self.kept.events.push(*event),
+            (Written::Change(change), Some(clock)) => clock.apply(change.clone()),
+            (Written::Nothing | Written::Change(_), _) => {}
+        }
         let outbox = self.kept.outbox.as_mut()?;
         for note in &doing.notes {
             if !self.kept.noted.reminders.learn(note)
@@ -453,9 +463,14 @@ impl Account {
         self.entity.retain(|| state)
     }
 
-    /// Whether it handles something now.
+    /// Whether it may write something now.
+    pub(super) const fn is_free(&self) -> bool {
+        self.entity.is_running() && self.doing.is_none() && self.asking.is_none()
+    }
+
+    /// Whether it may handle a message now.
     pub(super) const fn is_idle(&self) -> bool {
-        self.entity.is_running() && self.doing.is_none()
+        self.is_free() && self.call.is_none()
     }
 
     /// The pause is over.

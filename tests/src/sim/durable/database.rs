@@ -218,6 +218,9 @@ impl Database {
                     Ok(StoreAnswer::Appended { .. }),
                 ) => {
                     truth.appended(owner, *expected, records)?;
+                    if let Some(log) = log_of(order) {
+                        self.judge_wake_ups(log)?;
+                    }
                 }
                 (_, Ok(_) | Err(_)) => {}
             }

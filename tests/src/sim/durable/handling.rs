@@ -9,14 +9,17 @@ use quorate_core::input::HostReport;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::{AskRef, Payload, Slot};
 use quorate_core::supervision::{Directive, SupervisionVerdict};
+use quorate_core::wakeups::WakeupSchedule;
 
 use super::super::engine::{Happening, Sim};
 use super::super::entities::Letter;
 use super::super::history::ProcessId;
 use super::super::life::Fate;
 use super::Turn;
-use super::account::{Cause, Event, serial_of};
+use super::account::{Account, Cause, Written, log_of, serial_of};
+use super::clocks::is_clock;
 use super::deliveries::is_account;
+use super::records::Event;
 use super::truth::{Broken, Told};
 
 /// Of a thousand messages so many have their entity panic, only read, or have it want to be reminded.
@@ -29,6 +32,8 @@ const AFTER_MS: (u64, u64) = (10, 6_000);
 const EVERY_MS: (u64, u64) = (300, 4_000);
 /// An entity of a node in doubt looks at its reminders again after this.
 const LOOK_AGAIN: u64 = 20_000;
+/// A clock sleeps so long at most: the wall clock may be set.
+const NAP_MAX: Duration = Duration::from_secs(60);
 
 /// What an answer says, behind the number of its message.
 const KEPT: u8 = 1;
@@ -79,8 +84,15 @@ impl Sim {
 
     /// A durable entity handles a message.
     pub(crate) fn handle_durable(&mut self, at: (ProcessId, Slot), letter: Letter, message: usize) {
-        if !is_account(&self.history.messages[message].entity) {
+        let entity = &self.history.messages[message].entity;
+        if is_clock(entity) {
+            return self.handle_clock(at, &letter, message);
+        }
+        if !is_account(entity) {
             return self.handle_other(at, &letter, message);
+        }
+        if letter.is_wake_up {
+            return self.handle_call(at, letter, message);
         }
         let drawn = self.durables.chance.below(1_000);
         // What another entity sent begets nothing.
@@ -130,12 +142,8 @@ impl Sim {
                     return self.violated("host", at.0, "a wish is refused".to_owned());
                 };
                 notes.extend(sends);
-                let step = account.write(
-                    Cause::Message { at: message, ask },
-                    Event::of_message(message),
-                    notes,
-                );
-                self.go_on_with(at, step);
+                let event = Written::Event(Event::of_message(message));
+                self.keeps(at, Cause::Message { at: message, ask }, event, notes);
             }
         }
     }
@@ -164,7 +172,7 @@ impl Sim {
         wishes
     }
 
-    fn unix_ms(&self, process: ProcessId) -> u64 {
+    pub(super) fn unix_ms(&self, process: ProcessId) -> u64 {
         self.processes[process as usize].now(self.now).unix_ms
     }
 
@@ -274,15 +282,21 @@ impl Sim {
             }
             Cause::Reminder(_) => self.durables.counts.reminded += 1,
             Cause::Confirmation => self.durables.counts.confirmed += 1,
+            Cause::Call => {}
+            Cause::Change { at: message, ask } => {
+                self.clock_has_changed(at, (message, ask), Some(doing.written));
+            }
         }
     }
 
     /// What was being written is not, or nobody knows.
     pub(super) fn is_not_kept(&mut self, at: (ProcessId, Slot), failure: DurableFailure) {
         let now_ms = self.unix_ms(at.0);
-        let Some(doing) = self.durables.account(at).and_then(|account| account.doing.take()) else {
+        let account = self.durables.account(at);
+        let Some((account, doing)) = account.and_then(|it| it.doing.take().map(|doing| (it, doing))) else {
             return;
         };
+        account.known.forget();
         let is_unknown = failure.may_have_been_handled();
         self.durables.counts.not_done += u64::from(!is_unknown);
         match doing.cause {
@@ -291,12 +305,21 @@ impl Sim {
                 self.says(at, message, told, ask);
             }
             Cause::Reminder(note) => {
-                if let Some(account) = self.durables.account(at) {
+                if let Some(account) = self.durables.accounts.get_mut(&at) {
                     account.kept.noted.reminders.on_not_kept(&note, now_ms);
+                    let keeps = account.manner.retention.keeps;
+                    self.durables.database.truth(&account.log, keeps).is_put_off = true;
                 }
             }
             // It is sent again, and answered again.
             Cause::Confirmation => {}
+            // It is woken again.
+            Cause::Call => {
+                if let Some(account) = self.durables.account(at) {
+                    account.call = None;
+                }
+            }
+            Cause::Change { at: message, ask } => self.clock_has_changed(at, (message, ask), None),
         }
     }
 
@@ -311,6 +334,9 @@ impl Sim {
             .truth(&account.log, account.manner.retention.keeps);
         let judged = truth.recovered(account.life, account.entity.last(), &account.kept);
         self.durables.counts.recovered += 1;
+        if let Some(clock) = &account.kept.clock {
+            account.alarm = WakeupSchedule::of(clock);
+        }
         if let Err(broken) = judged {
             self.is_broken(at.0, broken);
         }
@@ -318,7 +344,7 @@ impl Sim {
 
     /// It has time: for what it is to be reminded of, then for its mailbox.
     pub(super) fn next_of(&mut self, at: (ProcessId, Slot)) {
-        if self.violation.is_none() && !self.handles_answer(at) && !self.handles_reminder(at) {
+        if self.violation.is_none() && !self.does_what_is_due(at) {
             self.look_later(at);
             self.gives_turn_back(at);
         }
@@ -326,21 +352,27 @@ impl Sim {
 
     pub(super) fn look_at_reminders(&mut self, at: (ProcessId, Slot)) {
         self.sends_again(at);
-        if !self.handles_answer(at) && !self.handles_reminder(at) {
+        self.rings(at);
+        if !self.does_what_is_due(at) {
             self.look_later(at);
         }
+    }
+
+    fn does_what_is_due(&mut self, at: (ProcessId, Slot)) -> bool {
+        self.handles_answer(at) || self.handles_reminder(at) || self.goes_on_with_call(at)
     }
 
     /// Handles the first reminder that is due, if one is and nothing is in the way.
     fn handles_reminder(&mut self, at: (ProcessId, Slot)) -> bool {
         let (now, now_ms) = (self.now, self.unix_ms(at.0));
         let host = &self.processes[at.0 as usize];
-        let may_begin = host.may_begin(now) && !host.entities.is_stopping(at.1);
-        let Some(account) = self
-            .durables
-            .account(at)
-            .filter(|account| account.is_idle() && may_begin)
-        else {
+        let (may_begin, is_stopping) = (host.may_begin(now), host.entities.is_stopping(at.1));
+        // What is due when it was woken it handles before it stops.
+        let may_handle = |account: &&mut Account| {
+            let is_called = account.call.is_some_and(|call| !call.has_told);
+            account.is_free() && may_begin && (is_called || account.call.is_none() && !is_stopping)
+        };
+        let Some(account) = self.durables.account(at).filter(may_handle) else {
             return false;
         };
         let due = account.kept.noted.reminders.due(now_ms);
@@ -348,22 +380,32 @@ impl Sim {
             return false;
         };
         let event = Event::of_reminder(serial_of(&reminder.message), now_ms);
-        let step = account.write(Cause::Reminder(note.clone()), event, vec![note]);
-        self.go_on_with(at, step);
+        self.keeps(
+            at,
+            Cause::Reminder(note.clone()),
+            Written::Event(event),
+            vec![note],
+        );
         true
     }
 
     /// It looks at its reminders when the next is due.
     fn look_later(&mut self, at: (ProcessId, Slot)) {
         let (now, now_ms) = (self.now, self.unix_ms(at.0));
-        let Some(account) = self.durables.account(at).filter(|account| account.is_idle()) else {
+        let Some(account) = self.durables.account(at).filter(|account| account.is_free()) else {
             return;
         };
         let tick = account.kept.outbox.as_ref().map(LetterOutbox::rules);
         let tick = tick
             .filter(|rules| !rules.is_all_confirmed())
             .map(|rules| rules.tick());
-        let waits = [account.kept.noted.reminders.wait(now_ms), tick];
+        let alarm = account
+            .alarm
+            .next_ms()
+            .map(|due_ms| due_ms.saturating_sub(now_ms));
+        let alarm = alarm.map(|wait_ms| Duration::from_millis(wait_ms).min(NAP_MAX));
+        let call = account.call.filter(|call| !call.has_told).map(|_| Duration::ZERO);
+        let waits = [account.kept.noted.reminders.wait(now_ms), tick, alarm, call];
         let Some(wait) = waits.into_iter().flatten().min() else {
             return;
         };
@@ -388,8 +430,8 @@ impl Sim {
         let Some(message) = message.filter(|_| self.durables.enabled) else {
             return;
         };
-        let log = format!("account/{}", self.history.messages[message].entity);
-        let truth = self.durables.database.truths.get(log.as_str());
+        let log = log_of(&self.history.messages[message].entity);
+        let truth = self.durables.database.truths.get(&log);
         let acknowledged = truth.map_or(0, |truth| truth.acknowledged);
         self.durables.asked.insert(message, acknowledged);
     }
@@ -409,8 +451,8 @@ impl Sim {
         let count = count
             .first_chunk::<8>()
             .map_or(0, |count| u64::from_le_bytes(*count));
-        let log = format!("account/{}", self.history.messages[message].entity);
-        let truth = self.durables.database.truths.get(log.as_str());
+        let log = log_of(&self.history.messages[message].entity);
+        let truth = self.durables.database.truths.get(&log);
         let told = truth.and_then(|truth| truth.told.get(&(message as u64)).copied());
         let expected = match what {
             KEPT => Some(Told::Kept),

@@ -2,16 +2,19 @@
 //! handled a message, answers once that is durable, and wants to be reminded. A host does what the core's
 //! value says of each; the invariants judge what becomes of the logs. I-55: what is acknowledged is in the
 //! log, once, written by who owns it, and what is said not to be done is not. I-56: what an entity has is
-//! what its log amounts to. I-57: a reminder is handled in its time, once. Spec: sharding 10.7; reliability
-//! I-55 to I-57, I-69.
+//! what its log amounts to. I-57: a reminder is handled in its time, once, and clocks wake entities for it.
+//! Spec: sharding 10.7; reliability I-55 to I-57, I-69.
 
 mod account;
+mod clocks;
 mod database;
 mod deliveries;
 mod handling;
 mod outbox;
+mod records;
 mod rest;
 mod truth;
+mod waking;
 
 use std::collections::BTreeMap;
 
@@ -23,8 +26,10 @@ use quorate_core::sharding::ids::{EntityId, Slot};
 use quorate_core::store::Outcome;
 use quorate_core::supervision::RestartSettings;
 use quorate_core::token::Token;
+use quorate_core::wakeups::WakeUp;
 
 use self::account::{Account, Heard, Manner};
+use self::clocks::{Clocks, is_clock};
 use self::database::{Asked, Database};
 use self::deliveries::{Delivered, Deliveries, is_account};
 use self::outbox::Sent;
@@ -62,6 +67,10 @@ enum Turn {
     Sends { life: u64, numbers: Vec<u64> },
     /// The recipient of one has kept it.
     Delivers { life: u64, number: u64 },
+    /// The clock of an entity keeps this, or has not said so in time.
+    ClockAnswers { life: u64, kept: Option<WakeUp> },
+    /// A node sees to the clocks.
+    Sees,
 }
 
 impl DurableHappening {
@@ -76,6 +85,8 @@ impl DurableHappening {
             | Turn::MayNotBegin
             | Turn::Sends { .. }
             | Turn::Delivers { .. }
+            | Turn::ClockAnswers { .. }
+            | Turn::Sees
             | Turn::Delivered(_) => Some(self.process),
         }
     }
@@ -98,6 +109,9 @@ pub(crate) struct DurableCounts {
     pub(crate) at_rest: u64,
     pub(crate) sent: u64,
     pub(crate) confirmed: u64,
+    pub(crate) wanted: u64,
+    pub(crate) woken: u64,
+    pub(crate) woken_at_rest: u64,
 }
 
 /// All durable entities, and where they keep their logs.
@@ -108,6 +122,7 @@ pub(crate) struct Durables {
     accounts: BTreeMap<(ProcessId, Slot), Account>,
     database: Database,
     deliveries: Deliveries,
+    clocks: Clocks,
     retention: LogRetention,
     page_bytes: usize,
     restarts: RestartSettings,
@@ -130,6 +145,7 @@ impl Durables {
             accounts: BTreeMap::new(),
             database: Database::new(Chance::new(seed, Purpose::Database)),
             deliveries: Deliveries::new(Chance::new(seed, Purpose::Deliveries)),
+            clocks: Clocks::default(),
             retention: LogRetention::default(),
             page_bytes: RECOVERY_PAGE_BYTES,
             restarts: RestartSettings::default(),
@@ -166,7 +182,10 @@ impl Durables {
 
     /// Nothing waits for the database, or for an entity that does.
     pub(super) fn is_quiet(&self) -> bool {
-        let waits = |account: &Account| account.doing.is_some() || account.has_turn;
+        let waits = |account: &Account| {
+            let is_busy = account.doing.is_some() || account.asking.is_some() || account.call.is_some();
+            is_busy || account.has_turn
+        };
         !self.accounts.values().any(waits)
     }
 
@@ -174,10 +193,14 @@ impl Durables {
     pub(super) fn died(&mut self, process: ProcessId) {
         self.accounts.retain(|(host, _), _| *host != process);
         self.deliveries.died(process);
+        self.clocks.died(process);
     }
 
     pub(super) fn ended(&mut self, process: ProcessId, slot: Slot) {
-        self.accounts.remove(&(process, slot));
+        let account = self.accounts.remove(&(process, slot));
+        if let Some(clock) = account.filter(|account| !account.alarm.is_empty()) {
+            self.clocks.ended(process, &clock.id);
+        }
         self.deliveries.ended(process, slot);
     }
 
@@ -207,6 +230,7 @@ impl Durables {
     /// Each entity keeps its log in one way, wherever it lives.
     fn manner(&self, id: &EntityId) -> Manner {
         let keeps = match id.as_bytes().last().copied().unwrap_or(0) % 3 {
+            _ if is_clock(id) => RetentionKeeps::BehindSnapshot,
             0 => RetentionKeeps::Everything,
             1 => RetentionKeeps::BehindSnapshot,
             _ => RetentionKeeps::Last,
@@ -222,7 +246,7 @@ impl Durables {
     }
 
     /// How often what happened, by name.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 25] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 31] {
         let (counts, of) = (self.counts, self.database.counts);
         [
             ("durable entities recovered", counts.recovered),
@@ -239,6 +263,12 @@ impl Durables {
             ("logs compared at rest", counts.at_rest),
             ("messages of durable entities", counts.sent),
             ("messages that a durable entity confirmed", counts.confirmed),
+            ("times that a clock was to keep", counts.wanted),
+            ("wake-ups by clocks", self.clocks.wake_ups),
+            ("entities woken by a clock", counts.woken),
+            ("entities woken by a clock at rest", counts.woken_at_rest),
+            ("outdated words to a clock", self.clocks.outdated),
+            ("looks at clocks", self.clocks.looks),
             ("orders that a log refused", of.refused),
             ("orders of which nobody knew", of.unsure),
             ("orders done late", of.late),
@@ -322,6 +352,8 @@ impl Sim {
             }
             Turn::Sends { life, numbers } => self.send_letters(at, life, numbers),
             Turn::Delivers { life, number } => self.is_delivered(at, life, number),
+            Turn::ClockAnswers { life, kept } => self.hears_of_clock(at, life, kept),
+            Turn::Sees => self.sees_to_clocks(process),
             Turn::MayNotBegin => self.may_not_begin(at),
             Turn::Delivered(delivered) => self.hears_of_delivery(delivered),
             Turn::MadeAnew { life } => {
@@ -366,7 +398,7 @@ impl Sim {
                 DurableStep::Durable => {
                     self.is_kept(at);
                     let account = self.durables.account(at);
-                    match account.filter(|account| account.is_idle() && account.entity.is_due()) {
+                    match account.filter(|account| account.is_free() && account.entity.is_due()) {
                         Some(account) => account.retain(),
                         None => return self.next_of(at),
                     }

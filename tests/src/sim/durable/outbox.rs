@@ -1,9 +1,8 @@
 //! What durable entities send each other in the profile `durable`: each message is in the sender's log before
 //! it is sent, goes as an ask, again and again until the recipient has said that it has kept it, and is then
 //! confirmed in the sender's log. I-69: a number is given once, only what is durable and unconfirmed is sent,
-//! what is confirmed was kept by its recipient. The core's `Outbox` says what is sent when. No clock wakes
-//! who was passivated with something unconfirmed, so nothing is asked of that at rest. Spec: sharding 1.15;
-//! reliability I-69.
+//! what is confirmed was kept by its recipient. The core's `Outbox` says what is sent when. Spec: sharding
+//! 1.15; reliability I-69.
 
 use core::time::Duration;
 
@@ -15,7 +14,8 @@ use super::super::engine::Sim;
 use super::super::history::ProcessId;
 use super::super::work::{ENTITIES, KIND};
 use super::Turn;
-use super::account::{Cause, Event};
+use super::account::{Cause, Written};
+use super::records::Event;
 
 /// Those with a lower number send to the others. Two that send to each other where a node has room for one of
 /// them only would wake each other without end: who recovers sends all that is unconfirmed.
@@ -137,6 +137,7 @@ impl Sim {
                 );
             }
             if let Some(message) = self.ask_saying(index, &to, WAITS, &payload) {
+                self.durables.database.truth(&log, keeps).sent.insert(number);
                 self.durables.counts.sent += 1;
                 self.durables.letters.insert(message, Sent { at, life, number });
             }
@@ -175,9 +176,13 @@ impl Sim {
         while let Some(number) = account.answered.pop_first() {
             let rules = account.kept.outbox.as_ref().map(LetterOutbox::rules);
             if rules.is_some_and(|rules| rules.get(number).is_some()) {
-                let (event, note) = (Event::of_confirmation(number), DurableNote::Confirmed { number });
-                let step = account.write(Cause::Confirmation, event, vec![note]);
-                self.go_on_with(at, step);
+                let event = Written::Event(Event::of_confirmation(number));
+                self.keeps(
+                    at,
+                    Cause::Confirmation,
+                    event,
+                    vec![DurableNote::Confirmed { number }],
+                );
                 return true;
             }
         }

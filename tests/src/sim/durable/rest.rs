@@ -2,9 +2,11 @@
 //! what the database holds of each log is what was ever written to it. Spec: reliability I-55 to I-57.
 
 use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::durable::RetentionKeeps;
 use quorate_core::log::ReplayedPart;
+use quorate_core::sharding::passivation::PassivationSettings;
 use quorate_core::store::{LogName, Snapshot, StoreAnswer, StoreOrder};
 
 use super::super::engine::Sim;
@@ -13,12 +15,15 @@ use super::super::script::all_up;
 use super::super::work::ENTITIES;
 use super::account::Kept;
 use super::database::{Database, SPACE};
-use super::truth::Pending;
+use super::truth::{Pending, Truth};
 
 /// Everybody answers within this: what was done late, and incarnations that were fenced by it, are over.
 const REST_MAX: u64 = 30 * SECOND;
 /// A coordinator that has its majority again has read where homes are, and what waited is handled.
 const RECOVERY: u64 = 20 * SECOND;
+/// Whoever has something to do is woken within this, and has done it: a clock that sleeps, one that has
+/// ended, and an entity that did not answer for long.
+const WAKES_MAX: u64 = 180 * SECOND;
 /// A reminder is not late before this.
 const LATE_MS: u64 = 500;
 
@@ -40,6 +45,7 @@ impl Sim {
             self.advance(self.now + SECOND);
         }
         self.advance(self.now + RECOVERY);
+        self.run_until_or(self.now + REST_MAX, &Self::is_quiet);
     }
 
     /// Everything is at rest.
@@ -47,6 +53,7 @@ impl Sim {
         if let Some(index) = (0..nodes).find(|index| self.running_at(*index).is_some()) {
             self.rest_of_deliveries(index);
         }
+        self.rest_of_wake_ups();
         let limit = self.now + REST_MAX;
         self.durables.is_at_rest = true;
         let mut wanted: Vec<u64> = (0..ENTITIES).collect();
@@ -82,6 +89,44 @@ impl Sim {
         if self.violation.is_none() {
             self.compare_logs();
         }
+    }
+
+    /// Nobody sends anything: clocks wake whoever has something to do, and it is done. Where nodes have room
+    /// for few entities, who sends may be passivated for its recipient before that answers: then it is sent.
+    fn rest_of_wake_ups(&mut self) {
+        let (limit, began_ms) = (self.now + WAKES_MAX, self.earliest_ms());
+        let has_room = self.config.sharding.passivation == PassivationSettings::off();
+        let truths = &mut self.durables.database.truths;
+        truths.values_mut().for_each(|truth| truth.sent.clear());
+        let open: BTreeMap<LogName, BTreeSet<u64>> = truths
+            .iter()
+            .map(|(log, truth)| (log.clone(), truth.amounts().open.clone()))
+            .collect();
+        let woken = self.durables.counts.woken;
+        while self.violation.is_none() {
+            let truths = &self.durables.database.truths;
+            let is_late = |(_, truth): &(&LogName, &Truth)| {
+                let mut pending = truth.amounts().reminders.values();
+                pending.any(|pending| pending.at_ms <= began_ms)
+            };
+            let is_open = |(log, truth): &(&LogName, &Truth)| {
+                let mut open = open.get(*log).into_iter().flatten();
+                let is_due = |number: &u64| has_room || !truth.sent.contains(number);
+                open.any(|number| truth.amounts().open.contains(number) && is_due(number))
+            };
+            let late: Vec<&LogName> = truths.iter().filter(is_late).map(|(log, _)| log).collect();
+            let unsent: Vec<&LogName> = truths.iter().filter(is_open).map(|(log, _)| log).collect();
+            if late.is_empty() && unsent.is_empty() {
+                break;
+            }
+            if self.now >= limit {
+                let invariant = if late.is_empty() { "I-69" } else { "I-57" };
+                let what = format!("nobody wakes {late:?} for reminders, {unsent:?} for messages");
+                return self.violated(invariant, 0, what);
+            }
+            self.advance(self.now + SECOND);
+        }
+        self.durables.counts.woken_at_rest += self.durables.counts.woken - woken;
     }
 
     fn ask_at_rest(&mut self, index: usize, entity: u64) -> Option<usize> {
@@ -136,7 +181,7 @@ impl Sim {
 
 /// What a log amounts to, read without the core's recovery: where it ends, and what it has.
 fn held(database: &mut Database, log: &LogName, keeps: RetentionKeeps) -> Option<(u64, Kept)> {
-    let mut kept = Kept::default();
+    let mut kept = Kept::new(log.starts_with("clock/"));
     let order = StoreOrder::ReadSnapshot { log: log.clone() };
     let Ok(StoreAnswer::Snapshot(snapshot)) = database.map.obey(SPACE, &order) else {
         return None;

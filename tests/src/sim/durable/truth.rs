@@ -5,10 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::durable::{DurableNote, RetentionKeeps, split};
+use quorate_core::sharding::ids::EntityId;
 use quorate_core::store::{Bytes, LogState, Sequence};
 use quorate_core::token::Token;
+use quorate_core::wakeups::{WakeUp, WakeupChange};
 
-use super::account::{Event, Kept, events_of};
+use super::account::Kept;
+use super::records::{Event, change_of, events_of};
 
 /// What the one who asked was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct Amounts {
     /// Messages that are unconfirmed, and the last number that one had.
     pub(crate) open: BTreeSet<u64>,
     pub(crate) given: u64,
+    /// What a clock keeps, the last version being what was given.
+    pub(crate) wake_ups: BTreeMap<EntityId, WakeUp>,
 }
 
 impl Amounts {
@@ -46,6 +51,7 @@ impl Amounts {
         };
         self.events == has.events
             && (&self.open, self.given) == (&has.open, has.given)
+            && self.wake_ups == has.wake_ups
             && self.reminders.len() == has.reminders.len()
             && self.reminders.iter().zip(&has.reminders).all(is_alike)
     }
@@ -73,6 +79,10 @@ pub(crate) struct Truth {
     pub(crate) told: BTreeMap<u64, Told>,
     /// Messages of it that their recipients have kept.
     pub(super) delivered: BTreeSet<u64>,
+    /// Messages of it that were sent since everything is at rest.
+    pub(super) sent: BTreeSet<u64>,
+    /// A reminder could not be kept and is due later, which its entity may have said to its clock.
+    pub(super) is_put_off: bool,
 }
 
 /// Which invariant is broken, and how.
@@ -89,11 +99,14 @@ impl Truth {
                 reminders: BTreeMap::new(),
                 open: BTreeSet::new(),
                 given: 0,
+                wake_ups: BTreeMap::new(),
             },
             opened_at: BTreeMap::new(),
             acknowledged: 0,
             told: BTreeMap::new(),
             delivered: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            is_put_off: false,
         }
     }
 
@@ -262,11 +275,14 @@ fn learn(amounts: &mut Amounts, keeps: RetentionKeeps, record: &Bytes) -> Result
     match keeps {
         RetentionKeeps::Everything | RetentionKeeps::BehindSnapshot => match DurableNote::read(record) {
             Ok(Some(note)) => note_down(amounts, note),
-            Ok(None) => {
-                for event in events_of(record).ok_or_else(unreadable)? {
-                    happen(amounts, event)?;
+            Ok(None) => match change_of(record) {
+                Some(change) => wake(amounts, change),
+                None => {
+                    for event in events_of(record).ok_or_else(unreadable)? {
+                        happen(amounts, event)?;
+                    }
                 }
-            }
+            },
             Err(_) => return Err(unreadable()),
         },
         RetentionKeeps::Last => {
@@ -287,6 +303,16 @@ fn learn(amounts: &mut Amounts, keeps: RetentionKeeps, record: &Bytes) -> Result
         }
     }
     Ok(())
+}
+
+/// A clock keeps something else from now on: each change has a version.
+fn wake(amounts: &mut Amounts, WakeupChange { entity, at_ms }: WakeupChange) {
+    amounts.given += 1;
+    let version = amounts.given;
+    match at_ms {
+        Some(at_ms) => drop(amounts.wake_ups.insert(entity, WakeUp { at_ms, version })),
+        None => drop(amounts.wake_ups.remove(&entity)),
+    }
 }
 
 /// I-57: a reminder is handled once, in its time, if it was not taken back.

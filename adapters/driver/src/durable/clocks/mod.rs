@@ -5,11 +5,11 @@
 //!
 //! | part | decides |
 //! |---|---|
-//! | `quorate_core::wakeups` | whose time which clock keeps, what it keeps, whom it wakes next |
+//! | `quorate_core::wakeups` | whose time which clock keeps, whom it wakes next, what an entity has to say |
 //! | `clock` | nothing: a clock as an event-sourced entity, and the form of what it keeps |
 //! | `ringing` | how a clock that runs wakes entities, and who begins it elsewhere when it has ended |
-//! | `seeing` | when all clocks of a kind are looked at: nobody else would begin those of a node that was lost |
-//! | `waker` | what an entity says to its clock: before it keeps what it has to be woken for, and when it was woken |
+//! | `seeing` | nothing: looks at all clocks of a kind when the core says so |
+//! | `waker` | nothing: what an entity says to its clock |
 
 mod clock;
 mod ringing;

@@ -1,14 +1,12 @@
-//! Sees that the clocks of a kind run: the oldest member of the role looks at all of them when it becomes
-//! that, and whenever a member is gone, because nobody would send a message to those that ran there. One that
-//! has nobody to wake leaves memory again. Spec: issue "reminders"; `docs/adr/0016`.
+//! Sees that the clocks of a kind run: looks at all of them when the core says so. One that has nobody to
+//! wake leaves memory again. Spec: issue "reminders"; `docs/adr/0016`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_core::ident::{Role, UniqueAddress};
+use quorate_core::ident::Role;
 use quorate_core::ordered::OrderedSet;
-use quorate_core::view::View;
-use quorate_core::wakeups;
+use quorate_core::wakeups::{self, ClockWatch};
 
 use super::ringing::look_at;
 use super::{ClockAnswer, ClockRequest};
@@ -26,8 +24,7 @@ pub(in crate::durable) struct ClockSeeing {
     role: Option<Role>,
     /// Clocks that have been looked at and have not answered.
     open: Arc<Mutex<OrderedSet<u32>>>,
-    /// Who hosted clocks when all were looked at last; nobody before.
-    seen: OrderedSet<UniqueAddress>,
+    watch: ClockWatch,
 }
 
 impl ClockSeeing {
@@ -38,7 +35,7 @@ impl ClockSeeing {
             region: region.clone(),
             role,
             open: Arc::default(),
-            seen: OrderedSet::new(),
+            watch: ClockWatch::default(),
         }
     }
 
@@ -46,23 +43,12 @@ impl ClockSeeing {
     pub(in crate::durable) async fn run(mut self) {
         let background = self.shared.background.clone();
         while self.shared.hub.termination().is_none() {
-            if self.is_time(&self.shared.hub.view()) {
+            let view = self.shared.hub.view();
+            if self.watch.is_time(&view, &self.shared.me, self.role.as_ref()) {
                 self.look_at_all();
             }
             background.sleep_until(Some(background.now() + INTERVAL)).await;
         }
-    }
-
-    /// Whether all clocks are to be looked at, by this picture.
-    fn is_time(&mut self, view: &View) -> bool {
-        let hosts = view.by_age(self.role.as_ref());
-        if hosts.first().is_none_or(|oldest| oldest.node != self.shared.me) {
-            self.seen.clear();
-            return false;
-        }
-        let now: OrderedSet<UniqueAddress> = hosts.iter().map(|host| host.node.clone()).collect();
-        let before = std::mem::replace(&mut self.seen, now);
-        before.is_empty() || !before.is_subset(&self.seen)
     }
 
     fn look_at_all(&self) {

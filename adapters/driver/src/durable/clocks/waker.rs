@@ -1,10 +1,9 @@
 //! What an entity says to its clock: that it has to be woken, before it keeps what for, and what is next when
-//! it was woken. What it knows of the clock only saves it questions: a clock never wakes later than somebody
-//! has wanted. Spec: issue "reminders"; `docs/adr/0016`.
+//! it was woken. When it has to ask the core decides. Spec: issue "reminders"; `docs/adr/0016`.
 
 use std::time::Duration;
 
-use quorate_core::wakeups;
+use quorate_core::wakeups::{self, KnownWakeup, WakeUp};
 
 use super::{ClockAnswer, ClockRequest};
 use crate::codec::Bytes;
@@ -15,19 +14,11 @@ use crate::region::{EntityRef, Region};
 /// For so long an entity waits for its clock before a command fails: as long as it waits for a store.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the clock has said last, and nobody else has changed as far as is known. Its time is not later than
-/// this.
-#[derive(Clone, Copy, Debug)]
-struct KnownWakeup {
-    version: u64,
-    at_ms: u64,
-}
-
 /// See the module.
 pub(in crate::durable) struct ClockWaker {
     clock: EntityRef<ClockRequest, ClockAnswer>,
     entity: Bytes,
-    known: Option<KnownWakeup>,
+    known: KnownWakeup,
 }
 
 impl ClockWaker {
@@ -40,7 +31,7 @@ impl ClockWaker {
         Self {
             entity: Bytes(context.id().as_bytes().into()),
             clock,
-            known: None,
+            known: KnownWakeup::default(),
         }
     }
 
@@ -49,14 +40,14 @@ impl ClockWaker {
     /// # Errors
     /// It is not known whether it is.
     pub(in crate::durable) async fn wants(&mut self, at_ms: u64) -> Result<(), DurableFailure> {
-        if self.known.is_some_and(|known| known.at_ms <= at_ms) {
+        if self.known.covers(at_ms) {
             return Ok(());
         }
         let entity = self.entity.clone();
         let asked = self.clock.ask(&ClockRequest::Wake { entity, at_ms });
         match asked.timeout(PATIENCE).await {
             Ok(ClockAnswer::Kept { version, at_ms }) => {
-                self.known = Some(KnownWakeup { version, at_ms });
+                self.known.on_kept(WakeUp { at_ms, version });
                 Ok(())
             }
             Ok(ClockAnswer::Full) => Err(DurableFailure::Full),
@@ -64,10 +55,14 @@ impl ClockWaker {
         }
     }
 
-    /// Whether this version is of what this incarnation has said last: then nobody else has said anything
-    /// since.
-    pub(in crate::durable) fn knows(&self, version: u64) -> bool {
-        self.known.is_some_and(|known| known.version == version)
+    /// Whether it may say what is next without another write.
+    pub(in crate::durable) fn is_sure(&self, version: u64, has_written: bool) -> bool {
+        self.known.is_sure(version, has_written)
+    }
+
+    /// What it wanted to be woken for is not kept.
+    pub(in crate::durable) const fn forget(&mut self) {
+        self.known.forget();
     }
 
     /// It was woken under this version, has done what was due, and is to be woken next at this time. Nothing
@@ -83,9 +78,9 @@ impl ClockWaker {
             version,
             next_ms,
         };
-        self.known = None;
+        self.known.forget();
         if let ClockAnswer::Kept { version, at_ms } = self.clock.ask(&handled).timeout(PATIENCE).await? {
-            self.known = Some(KnownWakeup { version, at_ms });
+            self.known.on_kept(WakeUp { at_ms, version });
         }
         Ok(())
     }

@@ -223,6 +223,29 @@ fn a_stale_incarnation_takes_no_wish_of_its_successor_back() {
 }
 
 #[test]
+fn who_was_told_when_it_is_woken_and_could_not_keep_what_for_is_not_sure_of_its_log() {
+    let stores = SharedMemoryStore::new();
+    let ((here, plan), (there, _)) = (node(&stores), node(&stores));
+    let mut stale = sleeper(&here);
+    assert_eq!(stale.ask(&Wish::Look), Ok(0));
+    let mut owner = sleeper(&there);
+    owner.send(&Wish::Remind(5));
+    asked(&there, kept(7, 5));
+    assert_eq!(owner.next_answer().unwrap().1, Ok(0));
+    lock(&plan.faults).push_back(Fault::Full);
+    stale.send(&Wish::Remind(9));
+    assert_eq!(wanted(&asked(&here, kept(8, 5))), 9);
+    assert_eq!(
+        stale.next_answer().unwrap().1,
+        Err(AskError::NotDurable(DurableFailure::Full))
+    );
+    wake(&mut stale, 8);
+    assert_eq!(stale.next_answer(), None, "it is refused by the log and ends");
+    assert!(is_quiet(&here), "and has not taken the other's wish back");
+    owner.drain();
+}
+
+#[test]
 fn a_command_with_the_bytes_of_a_clocks_question_is_a_command() {
     let (node, _) = node(&SharedMemoryStore::new());
     let mut entity = sleeper(&node);

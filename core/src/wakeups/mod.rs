@@ -7,11 +7,17 @@
 //! later only by whoever was woken under its newest version: what an entity says that has not heard of the
 //! newest one changes nothing.
 
+mod known;
+mod seeing;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 use core::time::Duration;
+
+pub use known::KnownWakeup;
+pub use seeing::ClockWatch;
 
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::sharding::state::extractor::ShardExtractor;
