@@ -4,4 +4,6 @@
 pub mod merkle;
 pub mod moving;
 pub mod ranges;
+pub mod replica;
+pub mod requests;
 pub mod state;
