@@ -108,7 +108,7 @@ fn every_shared_vector_of_distributed_data_passes() {
 }
 
 /// The keys of allocation, passivation, delivery, placement and load, and how many cases they have.
-const OF_SHARDING: [(&str, usize); 23] = [
+const OF_SHARDING: [(&str, usize); 24] = [
     ("allocation_new", 120),
     ("allocation_old", 100),
     ("at_least_once", 50),
@@ -118,6 +118,7 @@ const OF_SHARDING: [(&str, usize); 23] = [
     ("flow_control", 50),
     ("instance_count", 80),
     ("metric_moves", 60),
+    ("nrw", 120),
     ("passivation_composite", 80),
     ("passivation_idle", 40),
     ("passivation_lfu", 50),

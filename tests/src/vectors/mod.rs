@@ -9,6 +9,7 @@ mod crdt;
 mod delivery;
 mod json;
 mod load;
+mod nrw;
 mod passivation;
 mod phi;
 mod placement;
@@ -123,6 +124,7 @@ fn runner(key: &str) -> Option<RunCase> {
         "scale" => placement::scale,
         "flow_control" => delivery::flow_control,
         "at_least_once" => delivery::at_least_once,
+        "nrw" => nrw::run,
         "ewma" => load::ewma,
         "capacity" => load::capacity,
         "weights" => load::weights,

@@ -1,0 +1,339 @@
+//! Calls of users, at the node where they are called: which owners are asked, in which order, and when
+//! enough of them have answered. A call counts only answers of the epoch at which it asks now, and begins its
+//! present step again when the range has other owners. Knows stores, never nodes or time: the host sends what
+//! it is told to, calls [`Call::repeat`] while a call is open, and ends it by [`Call::on_timeout`]. Spec:
+//! sharding 5.6, 10.7, 10.19; reliability I-70 to I-73.
+
+mod deciding;
+mod minting;
+mod reading;
+mod settling;
+mod spreading;
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+
+use self::deciding::Turn;
+use self::minting::Minting;
+use self::reading::Reading;
+pub use self::settling::{Settling, SettlingAnswer};
+use self::spreading::Spreading;
+use super::state::call::{Ballot, CallId};
+use super::state::clock::{Actor, Clock};
+use super::state::configuration::Configuration;
+use super::state::entry::Entry;
+use super::state::exchange::{Change, KvAnswer, KvAsk, KvRefusal};
+use super::state::level::{Level, LevelError};
+use super::state::siblings::PutError;
+use super::state::table::RangeLevels;
+use crate::journal::state::StoreId;
+
+/// How often a put is begun anew, with another owner or after what was in its way is gone.
+const ATTEMPTS_MAX: u32 = 16;
+
+/// What a call is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// To read a key.
+    Get {
+        /// R.
+        level: Level,
+    },
+    /// To write it.
+    Write {
+        /// What is written.
+        change: Change,
+        /// What it overwrites: the clock of the get before, or none.
+        context: Clock,
+        /// W.
+        level: Level,
+    },
+    /// To write it if it holds this version.
+    Conditional {
+        /// The version; `None`: the key has no value.
+        expected: Option<CallId>,
+        /// What is written.
+        change: Change,
+    },
+    /// To end a turn that somebody left open.
+    Resolve,
+}
+
+/// What surrounds a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPlace {
+    /// Its name: no other call has it.
+    pub id: CallId,
+    /// The lowest call of this node that is still open.
+    pub open_from: u64,
+    /// The numbers of the bucket.
+    pub levels: RangeLevels,
+    /// The range's owners as far as is known.
+    pub configuration: Configuration,
+    /// Who may make a version, those to be asked first in front; with the actors that they were last.
+    pub minters: Vec<(StoreId, Option<Actor>)>,
+    /// The last turn about the key that is known.
+    pub last_turn: Ballot,
+}
+
+/// What a call wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutput {
+    /// Ask an owner, under [`Call::configuration`].
+    Ask {
+        /// Whom.
+        to: StoreId,
+        /// Comes back with the answer.
+        step: u32,
+        /// What.
+        ask: KvAsk,
+    },
+    /// The user is answered. What is asked afterwards is repair.
+    Answer(Result<CallAnswer, CallError>),
+    /// Nothing is left to be done.
+    Over,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallAnswer {
+    /// What the key holds: siblings, or what was decided.
+    Found(Entry),
+    /// It is written: on as many owners as were asked for. The clock is that of the key at the owner that
+    /// made the version.
+    Written(Clock),
+    /// The conditional put took effect. Its version is the call's name.
+    Decided(CallId),
+    /// It had no effect, and will have none: the key holds this version; `None`: no value.
+    Conflict {
+        /// Which.
+        present: Option<CallId>,
+    },
+    /// No turn is open any more.
+    Resolved,
+}
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// Too few owners have answered. A write may still take effect; where it was acknowledged, it stays.
+    #[error("no answer in time, {acknowledged} have acknowledged it")]
+    Timeout {
+        /// So many owners have it.
+        acknowledged: usize,
+    },
+    /// Of a put: the key is written by conditional puts.
+    #[error("the key is written by conditional puts")]
+    Conditional,
+    /// Of a conditional put: the key has a value that was put without a condition.
+    #[error("the key is written without conditions")]
+    Ordinary,
+    /// The level is none of the bucket's.
+    #[error(transparent)]
+    Level(#[from] LevelError),
+    /// What is put is too much.
+    #[error(transparent)]
+    Put(#[from] PutError),
+    /// The value would live no time, or too long.
+    #[error("a value lives 1 to {} ms", super::state::exchange::TTL_MS_MAX)]
+    Ttl,
+    /// No owner that answers has seen what the context claims was seen. Nothing was written.
+    #[error("the context is none that a get gave")]
+    Context,
+    /// No owner can make a version now. Nothing was written.
+    #[error("no owner can take it now")]
+    NoOwner,
+}
+
+/// A call. See the module.
+#[derive(Clone, Debug)]
+pub struct Call {
+    place: CallPlace,
+    goal: Goal,
+    /// R or W, as a number.
+    need: usize,
+    step: u32,
+    stage: CallStage,
+    is_answered: bool,
+    /// Versions asked for so far.
+    attempt: u32,
+    /// What this call has written, as far as it knows.
+    written: Option<Entry>,
+    /// Owners have seen all of the context, although the one that is to make the version has not.
+    is_proven: bool,
+    /// The decision of this call was sent to somebody.
+    has_proposed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum CallStage {
+    Reading(Reading),
+    Minting(Minting),
+    Deciding(Turn),
+    Spreading(Spreading),
+    Over,
+}
+
+type Out = Vec<CallOutput>;
+
+impl Call {
+    /// Begins.
+    #[must_use]
+    pub fn begin(place: CallPlace, goal: Goal, out: &mut Vec<CallOutput>) -> Self {
+        let copies = place.levels.copies();
+        let need = match &goal {
+            Goal::Get { level } | Goal::Write { level, .. } => level.of(copies),
+            Goal::Conditional { .. } | Goal::Resolve => Ok(place.levels.decisive()),
+        };
+        let mut call = Self {
+            place,
+            goal,
+            need: need.unwrap_or_default(),
+            step: 0,
+            stage: CallStage::Over,
+            is_answered: false,
+            attempt: 0,
+            written: None,
+            is_proven: false,
+            has_proposed: false,
+        };
+        match (need, &call.goal) {
+            (Err(error), _) => call.fail(error.into(), out),
+            (Ok(_), Goal::Get { .. }) => call.read(out),
+            (Ok(_), Goal::Write { .. }) => call.mint(out),
+            (Ok(_), Goal::Conditional { .. } | Goal::Resolve) => call.take_turn(call.place.last_turn, out),
+        }
+        call
+    }
+
+    /// The configuration under which it asks.
+    #[must_use]
+    pub const fn configuration(&self) -> &Configuration {
+        &self.place.configuration
+    }
+
+    /// Whether nothing is left to be done.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, CallStage::Over)
+    }
+
+    /// An owner answers what it was asked in this step, at this epoch.
+    pub fn on_answer(
+        &mut self,
+        (from, epoch): (StoreId, u64),
+        step: u32,
+        answer: KvAnswer,
+        now_ms: u64,
+        out: &mut Vec<CallOutput>,
+    ) {
+        if let KvAnswer::Refused(KvRefusal::OtherConfiguration(configuration)) = &answer
+            && configuration.epoch > self.place.configuration.epoch
+        {
+            let configuration = configuration.clone();
+            self.on_configuration(&configuration, out);
+        }
+        let is_now = step == self.step;
+        match &mut self.stage {
+            CallStage::Reading(_) if is_now => self.on_read((from, epoch), answer, out),
+            CallStage::Minting(_) if is_now => self.on_minted((from, epoch), answer, out),
+            CallStage::Deciding(_) if is_now => self.on_turn((from, epoch), answer, now_ms, out),
+            CallStage::Spreading(_) => self.on_spread((from, epoch), answer, out),
+            CallStage::Reading(_) | CallStage::Minting(_) | CallStage::Deciding(_) | CallStage::Over => {}
+        }
+    }
+
+    /// The range has other owners, as somebody else has said.
+    pub fn on_configuration(&mut self, configuration: &Configuration, out: &mut Vec<CallOutput>) {
+        if configuration.epoch > self.place.configuration.epoch {
+            self.place.configuration = configuration.clone();
+            self.begin_again(out);
+        }
+    }
+
+    /// Asks those again who have not answered.
+    pub fn repeat(&mut self, out: &mut Vec<CallOutput>) {
+        match &self.stage {
+            CallStage::Reading(_) => self.repeat_reading(out),
+            CallStage::Minting(_) => self.repeat_minting(out),
+            CallStage::Deciding(_) => self.repeat_turn(out),
+            CallStage::Spreading(_) => self.repeat_spreading(out),
+            CallStage::Over => {}
+        }
+    }
+
+    /// Its time has passed.
+    pub fn on_timeout(&mut self, out: &mut Vec<CallOutput>) {
+        if let (CallStage::Reading(_), Goal::Write { .. }) = (&self.stage, &self.goal) {
+            return self.fail(CallError::Context, out);
+        }
+        let acknowledged = match &self.stage {
+            CallStage::Reading(reading) => reading.answered(),
+            CallStage::Deciding(turn) => turn.acknowledged(),
+            CallStage::Spreading(spreading) => spreading.answered(),
+            CallStage::Minting(_) | CallStage::Over => 0,
+        };
+        self.fail(CallError::Timeout { acknowledged }, out);
+    }
+
+    /// The present step, under other owners. A version that was asked for of one of them is left to it.
+    fn begin_again(&mut self, out: &mut Out) {
+        match &self.stage {
+            CallStage::Reading(_) => self.read(out),
+            CallStage::Deciding(turn) => {
+                let last = turn.ballot();
+                self.take_turn(last, out);
+            }
+            CallStage::Spreading(spreading) => {
+                let entry = spreading.entry().clone();
+                self.spread(entry, &[], out);
+            }
+            CallStage::Minting(_) | CallStage::Over => {}
+        }
+    }
+
+    fn next_step(&mut self) -> u32 {
+        self.step += 1;
+        self.step
+    }
+
+    fn answer(&mut self, answer: Result<CallAnswer, CallError>, out: &mut Out) {
+        if !self.is_answered {
+            self.is_answered = true;
+            out.push(CallOutput::Answer(answer));
+        }
+    }
+
+    /// Answers, and leaves nothing to be done.
+    fn end(&mut self, answer: Result<CallAnswer, CallError>, out: &mut Out) {
+        self.answer(answer, out);
+        self.close(out);
+    }
+
+    fn close(&mut self, out: &mut Out) {
+        self.stage = CallStage::Over;
+        out.push(CallOutput::Over);
+    }
+
+    fn fail(&mut self, error: CallError, out: &mut Out) {
+        self.end(Err(error), out);
+    }
+
+    /// Whether a get at its level guarantees anything, and writes back what it found.
+    fn is_guaranteed(&self) -> bool {
+        match &self.goal {
+            Goal::Get { .. } => self.need >= self.place.levels.reads(),
+            Goal::Write { .. } | Goal::Conditional { .. } | Goal::Resolve => true,
+        }
+    }
+}
+
+fn ask_all(to: impl Iterator<Item = StoreId>, step: u32, ask: &KvAsk, out: &mut Out) {
+    out.extend(to.map(|to| CallOutput::Ask {
+        to,
+        step,
+        ask: ask.clone(),
+    }));
+}

@@ -1,0 +1,6 @@
+//! Stores and calls together: examples, rules, and random schedules.
+
+mod examples;
+mod model;
+mod rules;
+mod world;
