@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::world::{GRACE_MS, World, key, put};
+use super::world::{Flight, GRACE_MS, World, key, put};
 use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::merkle::MerkleNode;
@@ -64,6 +64,8 @@ struct Model {
     chance: ChaCha8Rng,
     world: World,
     past: Vec<Configuration>,
+    /// Messages that come when they are as old as may be.
+    late: Vec<Flight>,
     merged: OrderedSet<StoreId>,
     /// Parts of a move take as long as they take.
     pages: Vec<Page>,
@@ -90,6 +92,7 @@ impl Model {
             chance,
             past: [world.configuration.clone()].into(),
             world,
+            late: Vec::new(),
             merged: OrderedSet::new(),
             pages: Vec::new(),
             begun: Vec::new(),
@@ -114,6 +117,11 @@ impl Model {
         self.world
             .flights
             .retain(|flight| flight.sent_ms + LIFE_MS > now_ms);
+        let is_due = |flight: &Flight| flight.sent_ms + LIFE_MS * 3 / 4 < now_ms;
+        while let Some(at) = self.late.iter().position(is_due) {
+            let flight = self.late.swap_remove(at);
+            self.world.deliver(flight);
+        }
         for number in 0..self.begun.len() {
             if self.begun[number].at_ms + LIFE_MS < now_ms && self.world.calls[number].call.is_some() {
                 self.world.time_out(number);
@@ -147,6 +155,12 @@ impl Model {
                     self.world.nodes[at].restart();
                 }
             }
+            // Some moves take longer than what is deleted is remembered.
+            88..95 if self.seed.is_multiple_of(3) => {
+                if self.below(6) == 0 {
+                    self.move_range();
+                }
+            }
             88..95 => (0..3).for_each(|_| self.move_range()),
             95..97 => {
                 let at = self.below(self.world.nodes.len());
@@ -167,7 +181,11 @@ impl Model {
         }
         let at = self.below(self.world.flights.len());
         let flight = self.world.flights.swap_remove(at);
-        self.world.deliver(flight);
+        if self.below(10) == 0 {
+            self.late.push(flight);
+        } else {
+            self.world.deliver(flight);
+        }
     }
 
     fn begin(&mut self) {
@@ -515,6 +533,7 @@ impl Model {
     /// Everything runs and is reached: all are alike in the end, and the same is found as before.
     fn heal(&mut self) {
         self.world.flights.clear();
+        self.late.clear();
         self.pages.clear();
         for number in 0..self.begun.len() {
             self.world.time_out(number);
