@@ -270,9 +270,9 @@ impl RangeCoordinator {
     }
 
     /// Decides what is due, if nothing is on its way to be kept, tells what is decided, and asks who has not
-    /// been heard. Moves are begun only as far as the gate is open, which it is not while the cluster prepares
-    /// to shut down; those under way come to their end. To be called after everything that was told here, and
-    /// at least as often as [`tell_again`](RangeSettings::tell_again) says.
+    /// been heard. Moves are begun only as far as the gate is open (not while the cluster prepares to shut
+    /// down); those under way come to their end. To be called after everything that was told here, and at
+    /// least as often as [`tell_again`](RangeSettings::tell_again) says.
     pub fn look(&mut self, now: Instant, gate: PlanningGate) {
         if self.is_paused {
             return;

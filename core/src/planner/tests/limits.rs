@@ -165,9 +165,7 @@ fn of_a_unit_that_changes_one_slot_at_a_time_nothing_else_is_planned() {
     assert_eq!(more.len(), 1);
     table.complete();
     table.unit('A').count = 1;
-    assert_eq!(
-        table.moves(PlanningGate::Open).len(),
-        1,
-        "nor do several end at once"
-    );
+    let moves = table.moves(PlanningGate::Open);
+    let ended = moves.iter().filter(|(_, from, _)| from.is_some());
+    assert_eq!(ended.count(), 1, "nor do several end at once");
 }

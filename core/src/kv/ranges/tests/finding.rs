@@ -1,8 +1,53 @@
-//! A table that nobody keeps.
+//! A coordinator that takes over: from those who keep the table, or from what stores know.
 
 use core::slice::from_ref;
 
 use super::*;
+
+#[test]
+fn a_new_coordinator_tells_a_joint_again_and_ends_it() {
+    let mut before = Driven::moving();
+    before.look();
+    let table = before.coordinator.table().clone();
+    let mut driven = Driven::new(settings(1));
+    driven.coordinator = RangeCoordinator::new(settings(1));
+    driven.coordinator.on_opened(table, at(0));
+    driven.stores(1..=4);
+    let told = driven.look();
+    assert_eq!(told.len(), 4, "all that it names");
+    driven.adopt([2, 3], 2, &[]);
+    driven.adopt([4], 2, &[2, 3]);
+    assert_eq!(driven.news(), [ENDED]);
+    assert_eq!(driven.owners(0), stable(3, [4, 2, 3]));
+}
+
+#[test]
+fn i_100_the_epoch_of_a_range_is_what_its_coordinator_decides() {
+    let mut driven = Driven::moving();
+    driven.adopt([2, 3, 4], EPOCH_MAX, &[1, 2, 3]);
+    driven
+        .coordinator
+        .on_found(id(2), &[(RangeId(0), stable(EPOCH_MAX, [2, 3, 4]))], true);
+    driven.later(1);
+    assert_eq!(driven.news(), []);
+    assert_eq!(driven.owners(0), joint(2, [1, 2, 3], (1, 4)));
+    let mut last = RangeTable::new();
+    let entry = RangeEntry {
+        configuration: stable(EPOCH_MAX, [1, 2, 3]),
+        levels: settings(1).levels,
+    };
+    last.apply(TableChange {
+        entries: vec![(RangeId(0), entry)],
+        lost: OrderedSet::new(),
+    });
+    let mut driven = Driven::given();
+    driven.coordinator = RangeCoordinator::new(settings(1));
+    driven.coordinator.on_opened(last, at(0));
+    driven.stores([2, 3, 4]);
+    driven.look();
+    driven.later(200);
+    assert_eq!(driven.news(), [], "it changes no more");
+}
 
 fn found(driven: &mut Driven, store: u128, known: &[Configuration]) {
     let known: Vec<_> = known.iter().map(|known| (RangeId(0), known.clone())).collect();

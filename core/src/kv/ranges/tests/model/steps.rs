@@ -179,7 +179,11 @@ fn moved(levels: (u8, u8, u8), keeping: (bool, bool), (what, at): (Option<Troubl
 #[test]
 fn a_move_bears_any_trouble_at_each_of_its_steps() {
     for levels in [(3, 2, 2), (3, 1, 3), (3, 3, 1)] {
+        let is_usual = levels == (3, 2, 2);
         for keeping in [(true, true), (false, true), (true, false), (false, false)] {
+            if !is_usual && keeping != (true, true) {
+                continue;
+            }
             let steps = moved(levels, keeping, (None, 0)).expect("without trouble it ends");
             assert!((20..200).contains(&steps), "{steps} steps");
             for what in TROUBLES {
