@@ -2,6 +2,7 @@
 //! counts my clock entry up. Spec: membership 2.5, 2.6, 8.1, 8.9.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
@@ -14,6 +15,7 @@ use crate::membership::state::vector_clock::ClockOrder;
 use crate::membership::state::{merge, relation};
 use crate::membership::targets;
 use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg};
+use crate::ordered::OrderedSet;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
 use crate::timer::MembershipTimer;
@@ -58,7 +60,7 @@ impl Membership {
             members,
         );
         let prefer_unseen = rng::chance(cx.rng(), p);
-        let candidates = targets::gossip_targets(&self.gossip, cx.me(), prefer_unseen);
+        let candidates = self.gossip_targets(cx.me(), prefer_unseen);
         if candidates.is_empty() {
             return;
         }
@@ -77,6 +79,21 @@ impl Membership {
         }
     }
 
+    /// Whom to gossip with; not those to whom no link gets through, or rounds would be lost on them.
+    pub(super) fn gossip_targets(&self, me: &UniqueAddress, prefer_unseen: bool) -> Vec<UniqueAddress> {
+        let mut found = targets::gossip_targets(&self.gossip, me, prefer_unseen);
+        found.retain(|node| !self.cut.contains(node));
+        match prefer_unseen && found.is_empty() {
+            true => self.gossip_targets(me, false),
+            false => found,
+        }
+    }
+
+    /// The detector says to whom no link gets through.
+    pub(crate) fn on_links_cut(&mut self, cut: OrderedSet<UniqueAddress>) {
+        self.cut = cut;
+    }
+
     /// Sends the state to a few members at once, chosen at random.
     pub(super) fn push_to_random(&self, cx: &mut Cx<'_>, count: usize) {
         self.push_to_random_and(cx, count, &[]);
@@ -84,7 +101,7 @@ impl Membership {
 
     /// Sends the state to that many members, and to these if they are not among them.
     pub(super) fn push_to_random_and(&self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
-        let mut candidates = targets::gossip_targets(&self.gossip, cx.me(), false);
+        let mut candidates = self.gossip_targets(cx.me(), false);
         rng::choose_front(cx.rng(), &mut candidates, count);
         candidates.truncate(count);
         for target in &candidates {
