@@ -253,11 +253,31 @@ impl Membership {
     /// nothing in the clock would tell this state from one without the change. A change of mine does (ADR 2).
     /// It happens once per such merge, because the result has no such entry left. The same for a newer state
     /// in which a member's life goes backwards, which only a liar's does: mine has to be newer still (8.9).
-    pub(super) fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
+    pub(super) fn adopt_with_own_change(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        mut merged: Gossip,
+    ) {
+        self.overrule(cx, &mut merged);
         self.update(cx, merged);
         if self.is_member() {
             self.send_gossip(cx, from);
         }
+    }
+
+    /// Whether a state said of this node's own observations what it has not observed: then it says again what
+    /// it has, by a change of its own.
+    fn overrule(&self, cx: &mut Cx<'_>, winner: &mut Gossip) -> bool {
+        let members = Arc::clone(winner.members_arc());
+        let is_member = |node: &UniqueAddress| members.binary_search_by(|m| m.node.cmp(node)).is_ok();
+        let own = self.gossip.reachability();
+        if winner.reachability().agrees(cx.me(), own, is_member) {
+            return false;
+        }
+        winner.reachability_mut().overrule(cx.me(), own, is_member);
+        cx.counters().rejected_forged_rows += 1;
+        true
     }
 
     /// Whether it was another state than the one held.
@@ -266,7 +286,9 @@ impl Membership {
             winner.add_seen(cx.me());
         }
         let is_news = winner != *self.gossip;
-        if is_news {
+        if is_news && self.overrule(cx, &mut winner) {
+            self.update(cx, winner);
+        } else if is_news {
             self.install(cx, winner);
         }
         is_news
