@@ -275,7 +275,6 @@ impl Resolver {
             | DowningDecision::DownAll
             | DowningDecision::DownIndirectlyConnected
             | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
-            | DowningDecision::DownSelfQuarantinedByRemote
             | DowningDecision::DownNobody => AfterPatience::DownAll,
         }
     }
