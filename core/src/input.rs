@@ -94,6 +94,11 @@ pub enum LinkEvent {
         /// Who answered.
         found: UniqueAddress,
     },
+    /// This node refuses a peer from now on, because it broke the protocol too often.
+    Quarantined {
+        /// Who.
+        peer: UniqueAddress,
+    },
     /// A peer refuses this very incarnation for good.
     QuarantinedBy {
         /// Who.

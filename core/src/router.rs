@@ -272,6 +272,10 @@ impl<R: Rng> Node<R> {
                 machines.singletons.on_still_member(&mut base.cx());
                 machines.paths.on_still_member(&mut base.cx());
             }
+            Signal::ToldRemoved(by) => machines.detector.on_told_removed(&mut base.cx(), &by),
+            Signal::LinksCut(cut) => machines.membership.on_links_cut(cut),
+            Signal::RollCall => machines.membership.on_roll_call(&mut base.cx()),
+            Signal::Disowned => machines.membership.on_disowned(&mut base.cx()),
         }
     }
 
@@ -284,9 +288,9 @@ impl<R: Rng> Node<R> {
                 machines.paths.on_link_down(&mut base.cx(), &expected);
             }
             LinkEvent::QuarantinedBy { peer } => {
-                machines.resolver.on_quarantined_by(&mut base.cx(), &peer);
-                machines.membership.on_quarantined_by(&mut base.cx(), &peer);
+                machines.detector.on_quarantined_by(&mut base.cx(), &peer);
             }
+            LinkEvent::Quarantined { peer } => machines.detector.on_quarantined(&mut base.cx(), &peer),
             LinkEvent::Down { peer } => {
                 base.stats.node.links_lost += 1;
                 machines.sharding.on_link_down(&mut base.cx(), &peer);

@@ -50,8 +50,8 @@ pub(crate) enum Signal {
     /// Said by who speaks to a peer that hears nothing any more; heard by membership: it is to be refused for
     /// good.
     Quarantine(UniqueAddress),
-    /// Said by the detector when this process stood still; heard by the resolver and by everything that acts
-    /// for others: regions, coordinators, the registry of kinds, singletons.
+    /// Said by the detector when this process stood still, or a member refuses it; heard by the resolver and
+    /// by everything that acts for others: regions, coordinators, the registry of kinds, singletons.
     Paused {
         /// The last moment it is known to have run.
         since: Instant,
@@ -79,6 +79,15 @@ pub(crate) enum Signal {
     /// Said by the detector: after a pause, a member reached since then still counts this node in; heard as
     /// `Paused` is.
     StillMember,
+    /// Said by membership; heard by the detector: a member says that this node was removed.
+    ToldRemoved(UniqueAddress),
+    /// Said by the detector; heard by membership: who lives is to be seen from who sees a new state.
+    RollCall,
+    /// Said by the detector; heard by membership: to whom no link gets through now, because one of its ends
+    /// refuses it.
+    LinksCut(OrderedSet<UniqueAddress>),
+    /// Said by the detector; heard by membership: a member refused this node, and no other counts it in.
+    Disowned,
 }
 
 /// Changes of what this node itself observes.
@@ -116,6 +125,10 @@ struct PendingSignals {
     paths_written: Option<Arc<PathTable>>,
     paused: Option<Instant>,
     still_member: bool,
+    told_removed: OrderedSet<UniqueAddress>,
+    links_cut: Option<OrderedSet<UniqueAddress>>,
+    roll_call: bool,
+    disowned: bool,
 }
 
 impl Signals {
@@ -226,6 +239,26 @@ impl Signals {
         self.say().still_member = true;
     }
 
+    /// Says that a member takes this node for removed.
+    pub(crate) fn told_removed(&mut self, by: UniqueAddress) {
+        self.say().told_removed.insert(by);
+    }
+
+    /// Says to whom no link gets through; the latest counts.
+    pub(crate) fn links_cut(&mut self, cut: OrderedSet<UniqueAddress>) {
+        self.say().links_cut = Some(cut);
+    }
+
+    /// Says that everybody is to see a new state.
+    pub(crate) const fn roll_call(&mut self) {
+        self.say().roll_call = true;
+    }
+
+    /// Says that this node has to end.
+    pub(crate) const fn disowned(&mut self) {
+        self.say().disowned = true;
+    }
+
     /// Takes the next statement; the picture before all that speaks of it, so that it is heard with it in
     /// mind.
     pub(crate) fn take(&mut self, now: &Arc<View>) -> Option<Signal> {
@@ -263,6 +296,18 @@ impl PendingSignals {
         }
         if core::mem::take(&mut self.still_member) {
             return Some(Signal::StillMember);
+        }
+        if let Some(by) = self.told_removed.pop_first() {
+            return Some(Signal::ToldRemoved(by));
+        }
+        if core::mem::take(&mut self.disowned) {
+            return Some(Signal::Disowned);
+        }
+        if let Some(cut) = self.links_cut.take() {
+            return Some(Signal::LinksCut(cut));
+        }
+        if core::mem::take(&mut self.roll_call) {
+            return Some(Signal::RollCall);
         }
         if let Some(verdicts) = self.verdicts.take() {
             return Some(Signal::Verdicts(verdicts));

@@ -86,9 +86,11 @@ enum Act {
     Wake,
     /// A long pause of the process, in seconds.
     Pause(u8),
-    /// A turn without news. Its values keep the committed inputs what they are.
-    #[expect(dead_code, reason = "its values are read from the input and nowhere else")]
-    Turn(Peer, u8),
+    /// The second value keeps the committed inputs what they are.
+    Quarantined(
+        Peer,
+        #[expect(dead_code, reason = "it is read from the input and nowhere else")] u8,
+    ),
     LinkDown(Peer),
     Wrong(Peer, Peer),
     QuarantinedBy(Peer),
@@ -375,12 +377,12 @@ impl World {
                 self.now += u64::from(*seconds) * 1_000_000;
                 self.feed(Input::Tick);
             }
-            Act::Turn(..) => self.feed(Input::Tick),
             Act::LinkDown(at) => self.feed(Input::Link(LinkEvent::Down { peer: peer(*at) })),
             Act::Wrong(expected, found) => {
                 let (expected, found) = (peer(*expected), peer(*found));
                 self.feed(Input::Link(LinkEvent::WrongIncarnation { expected, found }));
             }
+            Act::Quarantined(at, _) => self.feed(Input::Link(LinkEvent::Quarantined { peer: peer(*at) })),
             Act::QuarantinedBy(at) => self.feed(Input::Link(LinkEvent::QuarantinedBy { peer: peer(*at) })),
             Act::Dropped(pick) => self.drop_sent(*pick),
             Act::Raw(from, pick, body) => {

@@ -1,7 +1,6 @@
-//! A host in one file, its store beside it: the standard library, TCP, one thread for the nodes and two for
-//! every socket. It shows the whole contract between a host and a [`LinkedNode`]; the numbers are those of
-//! the steps in `docs/embedding.md`. Nodes on tokio could join its cluster.
-//! `cargo run -p quorate-links --example custom_loop`
+//! A host in one file, its store beside it: std, TCP, a thread for the nodes and two for every socket. It
+//! shows the contract between a host and a [`LinkedNode`], by the steps of `docs/embedding.md`. Nodes on
+//! tokio could join its cluster. `cargo run -p quorate-links --example custom_loop`
 #![allow(clippy::disallowed_types, reason = "a host is where clocks are read")]
 
 #[path = "custom_loop/keeping.rs"]
@@ -19,7 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use keeping::{NodeKeeping, ProcessKeeper};
 use quorate_core::effect::{Answer, Effect, HaltReason, HostOrder, HostedInstance};
-use quorate_core::event::{DetectorEvent, Event, SeedCause};
+use quorate_core::event::DetectorEvent::{Paused, Refused, StillMember};
+use quorate_core::event::{Event, SeedCause};
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::{Command, HostReport, Input, MembershipCommand, Token};
 use quorate_core::sharding::{errors::AskFailure, ids::EntityId, ids::Slot};
@@ -129,8 +129,8 @@ impl Host {
         match effect {
             Effect::Host(owner, order) => self.run(owner, order),
             Effect::Reply { token, answer } => self.hear(token, answer),
-            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.in_doubt = true,
-            Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => self.in_doubt = false,
+            Effect::Notify(Event::Detector(Paused { .. } | Refused { .. })) => self.in_doubt = true,
+            Effect::Notify(Event::Detector(StillMember)) => self.in_doubt = false,
             Effect::Store(owner, request) => self.inputs.push_back(self.keeping.obey(owner, &request)),
             Effect::Lease(owner, order) => self.inputs.push_back(self.keeping.lease(owner, order)),
             Effect::Allocate(question) => self.inputs.push_back(keeping::allocate(*question)),

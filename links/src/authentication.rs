@@ -60,6 +60,12 @@ pub trait LinkAuthentication: Send {
     /// Why not, as the peer is told.
     fn covers(&self, identity: Option<&PeerIdentity>, address: &Address) -> Result<(), RejectReason>;
 
+    /// Whether what peers prove names the host that they announce. Without that, a second link in a peer's
+    /// name takes the place of the first only after that peer, asked at its address, has called it its own.
+    fn binds_addresses(&self) -> bool {
+        false
+    }
+
     /// Whether it would be believed at this time (milliseconds of the wall clock), with the keys, roots and
     /// names of now.
     ///

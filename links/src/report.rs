@@ -56,6 +56,9 @@ pub enum LinkRefusal {
     /// Bytes came behind the handshake before it was answered.
     #[error("bytes came before the handshake was answered")]
     TooEager,
+    /// The node in whose name it came has another link of its kind, and did not say that this one is its own.
+    #[error("the peer has another link, and did not confirm this one")]
+    Unconfirmed,
     /// A link of the same peer and kind with a newer epoch is already there.
     #[error("a newer link of this peer is open")]
     OldEpoch,
@@ -117,9 +120,10 @@ impl LinkRefusal {
                 RejectReason::Unauthenticated | RejectReason::WrongIdentity => {
                     &mut stats.refused_unauthenticated
                 }
-                RejectReason::Features | RejectReason::ShuttingDown | RejectReason::Other { .. } => {
-                    &mut stats.refused_other
-                }
+                RejectReason::Features
+                | RejectReason::NotOpening
+                | RejectReason::ShuttingDown
+                | RejectReason::Other { .. } => &mut stats.refused_other,
                 // What a later version of the core refuses.
                 _ => &mut stats.refused_other,
             },
@@ -128,6 +132,7 @@ impl LinkRefusal {
             Self::Incomplete | Self::TooEager => &mut stats.refused_malformed,
             Self::TooManyPending => &mut stats.refused_too_many,
             Self::Unruly => &mut stats.refused_unruly,
+            Self::Unconfirmed => &mut stats.refused_unconfirmed,
             Self::OldEpoch => &mut stats.refused_other,
         };
         *counter += 1;
@@ -290,6 +295,7 @@ pub(crate) const fn is_final(reason: RejectReason) -> bool {
         | RejectReason::ShuttingDown
         | RejectReason::Version
         | RejectReason::AuthMethod
+        | RejectReason::NotOpening
         | RejectReason::Features => false,
         // What a later version refuses.
         RejectReason::Other { .. } => false,
@@ -304,6 +310,7 @@ pub(crate) const fn is_mistake(reason: RejectReason) -> bool {
         RejectReason::WrongIncarnation { .. }
         | RejectReason::Quarantined
         | RejectReason::TooManyLinks
+        | RejectReason::NotOpening
         | RejectReason::ShuttingDown => false,
         RejectReason::Version
         | RejectReason::WrongCluster

@@ -25,6 +25,10 @@ pub struct LinkStats {
     pub refused_other: u64,
     /// Strangers from a source whose strangers broke the protocol too often within the last minute.
     pub refused_unruly: u64,
+    /// Second links of a peer and kind that the peer did not confirm.
+    pub refused_unconfirmed: u64,
+    /// Those that it did.
+    pub links_confirmed: u64,
     /// Links that were replaced before they were too old.
     pub links_renewed: u64,
     /// Successors that could not be opened; their links went on.

@@ -19,6 +19,8 @@ pub(crate) enum LinkDue {
     Renewal(Address, LinkKind),
     /// An accepted link was not renewed in time.
     Expiry(LinkId),
+    /// A peer was asked about a link and has not answered.
+    Question(LinkId),
     /// A stranger had its time to ask to join.
     Stranger(LinkId),
     /// Look for idle links of strangers.

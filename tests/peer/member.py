@@ -135,16 +135,19 @@ class Peer:
                 return
             stream.sendall(wire.hello_ack(wire.HelloAck(1, hello.auth, 0, os.urandom(16), self.me)))
             while True:
-                kind, epoch, body = wire.read_frame(read)
-                values = wire.read_message(kind, body)
-                if values is not None and epoch == hello.epoch:
-                    self.arrived.put((hello.sender, kind, values))
+                self._taken((hello, *wire.read_frame(read)))
         except (OSError, EOFError):
             pass
         except Exception as error:  # what cannot be read is the test's business, not this thread's
             self.arrived.put((None, None, error))
         finally:
             stream.close()
+
+    def _taken(self, frame):
+        hello, kind, epoch, body = frame
+        values = wire.read_message(kind, body)
+        if values is not None and epoch == hello.epoch:
+            self.arrived.put((hello.sender, kind, values))
 
     def _refusal(self, kind, hello):
         checks = [(kind != wire.HELLO or not hello.versions[0] <= 1 <= hello.versions[1], 1), (hello.cluster != self.cluster, 2),

@@ -19,6 +19,7 @@ mod mutants;
 mod plans;
 mod protocol;
 mod public_api;
+mod refusals;
 mod rolling;
 mod same_kind;
 mod scenarios;

@@ -135,7 +135,7 @@ fn m_409_a_node_that_the_others_removed_stops_on_contact_although_its_own_decisi
     assert!(sim.running().contains(&2), "it has not decided yet");
     sim.heal();
     sim.run_for(secs(5));
-    sim.expect_halted([2], HaltReason::Downed);
+    sim.expect_halted([2], HaltReason::Removed);
     // A plain departure causes nothing of the kind.
     sim.leave(1);
     sim.run_for(secs(5));

@@ -20,6 +20,16 @@ impl quorate_links::LinkAuthentication for Authentication {
         self.covers_address(proved_by(identity), address)
     }
 
+    fn binds_addresses(&self) -> bool {
+        match self {
+            #[cfg(feature = "tls")]
+            Self::Certificates(mtls) => mtls.binds_addresses(),
+            #[cfg(feature = "psk")]
+            Self::Psk(_) => false,
+            Self::None => false,
+        }
+    }
+
     fn proof<'a>(&self, identity: Option<&'a PeerIdentity>) -> PeerProof<'a> {
         proved_by(identity).as_proof()
     }

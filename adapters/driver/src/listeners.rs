@@ -55,7 +55,9 @@ impl<'a> Listener<'a> {
                 change,
             }) => Self::Streams(subscribers, key, change),
             Event::Membership(event) => Self::of_membership(event),
-            Event::Detector(DetectorEvent::Paused { .. }) => Self::Gate(Gate::Hold),
+            Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. }) => {
+                Self::Gate(Gate::Hold)
+            }
             Event::Detector(DetectorEvent::StillMember) => Self::Gate(Gate::Release),
             Event::Sharding {
                 kind,

@@ -18,4 +18,5 @@ mod processes;
 mod reach;
 mod refusals;
 mod settings;
+mod sick;
 mod versions;

@@ -30,7 +30,7 @@ impl Entity for Greeter {
 }
 
 /// Whether there is a Python 3; says so past the capture if not.
-fn python() -> bool {
+pub(crate) fn python() -> bool {
     let found = Command::new("python3").arg("--version").output();
     let is_there = found.is_ok_and(|output| output.status.success());
     if !is_there {

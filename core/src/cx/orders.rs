@@ -42,6 +42,11 @@ impl Cx<'_, OfMembership> {
         self.signals.gossip_heard(from);
     }
 
+    /// Says that a member takes this node for removed.
+    pub(crate) fn say_told_removed(&mut self, by: UniqueAddress) {
+        self.signals.told_removed(by);
+    }
+
     /// Says that this node is leaving, and that this part of it has to be drained now.
     pub(crate) fn request_drain(&mut self, part: DrainPart) {
         self.signals.request_drain(part);
@@ -59,14 +64,29 @@ impl Cx<'_, OfDetector> {
         self.signals.verdicts(verdicts);
     }
 
-    /// Says that this process stood still since then.
+    /// Says that this process stood still since then, or is refused since now.
     pub(crate) fn say_paused(&mut self, since: Instant) {
         self.signals.paused(since);
     }
 
-    /// Says that the pause did no harm.
+    /// Says that this node is a member still.
     pub(crate) fn say_still_member(&mut self) {
         self.signals.still_member();
+    }
+
+    /// Says to whom no link gets through.
+    pub(crate) fn say_links_cut(&mut self, cut: OrderedSet<UniqueAddress>) {
+        self.signals.links_cut(cut);
+    }
+
+    /// Says that everybody is to see a new state.
+    pub(crate) fn say_roll_call(&mut self) {
+        self.signals.roll_call();
+    }
+
+    /// Says that nobody counts this node in.
+    pub(crate) fn say_disowned(&mut self) {
+        self.signals.disowned();
     }
 }
 

@@ -1,11 +1,12 @@
 //! Who is silent: heartbeats along a ring, and an accrual detector per receiver. Reports silence, never downs
-//! anybody. Spec: membership 2.11 to 2.14, 8.5, 8.6.
+//! anybody. Spec: membership 2.11 to 2.14, 8.5, 8.6, 8.11.
 
 mod deadline;
 pub(crate) mod heartbeats;
 pub mod history;
 pub mod phi;
 pub mod protocol;
+mod refusals;
 pub(crate) mod registry;
 mod revalidation;
 pub mod ring;

@@ -13,17 +13,20 @@ pub(super) struct Revalidation {
 }
 
 impl Revalidation {
-    /// A pause ended after this heartbeat round and before the next.
-    pub(super) const fn after(round: u64) -> Self {
-        Self {
-            round,
-            answered: false,
-        }
+    /// A pause ended after this heartbeat round and before the next. `answered`: there is nobody who could
+    /// answer one.
+    pub(super) const fn after(round: u64, answered: bool) -> Self {
+        Self { round, answered }
     }
 
-    /// A member answered a heartbeat of this round.
-    pub(super) const fn on_answer(&mut self, round: u64) {
-        self.answered |= round > self.round;
+    /// Whether a heartbeat of this round was sent since then.
+    pub(super) const fn is_later(self, round: u64) -> bool {
+        round > self.round
+    }
+
+    /// Enough members answered such a heartbeat; says whether that is news.
+    pub(super) const fn on_answer(&mut self) -> bool {
+        !core::mem::replace(&mut self.answered, true)
     }
 
     /// Whether gossip of a member that arrives now ends it.

@@ -4,7 +4,6 @@
 
 use alloc::vec::Vec;
 
-use crate::config::DowningStrategy;
 use crate::drain::{DrainPart, DrainStep};
 use crate::effect::{Answer, CommandError, HaltReason, MembershipCommandError};
 use crate::event::{MembershipEvent, ShutdownProgress};
@@ -182,8 +181,8 @@ impl Membership {
         cx.send(node, MembershipMsg::Removed { to: node.clone() });
     }
 
-    /// A member says that this node was removed: the others have gone on without it, and so it must not go
-    /// on. Not believed of one that is itself on its way out, or a single sick node could end healthy ones.
+    /// A member says that this node was removed. One member's word ends nobody: whether others count this
+    /// node in is for the detector to find out.
     pub(crate) fn on_removed(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, to: &UniqueAddress) {
         if !Self::meant_for_me(cx, from, to) || !self.is_said_by_member(cx, from) {
             return;
@@ -192,16 +191,21 @@ impl Membership {
         if !self.gossip.member(from).is_some_and(sound) {
             return cx.reject(from, Rejection::Unexpected { what: "Removed" });
         }
-        self.halt(cx, HaltReason::Removed);
+        cx.say_told_removed(from.clone());
     }
 
-    /// A member refuses this incarnation's links for good, which it does only after its removal. Where a
-    /// downing strategy is set, the resolver decides; without one nobody else would.
-    pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
-        let sound = |m: &Member| m.status < Status::Leaving;
-        let nobody_decides = matches!(cx.config().downing.strategy, DowningStrategy::Off);
-        if nobody_decides && self.is_member() && self.gossip.member(peer).is_some_and(sound) {
+    /// A member refused this node, and no other counts it in: it is taken for removed.
+    pub(crate) fn on_disowned(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member() {
             self.halt(cx, HaltReason::Removed);
+        }
+    }
+
+    /// Who lives shows by marking a new state as seen: makes one, and has some answer at once.
+    pub(crate) fn on_roll_call(&mut self, cx: &mut Cx<'_>) {
+        if self.is_member() {
+            self.update(cx, Gossip::clone(&self.gossip));
+            self.push_to_random(cx, FAREWELL_TARGETS);
         }
     }
 

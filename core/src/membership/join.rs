@@ -13,7 +13,6 @@ use crate::membership::joining::JoinStage;
 use crate::membership::machine::Membership;
 use crate::membership::state::gossip::Gossip;
 use crate::membership::state::member::{Member, Status};
-use crate::membership::targets;
 use crate::message::{GossipBody, GossipEnvelope, Join, JoinRefused, MembershipMsg, Welcome};
 use crate::reject::{JoinRefusal, MembershipRejection, Rejection};
 use crate::rng;
@@ -71,7 +70,7 @@ impl Membership {
         if !self.is_joining_still(cx) {
             return;
         }
-        let candidates = targets::gossip_targets(&self.gossip, cx.me(), false);
+        let candidates = self.gossip_targets(cx.me(), false);
         if !candidates.is_empty() {
             let target = &candidates[rng::below(cx.rng(), candidates.len())];
             Self::send_join(cx, target);

@@ -34,6 +34,8 @@ pub(crate) struct Membership {
     pub(super) gossip: Arc<Gossip>,
     /// My clock entry never goes below this, even if a peer claimed more of my changes than I made (8.9).
     pub(super) own_clock: u64,
+    /// Members to whom no link gets through, because one of its ends refuses it.
+    pub(super) cut: OrderedSet<UniqueAddress>,
     pub(super) claims: EntryClaims,
     pub(crate) exiting_confirmed: OrderedSet<UniqueAddress>,
     /// Those of them that had said so when the leader looked last.
@@ -72,6 +74,7 @@ impl Membership {
             joining: JoinStage::Idle,
             gossip: Arc::new(Gossip::new()),
             own_clock: 0,
+            cut: OrderedSet::new(),
             claims: EntryClaims::default(),
             exiting_confirmed: OrderedSet::new(),
             confirmed_before: OrderedSet::new(),

@@ -2,6 +2,7 @@
 //! counts my clock entry up. Spec: membership 2.5, 2.6, 8.1, 8.9.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::membership::Cx;
@@ -14,6 +15,7 @@ use crate::membership::state::vector_clock::ClockOrder;
 use crate::membership::state::{merge, relation};
 use crate::membership::targets;
 use crate::message::{GossipBody, GossipEnvelope, GossipStatus, MembershipMsg};
+use crate::ordered::OrderedSet;
 use crate::reject::{MembershipRejection, Rejection};
 use crate::rng;
 use crate::timer::MembershipTimer;
@@ -58,7 +60,7 @@ impl Membership {
             members,
         );
         let prefer_unseen = rng::chance(cx.rng(), p);
-        let candidates = targets::gossip_targets(&self.gossip, cx.me(), prefer_unseen);
+        let candidates = self.gossip_targets(cx.me(), prefer_unseen);
         if candidates.is_empty() {
             return;
         }
@@ -77,6 +79,21 @@ impl Membership {
         }
     }
 
+    /// Whom to gossip with; not those to whom no link gets through, or rounds would be lost on them.
+    pub(super) fn gossip_targets(&self, me: &UniqueAddress, prefer_unseen: bool) -> Vec<UniqueAddress> {
+        let mut found = targets::gossip_targets(&self.gossip, me, prefer_unseen);
+        found.retain(|node| !self.cut.contains(node));
+        match prefer_unseen && found.is_empty() {
+            true => self.gossip_targets(me, false),
+            false => found,
+        }
+    }
+
+    /// The detector says to whom no link gets through.
+    pub(crate) fn on_links_cut(&mut self, cut: OrderedSet<UniqueAddress>) {
+        self.cut = cut;
+    }
+
     /// Sends the state to a few members at once, chosen at random.
     pub(super) fn push_to_random(&self, cx: &mut Cx<'_>, count: usize) {
         self.push_to_random_and(cx, count, &[]);
@@ -84,7 +101,7 @@ impl Membership {
 
     /// Sends the state to that many members, and to these if they are not among them.
     pub(super) fn push_to_random_and(&self, cx: &mut Cx<'_>, count: usize, others: &[UniqueAddress]) {
-        let mut candidates = targets::gossip_targets(&self.gossip, cx.me(), false);
+        let mut candidates = self.gossip_targets(cx.me(), false);
         rng::choose_front(cx.rng(), &mut candidates, count);
         candidates.truncate(count);
         for target in &candidates {
@@ -236,11 +253,31 @@ impl Membership {
     /// nothing in the clock would tell this state from one without the change. A change of mine does (ADR 2).
     /// It happens once per such merge, because the result has no such entry left. The same for a newer state
     /// in which a member's life goes backwards, which only a liar's does: mine has to be newer still (8.9).
-    pub(super) fn adopt_with_own_change(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, merged: Gossip) {
+    pub(super) fn adopt_with_own_change(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        mut merged: Gossip,
+    ) {
+        self.overrule(cx, &mut merged);
         self.update(cx, merged);
         if self.is_member() {
             self.send_gossip(cx, from);
         }
+    }
+
+    /// Whether a state said of this node's own observations what it has not observed: then it says again what
+    /// it has, by a change of its own.
+    fn overrule(&self, cx: &mut Cx<'_>, winner: &mut Gossip) -> bool {
+        let members = Arc::clone(winner.members_arc());
+        let is_member = |node: &UniqueAddress| members.binary_search_by(|m| m.node.cmp(node)).is_ok();
+        let own = self.gossip.reachability();
+        if winner.reachability().agrees(cx.me(), own, is_member) {
+            return false;
+        }
+        winner.reachability_mut().overrule(cx.me(), own, is_member);
+        cx.counters().rejected_forged_rows += 1;
+        true
     }
 
     /// Whether it was another state than the one held.
@@ -249,7 +286,9 @@ impl Membership {
             winner.add_seen(cx.me());
         }
         let is_news = winner != *self.gossip;
-        if is_news {
+        if is_news && self.overrule(cx, &mut winner) {
+            self.update(cx, winner);
+        } else if is_news {
             self.install(cx, winner);
         }
         is_news

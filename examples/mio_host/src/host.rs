@@ -199,7 +199,9 @@ impl Host {
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
-            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.entities.hold(),
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. })) => {
+                self.entities.hold();
+            }
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.entities.release();
                 let of_entities = |report| Input::Host(Requester::Sharding, report);

@@ -2,13 +2,14 @@
 //! with what the transport has seen proved; nobody who has proved too little replaces a link or says anything
 //! to the core. Spec: `docs/WIRE.md` 3, reliability 3a, 3c.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use quorate_core::ident::UniqueAddress;
+use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::wire::handshake::{
-    AUTH_NONE, Acceptor, HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject, RejectReason,
-    decode_hello, encode_answer,
+    AUTH_NONE, Acceptor, FEATURE_QUESTION, HandshakeDecoded, Hello, HelloAck, HelloAnswer, HelloReject,
+    RejectReason, decode_hello, encode_answer,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 
@@ -16,7 +17,9 @@ use super::{Inbound, OpenedLink, resume};
 use crate::authentication::PeerIdentity;
 use crate::base::LinksBase;
 use crate::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_tls};
+use crate::limits::UNCONFIRMED_MAX;
 use crate::order::{LinkId, LinkOrder};
+use crate::outbound::LinkWord;
 use crate::quarantine::Quarantine;
 use crate::report::{LinkRefusal, LinkReport, ReportParty};
 use crate::timers::LinkDue;
@@ -25,6 +28,8 @@ use crate::timers::LinkDue;
 pub(crate) struct KnownDialers<'a> {
     pub(crate) quarantine: &'a Quarantine,
     pub(crate) is_member: &'a dyn Fn(&UniqueAddress) -> bool,
+    /// Whether this node is opening a link there with a hello of this nonce.
+    pub(crate) is_opening: &'a dyn Fn(&Address, &[u8; 16]) -> bool,
 }
 
 impl Inbound {
@@ -125,16 +130,88 @@ impl Inbound {
         hello: &Hello,
         ack: HelloAck,
     ) {
-        let from = || ReportParty::Node(hello.from.clone());
+        if hello.features & FEATURE_QUESTION != 0 {
+            return self.tell_own(
+                base,
+                link,
+                (known.is_opening)(hello.from.address(), &hello.nonce),
+                ack,
+            );
+        }
+        if !base.authentication.binds_addresses() && self.has_same(&hello.from, hello.link) {
+            return self.await_word(base, link, hello, ack);
+        }
         if !self.replace_older(base, hello) {
+            let from = ReportParty::Node(hello.from.clone());
             return self.reject_as(
                 base,
                 link,
-                from(),
+                from,
                 RejectReason::TooManyLinks,
                 LinkRefusal::OldEpoch,
             );
         }
+        self.admit(base, known, link, hello, ack);
+    }
+
+    /// Answers a question, for which no link is opened.
+    fn tell_own(&mut self, base: &mut LinksBase, link: LinkId, is_own: bool, ack: HelloAck) {
+        let reject = HelloReject {
+            reason: RejectReason::NotOpening,
+            versions: (VERSION_MIN, VERSION_MAX),
+        };
+        let word = match is_own {
+            true => HelloAnswer::Ack(ack),
+            false => HelloAnswer::Reject(reject),
+        };
+        answer(base, link, &word);
+        self.forget(base, link);
+        base.act(LinkOrder::Finish(link));
+    }
+
+    /// The link waits for the word of the peer in whose name it came.
+    fn await_word(&mut self, base: &mut LinksBase, link: LinkId, hello: &Hello, ack: HelloAck) {
+        let waiting = self.links.values().filter_map(|held| held.unconfirmed.as_ref());
+        if waiting.filter(|said| said.0.from == hello.from).count() >= UNCONFIRMED_MAX {
+            return self.reject(base, link, hello, RejectReason::TooManyLinks);
+        }
+        if let Some(held) = self.links.get_mut(&link) {
+            held.unconfirmed = Some(Box::new((hello.clone(), ack)));
+        }
+    }
+
+    /// What a link said that waits for a peer's word.
+    pub(crate) fn unconfirmed(&self, link: LinkId) -> Option<&Hello> {
+        let said = self.links.get(&link)?.unconfirmed.as_ref()?;
+        Some(&said.0)
+    }
+
+    /// The peer has called a link its own, or has not.
+    pub(crate) fn on_word(&mut self, base: &mut LinksBase, known: &KnownDialers<'_>, word: LinkWord) {
+        let link = word.about;
+        let said = self.links.get_mut(&link).and_then(|held| held.unconfirmed.take());
+        let Some((hello, ack)) = said.map(|said| *said) else {
+            return;
+        };
+        if word.is_its_own {
+            base.stats.links_confirmed += 1;
+            self.replace_all(base, &hello);
+            return self.admit(base, known, link, &hello, ack);
+        }
+        let from = ReportParty::Node(hello.from);
+        let refusal = LinkRefusal::Unconfirmed;
+        self.reject_as(base, link, from, RejectReason::TooManyLinks, refusal);
+    }
+
+    /// Opens the link, if there is room.
+    fn admit(
+        &mut self,
+        base: &mut LinksBase,
+        known: &KnownDialers<'_>,
+        link: LinkId,
+        hello: &Hello,
+        ack: HelloAck,
+    ) {
         let is_member = (known.is_member)(&hello.from);
         if !self.enter(base, link, is_member) {
             return self.reject(base, link, hello, RejectReason::TooManyLinks);

@@ -7,6 +7,7 @@ mod places;
 mod room;
 mod succession;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -29,7 +30,7 @@ use crate::settings::LinkLimits;
 use crate::timers::LinkDue;
 pub(crate) use greeting::KnownDialers;
 use places::InboundPlaces;
-use quorate_core::wire::handshake::LinkKind;
+use quorate_core::wire::handshake::{Hello, HelloAck, LinkKind};
 
 /// Who is at the other end of a link whose handshake is complete.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct InLink {
     source: Source,
     /// `None` during the handshake.
     pub(crate) opened: Option<OpenedLink>,
+    /// What it said, and what it will be told once the peer has called it its own.
+    unconfirmed: Option<Box<(Hello, HelloAck)>>,
     /// It belongs to a member, or did: it is read to its end.
     pub(crate) member: bool,
     /// A stranger has asked on it to be taken in.
@@ -79,6 +82,7 @@ impl InLink {
         Self {
             source,
             opened: None,
+            unconfirmed: None,
             member: false,
             asked: false,
             stranger_due: None,

@@ -34,6 +34,20 @@ impl Inbound {
         true
     }
 
+    /// Whether a peer has an open link of this kind.
+    pub(super) fn has_same(&self, peer: &UniqueAddress, kind: LinkKind) -> bool {
+        !self.same(peer, kind).is_empty()
+    }
+
+    /// A peer has called the link with this hello its newest: what is in its name beside it and no older is
+    /// not its own.
+    pub(super) fn replace_all(&mut self, base: &mut LinksBase, hello: &Hello) {
+        let mut others = self.same(&hello.from, hello.link);
+        others.retain(|(_, epoch)| *epoch >= hello.epoch);
+        self.supersede(base, others);
+        self.replace_older(base, hello);
+    }
+
     /// A link says something for the first time: the older ones of the same peer and kind end, and what was
     /// not read of them belongs to an older epoch and is dropped.
     pub(crate) fn speaks(&mut self, base: &mut LinksBase, link: LinkId) {

@@ -2,6 +2,7 @@
 //! too often. Spec: reliability 3a (quarantine).
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::input::LinkEvent;
 use quorate_core::wire::Reaction;
 
 use super::Links;
@@ -28,6 +29,7 @@ impl Links {
     pub(crate) fn misbehaved(&mut self, peer: &UniqueAddress) {
         if self.violations.violated(peer, self.base.now.mono) {
             self.cut_off(peer.clone());
+            self.base.tell(LinkEvent::Quarantined { peer: peer.clone() });
         }
     }
 

@@ -137,6 +137,11 @@ impl Links {
             LinkDue::PeerLink(address, kind) => self.outbound.on_due(&mut self.base, &address, kind),
             LinkDue::Renewal(address, kind) => self.on_renewal_due(node, &address, kind),
             LinkDue::Expiry(link) => self.on_expired(node, link),
+            LinkDue::Question(link) => {
+                if let Some(word) = self.outbound.question_over(&mut self.base, link, false) {
+                    self.on_word(node, word);
+                }
+            }
             LinkDue::Stranger(link) => self.stranger_due(node, link),
             LinkDue::Sweep => {
                 self.sweep_inbound(node);
@@ -170,6 +175,12 @@ impl Links {
     /// comes before the news that the old one is gone.
     pub fn handle(&mut self, node: &mut dyn LinkRecipient, input: LinkInput) {
         let link = input.link();
+        if self.outbound.is_question(link) {
+            if let Some(word) = self.outbound.on_question(&mut self.base, input) {
+                self.on_word(node, word);
+            }
+            return;
+        }
         let mine = self.outbound.is_mine(link);
         match input {
             LinkInput::Dialed(link) => self.outbound.dialed(&mut self.base, link),

@@ -27,7 +27,10 @@ impl Links {
         let peer = match &event {
             LinkEvent::Down { peer } => peer,
             LinkEvent::WrongIncarnation { expected, .. } => expected,
-            LinkEvent::QuarantinedBy { .. } | LinkEvent::Dropped { .. } | LinkEvent::Room { .. } => {
+            LinkEvent::Quarantined { .. }
+            | LinkEvent::QuarantinedBy { .. }
+            | LinkEvent::Dropped { .. }
+            | LinkEvent::Room { .. } => {
                 return Some(event);
             }
         };

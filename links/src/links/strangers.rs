@@ -1,11 +1,12 @@
 //! What the node tells the accepted links about who is a member. Spec: reliability 3a, 3b.
 
-use quorate_core::ident::UniqueAddress;
+use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::view::MembershipPhase;
 
 use super::Links;
 use crate::inbound::KnownDialers;
 use crate::order::LinkId;
+use crate::outbound::LinkWord;
 use crate::recipient::LinkRecipient;
 
 impl Links {
@@ -14,8 +15,27 @@ impl Links {
         let known = KnownDialers {
             quarantine: &self.quarantine,
             is_member: &|peer: &UniqueAddress| node.is_member(peer),
+            is_opening: &|to: &Address, nonce: &[u8; 16]| self.outbound.is_opening(to, nonce),
         };
         self.inbound.greet(&mut self.base, &known, link);
+        if let Some(hello) = self.inbound.unconfirmed(link) {
+            self.outbound.ask_about(&mut self.base, link, hello);
+        }
+        self.greeted(link);
+    }
+
+    /// A peer was asked whether a link in its name is its own.
+    pub(crate) fn on_word(&mut self, node: &dyn LinkRecipient, word: LinkWord) {
+        let known = KnownDialers {
+            quarantine: &self.quarantine,
+            is_member: &|peer: &UniqueAddress| node.is_member(peer),
+            is_opening: &|to: &Address, nonce: &[u8; 16]| self.outbound.is_opening(to, nonce),
+        };
+        self.inbound.on_word(&mut self.base, &known, word);
+        self.greeted(word.about);
+    }
+
+    fn greeted(&mut self, link: LinkId) {
         if let Some(peer) = self.inbound.peer(link) {
             self.outbound.look_again(&mut self.base, peer);
         }

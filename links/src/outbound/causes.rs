@@ -36,6 +36,7 @@ pub(super) fn cause_of_refusal(reason: RejectReason) -> SeedCause {
         | RejectReason::TooManyLinks
         | RejectReason::DuplicateUid
         | RejectReason::Features
+        | RejectReason::NotOpening
         | RejectReason::ShuttingDown
         | RejectReason::Other { .. } => SeedCause::Other(reason.to_string()),
         // What a later version refuses.

@@ -12,8 +12,8 @@ use quorate_core::event::SeedCause;
 use quorate_core::ident::{Address, UniqueAddress};
 use quorate_core::input::LinkEvent;
 use quorate_core::wire::handshake::{
-    AUTH_NONE, HandshakeDecoded, Hello, HelloAck, HelloAnswer, RejectReason, check_ack, decode_answer,
-    encode_hello,
+    AUTH_NONE, FEATURE_QUESTION, HandshakeDecoded, Hello, HelloAck, HelloAnswer, RejectReason, check_ack,
+    decode_answer, encode_hello,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN, WireError};
 use rand_core::Rng;
@@ -82,7 +82,7 @@ impl Outbound {
             expected_uid: wanted,
             link: kind,
             epoch: self.epoch,
-            features: base.features,
+            features: base.features & !FEATURE_QUESTION,
             auth_method: AUTH_NONE,
             nonce: base.nonce(),
         }

@@ -11,6 +11,7 @@ mod causes;
 mod datagrams;
 mod dialing;
 mod offers;
+mod questions;
 mod renewal;
 mod unsent;
 
@@ -38,6 +39,8 @@ use bulk::is_unused;
 use datagrams::is_heartbeat;
 use dialing::jittered;
 pub(crate) use offers::UnsentFrame;
+pub(crate) use questions::LinkWord;
+use questions::Question;
 use quorate_core::wire::handshake::LinkKind;
 
 /// The links to one address.
@@ -68,6 +71,8 @@ pub(crate) struct Outbound {
     /// Boxed: a map keeps places for eleven, and most hosts with little memory have one peer or two.
     peers: OrderedMap<Address, Box<PeerLinks>>,
     links: OrderedMap<LinkId, (Address, LinkKind)>,
+    /// Links by which peers are asked about links in their names.
+    questions: OrderedMap<LinkId, Question>,
     /// Links with something to write.
     dirty: Vec<LinkId>,
     /// Grows with every dial of this incarnation, so that a later link always has the larger epoch.
@@ -89,7 +94,7 @@ impl Outbound {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.links.len()
+        self.links.len() + self.questions.len()
     }
 
     pub(crate) fn is_mine(&self, link: LinkId) -> bool {
@@ -386,6 +391,9 @@ impl Outbound {
                     ConnectionState::Idle | ConnectionState::Backoff { .. } => {}
                 }
             }
+        }
+        for link in core::mem::take(&mut self.questions).into_keys() {
+            base.act(LinkOrder::Abort(link));
         }
         self.peers.clear();
         self.links.clear();

@@ -53,7 +53,7 @@ fn a_datagram_on_a_user_link_ends_it_and_reaches_nobody() {
 
 #[test]
 fn i_93_a_second_link_of_the_same_epoch_is_refused_and_the_first_goes_on() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     let first = bench.greeted(peer(), HOME, LinkKind::User).unwrap();
     assert!(bench.greeted(peer(), HOME, LinkKind::User).is_none());
     assert_eq!(bench.links.stats().refused_other, 1);

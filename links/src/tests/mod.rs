@@ -7,11 +7,14 @@ mod datagram;
 mod leak;
 mod offers;
 mod pair;
+mod questions;
 mod renewal;
 mod stranger;
 mod unsent;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,6 +42,7 @@ use quorate_core::wire::handshake::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
+use crate::authentication::{LinkAuthentication, LinkEnd, PeerIdentity};
 use crate::crowd::Source;
 use crate::first_bytes::PLAINTEXT_TO_TLS;
 use crate::limits::{OUT_BYTES_MAX, READ_BYTES_MAX, READ_BYTES_MIN, SLOW_PEER_PATIENCE};
@@ -124,9 +128,33 @@ pub(super) struct Bench {
     millis: u64,
 }
 
+/// Proofs that name hosts: nobody has to be asked whose a link is.
+struct Bound;
+
+impl LinkAuthentication for Bound {
+    fn covers(&self, _: Option<&PeerIdentity>, _: &Address) -> Result<(), RejectReason> {
+        Ok(())
+    }
+
+    fn binds_addresses(&self) -> bool {
+        true
+    }
+
+    fn believes(&self, _: Option<&PeerIdentity>, _: LinkEnd, _: &Address, _: u64) -> Result<(), String> {
+        Err("never".into())
+    }
+}
+
 impl Bench {
     pub(super) fn new() -> Self {
         Self::limited(|_, _| {})
+    }
+
+    /// The same where proofs name hosts.
+    pub(super) fn bound() -> Self {
+        let mut bench = Self::new();
+        bench.links.base.authentication = Box::new(Bound);
+        bench
     }
 
     pub(super) fn limited(change: impl FnOnce(&mut Limits, &mut LinkLimits)) -> Self {
@@ -580,7 +608,7 @@ fn b_52_one_source_may_have_sixteen_pending_handshakes() {
 
 #[test]
 fn i_93_frames_and_links_of_an_older_epoch_are_dropped() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     let old = bench.accepted(LinkKind::Control, 3);
     bench.receive(old, &frame(&heartbeat(me()), 2));
     assert_eq!(bench.heard(), []);
@@ -687,7 +715,7 @@ fn a_lane_on_the_wrong_link_closes_it() {
 #[test]
 fn a_peer_that_keeps_sending_nonsense_is_quarantined() {
     use quorate_core::wire::WireError;
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     let say = |bench: &mut Bench, error: WireError, epoch: u32| {
         let link = bench.accepted(LinkKind::Control, epoch);
         bench.node.says.push_back(Effect::Notify(Event::Rejected {
@@ -703,6 +731,11 @@ fn a_peer_that_keeps_sending_nonsense_is_quarantined() {
         assert!(say(&mut bench, WireError::TrailingBytes, epoch));
     }
     assert!(bench.links.quarantine.contains(&peer()));
+    let told = Heard::Link(LinkEvent::Quarantined { peer: peer() });
+    assert!(
+        bench.heard().contains(&told),
+        "the node knows why it hears nothing of it"
+    );
 }
 
 #[test]

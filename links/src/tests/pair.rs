@@ -208,6 +208,17 @@ impl World {
         }
     }
 
+    /// The links that one node dialed end for that node alone: the other one hears nothing of it.
+    pub(super) fn cut_at(&mut self, at: usize) {
+        let place = &mut self.places[at];
+        for link in place.pipes.keys().copied().collect::<Vec<_>>() {
+            if place.links.outbound.is_mine(link) {
+                place.pipes.remove(&link);
+                place.input(LinkInput::Broken(link));
+            }
+        }
+    }
+
     pub(super) fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
         let begun = self.millis;
         while !done(self) {

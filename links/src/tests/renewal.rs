@@ -1,6 +1,7 @@
 //! Links that are replaced before they are too old: nothing is lost, nothing overtakes, and a successor that
 //! fails costs nothing. Spec: reliability 3a (rotation).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -267,7 +268,7 @@ fn the_accepting_side_cuts_a_link_that_its_dialer_does_not_renew() {
 
 #[test]
 fn the_accepting_side_lets_a_renewed_link_be_read_to_its_end_however_old_it_is() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     bench.links.base.max_link_age = Some(AGE);
     let old = accepted_control(&mut bench);
     bench.pass(7_000);
@@ -286,7 +287,7 @@ fn the_accepting_side_lets_a_renewed_link_be_read_to_its_end_however_old_it_is()
 
 #[test]
 fn the_accepting_side_reads_the_old_link_to_its_end_and_ends_it_in_good_order() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     let old = accepted_control(&mut bench);
     let new = hello_with_epoch(&mut bench, 2);
     bench.receive(old, &frame(&heartbeat(me()), 1));
@@ -309,7 +310,7 @@ fn the_accepting_side_reads_the_old_link_to_its_end_and_ends_it_in_good_order() 
 
 #[test]
 fn silent_successors_do_not_pile_up() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::bound();
     accepted_control(&mut bench);
     for epoch in 2..100 {
         hello_with_epoch(&mut bench, epoch);
@@ -363,6 +364,7 @@ fn a_link_to_an_incarnation_that_is_gone_ends_when_its_successor_greets() {
 #[test]
 fn a_link_to_an_incarnation_that_is_still_there_loses_nothing_when_another_greets() {
     let (mut bench, old) = opened();
+    bench.links.base.authentication = Box::new(super::Bound);
     another_incarnation(&mut bench);
     let new = bench.dial();
     assert_eq!(bench.answer(new, &peer()).expected_uid, Some(2));

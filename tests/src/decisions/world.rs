@@ -314,7 +314,6 @@ impl World {
                     | DowningDecision::DownReachable
                     | DowningDecision::DownAll
                     | DowningDecision::DownIndirectlyConnected
-                    | DowningDecision::DownSelfQuarantinedByRemote
                     | DowningDecision::DownNobody => Duration::ZERO,
                 };
                 verdicts.push((after, self.chance.number(), at, verdict));

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::downing::decision::DowningDecision;
 use quorate_core::event::DowningReport;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
@@ -119,7 +118,7 @@ impl InTime {
         event: &DowningReport,
         moment: &Moment<'_>,
     ) -> Result<(), String> {
-        if event.down.is_empty() || event.decision == DowningDecision::DownSelfQuarantinedByRemote {
+        if event.down.is_empty() {
             return Ok(());
         }
         let watch = self.0.entry(process).or_default();
@@ -172,6 +171,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
+    use quorate_core::downing::decision::DowningDecision;
     use quorate_core::downing::view::IndirectRule;
     use quorate_core::ident::Address;
 

@@ -295,7 +295,9 @@ impl Checks {
     ) -> Verdict {
         self.i49.on_event(process, event);
         match event {
-            Event::Detector(DetectorEvent::Paused { .. }) => self.i23.on_paused(process, moment.mono),
+            Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. }) => {
+                self.i23.on_paused(process, moment.mono);
+            }
             Event::Downing(DowningEvent::Decision(event)) => {
                 named("I-23", self.i23.on_downing(process, event, moment))?;
                 named("I-24", i_24::on_downing(event, moment.view))?;

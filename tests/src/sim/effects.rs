@@ -129,7 +129,7 @@ impl Sim {
             | Event::Membership(MembershipEvent::LeaderIncapacitated { .. })
             | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
             | Event::Downing(DowningEvent::Decision(_))
-            | Event::Detector(DetectorEvent::Paused { .. })
+            | Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. })
             | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
             | Event::Rejected { .. }
@@ -152,7 +152,9 @@ impl Sim {
             Event::Membership(MembershipEvent::JoinFailed { reason }) => {
                 self.join_failures.push(reason.clone())
             }
-            Event::Detector(DetectorEvent::Paused { .. }) => self.processes[process as usize].in_doubt = true,
+            Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. }) => {
+                self.processes[process as usize].in_doubt = true;
+            }
             Event::Detector(DetectorEvent::StillMember) => {
                 // What its own users sent in the pause comes behind what others did.
                 self.checks.i48.forget(process, None);

@@ -389,6 +389,17 @@ impl Sim {
         }
     }
 
+    /// The links of one node refuse another incarnation for good, as after three violations of the protocol.
+    pub fn quarantine(&mut self, at: usize, target: usize) {
+        let (Some(by), Some(refused)) = (self.running_at(at), self.running_at(target)) else {
+            return;
+        };
+        self.reset(at, target);
+        let peer = self.processes[refused as usize].me.clone();
+        self.processes[by as usize].quarantined.insert(peer.clone());
+        self.tell_soon(by, LinkEvent::Quarantined { peer });
+    }
+
     /// A host tells its node something, but never in the middle of its effects.
     pub(super) fn tell_soon(&mut self, to: ProcessId, event: LinkEvent) {
         let (at, event) = (self.network.room.told_at(to, self.now), Box::new(event));

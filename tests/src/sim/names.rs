@@ -120,6 +120,7 @@ impl core::fmt::Debug for LinkName<'_> {
                 write!(f, "Dropped {kind}{number} to {to:?}: {reason:?}")
             }
             LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::Quarantined { .. }
             | LinkEvent::QuarantinedBy { .. }
             | LinkEvent::Down { .. }
             | LinkEvent::Room { .. } => {
@@ -134,6 +135,7 @@ pub(super) fn dropped_message(event: &LinkEvent) -> Option<usize> {
     match event {
         LinkEvent::Dropped { message, .. } => entity_message(message),
         LinkEvent::WrongIncarnation { .. }
+        | LinkEvent::Quarantined { .. }
         | LinkEvent::QuarantinedBy { .. }
         | LinkEvent::Down { .. }
         | LinkEvent::Room { .. } => None,

@@ -228,6 +228,7 @@ impl Sim {
             LinkEvent::Dropped { .. }
             | LinkEvent::Down { .. }
             | LinkEvent::WrongIncarnation { .. }
+            | LinkEvent::Quarantined { .. }
             | LinkEvent::QuarantinedBy { .. } => return None,
         };
         Some((self.index_of(&to)?, news))

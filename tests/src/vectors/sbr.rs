@@ -120,7 +120,6 @@ fn name(decision: DowningDecision) -> &'static str {
         DowningDecision::DownIndirectlyConnected => "DownIndirectlyConnected",
         DowningDecision::AcquireLeaseAndDownUnreachable { .. } => "AcquireLeaseAndDownUnreachable",
         DowningDecision::AcquireLeaseAndDownIndirectlyConnected => "AcquireLeaseAndDownIndirectlyConnected",
-        DowningDecision::DownSelfQuarantinedByRemote => "DownSelfQuarantinedByRemote",
         DowningDecision::DownNobody => "DownNobody",
     }
 }
@@ -133,7 +132,6 @@ fn delay_of(decision: DowningDecision) -> Option<Duration> {
         | DowningDecision::DownReachable
         | DowningDecision::DownAll
         | DowningDecision::DownIndirectlyConnected
-        | DowningDecision::DownSelfQuarantinedByRemote
         | DowningDecision::DownNobody => None,
     }
 }

@@ -66,16 +66,28 @@ impl Pair {
 
     /// What a transport with keys has to tell of the link.
     fn proves_key(&mut self) {
-        let has_key = || Psk::new(KEY).unwrap().first();
         self.dialer.pump.link(LinkInput::Dialed(self.dialed));
-        for (bench, link) in [
-            (&mut self.dialer, self.dialed),
-            (&mut self.acceptor, self.accepted),
-        ] {
-            bench.pump.link(LinkInput::Identified(
-                link,
-                PeerIdentity::new(Proved::Key(has_key())),
-            ));
+        has_key(&mut self.dialer, self.dialed);
+        has_key(&mut self.acceptor, self.accepted);
+    }
+
+    /// The words on a link beside an open one: the acceptor asks the dialer whether it is its own.
+    fn pass_words_and_a_question(&mut self) {
+        for bytes in said(&mut self.dialer, self.dialed) {
+            self.acceptor.receive(self.accepted, &bytes);
+        }
+        let (question, asked) = (self.acceptor.dial(), self.dialer.knock().unwrap());
+        self.acceptor.pump.link(LinkInput::Dialed(question));
+        has_key(&mut self.acceptor, question);
+        has_key(&mut self.dialer, asked);
+        for bytes in said(&mut self.acceptor, question) {
+            self.dialer.receive(asked, &bytes);
+        }
+        for bytes in said(&mut self.dialer, asked) {
+            self.acceptor.receive(question, &bytes);
+        }
+        for bytes in said(&mut self.acceptor, self.accepted) {
+            self.dialer.receive(self.dialed, &bytes);
         }
     }
 
@@ -116,6 +128,13 @@ impl Pair {
         }
         cut
     }
+}
+
+/// The other end of the link has shown a key.
+fn has_key(bench: &mut Bench, link: LinkId) {
+    let key = Psk::new(KEY).unwrap().first();
+    let identity = PeerIdentity::new(Proved::Key(key));
+    bench.pump.link(LinkInput::Identified(link, identity));
 }
 
 fn said(bench: &mut Bench, link: LinkId) -> Vec<Vec<u8>> {
@@ -204,7 +223,7 @@ fn a_link_that_was_kept_is_renewed_as_soon_as_that_works() {
     let old = std::mem::replace(&mut pair.dialed, next);
     pair.accepted = accepted;
     pair.proves_key();
-    pair.pass_words();
+    pair.pass_words_and_a_question();
     assert_eq!(pair.dialer.pump.stats().links.links_renewed, 1);
     pair.dialer.pump.link(LinkInput::Closed(old));
     assert_eq!(pair.starve(20), [None, None]);

@@ -1,19 +1,20 @@
 //! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell
-//! silent and who is back; after an own pause, when this node is known to be a member still. Never marks
+//! silent and who is back. Never marks
 //! anybody itself and never downs: it signals verdicts to membership. Spec: membership 2.11, 2.13, 8.5, 8.6.
 
-use alloc::sync::Arc;
+mod doubt;
+
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::buffered::{BufferedLoad, BufferingMachine};
-use crate::config::{DowningStrategy, FailureDetectorConfig, ValidConfig};
+use crate::config::{FailureDetectorConfig, ValidConfig};
 use crate::detector::Cx;
 use crate::detector::phi::PhiSettings;
+use crate::detector::refusals::Refusals;
 use crate::detector::registry::DetectorRegistry;
 use crate::detector::revalidation::Revalidation;
 use crate::detector::ring::HeartbeatRing;
-use crate::event::DetectorEvent;
 use crate::ident::{Address, UniqueAddress};
 use crate::membership::state::member::Member;
 use crate::membership::state::reachability::ReachabilityStatus;
@@ -24,10 +25,6 @@ use crate::signal::Verdicts;
 use crate::time::Instant;
 use crate::timer::DetectorTimer;
 use crate::view::{MembershipPhase, View};
-
-/// At most one pause in this time is forgiven: a process that stands still again and again is too slow to
-/// judge others kindly, and must not hide real silence for ever.
-const COMPENSATION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The failure detector of one node.
 #[derive(Clone, Debug)]
@@ -45,6 +42,7 @@ pub(crate) struct Detector {
     former: OrderedSet<UniqueAddress>,
     /// The last round that each of them has answered.
     answered: OrderedMap<UniqueAddress, u64>,
+    refusals: Refusals,
 }
 
 /// Whether this node monitors others.
@@ -54,7 +52,8 @@ enum MonitorStage {
     Stopped,
     /// It asks its receivers in rounds.
     Monitoring { round_due: Instant },
-    /// The same, but this process stood still, and nobody has said since that it is still a member.
+    /// The same, but this process stood still, or a member refuses it, and nobody has said since that it is
+    /// still a member.
     Revalidating {
         round_due: Instant,
         revalidation: Revalidation,
@@ -100,6 +99,7 @@ impl Detector {
             receivers: OrderedSet::new(),
             former: OrderedSet::new(),
             answered: OrderedMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -112,6 +112,7 @@ impl Detector {
             self.stop(cx);
             return;
         };
+        self.refusals.follow(before, after, cx.mono());
         let started = self.stage == MonitorStage::Stopped;
         if started {
             self.start(cx);
@@ -120,7 +121,7 @@ impl Detector {
         if started || !same || before.unreachable() != after.unreachable() {
             let ring: Vec<UniqueAddress> = own_nodes(after, data_center).cloned().collect();
             self.follow(cx, &ring, after.unreachable());
-            if self.stage.revalidation().is_some() && nobody_could_tell(cx.config(), after) {
+            if self.stage.revalidation().is_some() && self.nobody_could_tell(cx.config(), after) {
                 self.believe(cx);
             }
         }
@@ -131,7 +132,8 @@ impl Detector {
         let is_over = self
             .stage
             .revalidation()
-            .is_some_and(|stage| stage.is_over_with_gossip());
+            .is_some_and(|stage| stage.is_over_with_gossip())
+            && !self.refusals.is_refused_by(from);
         let view = cx.view();
         if is_over && view.phase() == MembershipPhase::Member && view.member(from).is_some() {
             self.believe(cx);
@@ -178,9 +180,10 @@ impl Detector {
         if !self.is_active(from) || !self.is_news(from, response.sequence) {
             return;
         }
-        if let Some(revalidation) = self.stage.revalidation() {
-            revalidation.on_answer(response.sequence);
+        if self.refusals.heard(from) {
+            cx.say_links_cut(self.refusals.cut_off());
         }
+        self.revalidate(cx, from, response.sequence);
         if self.registry.heartbeat(from, cx.mono()).is_some() {
             cx.counters().heartbeats_late += 1;
         }
@@ -197,6 +200,7 @@ impl Detector {
             DetectorTimer::Heartbeat => self.send_heartbeats(cx),
             DetectorTimer::Reaper => self.reap(cx),
             DetectorTimer::FirstHeartbeat(address) => self.expect_answers(cx, &address),
+            DetectorTimer::Refused => cx.say_disowned(),
         }
     }
 
@@ -242,6 +246,7 @@ impl Detector {
         self.stage = MonitorStage::Stopped;
         cx.cancel(DetectorTimer::Heartbeat);
         cx.cancel(DetectorTimer::Reaper);
+        cx.cancel(DetectorTimer::Refused);
         for node in self.receivers.union(&self.former) {
             cx.cancel(first_heartbeat(node));
         }
@@ -249,6 +254,7 @@ impl Detector {
         self.former.clear();
         self.answered.clear();
         self.registry.clear();
+        self.refusals.clear();
     }
 
     /// Takes the receivers of a new ring. A receiver that fell out is forgotten if it is gone or fine.
@@ -345,17 +351,20 @@ impl Detector {
 
     /// Compares what the detectors say with what this node has published, and says the difference at once.
     fn reap(&mut self, cx: &mut Cx<'_>) {
-        let now = cx.mono();
-        let table = cx.view().gossip().reachability();
+        let (now, view) = (cx.mono(), cx.view());
+        let table = view.gossip().reachability();
         let observed = |node: &UniqueAddress| table.status(cx.me(), node);
+        let patience = cx.config().stable_after(view.members().len());
+        let is_explained = |node: &UniqueAddress| self.refusals.explain(node, view, now, patience);
         let silent = self
             .registry
             .unavailable(now)
-            .filter(|node| observed(node) == ReachabilityStatus::Reachable);
+            .filter(|node| observed(node) == ReachabilityStatus::Reachable && !is_explained(node));
         let unreachable: OrderedSet<UniqueAddress> = silent.cloned().collect();
-        let published = cx.view().unreachable().iter();
+        let published = view.unreachable().iter();
         let back = published.filter(|node| {
-            observed(node) == ReachabilityStatus::Unreachable && self.registry.is_available(node, now)
+            observed(node) == ReachabilityStatus::Unreachable
+                && (self.registry.is_available(node, now) || is_explained(node))
         });
         let reachable: OrderedSet<UniqueAddress> = back.cloned().collect();
         cx.counters().unreachable_verdicts += unreachable.len() as u64;
@@ -369,55 +378,6 @@ impl Detector {
         let interval = cx.config().failure_detector.unreachable_nodes_reaper_interval;
         cx.wake(DetectorTimer::Reaper, now + interval);
     }
-
-    /// A round this late means that this process stood still, and with it everything that was to answer it.
-    /// The node asks before it handles any input, so that nothing is concluded from what was known before.
-    /// Says whether it was one.
-    pub(crate) fn notice_pause(&mut self, cx: &mut Cx<'_>) -> bool {
-        let Some(since) = self.stage.round_due() else {
-            return false;
-        };
-        let now = cx.mono();
-        // Nearly always: this is asked with every input.
-        if now <= since {
-            return false;
-        }
-        let excess = now.since(since);
-        let config = &cx.config().failure_detector;
-        // A round is due one interval after the last: later by the acceptable pause is an interval plus that
-        // pause. An acceptable pause of zero must not make every late wake-up a pause.
-        if excess <= config.acceptable_heartbeat_pause.max(config.heartbeat_interval) {
-            return false;
-        }
-        self.stage = MonitorStage::Revalidating {
-            round_due: now,
-            revalidation: Revalidation::after(self.sequence),
-        };
-        if self
-            .compensated_at
-            .is_none_or(|last| now.since(last) >= COMPENSATION_INTERVAL)
-        {
-            self.compensated_at = Some(now);
-            self.registry.shift(excess, now);
-            cx.counters().pauses_compensated += 1;
-        }
-        cx.notify(DetectorEvent::Paused { excess });
-        cx.say_paused(since);
-        let view = Arc::clone(cx.view());
-        if nobody_could_tell(cx.config(), &view) {
-            self.believe(cx);
-        }
-        true
-    }
-
-    /// The pause did no harm.
-    fn believe(&mut self, cx: &mut Cx<'_>) {
-        if let Some(round_due) = self.stage.round_due() {
-            self.stage = MonitorStage::Monitoring { round_due };
-        }
-        cx.say_still_member();
-        cx.notify(DetectorEvent::StillMember);
-    }
 }
 
 impl BufferingMachine for Detector {
@@ -425,17 +385,6 @@ impl BufferingMachine for Detector {
         // Heartbeats are answered at once.
         BufferedLoad::NOTHING
     }
-}
-
-/// Whether there is nobody who could have taken over this node's work, or nobody in reach where only an
-/// operator downs: waiting for a word would never end.
-fn nobody_could_tell(config: &ValidConfig, view: &View) -> bool {
-    let Some(own) = view.self_member() else {
-        return false;
-    };
-    let others = own_nodes(view, own.data_center()).filter(|node| *node != view.me());
-    let by_hand = matches!(config.downing.strategy, DowningStrategy::Off);
-    others.into_iter().all(|node| by_hand && !view.is_reachable(node))
 }
 
 fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &'a UniqueAddress> {

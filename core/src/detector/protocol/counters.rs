@@ -11,5 +11,6 @@ counters! {
     pub unreachable_verdicts,
     pub reachable_verdicts,
     pub pauses_compensated,
+    pub refused_by_members,
 }
 }

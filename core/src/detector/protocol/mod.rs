@@ -53,6 +53,8 @@ pub enum Timer {
     Reaper,
     /// A receiver that never answered is taken to have started its silence.
     FirstHeartbeat(Address),
+    /// A member refused this node, and nobody has counted it in since.
+    Refused,
 }
 
 /// What users hear of the failure detector.
@@ -65,8 +67,16 @@ pub enum Event {
         /// For about this long beyond what was due.
         excess: core::time::Duration,
     },
-    /// After [`Event::Paused`]: a member that was reached after the pause counts this node in, or there is
-    /// nobody who could have taken its work over. Entities may go on. Never said if the node turns out to be
-    /// removed; it halts then.
+    /// A member refuses this node for good, or says that it was removed. Most likely it was, unless that
+    /// member is sick: a host does what it does after [`Event::Paused`].
+    Refused {
+        /// Which member.
+        by: UniqueAddress,
+        /// When this node ends if no other member counts it in.
+        ends_in: core::time::Duration,
+    },
+    /// After [`Event::Paused`] or [`Event::Refused`]: a member that was reached since then counts this node
+    /// in, or there is nobody who could have taken its work over. Entities may go on. Never said if the node
+    /// turns out to be removed; it halts then.
     StillMember,
 }

@@ -88,7 +88,6 @@ impl ResolverLease {
             | DowningDecision::DownReachable
             | DowningDecision::DownAll
             | DowningDecision::DownIndirectlyConnected
-            | DowningDecision::DownSelfQuarantinedByRemote
             | DowningDecision::DownNobody => Duration::ZERO,
         };
         if let LeaseState::Held { downed, release_at } = &mut self.state {

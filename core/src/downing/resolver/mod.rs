@@ -178,29 +178,6 @@ impl Resolver {
         self.arm(cx, &view);
     }
 
-    /// A peer refuses this node for good. If it is a member, this node is taken for dead by the cluster and
-    /// must not go on beside it; what a stranger thinks does not matter.
-    pub(crate) fn on_quarantined_by(&mut self, cx: &mut Cx<'_>, peer: &UniqueAddress) {
-        let view = Arc::clone(cx.view());
-        let Some(strategy) = self.strategy.clone() else {
-            return;
-        };
-        if view.self_member().is_none() || view.member(peer).is_none() {
-            return;
-        }
-        let picture = self.picture(cx.config(), &view);
-        let verdict = StrategyVerdict {
-            decision: DowningDecision::DownSelfQuarantinedByRemote,
-            reason: "a member refuses this node for good",
-            indirectly_connected: picture.indirectly_connected(),
-            down: Vec::from([cx.me().clone()]),
-            down_if_denied: Vec::new(),
-            escalated: false,
-        };
-        let event = event(&*strategy, cx.config(), &picture, verdict);
-        self.carry_out(cx, event);
-    }
-
     /// What would be decided now, and what it waits for; `None` without a strategy or if nobody could go.
     pub(crate) fn explain(&self, config: &ValidConfig, now: Instant, view: &View) -> Option<DowningReport> {
         if view.self_member().is_none() || !somebody_could_go(view) {
@@ -298,7 +275,6 @@ impl Resolver {
             | DowningDecision::DownAll
             | DowningDecision::DownIndirectlyConnected
             | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
-            | DowningDecision::DownSelfQuarantinedByRemote
             | DowningDecision::DownNobody => AfterPatience::DownAll,
         }
     }

@@ -1289,21 +1289,9 @@ fn m_371_the_lease_is_named_after_the_cluster_unless_it_has_a_name() {
 }
 
 #[test]
-fn m_369_a_node_that_a_member_refuses_for_good_goes() {
+fn one_that_is_finished_has_nothing_to_explain() {
     let mut bench = Bench::of(2);
     bench.see(3, &[]);
-    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(4));
-    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
-    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
-    assert_eq!(bench.downed(), [2]);
-    let event = bench.events().pop().unwrap();
-    assert_eq!(event.decision, DowningDecision::DownSelfQuarantinedByRemote);
-    // One that is finished has nobody to down, and nothing to explain.
-    let mut halted = View::clone(&bench.fixture.view);
-    halted.phase = MembershipPhase::Halted;
-    bench.show(halted);
-    bench.resolver.on_quarantined_by(&mut bench.fixture.cx(), &n(3));
-    assert_eq!((bench.downed(), bench.events()), (vec![], vec![]));
     let mut lost = picture(
         &n(2),
         bench.fixture.view.members().iter().cloned(),

@@ -26,8 +26,6 @@ pub enum DowningDecision {
     /// As [`DowningDecision::DownIndirectlyConnected`], but only the holder of the lease may do it; the
     /// others down themselves and whoever is on a broken link.
     AcquireLeaseAndDownIndirectlyConnected,
-    /// This node goes: a member refuses it for good.
-    DownSelfQuarantinedByRemote,
     /// Nobody is downed; an operator may have to. No strategy of ours answers this.
     DownNobody,
 }
@@ -61,7 +59,6 @@ impl fmt::Display for DowningDecision {
             Self::DownIndirectlyConnected => "down-indirectly-connected",
             Self::AcquireLeaseAndDownUnreachable { .. } => "acquire-lease-and-down-unreachable",
             Self::AcquireLeaseAndDownIndirectlyConnected => "acquire-lease-and-down-indirectly-connected",
-            Self::DownSelfQuarantinedByRemote => "down-self-quarantined-by-remote",
             Self::DownNobody => "down-nobody",
         })
     }

@@ -166,7 +166,6 @@ fn goes(decision: DowningDecision, view: &DowningView, node: &UniqueAddress) -> 
         DowningDecision::DownAll => true,
         DowningDecision::DownIndirectlyConnected
         | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
-        | DowningDecision::DownSelfQuarantinedByRemote
         | DowningDecision::DownNobody => false,
     }
 }

@@ -296,10 +296,17 @@ impl TellEvent for DetectorEvent {
                 &[],
                 format_args!("this process was paused for {excess:?} longer than expected"),
             ),
+            Self::Refused { by, ends_in } => to.hear(
+                marks.warn("refused_by_member"),
+                &[(EventField::Member, by)],
+                format_args!(
+                    "{by} refuses this node, which ends in {ends_in:?} if no other member counts it in"
+                ),
+            ),
             Self::StillMember => to.hear(
                 marks.info("still_member"),
                 &[],
-                format_args!("membership was confirmed after the last process pause"),
+                format_args!("membership was confirmed after the last process pause or refusal"),
             ),
         }
     }

@@ -254,6 +254,10 @@ fn all() -> Vec<Event> {
         DetectorEvent::Paused {
             excess: Duration::from_secs(3),
         },
+        DetectorEvent::Refused {
+            by: a.clone(),
+            ends_in: Duration::from_secs(3),
+        },
         DetectorEvent::StillMember,
     ];
     let kind = KindId::of("carts");

@@ -23,6 +23,8 @@ counters! {
     pub members_removed,
     pub tombstones_pruned,
     pub rejected_forged_clock,
+    /// States that said of this node's observations what it has not observed.
+    pub rejected_forged_rows,
     /// Entries of other members in versions that were too far above those held here to be believed.
     pub rejected_clock_ahead,
     /// States whose table of paths was too far ahead of the one held here to be taken over.

@@ -132,6 +132,39 @@ impl Reachability {
         true
     }
 
+    /// Whether `observer` says here what it says in its own table, as far as subjects are `allowed`.
+    pub(crate) fn agrees(
+        &self,
+        observer: &UniqueAddress,
+        own: &Self,
+        allowed: impl Fn(&UniqueAddress) -> bool,
+    ) -> bool {
+        let said = |record: &ReachabilityRecord| (record.subject.clone(), record.status);
+        let mine = own.records[own.rows_of(observer)].iter();
+        let mine = mine.filter(|record| allowed(&record.subject)).map(said);
+        self.records[self.rows_of(observer)].iter().map(said).eq(mine)
+    }
+
+    /// Gives `observer` its own rows back, above whatever version others gave them. Only its own word counts,
+    /// also about whom it calls terminated.
+    pub(crate) fn overrule(
+        &mut self,
+        observer: &UniqueAddress,
+        own: &Self,
+        allowed: impl Fn(&UniqueAddress) -> bool,
+    ) {
+        let rows = self.rows_of(observer);
+        let version = self.bump(observer);
+        let mine = own.records[own.rows_of(observer)].iter();
+        let mine = mine
+            .filter(|record| allowed(&record.subject))
+            .map(|record| ReachabilityRecord {
+                version,
+                ..record.clone()
+            });
+        self.records.splice(rows, mine);
+    }
+
     /// Forgets everything these nodes said and everything said about them, their versions included.
     pub fn remove(&mut self, nodes: &[UniqueAddress]) {
         self.records

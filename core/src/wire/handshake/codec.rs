@@ -263,5 +263,6 @@ choice! {
         10 ShuttingDown,
         11 Features,
         12 WrongIdentity,
+        13 NotOpening,
     } else Other
 }

@@ -32,6 +32,9 @@ pub const AUTH_NONE: u8 = 0;
 /// Feature bit: the sender accepts bulk links. Who does not see it in a peer's answer on the control link
 /// dials none there.
 pub const FEATURE_BULK: u64 = 1;
+/// Feature bit of a [`Hello`] that opens no link and asks instead: whether the acceptor itself is opening a
+/// link to the dialer with a hello of this nonce. Consent says yes.
+pub const FEATURE_QUESTION: u64 = 2;
 /// The features this build offers. A host that accepts no bulk links leaves [`FEATURE_BULK`] out.
 pub const FEATURES: u64 = FEATURE_BULK;
 
@@ -82,7 +85,8 @@ pub struct Hello {
     pub features: u64,
     /// How the dialer proves who it is in the handshake; [`AUTH_NONE`], or a method of a later version.
     pub auth_method: u8,
-    /// Fresh random bytes, for such a method.
+    /// Fresh random bytes, by which the dialer knows its hello again; in a question, those of the hello that
+    /// it is about.
     pub nonce: [u8; 16],
 }
 
@@ -150,6 +154,9 @@ pub enum RejectReason {
     /// The certificate does not belong to the address that its holder announces.
     #[error("the certificate does not belong to the announced address")]
     WrongIdentity,
+    /// The answer to a question: the acceptor is not opening such a link.
+    #[error("the acceptor is not opening this link")]
+    NotOpening,
     /// The acceptor is about to stop.
     #[error("the acceptor is shutting down")]
     ShuttingDown,

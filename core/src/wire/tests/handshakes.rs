@@ -6,8 +6,9 @@ use std::vec::Vec;
 use super::node;
 use crate::ident::{ClusterName, UniqueAddress};
 use crate::wire::handshake::{
-    AUTH_NONE, Acceptor, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck, HelloAnswer,
-    HelloReject, LinkKind, RejectReason, check_ack, decode_answer, decode_hello, encode_answer, encode_hello,
+    AUTH_NONE, Acceptor, FEATURE_QUESTION, HANDSHAKE_BODY_BYTES_MAX, HandshakeDecoded, Hello, HelloAck,
+    HelloAnswer, HelloReject, LinkKind, RejectReason, check_ack, decode_answer, decode_hello, encode_answer,
+    encode_hello,
 };
 use crate::wire::{VERSION_MAX, VERSION_MIN, WireError};
 
@@ -86,6 +87,7 @@ fn all_answers() -> Vec<(&'static str, HelloAnswer)> {
         ("hello_reject_duplicate", reject(RejectReason::DuplicateUid)),
         ("hello_reject_shutting_down", reject(RejectReason::ShuttingDown)),
         ("hello_reject_identity", reject(RejectReason::WrongIdentity)),
+        ("hello_reject_not_opening", reject(RejectReason::NotOpening)),
     ]
 }
 
@@ -95,8 +97,13 @@ pub(super) fn every_handshake() -> Vec<(&'static str, Vec<u8>)> {
         link: LinkKind::Control,
         ..hello()
     };
+    let question = Hello {
+        features: FEATURE_QUESTION,
+        ..hello()
+    };
     let mut all = vec![
         ("hello", encoded_hello(&hello())),
+        ("hello_question", encoded_hello(&question)),
         ("hello_any_uid", encoded_hello(&open)),
     ];
     all.extend(

@@ -214,7 +214,9 @@ impl Board {
             Effect::Reply { token, answer } => {
                 self.answers.insert(token, answer);
             }
-            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. })) => self.lamps.hold(),
+            Effect::Notify(Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. })) => {
+                self.lamps.hold();
+            }
             Effect::Notify(Event::Detector(DetectorEvent::StillMember)) => {
                 let reports = self.lamps.release();
                 let of_entities = |report| Input::Host(Requester::Sharding, report);

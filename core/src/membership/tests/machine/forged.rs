@@ -65,6 +65,32 @@ fn nobody_can_remove_me_behind_my_back() {
 }
 
 #[test]
+fn nobody_can_observe_for_me() {
+    // Silent, over, and reachable although it is silent.
+    for (mine, lies, suspected) in [
+        ("", "a>c:U", false),
+        ("", "a>c:T", false),
+        ("a>c:U", "a>c:U a>c:R", true),
+    ] {
+        let mut rig = Rig::member("a", reach(state("a b c", "a", "a"), mine));
+        rig.gossip("b", &reach(lie("a b c"), lies));
+        assert_eq!(rig.f.view.suspects(&n("c")), suspected, "{lies}");
+        assert_eq!(
+            (rig.clock("a"), rig.clock("b")),
+            (2, 1),
+            "mine is newer than the lie"
+        );
+        assert_eq!(rig.f.stats.membership.rejected_forged_rows, 1);
+        // Whoever believed it hears better.
+        let mut other = Rig::member("c", reach(lie("a b c"), lies));
+        let mine = Gossip::clone(&rig.m.gossip);
+        other.gossip("a", &mine);
+        let heard = other.m.gossip.reachability();
+        assert!(heard.agrees(&n("a"), mine.reachability(), |_| true), "{lies}");
+    }
+}
+
+#[test]
 fn what_a_member_can_do_is_believed() {
     // Down somebody, remove somebody, invent a member, speak for an observer: authenticated members are
     // trusted with these.

@@ -139,3 +139,10 @@ fn m_125_members_chosen_at_random_leave_out_oneself() {
     rig.call(|m, cx| m.push_to_random(cx, 3));
     assert_eq!(rig.sent_in_any_order(), "gossip>b gossip>c");
 }
+
+#[test]
+fn u_05_no_round_is_lost_on_a_member_to_whom_no_link_gets_through() {
+    let mut rig = Rig::member("a", state("a b c", "a b", "a"));
+    rig.call(|m, _| m.on_links_cut([n("c")].into_iter().collect()));
+    assert_eq!(rounds(rig, 100), "status>b");
+}

@@ -3,7 +3,6 @@
 //! §6 G to K.
 
 use super::{Rig, TOKEN, at, n, names, secs, state, versioned};
-use crate::config::DowningStrategy;
 use crate::drain::DrainPart;
 use crate::effect::HaltReason;
 use crate::input::DownTarget;
@@ -217,10 +216,23 @@ fn a_node_removes_itself_only_when_alone_and_strangers_never() {
 }
 
 #[test]
-fn a_member_that_hears_from_another_that_it_was_removed_stops() {
+fn u_05_one_members_word_that_this_node_was_removed_is_passed_on_and_ends_nobody() {
     let mut rig = Rig::member("b", state("a b", "a b", "a"));
     removed(&mut rig, "a", "b");
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("told-removed(a)", None));
+    rig.call(|m, cx| m.on_disowned(cx));
     assert_eq!(rig.halted(), Some(HaltReason::Removed));
+}
+
+#[test]
+fn u_05_a_roll_call_is_a_new_state_that_others_are_told_of_at_once() {
+    let mut rig = Rig::member("a", state("a b c", "a b c", "a b c"));
+    rig.call(|m, cx| m.on_roll_call(cx));
+    assert_eq!(rig.sent_in_any_order(), "gossip>b gossip>c");
+    assert_eq!(
+        (rig.clock("a"), rig.f.view.gossip().has_seen(&n("b"))),
+        (2, false)
+    );
 }
 
 #[test]
@@ -235,8 +247,8 @@ fn u_01_a_stranger_a_member_on_its_way_out_or_a_notice_for_another_incarnation_s
         let mut rig = Rig::member("b", state(codes, "a b", "a"));
         removed(&mut rig, from, to);
         assert_eq!(
-            (rig.halted(), rig.f.stats.node.rejected),
-            (None, 1),
+            (rig.heard().as_str(), rig.f.stats.node.rejected),
+            ("", 1),
             "{codes} {from} {to}"
         );
     }
@@ -375,21 +387,6 @@ fn the_links_of_one_that_left_gracefully_are_refused_a_little_later_or_when_its_
     assert_eq!(rig.sent(), "quarantine(b) welcome>b#2");
     rig.run(secs(5));
     assert!(!rig.did().contains("quarantine"), "once");
-}
-
-#[test]
-fn without_a_strategy_a_node_whose_links_a_sound_member_refuses_for_good_stops() {
-    for (codes, strategy, stops) in [
-        ("a b", DowningStrategy::Off, true),
-        ("aL b", DowningStrategy::Off, false),
-        ("c b", DowningStrategy::Off, false),
-        ("a b", DowningStrategy::KeepMajority { role: None }, false),
-    ] {
-        let mut rig = Rig::configured("b", |config| config.downing.strategy = strategy)
-            .with_state(state(codes, "b", "b"));
-        rig.call(|m, cx| m.on_quarantined_by(cx, &n("a")));
-        assert_eq!(rig.halted().is_some(), stops, "{codes}");
-    }
 }
 
 #[test]

@@ -219,6 +219,7 @@ impl Rig {
     fn heard(&mut self) -> String {
         let word = |signal: &Signal| match signal {
             Signal::ViewChanged { .. } | Signal::GossipHeard(_) => None,
+            Signal::ToldRemoved(by) => Some(alloc::format!("told-removed({})", names([by]))),
             Signal::DrainRequested(part) => Some(String::from(match part {
                 DrainPart::Sharding => "drain",
                 DrainPart::Singletons => "drain-singletons",
@@ -237,6 +238,9 @@ impl Rig {
             | Signal::PathsWritten(_)
             | Signal::Paused { .. }
             | Signal::PlacementOutdone { .. }
+            | Signal::RollCall
+            | Signal::LinksCut(_)
+            | Signal::Disowned
             | Signal::StillMember => {
                 unreachable!("membership does not say {signal:?}")
             }
@@ -407,6 +411,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Downing(DowningEvent::TooManyMembersToDecide { .. })
             | Event::Downing(DowningEvent::NobodyHasDowningRole { .. })
             | Event::Detector(DetectorEvent::Paused { .. })
+            | Event::Detector(DetectorEvent::Refused { .. })
             | Event::Detector(DetectorEvent::StillMember)
             | Event::Sharding { .. }
             | Event::Singleton { .. }

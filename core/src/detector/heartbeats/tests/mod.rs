@@ -3,10 +3,12 @@
 use alloc::sync::Arc;
 use alloc::vec;
 
+mod refused;
+
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, DowningStrategy};
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{DetectorEvent, Event};
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::ClusterName;
 use crate::input::SendTarget;
@@ -126,7 +128,7 @@ impl Bench {
         let uids = |nodes: &OrderedSet<UniqueAddress>| nodes.iter().map(UniqueAddress::uid).collect();
         self.fixture.heard().into_iter().find_map(|signal| match signal {
             Signal::Verdicts(verdicts) => Some((uids(&verdicts.unreachable), uids(&verdicts.reachable))),
-            Signal::Paused { .. } | Signal::StillMember => None,
+            Signal::Paused { .. } | Signal::StillMember | Signal::RollCall | Signal::LinksCut(_) => None,
             other => panic!("not the detector's to say: {other:?}"),
         })
     }
