@@ -49,9 +49,7 @@ impl RangeCoordinator {
             pools: Vec::new(),
         });
         let away = self.away.iter().filter(|(store, (since, _))| {
-            !self.is_gone(**store)
-                && !self.given_up.contains(*store)
-                && now.since(*since) < self.settings.away_max
+            !self.is_gone(**store) && now.since(*since) < self.settings.away_max
         });
         let away = away.map(|(store, (_, zone))| PlanNode {
             node: *store,
