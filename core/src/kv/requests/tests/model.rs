@@ -312,7 +312,7 @@ impl Model {
 
     /// What was read of an owner comes to the newcomer.
     fn turn_page(&mut self, epoch: u64) {
-        if self.pages.is_empty() {
+        if self.pages.is_empty() || self.below(2) == 0 {
             return;
         }
         let at = self.below(self.pages.len());
