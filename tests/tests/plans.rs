@@ -9,7 +9,11 @@ use quorate_tests::splits::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use quorate_tests::splits::safe::a_safe;
 use quorate_tests::splits::{STRATEGIES, Setting, play, run};
 
-const RULES: [IndirectRule; 2] = [IndirectRule::Classic, IndirectRule::CascadeSafe];
+const RULES: [IndirectRule; 3] = [
+    IndirectRule::Classic,
+    IndirectRule::CascadeSafe,
+    IndirectRule::Fewest,
+];
 
 fn plans() -> u64 {
     let set = std::env::var("QUORATE_PLANS").ok();
@@ -69,6 +73,7 @@ fn cascade(gap: u64) -> Plan {
         events: vec![(0, Event::Crash(2)), (gap, Event::Crash(6))],
         cascade: true,
         sick: None,
+        disputed: None,
     }
 }
 
@@ -107,6 +112,7 @@ fn long_pause() -> Plan {
         events: vec![(0, Event::Pause(0, 7 * SECOND + 373_736))],
         cascade: false,
         sick: Some(0),
+        disputed: None,
     }
 }
 
@@ -143,6 +149,7 @@ fn i_21_two_sides_are_counted_where_a_strategy_lets_them_stay() {
         events: vec![(0, Event::Split(vec![vec![0, 1, 2], vec![3, 4]]))],
         cascade: false,
         sick: None,
+        disputed: None,
     };
     let auto_down = setting("auto-down", IndirectRule::Classic);
     let outcome = play(1, &split, auto_down, Show::Nothing);

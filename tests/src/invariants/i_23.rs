@@ -2,7 +2,8 @@
 //! came back, or the process itself stood still, unless unrest lasts too long; and no decision comes later
 //! than the stable period and the patience for unrest after unrest began. Under the cascade-safe rule
 //! patience may begin anew, as often as it ends before somebody came back: a side that would stay waits until
-//! losses end. A decision that waits for the lease counts from when it was made, and nothing is late while
+//! losses end; by the rule of the fewest nodes also when somebody came back, because what comes and goes may
+//! be explained by nodes that go. A decision that waits for the lease counts from when it was made, and nothing is late while
 //! only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
 //! itself: whom it downs must have been silent for the stable period. Times are those of the process's own
 //! clock.
@@ -153,6 +154,7 @@ impl InTime {
         }
         let latest = patience.map(|patience| patience + moment.slack);
         let waited = match (since, flapping, patience) {
+            (Some(_), Some(_), _) if moment.flaps_patiently => quiet.min(unrest),
             (Some(since), Some(back), Some(patience)) if moment.stays_patiently => {
                 // It ends a moment after it is over.
                 unrest - (back - since) / (patience + 1) * (patience + 1)
@@ -221,6 +223,7 @@ mod tests {
             stable_after: 5 * SECOND,
             patience: Some(5 * SECOND),
             stays_patiently: true,
+            flaps_patiently: false,
             slack: SECOND,
             margin: 5 * SECOND,
             view: &Arc::new(View::idle(me())),

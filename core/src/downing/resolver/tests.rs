@@ -5,15 +5,19 @@ use alloc::vec;
 use super::*;
 use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
 use crate::downing::resolver::clocks::PictureWait;
+use crate::downing::state::view::Watches;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
 use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Status;
 use crate::owner::Requester;
 use crate::signal::Signal;
 use crate::timer::Timer;
+
+mod fewest;
 
 const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
