@@ -7,6 +7,7 @@ use quorate_tests::invariants::i_22;
 use quorate_tests::sim::Show;
 use quorate_tests::splits::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use quorate_tests::splits::safe::a_safe;
+use quorate_tests::splits::sick::{self, Sickness};
 use quorate_tests::splits::{STRATEGIES, Setting, play, run};
 
 const RULES: [IndirectRule; 3] = [
@@ -184,4 +185,24 @@ fn f_17_answers_that_come_late_and_twice_do_not_hide_a_crash() {
     // again.
     let outcome = play(2_055, &Plan::draw(2_055), safe, Show::Nothing);
     assert_eq!(outcome.violation, None);
+}
+
+#[test]
+fn i_19_a_sick_node_takes_no_healthy_one_along_and_does_not_end_the_cluster() {
+    let fewest = setting("keep-majority", IndirectRule::Fewest);
+    for (sickness, nodes) in Sickness::ALL.into_iter().flat_map(|kind| [(kind, 3), (kind, 5)]) {
+        for seed in 0..4 {
+            let outcome = play(seed, &sick::draw(seed, nodes, sickness), fewest, Show::Nothing);
+            assert_eq!(outcome.violation, None, "{sickness} {nodes} {seed}");
+            let is_spared = outcome.undecidable || outcome.healthy_downed == Some(0);
+            assert!(
+                is_spared && outcome.parts == 1,
+                "{sickness} {nodes} {seed}: {outcome:?}"
+            );
+        }
+    }
+    // By the rule before, healthy ones went.
+    let before = setting("keep-majority", IndirectRule::CascadeSafe);
+    let outcome = play(0, &sick::draw(0, 5, Sickness::HalfFrames), before, Show::Nothing);
+    assert!(outcome.healthy_downed > Some(0), "{outcome:?}");
 }

@@ -1,5 +1,6 @@
-//! Frames that leave one node and never come to another's protocol, while their link is up: an answer that is not
-//! sent, bytes that do not decode, a socket that is not read. No host notices. Spec: reliability 1a (F-30).
+//! Frames that leave one node and never come to another's protocol, while their link is up: an answer that is
+//! not sent, bytes that do not decode, a socket that is not read. No host notices. Spec: reliability 1a
+//! (F-30).
 
 use super::engine::Sim;
 

@@ -1,6 +1,6 @@
 //! Plans in which one node alone is sick, by the kind of its sickness, and what becomes of the others: I-19.
-//! A single link that is in dispute costs one of its ends, because nobody can tell which is the sick one; it is
-//! counted apart.
+//! A single link that is in dispute costs one of its ends, because nobody can tell which is the sick one; it
+//! is counted apart.
 
 use std::fmt;
 use std::str::FromStr;

@@ -56,7 +56,7 @@ impl ValidConfig {
     /// How long it takes at most until a member that is watched only now, and is silent, is reported: by
     /// [`IndirectRule::Fewest`] nobody concludes anything from less.
     #[must_use]
-    pub fn first_silence(&self) -> Duration {
+    pub(crate) fn first_silence(&self) -> Duration {
         let detector = &self.failure_detector;
         let interval = detector.heartbeat_interval;
         // So many deviations of the interval reach the threshold, or more.

@@ -40,12 +40,13 @@ impl KeepOldest {
         let Some(oldest) = view.counted(self.role(), statuses).min_by_key(age) else {
             return OldestSide::Nobody;
         };
-        // One sick node may be the oldest. If others go with it, this may be the other side of a split of which
-        // not all is known yet: its own side, where it is, would stay.
+        // One sick node may be the oldest. If others go with it, this may be the other side of a split of
+        // which not all is known yet: its own side, where it is, would stay.
         if view.cover().contains(&oldest.node) && view.cover().len() > 1 {
             return OldestSide::There;
         }
-        // The sides as they are before any of theirs go for a broken link: both must come to the same numbers.
+        // The sides as they are before any of theirs go for a broken link: both must come to the same
+        // numbers.
         let (_, there) = view.sides(self.role(), statuses);
         let here = view.counted(self.role(), statuses).count() - there;
         match (view.is_far(&oldest.node), here, there) {

@@ -1,6 +1,6 @@
 //! What the rule of the fewest nodes has to remember between two pictures: which pairs are watched only now,
-//! since when members are Down, and which reports were withdrawn while the picture did not come to rest. Values
-//! only; what follows is decided elsewhere. Spec: membership 3.10.
+//! since when members are Down, and which reports were withdrawn while the picture did not come to rest.
+//! Values only; what follows is decided elsewhere. Spec: membership 3.10.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -1,5 +1,5 @@
-//! What the strategy looks at, and who acts on what it says. Decides nothing about when. Spec: membership 3.1,
-//! 3.2, 3.10.
+//! What the strategy looks at, and who acts on what it says. Decides nothing about when. Spec: membership
+//! 3.1, 3.2, 3.10.
 
 use alloc::vec::Vec;
 
@@ -70,8 +70,8 @@ impl Resolver {
     }
 }
 
-/// Only the leader acts, and only as a member that is in: also of a cluster that prepares to stop. By the rule
-/// of the fewest nodes it is not the one whom nobody reports, but the first of those that stay.
+/// Only the leader acts, and only as a member that is in: also of a cluster that prepares to stop. By the
+/// rule of the fewest nodes it is not the one whom nobody reports, but the first of those that stay.
 pub(super) fn is_responsible(view: &View, picture: &DowningView) -> bool {
     let status = view.self_status();
     let acts = match picture.rule() {

@@ -1,5 +1,5 @@
-//! The fewest nodes that hold an end of every broken link: a weighted vertex cover, exact within a fixed number
-//! of steps. Values only; the same links give the same nodes everywhere. Spec: membership 3.10.
+//! The fewest nodes that hold an end of every broken link: a weighted vertex cover, exact within a fixed
+//! number of steps. Values only; the same links give the same nodes everywhere. Spec: membership 3.10.
 
 use alloc::vec;
 use alloc::vec::Vec;

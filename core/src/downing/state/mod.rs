@@ -4,6 +4,7 @@
 mod cover;
 pub mod decision;
 mod sides;
+mod standpoint;
 pub mod strategy;
 #[cfg(test)]
 mod tests;

@@ -7,20 +7,10 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::downing::state::cover;
-use crate::downing::state::view::{Observation, Standpoint};
+use crate::downing::state::standpoint::{Observation, Standpoint, Watches};
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
-use crate::ordered::{OrderedMap, OrderedSet};
-
-/// Who watches whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Watches {
-    /// Each member watches all others.
-    #[default]
-    Everybody,
-    /// Each member watches these, in node order; who is not named watches nobody.
-    These(OrderedMap<UniqueAddress, Vec<UniqueAddress>>),
-}
+use crate::ordered::OrderedSet;
 
 /// What the members of one data center come to, seen from one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

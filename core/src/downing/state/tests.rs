@@ -1,5 +1,5 @@
-//! The rule of the fewest nodes: near, far, broken links, the cover, and which side stands. Members are `a`, `b`,
-//! and so on, by place. Spec: membership 3.10.
+//! The rule of the fewest nodes: near, far, broken links, the cover, and which side stands. Members are `a`,
+//! `b`, and so on, by place. Spec: membership 3.10.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -135,8 +135,8 @@ impl Graph {
 
 #[test]
 fn s_3_10_of_every_graph_of_working_links_one_side_stays_at_most() {
-    // Graphs, those that leave nobody, and nodes that are left in all of them: `cover.py` of the specification
-    // has the same numbers.
+    // Graphs, those that leave nobody, and nodes that are left in all of them: `cover.py` of the
+    // specification has the same numbers.
     for (count, expected) in [
         (2, (2, 0, 3)),
         (3, (8, 1, 15)),

@@ -7,7 +7,7 @@ use core::fmt;
 
 use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
 use crate::downing::state::sides::Sides;
-pub use crate::downing::state::sides::Watches;
+pub use crate::downing::state::standpoint::{Observation, Standpoint, Watches};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedSet;
@@ -26,15 +26,6 @@ pub struct DowningView {
     lately_down: OrderedSet<UniqueAddress>,
 }
 
-/// One row of the reachability table that calls its subject unreachable or terminated.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Observation {
-    /// Who complains.
-    pub observer: UniqueAddress,
-    /// About whom.
-    pub subject: UniqueAddress,
-}
-
 /// Which complaints tell that a split is not clean. Mirrors no setting of Akka, which knows `Classic` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IndirectRule {
@@ -48,22 +39,6 @@ pub enum IndirectRule {
     /// Those of members on this side about each other. The fewest members that hold an end of each such link
     /// go, and nobody else does because of them: one sick node does not take healthy ones along.
     Fewest,
-}
-
-/// Where a picture was taken, for [`DowningView::by_the_fewest`].
-#[derive(Clone, Copy, Debug)]
-pub struct Standpoint<'a> {
-    /// The node that decides.
-    pub from: &'a UniqueAddress,
-    /// The role that the strategy counts.
-    pub role: Option<&'a Role>,
-    /// Who watches whom. A pair that is watched only now is none yet.
-    pub watches: &'a Watches,
-    /// Members that are Down, and still count on the other side: not everybody knows that they are.
-    pub lately_down: &'a OrderedSet<UniqueAddress>,
-    /// Reports that were withdrawn lately: of two ends that could both be the sick one, the one with more of
-    /// them goes.
-    pub withdrawn: &'a OrderedSet<Observation>,
 }
 
 /// The members on broken links, by the way they were found.
@@ -163,8 +138,9 @@ impl DowningView {
         &self.cover
     }
 
-    /// Who decides for this side, by [`IndirectRule::Fewest`]: the lowest address that is Up and stays; if nobody
-    /// is, who is WeaklyUp; if nobody is either, who is Leaving. All of a side that know the same name the same.
+    /// Who decides for this side, by [`IndirectRule::Fewest`]: the lowest address that is Up and stays; if
+    /// nobody is, who is WeaklyUp; if nobody is either, who is Leaving. All of a side that know the same name
+    /// the same.
     #[must_use]
     pub fn speaker(&self) -> Option<&UniqueAddress> {
         let stays = |member: &&Member| !self.is_unreachable(&member.node);
@@ -237,8 +213,8 @@ impl DowningView {
         cycle.union(&alive).map(|node| (*node).clone()).collect()
     }
 
-    /// Whether this is anything but a clean split or a crash. Never by [`IndirectRule::Fewest`]: what it has to
-    /// say of broken links is in who is unreachable.
+    /// Whether this is anything but a clean split or a crash. Never by [`IndirectRule::Fewest`]: what it has
+    /// to say of broken links is in who is unreachable.
     #[must_use]
     pub fn has_indirectly_connected(&self) -> bool {
         let IndirectMembers { cycle, alive } = self.indirect();

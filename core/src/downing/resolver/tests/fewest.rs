@@ -123,3 +123,56 @@ fn s_3_10_whoever_could_not_stand_when_patience_is_over_goes_alone() {
         assert_eq!(event.decision, DowningDecision::DownReachable);
     }
 }
+
+#[test]
+fn s_3_10_on_a_ring_a_split_is_found_in_waves_and_each_of_them_restarts_the_wait() {
+    // Five of a hundred, each watched by nine: whoever is found silent has the next ones watched.
+    let named = |uid: u64| node(&std::format!("h{uid:03}"), uid);
+    let side = [5, 11, 40, 52, 90];
+    let members: Vec<Member> = (1..=100).map(|uid| member(&named(uid), Status::Up)).collect();
+    let mut config = impatient(IndirectRule::Fewest);
+    config.downing.stable_after = None;
+    config.downing.down_all_when_unstable = DownAllWhenUnstable::Off;
+    let fixture = Fixture::with_config(named(5), config);
+    let resolver = Resolver::new(&fixture.config);
+    let mut bench = Bench { fixture, resolver };
+    let mut rows: Vec<(u64, u64)> = Vec::new();
+    let mut waves = 0;
+    loop {
+        let mut gossip = Gossip::new();
+        for member in &members {
+            gossip.upsert_member(member.clone());
+        }
+        for (observer, subject) in &rows {
+            gossip
+                .reachability_mut()
+                .unreachable(&named(*observer), &named(*subject));
+        }
+        bench.show(picture_of(&named(5), gossip));
+        let watches = bench
+            .resolver
+            .evidence
+            .watches(Instant::from_millis(u64::MAX / 2000), ms(0));
+        let Watches::These(each) = watches else {
+            panic!("not everybody watches everybody");
+        };
+        let before = rows.len();
+        for observer in side {
+            let silent = each.get(&named(observer)).unwrap().iter().map(UniqueAddress::uid);
+            let silent = silent
+                .filter(|uid| !side.contains(uid))
+                .map(|uid| (observer, uid));
+            rows.extend(silent.filter(|row| !rows.contains(row)).collect::<Vec<_>>());
+        }
+        if rows.len() == before {
+            break;
+        }
+        waves += 1;
+        // Detection of a wave takes less than the wait, so nothing is decided between two of them.
+        bench.run_for(ms(9_000));
+        assert_eq!(bench.downed(), [], "wave {waves}");
+    }
+    assert_eq!(waves, 5);
+    bench.run_for(ms(30_001));
+    assert_eq!(bench.downed(), side, "five cannot stand against the others");
+}
