@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use quorate_core::admission::PeerProof;
 use quorate_core::config::DowningStrategy;
+use quorate_core::downing::view::IndirectRule;
 use quorate_core::effect::HaltReason;
 use quorate_core::membership::member::Status;
 use quorate_core::message::MembershipMsg;
@@ -234,7 +235,7 @@ fn m_407_auto_down_makes_two_clusters_of_a_split_which_is_why_it_is_off() {
 #[test]
 fn m_410_with_one_broken_link_of_three_nodes_keep_majority_keeps_the_one_between() {
     let mut sim = Sim::new(410)
-        .config(|config| config.downing.down_all_when_indirectly_connected = None)
+        .config(|config| config.downing.rule = IndirectRule::Classic)
         .nodes(3);
     sim.run_until(all_up);
     sim.cut_pair(1, 2);
@@ -246,7 +247,7 @@ fn m_410_with_one_broken_link_of_three_nodes_keep_majority_keeps_the_one_between
 #[test]
 fn m_411_a_split_with_a_broken_link_in_the_majority_leaves_the_node_that_reaches_all_of_it() {
     let mut sim = Sim::new(411)
-        .config(|config| config.downing.down_all_when_indirectly_connected = None)
+        .config(|config| config.downing.rule = IndirectRule::Classic)
         .nodes(5);
     sim.run_until(all_up);
     sim.partition([0, 1, 2], [3, 4]);

@@ -7,9 +7,14 @@ use quorate_tests::invariants::i_22;
 use quorate_tests::sim::Show;
 use quorate_tests::splits::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use quorate_tests::splits::safe::a_safe;
+use quorate_tests::splits::sick::{self, Sickness};
 use quorate_tests::splits::{STRATEGIES, Setting, play, run};
 
-const RULES: [IndirectRule; 2] = [IndirectRule::Classic, IndirectRule::CascadeSafe];
+const RULES: [IndirectRule; 3] = [
+    IndirectRule::Classic,
+    IndirectRule::CascadeSafe,
+    IndirectRule::Fewest,
+];
 
 fn plans() -> u64 {
     let set = std::env::var("QUORATE_PLANS").ok();
@@ -69,6 +74,7 @@ fn cascade(gap: u64) -> Plan {
         events: vec![(0, Event::Crash(2)), (gap, Event::Crash(6))],
         cascade: true,
         sick: None,
+        disputed: None,
     }
 }
 
@@ -107,6 +113,7 @@ fn long_pause() -> Plan {
         events: vec![(0, Event::Pause(0, 7 * SECOND + 373_736))],
         cascade: false,
         sick: Some(0),
+        disputed: None,
     }
 }
 
@@ -143,6 +150,7 @@ fn i_21_two_sides_are_counted_where_a_strategy_lets_them_stay() {
         events: vec![(0, Event::Split(vec![vec![0, 1, 2], vec![3, 4]]))],
         cascade: false,
         sick: None,
+        disputed: None,
     };
     let auto_down = setting("auto-down", IndirectRule::Classic);
     let outcome = play(1, &split, auto_down, Show::Nothing);
@@ -177,4 +185,24 @@ fn f_17_answers_that_come_late_and_twice_do_not_hide_a_crash() {
     // again.
     let outcome = play(2_055, &Plan::draw(2_055), safe, Show::Nothing);
     assert_eq!(outcome.violation, None);
+}
+
+#[test]
+fn i_19_a_sick_node_takes_no_healthy_one_along_and_does_not_end_the_cluster() {
+    let fewest = setting("keep-majority", IndirectRule::Fewest);
+    for (sickness, nodes) in Sickness::ALL.into_iter().flat_map(|kind| [(kind, 3), (kind, 5)]) {
+        for seed in 0..4 {
+            let outcome = play(seed, &sick::draw(seed, nodes, sickness), fewest, Show::Nothing);
+            assert_eq!(outcome.violation, None, "{sickness} {nodes} {seed}");
+            let is_spared = outcome.undecidable || outcome.healthy_downed == Some(0);
+            assert!(
+                is_spared && outcome.parts == 1,
+                "{sickness} {nodes} {seed}: {outcome:?}"
+            );
+        }
+    }
+    // By the rule before, healthy ones went.
+    let before = setting("keep-majority", IndirectRule::CascadeSafe);
+    let outcome = play(0, &sick::draw(0, 5, Sickness::HalfFrames), before, Show::Nothing);
+    assert!(outcome.healthy_downed > Some(0), "{outcome:?}");
 }

@@ -62,9 +62,17 @@ impl HeartbeatRing {
     /// well while fewer than that number were taken in all, so that somebody notices their return. O(n).
     #[must_use]
     pub fn receivers_of(&self, sender: &UniqueAddress) -> Vec<UniqueAddress> {
-        let Some(at) = self.nodes.iter().position(|node| node == sender) else {
-            return Vec::new();
-        };
+        let at = self.nodes.iter().position(|node| node == sender);
+        at.map_or_else(Vec::new, |at| self.receivers_at(at))
+    }
+
+    /// Everybody on the ring, with [`Self::receivers_of`] each.
+    pub(crate) fn all_receivers(&self) -> impl Iterator<Item = (UniqueAddress, Vec<UniqueAddress>)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.map(|(at, node)| (node.clone(), self.receivers_at(at)))
+    }
+
+    fn receivers_at(&self, at: usize) -> Vec<UniqueAddress> {
         let others = self.nodes.iter().skip(at + 1).chain(self.nodes.iter().take(at));
         let mut taken: Vec<UniqueAddress> = if self.monitored_by >= self.nodes.len() - 1 {
             others.cloned().collect()

@@ -10,14 +10,17 @@ use quorate_core::downing::view::IndirectRule;
 use quorate_tests::sim::Show;
 use quorate_tests::splits::plan::Plan;
 use quorate_tests::splits::safe::a_safe;
+use quorate_tests::splits::sick::{self, Sickness};
 use quorate_tests::splits::{STRATEGIES, Setting, play, run};
 
 const USAGE: &str = "\
-usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|cascade-safe] [--share F|never]
+usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|cascade-safe|fewest]
+              [--share F|never] [--nodes N,N.. --sick KIND]
        splits --seed N --strategy NAME --rule NAME [--share F|never]      one plan, told in full
+                         (with --nodes N --sick KIND: of one sick node)
 
 Plays random plans of several events with real nodes in virtual time (default 200 per setting). Without --strategy, --rule or
---share: all of them.
+--share: all of them. With --sick one node alone is sick: paused, slow, one-way, lying, undecodable, not-reading, half-frames.
 ";
 
 struct Options {
@@ -27,6 +30,8 @@ struct Options {
     strategies: Vec<&'static str>,
     rules: Vec<IndirectRule>,
     shares: Vec<Option<f64>>,
+    nodes: Vec<usize>,
+    sick: Vec<Sickness>,
 }
 
 fn main() -> ExitCode {
@@ -43,6 +48,9 @@ fn main() -> ExitCode {
     };
     if let Some(seed) = options.seed {
         return tell(seed, &options);
+    }
+    if !options.sick.is_empty() {
+        return sick_nodes(&options);
     }
     say(
         "| strategy | rule | everybody from | plans | number | two-sided | nobody left | though a majority lived | survivors |",
@@ -88,6 +96,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         strategies: Vec::new(),
         rules: Vec::new(),
         shares: Vec::new(),
+        nodes: Vec::new(),
+        sick: Vec::new(),
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -106,8 +116,17 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Long("rule") => options.rules.push(match parser.value()?.string()?.as_str() {
                 "classic" => IndirectRule::Classic,
                 "cascade-safe" => IndirectRule::CascadeSafe,
+                "fewest" => IndirectRule::Fewest,
                 other => return Err(format!("no rule `{other}`").into()),
             }),
+            Long("nodes") => {
+                for nodes in parser.value()?.string()?.split(',') {
+                    options
+                        .nodes
+                        .push(nodes.parse().map_err(|_| format!("no number `{nodes}`"))?);
+                }
+            }
+            Long("sick") => options.sick.push(parser.value()?.parse()?),
             Long("share") => {
                 let text = parser.value()?.string()?;
                 let share = (text != "never").then(|| text.parse()).transpose();
@@ -122,7 +141,14 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         options.strategies.extend(STRATEGIES);
     }
     if options.rules.is_empty() {
-        options.rules = vec![IndirectRule::Classic, IndirectRule::CascadeSafe];
+        options.rules = vec![
+            IndirectRule::Classic,
+            IndirectRule::CascadeSafe,
+            IndirectRule::Fewest,
+        ];
+    }
+    if options.nodes.is_empty() {
+        options.nodes = vec![3, 5, 9, 20];
     }
     if options.shares.is_empty() {
         options.shares = vec![None, Some(0.5)];
@@ -146,7 +172,8 @@ fn settings(options: &Options) -> Vec<Setting> {
         for rule in &options.rules {
             for share in &options.shares {
                 let is_first = settings.last().is_none_or(|last| last.strategy != *strategy);
-                if *strategy != "down-all" || is_first {
+                let is_read = share.is_none() || *rule != IndirectRule::Fewest;
+                if (*strategy != "down-all" || is_first) && is_read {
                     settings.push(Setting {
                         strategy,
                         rule: *rule,
@@ -166,9 +193,44 @@ fn name(setting: Setting) -> String {
     format!("{} | {} | {from}", setting.strategy, setting.rule)
 }
 
+/// Plans of one sick node.
+fn sick_nodes(options: &Options) -> ExitCode {
+    say(
+        "| strategy | rule | everybody from | sick | nodes | plans | healthy nodes downed | undecidable | clusters ended | two-sided |",
+    );
+    say("|---|---|---|---|---|---|---|---|---|---|");
+    let mut is_clean = true;
+    for setting in settings(options) {
+        for (kind, nodes) in options
+            .sick
+            .iter()
+            .flat_map(|kind| options.nodes.iter().map(move |nodes| (*kind, *nodes)))
+        {
+            let tally = sick::run(options.plans.clone(), nodes, kind, setting, options.threads);
+            let name = name(setting);
+            say(&format!("| {name} | {kind} | {nodes} | {tally} |"));
+            let seeds = tally.bad.iter().take(10).collect::<Vec<_>>();
+            let _ = writeln!(
+                std::io::stderr(),
+                "{name} {kind} {nodes}: not at rest {}, seeds {seeds:?}",
+                tally.stuck
+            );
+            for (seed, violation) in tally.violations.iter().take(5) {
+                is_clean = false;
+                say(&format!("  VIOLATION seed {seed}: {violation}"));
+            }
+            is_clean &= tally.two_sided == 0;
+        }
+    }
+    ExitCode::from(u8::from(!is_clean))
+}
+
 /// One plan, with everything that happens.
 fn tell(seed: u64, options: &Options) -> ExitCode {
-    let plan = Plan::draw(seed);
+    let plan = match (options.sick.first(), options.nodes.first()) {
+        (Some(kind), Some(nodes)) => sick::draw(seed, *nodes, *kind),
+        _ => Plan::draw(seed),
+    };
     say(&format!("{plan}"));
     say(&format!("{:?}", a_safe(&plan, 2_000_000)));
     let Some(setting) = settings(options).into_iter().next() else {

@@ -30,11 +30,12 @@ pub const STRATEGIES: [&str; 6] = [
 ];
 
 /// How broken links are told, and from which share of the members on everybody goes.
-pub const RULES: [(IndirectRule, Option<f64>); 4] = [
+pub const RULES: [(IndirectRule, Option<f64>); 5] = [
     (IndirectRule::Classic, None),
     (IndirectRule::Classic, Some(0.5)),
     (IndirectRule::CascadeSafe, None),
     (IndirectRule::CascadeSafe, Some(0.5)),
+    (IndirectRule::Fewest, None),
 ];
 
 /// The rules that make a difference to a strategy.

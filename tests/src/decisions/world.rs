@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use quorate_core::downing::decision::DowningDecision;
 use quorate_core::downing::strategy::{Strategy, judge};
-use quorate_core::downing::view::{DowningView, IndirectRule, Observation};
+use quorate_core::downing::view::{DowningView, IndirectRule, Observation, Standpoint, Watches};
 use quorate_core::ident::{Address, DEFAULT_DATA_CENTER, Role, Roles, UniqueAddress};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::member::{Member, Status, UpNumber};
+use quorate_core::ordered::OrderedSet;
 
 use crate::sim::Chance;
 
@@ -301,11 +302,13 @@ impl World {
     fn decide(&mut self, strategy: &dyn Strategy, rule: (IndirectRule, Option<f64>), lags: bool) -> bool {
         let mut verdicts = Vec::new();
         for at in 0..self.size() {
-            if self.alive & bit(at) == 0 || self.leader_for(at) != Some(at) {
+            let is_fewest = rule.0 == IndirectRule::Fewest;
+            if self.alive & bit(at) == 0 || (!is_fewest && self.leader_for(at) != Some(at)) {
                 continue;
             }
-            let view = self.view_of(at, rule.0, lags);
-            if view.has_unreachable() {
+            let view = self.view_of(at, rule.0, lags, strategy.role());
+            let speaks = !is_fewest || view.speaker() == Some(&self.nodes[at]);
+            if view.has_unreachable() && speaks {
                 let verdict = judge(strategy, &view, rule.1);
                 let after = match verdict.decision {
                     DowningDecision::AcquireLeaseAndDownUnreachable { after } => after,
@@ -351,14 +354,14 @@ impl World {
         counted.fold(0, |all, (_, row)| all | row.subjects) & !bit(at)
     }
 
-    fn view_of(&mut self, at: usize, rule: IndirectRule, lags: bool) -> DowningView {
+    fn view_of(&mut self, at: usize, rule: IndirectRule, lags: bool, role: Option<&Role>) -> DowningView {
         let part = self.part_of(at, self.alive);
         // Every change empties what is known of who has seen it; who was heard of since the last complaint is
         // kept.
         let per_mille = match (lags, rule) {
             (false, _) => 1000,
             (true, IndirectRule::Classic) => 500,
-            (true, IndirectRule::CascadeSafe) => 950,
+            (true, IndirectRule::CascadeSafe | IndirectRule::Fewest) => 950,
         };
         let known: Vec<bool> = (0..self.size())
             .map(|_| self.chance.per_mille(per_mille))
@@ -385,7 +388,20 @@ impl World {
             let inside = (0..this.size()).filter(move |at| set & bit(*at) != 0);
             inside.map(|at| this.nodes[at].clone())
         };
-        DowningView::new(members, named(unreachable), rows, named(heard)).judged_by(rule)
+        let view = DowningView::new(members, named(unreachable), rows, named(heard)).judged_by(rule);
+        if rule != IndirectRule::Fewest {
+            return view;
+        }
+        let was_up = |other: &usize| this.members[*other].status.is_up_like();
+        let down = (0..this.size()).filter(|other| knowledge.down & bit(*other) != 0);
+        let lately_down = down.filter(was_up).map(|other| this.nodes[other].clone());
+        view.by_the_fewest(Standpoint {
+            from: &this.nodes[at],
+            role,
+            watches: &Watches::Everybody,
+            lately_down: &lately_down.collect(),
+            withdrawn: &OrderedSet::new(),
+        })
     }
 
     fn set(&self, nodes: &[UniqueAddress]) -> Nodes {

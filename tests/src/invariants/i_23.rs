@@ -2,8 +2,9 @@
 //! came back, or the process itself stood still, unless unrest lasts too long; and no decision comes later
 //! than the stable period and the patience for unrest after unrest began. Under the cascade-safe rule
 //! patience may begin anew, as often as it ends before somebody came back: a side that would stay waits until
-//! losses end. A decision that waits for the lease counts from when it was made, and nothing is late while
-//! only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
+//! losses end. By the rule of the fewest nodes it may also when somebody came back, so the limit counts from
+//! the last change. A decision that waits for the lease counts from when it was made, and nothing is late
+//! while only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
 //! itself: whom it downs must have been silent for the stable period. Times are those of the process's own
 //! clock.
 
@@ -26,6 +27,8 @@ struct Watch {
     silent: BTreeMap<UniqueAddress, u64>,
     /// When somebody became unreachable or came back last, or the process went on after it had stood still.
     changed: u64,
+    /// The same, or when somebody became Down.
+    moved: u64,
     /// Since when somebody is missing without a decision.
     unrest: Option<u64>,
     /// When somebody came back for the first time since then.
@@ -86,6 +89,7 @@ impl InTime {
             watch.changed = now;
         }
         if change.lost || change.back || change.joined || change.downed {
+            watch.moved = now;
             if watch.unrest.is_none() {
                 watch.unrest = Some(now);
                 watch.flapping = None;
@@ -103,6 +107,7 @@ impl InTime {
     pub(super) fn on_paused(&mut self, process: ProcessId, now: u64) {
         if let Some(watch) = self.0.get_mut(&process) {
             watch.changed = now;
+            watch.moved = now;
             watch.silent.values_mut().for_each(|since| *since = now);
             watch.unrest = watch.unrest.map(|_| now);
             // Whoever came back before still makes the unrest one that flaps, but patience is counted from
@@ -138,20 +143,29 @@ impl InTime {
             };
         }
         let quiet = moment.mono - watch.changed;
+        let patience = moment.patience.map(|patience| moment.stable_after + patience);
+        let is_too_long = |unrest| patience.is_some_and(|patience| unrest > patience);
         if event.waits_for.is_some() {
-            watch.asked = Some(quiet);
+            // What was due when the lease was asked for is due when it is answered.
+            let unrest = watch.unrest.map_or(0, |since| moment.mono - since);
+            let least = if is_too_long(unrest) {
+                moment.stable_after
+            } else {
+                0
+            };
+            watch.asked = Some(quiet.max(least));
             return Ok(());
         }
         let (since, flapping) = (watch.unrest.take(), watch.flapping);
         let unrest = since.map_or(0, |since| moment.mono - since);
         let was_quiet = watch.asked.take().unwrap_or(quiet);
-        let patience = moment.patience.map(|patience| moment.stable_after + patience);
-        let too_long = patience.is_some_and(|patience| unrest > patience);
+        let too_long = is_too_long(unrest);
         if was_quiet < moment.stable_after && !too_long {
             return Err(format!("decides {was_quiet} us after the last change: {event:?}"));
         }
         let latest = patience.map(|patience| patience + moment.slack);
         let waited = match (since, flapping, patience) {
+            (Some(_), _, _) if moment.flaps_patiently => moment.mono - watch.moved,
             (Some(since), Some(back), Some(patience)) if moment.stays_patiently => {
                 // It ends a moment after it is over.
                 unrest - (back - since) / (patience + 1) * (patience + 1)
@@ -205,6 +219,7 @@ mod tests {
         let watch = Watch {
             silent: BTreeMap::new(),
             changed: 11 * SECOND,
+            moved: 11 * SECOND,
             unrest: Some(10 * SECOND),
             flapping: Some(11 * SECOND),
             asked: None,
@@ -221,6 +236,7 @@ mod tests {
             stable_after: 5 * SECOND,
             patience: Some(5 * SECOND),
             stays_patiently: true,
+            flaps_patiently: false,
             slack: SECOND,
             margin: 5 * SECOND,
             view: &Arc::new(View::idle(me())),

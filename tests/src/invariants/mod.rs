@@ -130,6 +130,8 @@ pub struct Moment<'a> {
     pub patience: Option<u64>,
     /// A side that stays may take longer (the cascade-safe rule).
     pub stays_patiently: bool,
+    /// The same, also when members come and go.
+    pub flaps_patiently: bool,
     /// What may pass between a decision that is due and its event: a tick of the resolver, and the lease's
     /// delays.
     pub slack: u64,

@@ -28,6 +28,7 @@ fn moment<'a>(host: &'a Process, (at, leases): (u64, &'a MemoryLeases)) -> Momen
         stable_after: times.stable_after,
         patience: times.patience,
         stays_patiently: times.stays_patiently,
+        flaps_patiently: times.flaps_patiently,
         slack: times.slack,
         margin: times.margin,
         view: host.node.view(),

@@ -1,6 +1,7 @@
 //! The event loop: takes the next thing that happens, hands it to a node, does what the node says, and has
 //! the invariants look at the result. Decides nothing about protocols.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quorate_core::config::{Config, ValidConfig};
@@ -30,6 +31,7 @@ use super::remembered::Remembered;
 use super::safety::Assumptions;
 use super::singletons::Singletons;
 use super::store::Stores;
+use super::swallowed::Swallowed;
 use super::trace::{Show, Trace};
 use super::violation::Violation;
 use super::watches::Watches;
@@ -81,6 +83,8 @@ pub struct Sim {
     pub(crate) liars: Liars,
     /// Frames of these kinds to lose: kind, from address, to address.
     pub(crate) doomed: Vec<(&'static str, usize, usize)>,
+    /// Frames that do not come through: from address, to address, which.
+    pub(crate) swallowed: BTreeSet<(usize, usize, Swallowed)>,
     /// Set when a picture changed since it was last cleared.
     pub(crate) changed: bool,
     pub(crate) steps: u64,
@@ -139,6 +143,7 @@ impl Sim {
             watches: Watches::new(seed),
             liars: Liars::default(),
             doomed: Vec::new(),
+            swallowed: BTreeSet::new(),
             changed: false,
             steps: 0,
             join_failures: Vec::new(),

@@ -186,6 +186,9 @@ impl Sim {
             self.doomed.remove(at);
             fate = Fate::Lost;
         }
+        if self.is_swallowed(here, to, name) {
+            fate = Fate::Lost;
+        }
         match fate {
             Fate::Arrives(at) => {
                 let flight = Flight {

@@ -76,6 +76,7 @@ pub(crate) struct Times {
     pub(crate) stable_after: u64,
     pub(crate) patience: Option<u64>,
     pub(crate) stays_patiently: bool,
+    pub(crate) flaps_patiently: bool,
     pub(crate) slack: u64,
     pub(crate) margin: u64,
 }
@@ -93,7 +94,8 @@ impl Times {
         Self {
             stable_after: micros(config.stable_after(members)),
             patience: config.unstable_after(members).map(micros),
-            stays_patiently: config.downing.rule == IndirectRule::CascadeSafe,
+            stays_patiently: config.downing.rule != IndirectRule::Classic,
+            flaps_patiently: config.downing.rule == IndirectRule::Fewest,
             slack: micros(TICK + lease),
             margin: micros(config.removal_margin(members)),
         }

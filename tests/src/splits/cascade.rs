@@ -17,7 +17,7 @@ pub fn must_survive(plan: &Plan, setting: Setting) -> bool {
         "keep-oldest" | "lease-majority" => first_lives,
         _ => false,
     };
-    plan.cascade && setting.rule == IndirectRule::CascadeSafe && is_in_its_hands
+    plan.cascade && setting.rule != IndirectRule::Classic && is_in_its_hands
 }
 
 /// Whether crashes in a row were survived as they must be.

@@ -7,6 +7,7 @@ pub mod cascade;
 pub mod plan;
 mod play;
 pub mod safe;
+pub mod sick;
 mod tally;
 
 pub use play::{Outcome, Setting, play};

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::sim::{Chance, Purpose, Weather};
+use crate::sim::{Chance, Purpose, Swallowed, Weather};
 
 /// Microseconds of a second.
 pub const SECOND: u64 = 1_000_000;
@@ -37,6 +37,12 @@ pub enum Event {
     Heal,
     /// F-05: a process stands still for so many microseconds.
     Pause(usize, u64),
+    /// F-06: a process handles everything so late, for so long, in microseconds.
+    Slow(usize, u64, u64),
+    /// F-30: what one node sends does not come through to another: `(from, to, what)`.
+    Swallow(usize, usize, Swallowed),
+    /// All frames come through again.
+    SwallowNothing,
     /// A member leaves in good order.
     Leave(usize),
     /// F-14, F-15, F-16, F-17: from now on frames are late, lost, out of order or doubled.
@@ -62,6 +68,8 @@ pub struct Plan {
     pub cascade: bool,
     /// Everything that happens concerns this node alone (I-19).
     pub sick: Option<usize>,
+    /// The other end, if one link of it alone is bad: nobody can tell which of the two is sick.
+    pub disputed: Option<usize>,
 }
 
 impl fmt::Display for Plan {
@@ -107,6 +115,7 @@ impl Plan {
             events: draw.events,
             cascade: (45..60).contains(&kind),
             sick,
+            disputed: None,
         }
     }
 }

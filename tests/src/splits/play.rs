@@ -53,6 +53,8 @@ pub struct Outcome {
     pub cascade: bool,
     /// A single sick node, and how many others were downed (I-19).
     pub healthy_downed: Option<usize>,
+    /// Nobody but the healthy end of the one link that is in dispute was downed.
+    pub undecidable: bool,
     /// It did not come to rest.
     pub stuck: bool,
     /// It began with a clean split that the strategy has a promise about, which was checked (I-22).
@@ -146,6 +148,11 @@ fn bring_about(sim: &mut Sim, event: &Event) {
         Event::Open(from, to) => sim.open(*from, *to),
         Event::Heal => sim.heal(),
         Event::Pause(node, time) => sim.pause(*node, Duration::from_micros(*time)),
+        Event::Slow(node, delay, time) => {
+            sim.slow_down(*node, Duration::from_micros(*delay), Duration::from_micros(*time));
+        }
+        Event::Swallow(from, to, what) => sim.swallow(*from, *to, *what),
+        Event::SwallowNothing => sim.swallow_nothing(),
         Event::Leave(node) => sim.leave(*node),
         Event::Weather(weather) => sim.weather(*weather),
         Event::LeaseDown => sim.lease_keeper.is_down = true,
@@ -207,6 +214,7 @@ fn classify(sim: &Sim, plan: &Plan) -> Outcome {
         living: living.len(),
         majority_lived: 2 * largest > plan.nodes,
         cascade: plan.cascade,
+        undecidable: plan.disputed.is_some_and(|other| downed(sim) == [other]),
         healthy_downed: plan.sick.map(|sick| i_19::healthy_downed(sick, &downed(sim))),
         ..Outcome::default()
     }

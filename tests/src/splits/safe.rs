@@ -67,6 +67,7 @@ fn one_shape(faults: &[&Event], margin: u64) -> Result<(), &'static str> {
             Event::Leave(_) => return Err("a departure together with something else"),
             Event::Bridge(..) | Event::BadNode(..) => return Err("a node that reaches a part only"),
             Event::Open(..) | Event::Heal => return Err("a way that opens again"),
+            Event::Slow(..) | Event::Swallow(..) | Event::SwallowNothing => return Err("a sick node"),
             Event::Weather(_) => return Err("bad weather"),
             Event::LeaseDown | Event::LeaseSlow(_) | Event::LeaseCut(_) | Event::LeaseBack => {}
         }
@@ -89,6 +90,7 @@ mod tests {
             events: events.to_vec(),
             cascade: false,
             sick: None,
+            disputed: None,
         };
         a_safe(&plan, 2 * SECOND)
     }

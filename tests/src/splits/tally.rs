@@ -119,8 +119,23 @@ impl Report {
 /// Runs the plans of these seeds.
 #[must_use]
 pub fn run(seeds: core::ops::Range<u64>, setting: Setting, threads: usize) -> Report {
+    let outcome = |seed| play(seed, &Plan::draw(seed), setting, Show::Nothing);
+    let mut report = on_all_cores(seeds, threads, outcome, Report::add);
+    report.violations.sort_by_key(|(seed, _)| *seed);
+    report.two_sided.sort_unstable();
+    report.needless_cascades.sort_unstable();
+    report
+}
+
+/// Works out the outcomes of these seeds on so many threads, and adds them up as they come.
+pub(super) fn on_all_cores<T: Default + Send>(
+    seeds: core::ops::Range<u64>,
+    threads: usize,
+    outcome: impl Fn(u64) -> Outcome + Sync,
+    add: impl Fn(&mut T, u64, Outcome) + Sync,
+) -> T {
     let next = AtomicU64::new(seeds.start);
-    let report = Mutex::new(Report::default());
+    let sum = Mutex::new(T::default());
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
@@ -129,16 +144,15 @@ pub fn run(seeds: core::ops::Range<u64>, setting: Setting, threads: usize) -> Re
                     if seed >= seeds.end {
                         break;
                     }
-                    let outcome = play(seed, &Plan::draw(seed), setting, Show::Nothing);
-                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
-                    report.add(seed, outcome);
+                    let outcome = outcome(seed);
+                    add(
+                        &mut sum.lock().unwrap_or_else(PoisonError::into_inner),
+                        seed,
+                        outcome,
+                    );
                 }
             });
         }
     });
-    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.violations.sort_by_key(|(seed, _)| *seed);
-    report.two_sided.sort_unstable();
-    report.needless_cascades.sort_unstable();
-    report
+    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,8 +17,8 @@ pub struct DowningConfig {
     /// Which side of a partition survives (default keep-majority). The same on all nodes: a node with another
     /// one is refused. Mirrors `split-brain-resolver.active-strategy`.
     pub strategy: DowningStrategy,
-    /// Which observations show that a split is not clean (default cascade-safe; Akka has the classic one
-    /// only). The same on all nodes.
+    /// Who goes when a split is not clean (default fewest: as few members as explain the broken links; Akka
+    /// has the classic rule only, both ends). The same on all nodes.
     pub rule: IndirectRule,
     /// How long the picture must be unchanged before a decision (default `None`: by the number of members, 7
     /// s up to 5, 10 s up to 10, 13 s up to 20, 17 s up to 50, 20 s up to 100, 30 s beyond, and never shorter
@@ -28,7 +28,8 @@ pub struct DowningConfig {
     /// What happens if the picture does not become stable (default on). Mirrors `.down-all-when-unstable`.
     pub down_all_when_unstable: DownAllWhenUnstable,
     /// Share of the members on broken links, and those who go with them, from which on everybody goes
-    /// (default 0.5, > 0 to 1; `None` never does). Mirrors `.down-all-when-indirectly-connected`.
+    /// (default `None`: never; > 0 to 1). The rule `fewest` does not read it. Mirrors
+    /// `.down-all-when-indirectly-connected`.
     pub down_all_when_indirectly_connected: Option<f64>,
     /// How long takeover of a downed member's work waits after its removal (default: what `stable_after` is
     /// at the time, or zero without a strategy). Mirrors `down-removal-margin`.
@@ -303,10 +304,10 @@ impl Default for DowningConfig {
     fn default() -> Self {
         Self {
             strategy: DowningStrategy::KeepMajority { role: None },
-            rule: IndirectRule::CascadeSafe,
+            rule: IndirectRule::Fewest,
             stable_after: None,
             down_all_when_unstable: DownAllWhenUnstable::On,
-            down_all_when_indirectly_connected: Some(0.5),
+            down_all_when_indirectly_connected: None,
             down_removal_margin: None,
         }
     }

@@ -10,6 +10,7 @@ use super::downing::stable_after_by_size;
 use super::ranges::{at_least_one, ensure, within};
 use super::{Config, DowningStrategy};
 use crate::agreement::{Differences, Settings};
+use crate::downing::state::view::IndirectRule;
 use crate::ident::Roles;
 
 /// A setting outside its legal range.
@@ -43,7 +44,27 @@ impl ValidConfig {
     #[must_use]
     pub fn stable_after(&self, members: usize) -> Duration {
         let by_size = || stable_after_by_size(members).max(self.detector_needs());
-        self.downing.stable_after.unwrap_or_else(by_size)
+        let stable_after = self.downing.stable_after.unwrap_or_else(by_size);
+        let is_ring = members > self.failure_detector.monitored_by_nr_of_members + 1;
+        if is_ring && self.downing.rule == IndirectRule::Fewest {
+            stable_after.max(self.first_silence())
+        } else {
+            stable_after
+        }
+    }
+
+    /// How long it takes at most until a member that is watched only now, and is silent, is reported: by
+    /// [`IndirectRule::Fewest`] nobody concludes anything from less.
+    #[must_use]
+    pub(crate) fn first_silence(&self) -> Duration {
+        let detector = &self.failure_detector;
+        let interval = detector.heartbeat_interval;
+        // So many deviations of the interval reach the threshold, or more.
+        let deviations = detector.threshold.min(100.0) / 2.0 + 2.0;
+        let deviation = detector.min_std_deviation.max(interval / 4);
+        let round_and_look = interval + detector.unreachable_nodes_reaper_interval;
+        let answer = detector.expected_response_after + interval + detector.acceptable_heartbeat_pause;
+        round_and_look + answer + deviation.mul_f64(deviations)
     }
 
     /// How much longer than [`Self::stable_after`] an unstable picture of so many members is tolerated;

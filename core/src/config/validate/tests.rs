@@ -297,6 +297,9 @@ fn s_3_8_the_wait_follows_the_number_of_members_unless_set() {
     config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(10);
     assert_eq!(waits(&config, &[5, 100]), [12, 20]);
     config.downing.stable_after = Some(Duration::from_secs(8));
+    // Where not everybody watches everybody, the longest first silence is 15.5 s here.
+    assert_eq!(waits(&config, &[5, 10, 11, 1_000]), [8, 8, 15, 15]);
+    config.downing.rule = IndirectRule::CascadeSafe;
     assert_eq!(waits(&config, &[5, 1_000]), [8, 8]);
 }
 
@@ -347,7 +350,7 @@ fn nodes_with_different_strategies_are_incompatible() {
         .collect();
     different.insert(shared(&|config| config.downing.rule = IndirectRule::Classic));
     different.insert(shared(&|config| {
-        config.downing.down_all_when_indirectly_connected = None
+        config.downing.down_all_when_indirectly_connected = Some(0.5)
     }));
     assert_eq!(different.len(), strategies.len() + 2);
     // What one node alone may set differently.

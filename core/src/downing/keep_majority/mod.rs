@@ -5,9 +5,9 @@ use core::cmp::Ordering;
 
 use crate::downing::state::decision::{DowningDecision, is_counted, is_counted_and_stays, may_be_counted};
 use crate::downing::state::strategy::Strategy;
-use crate::downing::state::view::DowningView;
+use crate::downing::state::view::{DowningView, IndirectRule};
 use crate::ident::Role;
-use crate::membership::state::member::Status;
+use crate::membership::state::member::Member;
 
 /// The strategy and its one setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,32 +28,42 @@ impl KeepMajority {
     fn holds(&self, view: &DowningView) -> bool {
         let (here_at_least, _) = view.sides(self.role(), is_counted_and_stays);
         let (_, there_at_most) = view.sides(self.role(), may_be_counted);
-        let (decision, _) = self.majority(view, here_at_least, there_at_most, is_counted_and_stays);
+        let lowest = match view.rule() {
+            // As Akka: who joins over there is not the lowest address.
+            IndirectRule::Classic | IndirectRule::CascadeSafe => {
+                view.counted(self.role(), is_counted_and_stays).next()
+            }
+            IndirectRule::Fewest => {
+                let stays_or_is_far =
+                    |member: &&Member| is_counted_and_stays(member.status) || view.is_far(&member.node);
+                view.counted(self.role(), may_be_counted).find(stays_or_is_far)
+            }
+        };
+        let (decision, _) = majority(view, here_at_least, there_at_most, lowest);
         decision == DowningDecision::DownUnreachable
     }
+}
 
-    fn majority(
-        &self,
-        view: &DowningView,
-        here: usize,
-        there: usize,
-        statuses: fn(Status) -> bool,
-    ) -> (DowningDecision, &'static str) {
-        let Some(lowest) = view.counted(self.role(), statuses).next() else {
-            return (DowningDecision::DownAll, "nobody can be counted for a majority");
-        };
-        match (here.cmp(&there), view.is_unreachable(&lowest.node)) {
-            (Ordering::Greater, _) => (DowningDecision::DownUnreachable, "this side has the majority"),
-            (Ordering::Less, _) => (DowningDecision::DownReachable, "the other side has the majority"),
-            (Ordering::Equal, false) => (
-                DowningDecision::DownUnreachable,
-                "equal sides: this one has the lowest address",
-            ),
-            (Ordering::Equal, true) => (
-                DowningDecision::DownReachable,
-                "equal sides: the other one has the lowest address",
-            ),
-        }
+fn majority(
+    view: &DowningView,
+    here: usize,
+    there: usize,
+    lowest: Option<&Member>,
+) -> (DowningDecision, &'static str) {
+    let Some(lowest) = lowest else {
+        return (view.undecided(), "nobody can be counted for a majority");
+    };
+    match (here.cmp(&there), view.is_unreachable(&lowest.node)) {
+        (Ordering::Greater, _) => (DowningDecision::DownUnreachable, "this side has the majority"),
+        (Ordering::Less, _) => (DowningDecision::DownReachable, "the other side has the majority"),
+        (Ordering::Equal, false) => (
+            DowningDecision::DownUnreachable,
+            "equal sides: this one has the lowest address",
+        ),
+        (Ordering::Equal, true) => (
+            DowningDecision::DownReachable,
+            "equal sides: the other one has the lowest address",
+        ),
     }
 }
 
@@ -74,10 +84,11 @@ impl Strategy for KeepMajority {
             );
         }
         let (here, there) = view.sides(self.role(), is_counted);
-        let (decision, reason) = self.majority(view, here, there, is_counted);
+        let lowest = view.counted(self.role(), is_counted).next();
+        let (decision, reason) = majority(view, here, there, lowest);
         if decision == DowningDecision::DownUnreachable && !self.holds(view) {
             return (
-                DowningDecision::DownAll,
+                view.undecided(),
                 "changes in flight could give the other side the majority too",
             );
         }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::downing::state::strategy::{counted, judge};
 use crate::downing::table::{connected, downed_by, downed_in, node, role, split};
+use crate::membership::state::member::Status;
 
 fn majority(name: &str) -> KeepMajority {
     KeepMajority::new(role(name))

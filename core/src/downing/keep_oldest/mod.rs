@@ -40,8 +40,16 @@ impl KeepOldest {
         let Some(oldest) = view.counted(self.role(), statuses).min_by_key(age) else {
             return OldestSide::Nobody;
         };
-        let (here, there) = view.sides(self.role(), statuses);
-        match (view.is_unreachable(&oldest.node), here, there) {
+        // One sick node may be the oldest. If others go with it, this may be the other side of a split of
+        // which not all is known yet: its own side, where it is, would stay.
+        if view.cover().contains(&oldest.node) && view.cover().len() > 1 {
+            return OldestSide::There;
+        }
+        // The sides as they are before any of theirs go for a broken link: both must come to the same
+        // numbers.
+        let (_, there) = view.sides(self.role(), statuses);
+        let here = view.counted(self.role(), statuses).count() - there;
+        match (view.is_far(&oldest.node), here, there) {
             (false, 1, 2..) if self.down_if_alone => OldestSide::HereAlone,
             (false, _, _) => OldestSide::Here,
             (true, 2.., 1) if self.down_if_alone => OldestSide::ThereAlone,
@@ -77,7 +85,7 @@ impl Strategy for KeepOldest {
             return (DowningDecision::DownIndirectlyConnected, BROKEN_LINKS);
         }
         let (decision, reason) = match self.oldest(view, is_counted) {
-            OldestSide::Nobody => (DowningDecision::DownAll, "nobody can be counted as the oldest"),
+            OldestSide::Nobody => (view.undecided(), "nobody can be counted as the oldest"),
             OldestSide::Here => (DowningDecision::DownUnreachable, "the oldest is on this side"),
             OldestSide::HereAlone => (
                 DowningDecision::DownReachable,
@@ -91,7 +99,7 @@ impl Strategy for KeepOldest {
         };
         if decision == DowningDecision::DownUnreachable && !self.holds(view) {
             return (
-                DowningDecision::DownAll,
+                view.undecided(),
                 "changes in flight could make the other side stay too",
             );
         }

@@ -51,6 +51,13 @@ impl PictureWait {
         }
     }
 
+    /// They told of none after all.
+    pub(super) const fn put_off_no_more(&mut self) {
+        if let Self::PutOff { since, .. } = *self {
+            *self = Self::Settling { since };
+        }
+    }
+
     /// When the picture counts as stable; `None` while nobody is unreachable. Observations put that off by
     /// half a period at most: they come one by one, and must not put a decision off for ever.
     pub(super) fn over_at(self, period: Duration) -> Option<Instant> {
@@ -172,6 +179,9 @@ mod tests {
         assert_eq!(ends(2000), Some(at(4000)));
         assert_eq!(ends(2900), Some(at(4000)));
         let mut wait = settling();
+        wait.put_off(at(2900));
+        wait.put_off_no_more();
+        assert_eq!(wait, settling());
         wait.put_off(at(2900));
         wait.restart(at(3000));
         assert_eq!(wait, PictureWait::Settling { since: at(3000) });

@@ -4,8 +4,11 @@
 //! go. Spec: membership 3.1, 3.8, 8.5, 8.7.
 
 mod clocks;
+mod evidence;
 mod lease;
 mod out_of_sight;
+mod patience;
+mod picture;
 mod silences;
 mod waiting;
 mod watch;
@@ -17,8 +20,11 @@ use core::time::Duration;
 use crate::config::ValidConfig;
 use crate::downing::Cx;
 use crate::downing::resolver::clocks::Unrest;
+use crate::downing::resolver::evidence::Evidence;
 use crate::downing::resolver::lease::{PendingDecision, ResolverLease};
 use crate::downing::resolver::out_of_sight::OutOfSight;
+use crate::downing::resolver::patience::AfterPatience;
+use crate::downing::resolver::picture::is_responsible;
 use crate::downing::resolver::waiting::DecisionWait;
 use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
 use crate::downing::state::strategy::{Strategy, StrategyVerdict, counted, judge};
@@ -26,7 +32,7 @@ use crate::downing::state::view::{DowningView, IndirectRule, Observation};
 use crate::event::{DowningEvent, DowningReport, DowningWait};
 use crate::ident::UniqueAddress;
 use crate::lease::protocol::LeaseReport;
-use crate::membership::state::member::{Member, Status};
+use crate::membership::state::member::Member;
 use crate::ordered::OrderedSet;
 use crate::time::Instant;
 use crate::timer::DowningTimer;
@@ -35,6 +41,9 @@ use crate::view::{MembershipPhase, View};
 /// How often the question is asked again once the picture is stable, because leadership may come to this node
 /// late.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Why a side that saw no rest goes.
+const TOO_LONG: &str = "members became unreachable and reachable for too long";
 
 /// The resolver of one node.
 #[derive(Clone, Debug)]
@@ -54,17 +63,12 @@ pub(crate) struct Resolver {
     /// change of anything empties, it does not make a living member look dead for a moment. Empty without
     /// rows.
     heard: OrderedSet<UniqueAddress>,
+    /// What the rule of the fewest nodes goes by besides. Empty under the others.
+    evidence: Evidence,
     /// Whether it was already told that the strategy wants nobody to go because of these rows.
     nobody_told: bool,
     /// The lease that some decisions need.
     lease: ResolverLease,
-}
-
-/// See [`Resolver::after_patience`].
-enum AfterPatience {
-    WaitOn,
-    AskForLease,
-    DownAll,
 }
 
 impl Resolver {
@@ -76,6 +80,7 @@ impl Resolver {
             out_of_sight: OutOfSight::default(),
             rows: Vec::new(),
             heard: OrderedSet::new(),
+            evidence: Evidence::default(),
             nobody_told: false,
             lease: ResolverLease::new(config),
         }
@@ -88,6 +93,7 @@ impl Resolver {
         if after.phase() != MembershipPhase::Member || after.self_member().is_none() {
             self.rows.clear();
             self.heard.clear();
+            self.evidence.forget();
             self.wait.forget();
             self.unrest = Unrest::Quiet;
             self.out_of_sight = OutOfSight::default();
@@ -97,12 +103,17 @@ impl Resolver {
         }
         self.lease.on_view(cx.mono(), after);
         self.warn_of_members(cx, before, after);
+        let is_anybody_new = self.watch_pairs(cx, before, after);
         self.watch_rows(cx, after);
         self.wait.on_view(cx.mono(), before, after);
+        if is_anybody_new {
+            self.wait.restart(cx.mono());
+        }
         let is_anybody_lost = watch::is_anybody_lost(after);
         self.out_of_sight.on_view(cx.mono(), is_anybody_lost);
         if !is_anybody_lost {
             self.unrest = Unrest::Quiet;
+            self.evidence.calm(cx.mono());
         } else if watch::is_unstable(before, after) {
             self.unrest
                 .on_change(cx.mono(), watch::is_anybody_back(before, after));
@@ -119,6 +130,7 @@ impl Resolver {
         self.out_of_sight.on_paused(since);
         self.wait.restart(cx.mono());
         self.unrest.restart(cx.mono());
+        self.evidence.on_paused(cx.mono());
         self.lease.on_paused();
         let view = Arc::clone(cx.view());
         self.arm(cx, &view);
@@ -152,6 +164,15 @@ impl Resolver {
                 self.down_all(cx, &view);
                 return self.arm(cx, &view);
             }
+            Some(AfterPatience::Go) => {
+                self.go(cx, &view);
+                return self.arm(cx, &view);
+            }
+            Some(AfterPatience::Decide(picture)) => {
+                self.unrest.restart(cx.mono());
+                self.decide(cx, &view, &picture);
+                return self.arm(cx, &view);
+            }
             Some(AfterPatience::AskForLease) => true,
             Some(AfterPatience::WaitOn) | None => self
                 .stable_at(cx.config(), &view)
@@ -160,8 +181,11 @@ impl Resolver {
         if is_over {
             self.unrest.restart(cx.mono());
         }
-        if is_due && is_responsible(&view) && somebody_could_go(&view) {
-            self.decide(cx, &view);
+        if is_due && somebody_could_go(&view) {
+            let picture = self.picture(cx.config(), &view, cx.mono());
+            if is_responsible(&view, &picture) {
+                self.decide(cx, &view, &picture);
+            }
         }
         self.arm(cx, &view);
     }
@@ -184,12 +208,13 @@ impl Resolver {
             return None;
         }
         let decided_at = self.stable_at(config, view).map_or(now, |at| at.max(now));
-        let decided = self.decided(config, view, decided_at)?;
+        let picture = self.picture(config, view, decided_at);
+        let decided = self.decided(config, view, decided_at, &picture)?;
         let waits_for = if let Some(lease) = self.lease.waits_for() {
             Some(lease)
         } else if let Some(until) = self.stable_at(config, view).filter(|at| now < *at) {
             Some(DowningWait::Stable { until })
-        } else if is_responsible(view) {
+        } else if is_responsible(view, &picture) {
             None
         } else {
             Some(DowningWait::Leader)
@@ -227,18 +252,37 @@ impl Resolver {
     fn watch_rows(&mut self, cx: &Cx<'_>, after: &View) {
         let rows = watch::observations(after);
         if rows != self.rows {
-            let was_broken = self.picture(cx.config(), after).may_have_indirectly_connected()
-                || watch::is_partly_withdrawn(&self.rows, &rows, after);
+            let was_broken = self
+                .picture(cx.config(), after, cx.mono())
+                .may_have_broken_links();
+            let is_cleaner = watch::is_partly_withdrawn(&self.rows, &rows, after);
+            let is_fewest = cx.config().downing.rule == IndirectRule::Fewest;
+            if is_fewest {
+                self.evidence.on_rows(cx.mono(), &self.rows, &rows);
+            }
             self.rows = rows;
             self.heard.clear();
             self.nobody_told = false;
-            if was_broken || self.picture(cx.config(), after).may_have_indirectly_connected() {
+            let is_broken = self
+                .picture(cx.config(), after, cx.mono())
+                .may_have_broken_links();
+            if is_broken || is_cleaner || (was_broken && !is_fewest) {
                 self.wait.put_off(cx.mono());
+            } else if was_broken {
+                // Only now has everybody near reported who is silent: it was no broken link, but a crash.
+                self.wait.put_off_no_more();
             }
         }
         if !self.rows.is_empty() {
             self.heard.extend(after.gossip().seen().cloned());
         }
+    }
+
+    /// Follows who watches whom and who is Down, as far as the rule looks at that.
+    fn watch_pairs(&mut self, cx: &Cx<'_>, before: &View, after: &View) -> bool {
+        let monitored_by = cx.config().failure_detector.monitored_by_nr_of_members;
+        cx.config().downing.rule == IndirectRule::Fewest
+            && self.evidence.on_view(cx.mono(), monitored_by, before, after)
     }
 
     /// When a decision is due: the picture counts as stable, or a silent member's time is over. `None` while
@@ -252,31 +296,6 @@ impl Resolver {
         let members = view.members().len();
         let patience = config.unstable_after(members)?;
         Some(self.unrest.since()? + config.stable_after(members) + patience)
-    }
-
-    /// What follows when patience for unrest is over. Under the cascade-safe rule members may only have
-    /// failed, one after the other. Then a side that would stay waits on until the picture is stable, for
-    /// nobody takes over from it; and who stays by the lease asks for it now, for one side alone gets it. A
-    /// side that has to go must go before the other one may take over.
-    fn after_patience(&self, cx: &Cx<'_>, view: &View) -> AfterPatience {
-        let Some(strategy) = self.strategy.as_deref() else {
-            return AfterPatience::WaitOn;
-        };
-        if self.unrest.is_flapping() || cx.config().downing.rule == IndirectRule::Classic {
-            return AfterPatience::DownAll;
-        }
-        match strategy.decide(&self.picture(cx.config(), view)) {
-            DowningDecision::DownUnreachable => AfterPatience::WaitOn,
-            DowningDecision::AcquireLeaseAndDownUnreachable { .. } if self.is_in_time_for_the_lease(cx) => {
-                AfterPatience::AskForLease
-            }
-            DowningDecision::AcquireLeaseAndDownUnreachable { .. }
-            | DowningDecision::DownReachable
-            | DowningDecision::DownAll
-            | DowningDecision::DownIndirectlyConnected
-            | DowningDecision::AcquireLeaseAndDownIndirectlyConnected
-            | DowningDecision::DownNobody => AfterPatience::DownAll,
-        }
     }
 
     /// Whether the lease tells at that moment who stays. The other side may have won it as early as a stable
@@ -334,8 +353,8 @@ impl Resolver {
         }
     }
 
-    fn decide(&mut self, cx: &mut Cx<'_>, view: &View) {
-        let Some(decided) = self.decided(cx.config(), view, cx.mono()) else {
+    fn decide(&mut self, cx: &mut Cx<'_>, view: &View, picture: &DowningView) {
+        let Some(decided) = self.decided(cx.config(), view, cx.mono(), picture) else {
             return;
         };
         if decided.event.decision.needs_lease() && !decided.event.down.is_empty() {
@@ -345,22 +364,24 @@ impl Resolver {
         }
     }
 
-    /// What is decided at `at` if the view is still this one; `None` without a strategy.
-    fn decided(&self, config: &ValidConfig, view: &View, at: Instant) -> Option<PendingDecision> {
+    /// What is decided about `picture` at `at`; `None` without a strategy.
+    fn decided(
+        &self,
+        config: &ValidConfig,
+        view: &View,
+        at: Instant,
+        picture: &DowningView,
+    ) -> Option<PendingDecision> {
         let strategy = self.strategy.as_deref()?;
-        let picture = self.picture(config, view);
-        let mut verdict = judge(
-            strategy,
-            &picture,
-            config.downing.down_all_when_indirectly_connected,
-        );
+        let share = config.downing.down_all_when_indirectly_connected;
+        let mut verdict = judge(strategy, picture, share);
         let stable_after = config.stable_after(view.members().len());
         verdict
             .down
             .retain(|node| self.wait.may_go(node, at, stable_after));
         let down_if_denied = core::mem::take(&mut verdict.down_if_denied);
         Some(PendingDecision {
-            event: event(strategy, config, &picture, verdict),
+            event: event(strategy, config, picture, verdict),
             down_if_denied,
         })
     }
@@ -379,19 +400,6 @@ impl Resolver {
         cx.notify(DowningEvent::Decision(event));
     }
 
-    /// Members come and go without end: no side can know what the other one sees, so everybody goes. Every
-    /// node says so, because there may be no leader that all agree on.
-    fn down_all(&mut self, cx: &mut Cx<'_>, view: &View) {
-        let Some(strategy) = self.strategy.clone() else {
-            return;
-        };
-        let picture = self.picture(cx.config(), view);
-        let mut verdict = judge(&crate::downing::down_all::DownAll, &picture, None);
-        verdict.reason = "members became unreachable and reachable for too long";
-        let event = event(&*strategy, cx.config(), &picture, verdict);
-        self.carry_out(cx, event);
-    }
-
     fn carry_out(&mut self, cx: &mut Cx<'_>, event: DowningReport) {
         if event.down.is_empty() {
             let is_news = event.decision == DowningDecision::DownNobody && !self.nobody_told;
@@ -404,31 +412,10 @@ impl Resolver {
             cx.say_down_decided(event.down.iter().cloned().collect());
             self.wait.on_decided(cx.mono(), &event.down);
             self.unrest = Unrest::Quiet;
+            self.evidence.calm(cx.mono());
         }
         cx.notify(DowningEvent::Decision(event));
     }
-
-    /// What the strategy looks at: this data center, where who is Down counts as unreachable.
-    fn picture(&self, config: &ValidConfig, view: &View) -> DowningView {
-        let members = || watch::own_members(view);
-        let dead = members()
-            .filter(|member| member.status == Status::Down)
-            .map(|member| &member.node);
-        let unreachable = view.unreachable().iter().chain(dead).cloned();
-        let rule = config.downing.rule;
-        let alive: OrderedSet<UniqueAddress> = match rule {
-            IndirectRule::Classic => view.gossip().seen().cloned().collect(),
-            IndirectRule::CascadeSafe => self.heard.clone(),
-        };
-        let rows = self.rows.iter().cloned();
-        DowningView::new(members().cloned(), unreachable, rows, alive).judged_by(rule)
-    }
-}
-
-/// Only the leader acts, and only as a member that is in: also of a cluster that prepares to stop.
-fn is_responsible(view: &View) -> bool {
-    let status = view.self_status();
-    view.is_leader() && (matches!(status, Status::Up | Status::WeaklyUp) || status.is_preparing())
 }
 
 /// Whether an unreachable member could still be downed: without one there is nothing to decide.

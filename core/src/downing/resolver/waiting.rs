@@ -59,6 +59,14 @@ impl DecisionWait {
         }
     }
 
+    /// They told of none after all.
+    pub(super) const fn put_off_no_more(&mut self) {
+        match self {
+            Self::Picture(wait) => wait.put_off_no_more(),
+            Self::EachMember(_) => {}
+        }
+    }
+
     /// These were given up. If they are still there after another period, it is said again.
     pub(super) fn on_decided(&mut self, now: Instant, down: &[UniqueAddress]) {
         match self {

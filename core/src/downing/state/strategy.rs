@@ -90,7 +90,7 @@ pub struct StrategyVerdict {
     pub decision: DowningDecision,
     /// What made it, in words.
     pub reason: &'static str,
-    /// The members on broken links.
+    /// The members on broken links; by the rule of the fewest nodes, those of them that go.
     pub indirectly_connected: OrderedSet<UniqueAddress>,
     /// The incarnations to down, in node order. Members that are Down or Exiting already never are.
     pub down: Vec<UniqueAddress>,
@@ -110,7 +110,7 @@ pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<
     let mut verdict = StrategyVerdict {
         decision,
         reason,
-        indirectly_connected: view.indirectly_connected(),
+        indirectly_connected: view.indirectly_connected().union(view.cover()).cloned().collect(),
         down: Vec::new(),
         down_if_denied: Vec::new(),
         escalated: false,
@@ -124,7 +124,7 @@ pub fn judge(strategy: &dyn Strategy, view: &DowningView, down_all_from: Option<
         let broken = |node: &UniqueAddress| {
             decision.is_indirectly_connected() && verdict.indirectly_connected.contains(node)
         };
-        nodes(view, |node| broken(node) || !view.is_unreachable(node))
+        nodes(view, |node| broken(node) || !view.is_far(node))
     } else {
         verdict.down.clone()
     };
@@ -162,7 +162,7 @@ fn goes(decision: DowningDecision, view: &DowningView, node: &UniqueAddress) -> 
         DowningDecision::DownUnreachable | DowningDecision::AcquireLeaseAndDownUnreachable { .. } => {
             view.is_unreachable(node)
         }
-        DowningDecision::DownReachable => !view.is_unreachable(node),
+        DowningDecision::DownReachable => !view.is_far(node),
         DowningDecision::DownAll => true,
         DowningDecision::DownIndirectlyConnected
         | DowningDecision::AcquireLeaseAndDownIndirectlyConnected

@@ -1,10 +1,13 @@
 //! What a downing strategy looks at: one data center as one node sees it, and which members are connected for
-//! a part of it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9, 8.7.
+//! a part of it only. Values only: no time, no chance, no effects. Spec: membership 3.2, 3.7, 3.9,
+//! 3.10, 8.7.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::downing::state::decision::{can_be_downed, is_counted};
+use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
+use crate::downing::state::sides::Sides;
+pub use crate::downing::state::standpoint::{Observation, Standpoint, Watches};
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedSet;
@@ -17,15 +20,10 @@ pub struct DowningView {
     observations: Vec<Observation>,
     alive: OrderedSet<UniqueAddress>,
     rule: IndirectRule,
-}
-
-/// One row of the reachability table that calls its subject unreachable or terminated.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Observation {
-    /// Who complains.
-    pub observer: UniqueAddress,
-    /// About whom.
-    pub subject: UniqueAddress,
+    /// Of the unreachable, those on this side that go for the links that are broken on it.
+    cover: OrderedSet<UniqueAddress>,
+    /// Members that are Down, and count still.
+    lately_down: OrderedSet<UniqueAddress>,
 }
 
 /// Which complaints tell that a split is not clean. Mirrors no setting of Akka, which knows `Classic` only.
@@ -38,6 +36,9 @@ pub enum IndirectRule {
     /// Not those of a member that is complained about and not known to be alive, if everybody it complained
     /// about is not known to be alive either: such a member has most likely crashed.
     CascadeSafe,
+    /// Those of members on this side about each other. The fewest members that hold an end of each such link
+    /// go, and nobody else does because of them: one sick node does not take healthy ones along.
+    Fewest,
 }
 
 /// The members on broken links, by the way they were found.
@@ -70,14 +71,37 @@ impl DowningView {
             observations: observations.into_iter().collect(),
             alive: alive.into_iter().collect(),
             rule: IndirectRule::Classic,
+            cover: OrderedSet::new(),
+            lately_down: OrderedSet::new(),
         }
     }
 
-    /// The same view judged by another rule.
+    /// The same view judged by another rule; by that of the fewest nodes it is
+    /// [`DowningView::by_the_fewest`].
     #[must_use]
     pub fn judged_by(mut self, rule: IndirectRule) -> Self {
         self.rule = rule;
         self
+    }
+
+    /// The same members and rows judged by [`IndirectRule::Fewest`]. Who is far becomes unreachable, whatever
+    /// was said of it before, and so do the fewest members that hold an end of each broken link among those
+    /// near: what is left is a clean split for every strategy, in which those few count on neither side.
+    #[must_use]
+    pub fn by_the_fewest(mut self, at: Standpoint<'_>) -> Self {
+        self.rule = IndirectRule::Fewest;
+        self.lately_down = at.lately_down.clone();
+        let counts = |member: &Member| self.is_counted(member, at.role, is_counted);
+        let sides = Sides::seen(at, &self.members, &self.observations, counts);
+        self.unreachable = sides.far.union(&sides.cover).cloned().collect();
+        self.cover = sides.cover;
+        self
+    }
+
+    /// By which rule it is judged.
+    #[must_use]
+    pub const fn rule(&self) -> IndirectRule {
+        self.rule
     }
 
     /// All members, in node order.
@@ -96,10 +120,49 @@ impl DowningView {
         self.members.get(at)
     }
 
-    /// Whether `node` is on the other side.
+    /// Whether `node` is on the other side, or goes for a broken link of this one.
     #[must_use]
     pub fn is_unreachable(&self, node: &UniqueAddress) -> bool {
         self.unreachable.contains(node)
+    }
+
+    /// Whether `node` is on the other side.
+    #[must_use]
+    pub fn is_far(&self, node: &UniqueAddress) -> bool {
+        self.unreachable.contains(node) && !self.cover.contains(node)
+    }
+
+    /// Those of this side that go for its broken links, by [`IndirectRule::Fewest`].
+    #[must_use]
+    pub const fn cover(&self) -> &OrderedSet<UniqueAddress> {
+        &self.cover
+    }
+
+    /// Who decides for this side, by [`IndirectRule::Fewest`]: the lowest address that is Up and stays; if
+    /// nobody is, who is WeaklyUp; if nobody is either, who is Leaving. All of a side that know the same name
+    /// the same.
+    #[must_use]
+    pub fn speaker(&self) -> Option<&UniqueAddress> {
+        let stays = |member: &&Member| !self.is_unreachable(&member.node);
+        let in_status = |is_in: fn(Status) -> bool| {
+            let mut members = self.members.iter().filter(stays);
+            members.find(|member| is_in(member.status))
+        };
+        let speaks = |status: Status| status == Status::Up || status.is_preparing();
+        let speaker = in_status(speaks)
+            .or_else(|| in_status(|status| status == Status::WeaklyUp))
+            .or_else(|| in_status(|status| status == Status::Leaving));
+        speaker.map(|member| &member.node)
+    }
+
+    /// What a side answers that cannot know whether it is the one to stay: it goes. By the other rules, under
+    /// which both sides look at the same broken links, everybody does.
+    #[must_use]
+    pub const fn undecided(&self) -> DowningDecision {
+        match self.rule {
+            IndirectRule::Classic | IndirectRule::CascadeSafe => DowningDecision::DownAll,
+            IndirectRule::Fewest => DowningDecision::DownReachable,
+        }
     }
 
     /// Whether a member that could still be downed is unreachable: without one there is nothing to decide.
@@ -116,18 +179,24 @@ impl DowningView {
         role: Option<&'a Role>,
         statuses: fn(Status) -> bool,
     ) -> impl Iterator<Item = &'a Member> {
-        self.members.iter().filter(move |member| {
-            statuses(member.status) && role.is_none_or(|role| member.roles.contains(role))
-        })
+        self.members
+            .iter()
+            .filter(move |member| self.is_counted(member, role, statuses))
     }
 
-    /// How many of [`DowningView::counted`] are on this side and how many on the other.
+    fn is_counted(&self, member: &Member, role: Option<&Role>, statuses: fn(Status) -> bool) -> bool {
+        let is_in = statuses(member.status) || self.lately_down.contains(&member.node);
+        is_in && role.is_none_or(|role| member.roles.contains(role))
+    }
+
+    /// How many of [`DowningView::counted`] are on this side and how many on the other. Those that go for a
+    /// broken link of this side are on neither.
     #[must_use]
     pub fn sides(&self, role: Option<&Role>, statuses: fn(Status) -> bool) -> (usize, usize) {
-        let there = |member: &&Member| self.is_unreachable(&member.node);
-        let all = self.counted(role, statuses).count();
-        let other = self.counted(role, statuses).filter(there).count();
-        (all - other, other)
+        let here = |member: &&Member| !self.is_unreachable(&member.node);
+        let there = |member: &&Member| self.is_far(&member.node);
+        let count = |side: &dyn Fn(&&Member) -> bool| self.counted(role, statuses).filter(side).count();
+        (count(&here), count(&there))
     }
 
     /// Members counted whatever their roles.
@@ -144,7 +213,8 @@ impl DowningView {
         cycle.union(&alive).map(|node| (*node).clone()).collect()
     }
 
-    /// Whether this is anything but a clean split or a crash.
+    /// Whether this is anything but a clean split or a crash. Never by [`IndirectRule::Fewest`]: what it has
+    /// to say of broken links is in who is unreachable.
     #[must_use]
     pub fn has_indirectly_connected(&self) -> bool {
         let IndirectMembers { cycle, alive } = self.indirect();
@@ -152,8 +222,7 @@ impl DowningView {
     }
 
     /// Whether some row might tell of a broken link, whatever the rule makes of it.
-    #[must_use]
-    pub(crate) fn may_have_indirectly_connected(&self) -> bool {
+    fn may_have_indirectly_connected(&self) -> bool {
         let IndirectMembers { cycle, alive } = self.indirect_of(self.observations.iter().collect());
         !cycle.is_empty() || !alive.is_empty()
     }
@@ -182,7 +251,18 @@ impl DowningView {
             observations: rest,
             alive: self.alive.clone(),
             rule: self.rule,
+            cover: OrderedSet::new(),
+            lately_down: OrderedSet::new(),
         })
+    }
+
+    /// Whether links on this side are broken, by [`IndirectRule::Fewest`], or some row might tell of one.
+    #[must_use]
+    pub(crate) fn may_have_broken_links(&self) -> bool {
+        match self.rule {
+            IndirectRule::Classic | IndirectRule::CascadeSafe => self.may_have_indirectly_connected(),
+            IndirectRule::Fewest => !self.cover.is_empty(),
+        }
     }
 
     fn indirect(&self) -> IndirectMembers<'_> {
@@ -205,6 +285,7 @@ impl DowningView {
     fn telling_rows(&self) -> Vec<&Observation> {
         let all = self.observations.iter();
         match self.rule {
+            IndirectRule::Fewest => Vec::new(),
             IndirectRule::Classic => all.collect(),
             IndirectRule::CascadeSafe => {
                 let subjects: OrderedSet<&UniqueAddress> = all.clone().map(|row| &row.subject).collect();
@@ -227,6 +308,7 @@ impl fmt::Display for IndirectRule {
         f.write_str(match self {
             Self::Classic => "classic",
             Self::CascadeSafe => "cascade-safe",
+            Self::Fewest => "fewest",
         })
     }
 }

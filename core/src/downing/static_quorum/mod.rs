@@ -32,10 +32,11 @@ impl Strategy for StaticQuorum {
     }
 
     fn explain(&self, view: &DowningView) -> (DowningDecision, &'static str) {
-        let (here, there) = view.sides(self.role(), is_counted);
-        if self.members_max().is_some_and(|max| here + there > max) {
+        let (here, _) = view.sides(self.role(), is_counted);
+        let all = view.counted(self.role(), is_counted).count();
+        if self.members_max().is_some_and(|max| all > max) {
             return (
-                DowningDecision::DownAll,
+                view.undecided(),
                 "so many members that both sides could hold a quorum",
             );
         }

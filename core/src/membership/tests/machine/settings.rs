@@ -218,15 +218,15 @@ pub(crate) const TABLE: &[(&str, Change, Change, &str, &str)] = &[
         "downing.rule",
         no_change,
         |config| config.downing.rule = IndirectRule::Classic,
-        "cascade-safe",
+        "fewest",
         "classic",
     ),
     (
         "downing.down_all_when_indirectly_connected",
         no_change,
-        |config| config.downing.down_all_when_indirectly_connected = None,
-        "0.5",
+        |config| config.downing.down_all_when_indirectly_connected = Some(0.5),
         "none",
+        "0.5",
     ),
     (
         "ddata.role",

@@ -5,15 +5,19 @@ use alloc::vec;
 use super::*;
 use crate::config::{Config, DownAllWhenUnstable, DowningStrategy, LeaseMajorityConfig};
 use crate::downing::resolver::clocks::PictureWait;
+use crate::downing::state::view::Watches;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::fixture::{Fixture, member, node, picture, picture_of};
 use crate::ident::{ClusterName, Role, Roles};
 use crate::lease::protocol::{LeaseOrder, LeaseOutcome};
 use crate::membership::state::gossip::Gossip;
+use crate::membership::state::member::Status;
 use crate::owner::Requester;
 use crate::signal::Signal;
 use crate::timer::Timer;
+
+mod fewest;
 
 const HOSTS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -41,6 +45,7 @@ impl Bench {
         config.downing.stable_after = Some(ms(2000));
         config.downing.strategy = strategy;
         config.downing.rule = IndirectRule::Classic;
+        config.downing.down_all_when_indirectly_connected = Some(0.5);
         config.downing.down_all_when_unstable = DownAllWhenUnstable::Off;
         Self::of_config(me, config)
     }
@@ -522,9 +527,7 @@ fn s_8_7_complaints_that_made_a_link_look_broken_put_the_decision_off_when_they_
 #[test]
 fn s_8_7_who_was_heard_before_the_rows_changed_has_to_be_heard_again() {
     let downed_after = |seen_after: &[u64]| {
-        let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = Some(ms(2000));
-        let mut bench = Bench::of_config(1, config);
+        let mut bench = Bench::of_config(1, impatient(IndirectRule::CascadeSafe));
         bench.see_of(&up(7), &[(2, 3)], &[1, 2, 3]);
         bench.see_of(&up(7), &[(2, 3), (1, 4)], seen_after);
         bench.run_for(ms(4000));
@@ -568,9 +571,7 @@ fn s_3_1_a_member_that_is_down_is_on_the_other_side_whoever_reaches_it() {
 #[test]
 fn s_3_8_unrest_without_end_downs_everybody_leader_or_not() {
     for me in [1, 2] {
-        let mut config = Config::lan(ClusterName::new("test").unwrap());
-        config.downing.stable_after = Some(ms(2000));
-        let mut bench = Bench::of_config(me, config);
+        let mut bench = Bench::of_config(me, impatient(IndirectRule::CascadeSafe));
         // Unstable for longer than 2 s and the least patience of 4 s.
         for step in 0..6 {
             bench.see(
@@ -677,7 +678,10 @@ fn s_3_8_unless_it_is_set_the_wait_is_that_of_as_many_members_as_there_are() {
     for (members, wait) in [(5, 7_000), (6, 10_000), (12, 13_000)] {
         let mut bench = Bench::of_config(1, Config::lan(ClusterName::new("test").unwrap()));
         bench.see(members, &[]);
-        bench.see(members, &[(1, 3)]);
+        // Everybody who watches it reports it.
+        let others = (1..=members).filter(|at| *at != 3);
+        let rows: Vec<(u64, u64)> = others.map(|at| (at, 3)).collect();
+        bench.see(members, &rows);
         bench.run_for(ms(wait - 1));
         assert_eq!(bench.downed(), [], "{members}");
         bench.run_for(ms(1));
