@@ -282,6 +282,8 @@ impl Call {
     fn begin_again(&mut self, out: &mut Out) {
         match &self.stage {
             CallStage::Reading(_) => self.read(out),
+            // What was answered is never decided about again.
+            CallStage::Deciding(_) if self.is_answered => self.close(out),
             CallStage::Deciding(turn) => {
                 let last = turn.ballot();
                 self.take_turn(last, out);
