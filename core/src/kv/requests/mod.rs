@@ -240,8 +240,15 @@ impl Call {
             CallStage::Reading(_) if is_now => self.on_read((from, epoch), answer, out),
             CallStage::Minting(_) if is_now => self.on_minted((from, epoch), answer, out),
             CallStage::Deciding(_) if is_now => self.on_turn((from, epoch), answer, now_ms, out),
-            CallStage::Spreading(_) => self.on_spread((from, epoch), answer, out),
-            CallStage::Reading(_) | CallStage::Minting(_) | CallStage::Deciding(_) | CallStage::Over => {}
+            // Only of this step it is known what was done.
+            CallStage::Spreading(_) if is_now || answer != KvAnswer::Done => {
+                self.on_spread((from, epoch), answer, out);
+            }
+            CallStage::Reading(_)
+            | CallStage::Minting(_)
+            | CallStage::Deciding(_)
+            | CallStage::Spreading(_)
+            | CallStage::Over => {}
         }
     }
 
