@@ -163,8 +163,8 @@ pub struct Call {
     written: Option<Entry>,
     /// Owners have seen all of the context, although the one that is to make the version has not.
     is_proven: bool,
-    /// The decision of this call was sent to somebody.
-    has_proposed: bool,
+    /// The version that was there when the decision of this call was first sent to somebody.
+    proposed_on: Option<Option<CallId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ impl Call {
             attempt: 0,
             written: None,
             is_proven: false,
-            has_proposed: false,
+            proposed_on: None,
         };
         match (need, &call.goal) {
             (Err(error), _) => call.fail(error.into(), out),
