@@ -163,6 +163,10 @@ impl Call {
             Some(Decision::Ordinary { at_ms }) => Decision::Ordinary { at_ms },
             None => Decision::Ordinary { at_ms: now_ms },
         };
+        let present = match &found {
+            Decision::Value(decided) => Some(decided.version),
+            Decision::Ordinary { .. } => None,
+        };
         let (decision, outcome) = match &self.goal {
             Goal::Conditional { expected, change } => {
                 let content = match change.content(now_ms) {
@@ -179,7 +183,9 @@ impl Call {
             }
             Goal::Get { .. } | Goal::Write { .. } | Goal::Resolve => (found, TurnOutcome::Found),
         };
-        self.has_proposed |= outcome == TurnOutcome::Own;
+        if outcome == TurnOutcome::Own {
+            self.proposed_on.get_or_insert(present);
+        }
         self.next_step();
         self.stage = CallStage::Deciding(Turn {
             ballot,
@@ -214,10 +220,11 @@ impl Call {
             Some(_) => present == expected,
             None => !is_value,
         };
-        if is_expected {
-            (own, TurnOutcome::Own)
-        } else if self.has_proposed {
+        // What was sent before may have been decided, and overwritten since.
+        if self.proposed_on.is_some_and(|before| before != present) {
             (found, TurnOutcome::Unknown)
+        } else if is_expected {
+            (own, TurnOutcome::Own)
         } else {
             (found, TurnOutcome::Conflict(present))
         }

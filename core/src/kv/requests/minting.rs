@@ -7,6 +7,7 @@ use super::{ATTEMPTS_MAX, Call, CallError, CallOutput, CallStage, Goal, Out};
 use crate::journal::state::StoreId;
 use crate::kv::state::call::RequestId;
 use crate::kv::state::clock::Actor;
+use crate::kv::state::entry::Entry;
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint};
 
 #[derive(Clone, Debug)]
@@ -83,10 +84,12 @@ impl Call {
             return;
         }
         match answer {
-            KvAnswer::Minted { dot, entry } => {
-                if !entry.siblings.clock().covers(dot) {
-                    // A value was decided meanwhile, and what was made is gone.
-                    return self.fail(CallError::Conditional, out);
+            KvAnswer::Minted { entry, .. } => {
+                if entry.admits_versions().is_err() {
+                    // A turn began meanwhile: what was made counts only if it decides for ordinary versions.
+                    let last = entry.promise();
+                    self.written = Some(Entry::of(entry.siblings));
+                    return self.take_turn(last, out);
                 }
                 let accepted = entry.accepted().cloned();
                 let entry = entry_of(entry, accepted);

@@ -163,8 +163,8 @@ pub struct Call {
     written: Option<Entry>,
     /// Owners have seen all of the context, although the one that is to make the version has not.
     is_proven: bool,
-    /// The decision of this call was sent to somebody.
-    has_proposed: bool,
+    /// The version that was there when the decision of this call was first sent to somebody.
+    proposed_on: Option<Option<CallId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ impl Call {
             attempt: 0,
             written: None,
             is_proven: false,
-            has_proposed: false,
+            proposed_on: None,
         };
         match (need, &call.goal) {
             (Err(error), _) => call.fail(error.into(), out),
@@ -240,8 +240,15 @@ impl Call {
             CallStage::Reading(_) if is_now => self.on_read((from, epoch), answer, out),
             CallStage::Minting(_) if is_now => self.on_minted((from, epoch), answer, out),
             CallStage::Deciding(_) if is_now => self.on_turn((from, epoch), answer, now_ms, out),
-            CallStage::Spreading(_) => self.on_spread((from, epoch), answer, out),
-            CallStage::Reading(_) | CallStage::Minting(_) | CallStage::Deciding(_) | CallStage::Over => {}
+            // Only of this step it is known what was done.
+            CallStage::Spreading(_) if is_now || answer != KvAnswer::Done => {
+                self.on_spread((from, epoch), answer, out);
+            }
+            CallStage::Reading(_)
+            | CallStage::Minting(_)
+            | CallStage::Deciding(_)
+            | CallStage::Spreading(_)
+            | CallStage::Over => {}
         }
     }
 
@@ -282,6 +289,8 @@ impl Call {
     fn begin_again(&mut self, out: &mut Out) {
         match &self.stage {
             CallStage::Reading(_) => self.read(out),
+            // What was answered is never decided about again.
+            CallStage::Deciding(_) if self.is_answered => self.close(out),
             CallStage::Deciding(turn) => {
                 let last = turn.ballot();
                 self.take_turn(last, out);

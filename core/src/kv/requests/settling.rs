@@ -1,5 +1,6 @@
 //! The end of what nobody needs any more: tombstones, and actors that give no dots. Only where all N owners
-//! of a stable range hold the same: first all say so, then each forgets. Spec: sharding 5.6, 10.19 b, g;
+//! of a stable range hold the same: first all say so; then the grace passes, so that what was sent before is
+//! gone; then each forgets, if it still holds the same. Spec: sharding 5.6, 10.19 b, g;
 //! reliability I-75.
 
 use alloc::vec::Vec;
@@ -14,8 +15,8 @@ use crate::kv::state::exchange::{KvAnswer, KvAsk, SettleStep};
 pub enum SettlingAnswer {
     /// Some owner has not answered yet.
     Open,
-    /// All were told to forget.
-    Told,
+    /// All hold the same: after the grace comes [`Settling::end`].
+    Alike,
     /// They are not alike, or the range is being moved: nothing was forgotten.
     NotAlike,
 }
@@ -62,12 +63,7 @@ impl Settling {
     }
 
     /// An owner has answered whether it holds the same.
-    pub fn on_answer(
-        &mut self,
-        (from, epoch): (StoreId, u64),
-        answer: &KvAnswer,
-        out: &mut Vec<CallOutput>,
-    ) -> SettlingAnswer {
+    pub fn on_answer(&mut self, (from, epoch): (StoreId, u64), answer: &KvAnswer) -> SettlingAnswer {
         if *answer != KvAnswer::Done {
             return SettlingAnswer::NotAlike;
         }
@@ -75,7 +71,11 @@ impl Settling {
         if !self.tally.meets(self.copies) {
             return SettlingAnswer::Open;
         }
+        SettlingAnswer::Alike
+    }
+
+    /// The grace has passed since all were found alike: each is told to forget.
+    pub fn end(self, out: &mut Vec<CallOutput>) {
         self.ask(1, &self.last, out);
-        SettlingAnswer::Told
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A turn begins with promises and ends with what was accepted. While one is open nobody knows whether the
 //! key will hold a decided value, so ordinary versions are refused; the turn, or a later one, decides either
-//! for a value or for [`Decision::Ordinary`]. A decided value has no siblings beside it: those that some
-//! replica still has were never acknowledged.
+//! for a value or for [`Decision::Ordinary`]. Behind a value siblings stay, and nobody is shown them or
+//! compares them: what one replica accepted may not be what is decided in the end.
 
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -156,9 +156,6 @@ impl Entry {
     /// As for [`Self::promise_to`].
     pub fn accept(&mut self, accepted: &Accepted) -> Result<(), Unchanged> {
         self.promise_to(accepted.ballot)?;
-        if accepted.is_value() {
-            self.siblings = Siblings::new();
-        }
         self.register.get_or_insert_default().accepted = Some(accepted.clone());
         Ok(())
     }
@@ -177,7 +174,8 @@ impl Entry {
             self.accept(theirs)?;
             changed = true;
         }
-        if self.siblings.dominates(&other.siblings) {
+        let is_decided = other.accepted().is_some_and(Accepted::is_value);
+        if is_decided || self.siblings.dominates(&other.siblings) {
             return Ok(changed);
         }
         self.admits_versions()?;
@@ -196,11 +194,7 @@ impl Entry {
                 own.accepted = Some(accepted.clone());
             }
         }
-        if self.accepted().is_some_and(Accepted::is_value) {
-            self.siblings = Siblings::new();
-        } else {
-            self.siblings.join(&other.siblings);
-        }
+        self.siblings.join(&other.siblings);
     }
 
     /// Whether all that another replica holds is held here, or was overwritten.
@@ -236,7 +230,8 @@ impl Entry {
                     }
             })
         });
-        is_register_over && self.siblings.are_dead_for(grace_ms, now_ms)
+        let is_decided = self.accepted().is_some_and(Accepted::is_value);
+        is_register_over && (is_decided || self.siblings.are_dead_for(grace_ms, now_ms))
     }
 
     /// Forgets actors that gave none of its versions.
@@ -252,7 +247,13 @@ impl Entry {
         hasher.write_u8(0);
         let mut bytes = Vec::new();
         // What cannot be written is larger than what is ever taken in.
-        let _ = self.put_held(&mut bytes);
+        let _ = match self.accepted() {
+            Some(accepted) if accepted.is_value() => {
+                accepted.put(&mut bytes);
+                Ok(())
+            }
+            Some(_) | None => self.put_held(&mut bytes),
+        };
         hasher.write(&bytes);
         hasher.finish()
     }
@@ -301,9 +302,9 @@ impl Entry {
         };
         let promise = Ballot::take(&mut reader)?;
         reader.finish()?;
-        let is_legal = accepted.as_ref().is_none_or(|accepted| {
-            accepted.ballot <= promise && (siblings.is_empty() || !accepted.is_value())
-        });
+        let is_legal = accepted
+            .as_ref()
+            .is_none_or(|accepted| accepted.ballot <= promise);
         if !is_legal {
             return Err(WireError::Malformed { what: "entry" });
         }

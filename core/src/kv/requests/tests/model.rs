@@ -127,6 +127,7 @@ impl Model {
                 self.world.time_out(number);
             }
         }
+        self.world.end_settlings();
         match self.below(100) {
             0..62 => (0..4).for_each(|_| self.deliver()),
             62..65 => {

@@ -144,6 +144,8 @@ pub(super) struct OpenSettling {
     pub(super) key: Key,
     settling: Option<Settling>,
     configuration: Configuration,
+    /// When all have been alike for the grace.
+    due_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -306,8 +308,23 @@ impl World {
             key: key.clone(),
             settling: Some(settling),
             configuration,
+            due_ms: None,
         });
         self.perform_settling(self.settlings.len() - 1, out);
+    }
+
+    /// Those that have waited for the grace are told to forget.
+    pub(super) fn end_settlings(&mut self) {
+        for number in 0..self.settlings.len() {
+            let open = &mut self.settlings[number];
+            if open.due_ms.is_some_and(|due_ms| due_ms <= self.now_ms)
+                && let Some(settling) = open.settling.take()
+            {
+                let mut out = Vec::new();
+                settling.end(&mut out);
+                self.perform_settling(number, out);
+            }
+        }
     }
 
     fn perform_settling(&mut self, number: usize, out: Vec<CallOutput>) {
@@ -364,15 +381,16 @@ impl World {
                 self.perform(number, out);
             }
             (Word::Answer(epoch, answer), Asker::Settling(number)) => {
-                let mut out = Vec::new();
-                let open = &mut self.settlings[number].settling;
-                let is_first = |settling: &mut Settling| {
-                    settling.on_answer((store, epoch), &answer, &mut out) != SettlingAnswer::Open
+                let open = &mut self.settlings[number];
+                let Some(settling) = open.settling.as_mut().filter(|_| step == 0) else {
+                    return;
                 };
-                if step == 0 && open.as_mut().is_some_and(is_first) {
-                    *open = None;
+                match settling.on_answer((store, epoch), &answer) {
+                    SettlingAnswer::Open => {}
+                    SettlingAnswer::Alike if open.due_ms.is_none() => open.due_ms = Some(now_ms + GRACE_MS),
+                    SettlingAnswer::Alike => {}
+                    SettlingAnswer::NotAlike => open.settling = None,
                 }
-                self.perform_settling(number, out);
             }
         }
     }
