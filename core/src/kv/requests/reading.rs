@@ -1,5 +1,6 @@
 //! A get's first half, and what a put does whose context names more than its owner has seen: asks all owners
-//! what they hold, and waits for as many as were asked for, or until some have seen all of the context. Spec: sharding 5.6, 10.19 f.
+//! what they hold, and waits for as many as were asked for, or until some have seen all of the context.
+//! Spec: sharding 5.6, 10.19 f.
 
 use alloc::vec::Vec;
 

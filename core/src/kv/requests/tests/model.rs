@@ -1,6 +1,6 @@
 //! Random schedules of gets, puts, deletes, conditional puts and reaping, with crashes, lost and late
-//! messages and ranges that move. Checked: I-70 (what was acknowledged is dominated by every later get), I-71 (so is
-//! what a get has shown), I-73 (no put twice), I-74 (all are equal in the end), I-75 (nothing deleted
+//! messages and ranges that move. Checked: I-70 (what was acknowledged is dominated by every later get), I-71
+//! (so is what a get has shown), I-73 (no put twice), I-74 (all are equal in the end), I-75 (nothing deleted
 //! returns); of conditional puts that name one version at most one takes effect.
 
 use alloc::format;
