@@ -131,7 +131,11 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
                 let event = match sickness {
                     Sickness::Lying => Event::Swallow(*victim, sick, Swallowed::Answers),
                     Sickness::NotReading => Event::Swallow(*victim, sick, Swallowed::Everything),
-                    _ => Event::Swallow(sick, *victim, Swallowed::Everything),
+                    Sickness::Undecodable
+                    | Sickness::HalfFrames
+                    | Sickness::OneWay
+                    | Sickness::Paused
+                    | Sickness::Slow => Event::Swallow(sick, *victim, Swallowed::Everything),
                 };
                 plan.events.push((now, event));
                 now += chance.below(SECOND / 2);
