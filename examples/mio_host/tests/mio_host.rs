@@ -2,7 +2,8 @@
 //! stage has a deadline; nothing sleeps but the host's own poll.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use quorate_core::config::Config;
@@ -13,8 +14,8 @@ use quorate_core::input::Recipient;
 use quorate_core::input::{Command, KindSettings, ShardingCommand};
 use quorate_core::sharding::ids::{EntityId, KindId};
 use quorate_core::wire::handshake::{
-    AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAnswer, LinkKind, RejectReason, decode_answer,
-    encode_hello,
+    AUTH_NONE, FEATURES, HandshakeDecoded, Hello, HelloAck, HelloAnswer, LinkKind, RejectReason,
+    decode_answer, decode_hello, encode_answer, encode_hello,
 };
 use quorate_core::wire::{VERSION_MAX, VERSION_MIN};
 use quorate_links::LinkLimits;
@@ -107,7 +108,12 @@ fn bind(config: Config) -> Host {
 }
 
 fn hello(host: &Host, link: LinkKind, epoch: u32) -> Vec<u8> {
-    let me = Address::new("127.0.0.1", 9).expect("an address");
+    hello_of(host, 9, link, epoch)
+}
+
+/// The hello of a peer at this port.
+fn hello_of(host: &Host, port: u16, link: LinkKind, epoch: u32) -> Vec<u8> {
+    let me = Address::new("127.0.0.1", port).expect("an address");
     let hello = Hello {
         versions: (VERSION_MIN, VERSION_MAX),
         cluster: ClusterName::new("mio").expect("a name"),
@@ -152,11 +158,45 @@ fn hear(host: &mut Host, stream: &mut TcpStream) -> Option<HelloAnswer> {
     heard.unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A peer that is asked at its address which links are its own: the one of this epoch. Ends once it has said so.
+fn owner_of(listener: TcpListener, epoch: u32) -> JoinHandle<()> {
+    thread::spawn(move || {
+        loop {
+            let (mut stream, _) = listener.accept().expect("a question");
+            let mut heard = Vec::new();
+            let asked = loop {
+                let mut buffer = [0; 256];
+                let len = stream.read(&mut buffer).expect("a hello");
+                heard.extend_from_slice(&buffer[..len]);
+                if let HandshakeDecoded::Done { value, .. } = decode_hello(&heard) {
+                    break value;
+                }
+            };
+            if asked.epoch != epoch {
+                continue;
+            }
+            let ack = HelloAck {
+                version: asked.versions.1,
+                from: UniqueAddress::new(asked.to, 7),
+                features: asked.features,
+                auth_method: asked.auth_method,
+                nonce: [0; 16],
+            };
+            let mut bytes = Vec::new();
+            encode_answer(&HelloAnswer::Ack(ack), &mut bytes).expect("an answer");
+            return stream.write_all(&bytes).expect("room");
+        }
+    })
+}
+
 #[test]
 fn a_hello_that_comes_byte_by_byte_is_answered_and_a_newer_link_replaces_the_older() {
     let mut host = bind(config());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let owner = owner_of(listener, 3);
     let mut first = connect(&host);
-    for byte in hello(&host, LinkKind::Control, 2) {
+    for byte in hello_of(&host, port, LinkKind::Control, 2) {
         first.write_all(&[byte]).expect("room for one byte");
         host.turn(NO_TIME).expect("a turn");
     }
@@ -164,7 +204,7 @@ fn a_hello_that_comes_byte_by_byte_is_answered_and_a_newer_link_replaces_the_old
 
     let mut older = connect(&host);
     older
-        .write_all(&hello(&host, LinkKind::Control, 1))
+        .write_all(&hello_of(&host, port, LinkKind::Control, 1))
         .expect("room");
     let answer = hear(&mut host, &mut older);
     assert!(
@@ -173,10 +213,11 @@ fn a_hello_that_comes_byte_by_byte_is_answered_and_a_newer_link_replaces_the_old
 
     let mut newer = connect(&host);
     newer
-        .write_all(&hello(&host, LinkKind::Control, 3))
+        .write_all(&hello_of(&host, port, LinkKind::Control, 3))
         .expect("room");
     assert!(matches!(hear(&mut host, &mut newer), Some(HelloAnswer::Ack(_))));
     assert!(hear(&mut host, &mut first).is_none(), "the older link is closed");
+    owner.join().expect("it was asked");
 }
 
 #[test]
