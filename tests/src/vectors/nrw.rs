@@ -8,10 +8,10 @@ use quorate_core::journal::state::StoreId;
 use quorate_core::kv::replica::{RangeReplica, ReplicaSettings};
 use quorate_core::kv::requests::{Call, CallAnswer, CallError, CallOutput, CallPlace, Goal};
 use quorate_core::kv::state::call::{Ballot, CallId};
-use quorate_core::kv::state::clock::Clock;
+use quorate_core::kv::state::clock::VersionClock;
 use quorate_core::kv::state::configuration::{Configuration, Owners};
-use quorate_core::kv::state::entry::Entry;
-use quorate_core::kv::state::exchange::{Change, KvAnswer, KvAsk};
+use quorate_core::kv::state::entry::KeyEntry;
+use quorate_core::kv::state::exchange::{KeyChange, KvAnswer, KvAsk};
 use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::table::RangeLevels;
 use quorate_core::ordered::OrderedSet;
@@ -21,7 +21,7 @@ use super::json::{Differences, IllFormed, Node, compare};
 /// One replica, with what it holds of the one key.
 struct Replica {
     replica: RangeReplica,
-    entry: Entry,
+    entry: KeyEntry,
     is_up: bool,
 }
 
@@ -32,7 +32,7 @@ struct World {
     configuration: Configuration,
     calls: u64,
     /// The clock that each step's get has found.
-    found: Vec<Clock>,
+    found: Vec<VersionClock>,
 }
 
 pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
@@ -56,7 +56,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     Ok(out)
 }
 
-fn values(entry: &Entry) -> Vec<String> {
+fn values(entry: &KeyEntry) -> Vec<String> {
     let values = entry.siblings.values();
     let mut values: Vec<_> = values
         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
@@ -89,7 +89,7 @@ impl World {
                 .map_err(|error| n.refuse(error.to_string()))?;
             replicas.push(Replica {
                 replica,
-                entry: Entry::default(),
+                entry: KeyEntry::default(),
                 is_up: true,
             });
         }
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// What the step came to, and the clock that it has found.
-    fn step(&mut self, step: &Node<'_>) -> Result<(serde_json::Value, Clock), IllFormed> {
+    fn step(&mut self, step: &Node<'_>) -> Result<(serde_json::Value, VersionClock), IllFormed> {
         let parts = step.items()?;
         let name = parts
             .first()
@@ -114,16 +114,16 @@ impl World {
             ("down" | "up", [at]) => {
                 let at = self.replica(at)?;
                 self.replicas[at].is_up = name == "up";
-                Ok((serde_json::Value::Null, Clock::new()))
+                Ok((serde_json::Value::Null, VersionClock::new()))
             }
             ("put", [at, value, context, level]) => {
-                let change = Change::Put {
+                let change = KeyChange::Put {
                     bytes: value.text()?.as_bytes().into(),
                     ttl_ms: None,
                 };
                 self.write(at, change, context, level)
             }
-            ("delete", [at, context, level]) => self.write(at, Change::Delete, context, level),
+            ("delete", [at, context, level]) => self.write(at, KeyChange::Delete, context, level),
             ("get", [level, first]) => self.get(level, first),
             _ => Err(step.refuse("no such step")),
         }
@@ -138,10 +138,10 @@ impl World {
     fn write(
         &mut self,
         at: &Node<'_>,
-        change: Change,
+        change: KeyChange,
         context: &Node<'_>,
         level: &Node<'_>,
-    ) -> Result<(serde_json::Value, Clock), IllFormed> {
+    ) -> Result<(serde_json::Value, VersionClock), IllFormed> {
         let minter = self.replica(at)?;
         let context = match context.non_null() {
             Some(step) => {
@@ -149,7 +149,7 @@ impl World {
                 let clock = at.and_then(|at| self.found.get(at));
                 clock.cloned().ok_or_else(|| step.refuse("no step before"))?
             }
-            None => Clock::new(),
+            None => VersionClock::new(),
         };
         let goal = Goal::Write {
             change,
@@ -162,10 +162,17 @@ impl World {
             Err(CallError::Timeout { acknowledged }) => acknowledged,
             Ok(_) | Err(_) => acks,
         };
-        Ok((serde_json::json!({ "ok": is_ok, "acks": acks }), Clock::new()))
+        Ok((
+            serde_json::json!({ "ok": is_ok, "acks": acks }),
+            VersionClock::new(),
+        ))
     }
 
-    fn get(&mut self, level: &Node<'_>, first: &Node<'_>) -> Result<(serde_json::Value, Clock), IllFormed> {
+    fn get(
+        &mut self,
+        level: &Node<'_>,
+        first: &Node<'_>,
+    ) -> Result<(serde_json::Value, VersionClock), IllFormed> {
         let goal = Goal::Get {
             level: replicas(level)?,
         };
@@ -181,7 +188,7 @@ impl World {
         let (answer, _) = self.call(goal, &order);
         let Ok(CallAnswer::Found(entry)) = answer else {
             let failed = serde_json::json!({ "ok": false, "values": null, "repaired": null });
-            return Ok((failed, Clock::new()));
+            return Ok((failed, VersionClock::new()));
         };
         let all = self.replicas.iter().zip(&before).enumerate();
         let repaired: Vec<_> = all

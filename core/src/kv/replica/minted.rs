@@ -3,14 +3,14 @@
 //! Spec: sharding 10.19 c; reliability I-73.
 
 use crate::kv::state::call::RequestId;
-use crate::kv::state::clock::Dot;
+use crate::kv::state::clock::VersionDot;
 use crate::kv::state::exchange::{KvRefusal, Mint};
 use crate::ordered::OrderedMap;
 
 /// Requests of one incarnation that are remembered at most: as many as it may have open at one range.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 
-type MintOutcome = Result<Dot, KvRefusal>;
+type MintOutcome = Result<VersionDot, KvRefusal>;
 
 /// By origin.
 #[derive(Clone, Debug, Default)]

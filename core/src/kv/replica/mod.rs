@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 use self::minted::MintedRequests;
 use super::merkle::MerkleTree;
 use super::moving::begins_empty;
-use super::state::clock::{ACTORS_MAX, Actor, Clock, Dot};
+use super::state::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
 use super::state::configuration::{Configuration, Owners};
-use super::state::entry::{Entry, Unchanged};
+use super::state::entry::{KeyEntry, Unchanged};
 use super::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint, SettleStep};
 use super::state::siblings::{PutError, SIBLINGS_MERGED_MAX, Version};
 use super::state::table::EPOCH_MAX;
@@ -39,7 +39,7 @@ pub enum Adoption {
 
 /// An answer, and what has to be done before it is given out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct AnsweredAsk {
     /// What is answered.
     pub answer: KvAnswer,
     /// Whether the entry changed: it is to be kept first, and to be removed if it is empty.
@@ -65,7 +65,7 @@ pub struct RangeReplica {
     count: u64,
     configuration: Option<Configuration>,
     /// The latest actor of each other owner, and the last dot that was seen of it.
-    seen: OrderedMap<StoreId, Dot>,
+    seen: OrderedMap<StoreId, VersionDot>,
     minted: MintedRequests,
     tree: MerkleTree,
     is_behind: bool,
@@ -108,7 +108,7 @@ impl RangeReplica {
     }
 
     /// The store holds this since before it was opened.
-    pub fn on_loaded(&mut self, key: &Key, entry: &Entry) {
+    pub fn on_loaded(&mut self, key: &Key, entry: &KeyEntry) {
         self.tree.update(key, 0, entry.digest(key));
         self.see(entry.siblings.clock());
     }
@@ -187,11 +187,11 @@ impl RangeReplica {
     /// is at `epoch`. Linear in the entry.
     pub fn answer(
         &mut self,
-        (key, entry): (&Key, &mut Entry),
+        (key, entry): (&Key, &mut KeyEntry),
         epoch: u64,
         ask: &KvAsk,
         now_ms: u64,
-    ) -> Answered {
+    ) -> AnsweredAsk {
         let before = entry.clone();
         entry.expire(now_ms);
         let answer = match ask {
@@ -201,14 +201,14 @@ impl RangeReplica {
                     .and_then(|()| self.obey((key, entry), ask, now_ms))
             }
         };
-        Answered {
+        AnsweredAsk {
             answer: answer.unwrap_or_else(KvAnswer::Refused),
             is_changed: self.note(key, &before, entry),
         }
     }
 
     /// Keeps the tree up; whether the entry changed.
-    fn note(&mut self, key: &Key, before: &Entry, after: &Entry) -> bool {
+    fn note(&mut self, key: &Key, before: &KeyEntry, after: &KeyEntry) -> bool {
         let is_changed = before != after;
         if is_changed {
             self.tree.update(key, digest(key, before), digest(key, after));
@@ -224,9 +224,9 @@ impl RangeReplica {
     /// It owns the range already, or it is no message of this epoch: nothing changed.
     pub fn take_over(
         &mut self,
-        (key, entry): (&Key, &mut Entry),
+        (key, entry): (&Key, &mut KeyEntry),
         epoch: u64,
-        theirs: &Entry,
+        theirs: &KeyEntry,
     ) -> Result<bool, KvRefusal> {
         self.check(epoch)?;
         let owners = self.configuration.as_ref().map(|known| &known.owners);
@@ -253,7 +253,7 @@ impl RangeReplica {
 
     fn obey(
         &mut self,
-        (key, entry): (&Key, &mut Entry),
+        (key, entry): (&Key, &mut KeyEntry),
         ask: &KvAsk,
         now_ms: u64,
     ) -> Result<KvAnswer, KvRefusal> {
@@ -290,7 +290,7 @@ impl RangeReplica {
     /// there must be none: all N own the range in this epoch, and hold the same.
     fn settle(
         &self,
-        (key, entry): (&Key, &mut Entry),
+        (key, entry): (&Key, &mut KeyEntry),
         digest: u64,
         step: &SettleStep,
         now_ms: u64,
@@ -303,7 +303,7 @@ impl RangeReplica {
         match step {
             SettleStep::Compare => {}
             SettleStep::Reap if entry.is_dead_for(self.settings.grace_ms, now_ms) => {
-                *entry = Entry::default()
+                *entry = KeyEntry::default()
             }
             SettleStep::Prune(actors) if actors.iter().all(|actor| self.is_over(*actor)) => {
                 entry.forget(|actor| actors.contains(&actor));
@@ -328,7 +328,7 @@ impl RangeReplica {
 
     fn mint_once(
         &mut self,
-        entry: &mut Entry,
+        entry: &mut KeyEntry,
         epoch: u64,
         mint: &Mint,
         now_ms: u64,
@@ -348,7 +348,13 @@ impl RangeReplica {
         outcome.map(|dot| KvAnswer::Minted { dot, entry })
     }
 
-    fn mint(&mut self, entry: &mut Entry, epoch: u64, mint: &Mint, now_ms: u64) -> Result<Dot, KvRefusal> {
+    fn mint(
+        &mut self,
+        entry: &mut KeyEntry,
+        epoch: u64,
+        mint: &Mint,
+        now_ms: u64,
+    ) -> Result<VersionDot, KvRefusal> {
         self.check(epoch)?;
         if self.is_behind {
             return Err(KvRefusal::Behind);
@@ -359,7 +365,7 @@ impl RangeReplica {
         }
         let content = mint.change.content(now_ms)?;
         entry.admits_versions()?;
-        let dot = Dot {
+        let dot = VersionDot {
             actor: self.actor,
             count: self.count + 1,
         };
@@ -375,7 +381,7 @@ impl RangeReplica {
     }
 
     /// Nobody can have seen a dot of this store that it has not given.
-    fn check_clock(&self, clock: &Clock) -> Result<(), KvRefusal> {
+    fn check_clock(&self, clock: &VersionClock) -> Result<(), KvRefusal> {
         let own = clock
             .entries()
             .iter()
@@ -391,7 +397,7 @@ impl RangeReplica {
 
     /// What a put overwrites was seen here: else the dots that its context covers might not have been
     /// given yet, and would be lost. Who gives none any more can lose none.
-    fn check_context(&self, context: &Clock) -> Result<(), KvRefusal> {
+    fn check_context(&self, context: &VersionClock) -> Result<(), KvRefusal> {
         let is_seen = |actor: Actor, count: u64| {
             actor.store == self.actor.store
                 || self.is_over(actor)
@@ -411,9 +417,9 @@ impl RangeReplica {
         }
     }
 
-    fn see(&mut self, clock: &Clock) {
+    fn see(&mut self, clock: &VersionClock) {
         for entry in clock.entries() {
-            let dot = Dot {
+            let dot = VersionDot {
                 actor: entry.actor,
                 count: entry.count,
             };
@@ -428,7 +434,7 @@ impl RangeReplica {
     }
 }
 
-fn digest(key: &Key, entry: &Entry) -> u64 {
+fn digest(key: &Key, entry: &KeyEntry) -> u64 {
     if entry.is_empty() { 0 } else { entry.digest(key) }
 }
 

@@ -9,15 +9,15 @@ use super::reading::{entry_of, join};
 use super::{Call, CallAnswer, CallError, CallStage, Goal, Out, ask_all};
 use crate::journal::state::StoreId;
 use crate::kv::state::call::{Ballot, CallId};
-use crate::kv::state::configuration::Tally;
-use crate::kv::state::entry::{Accepted, Decided, Decision, Entry};
+use crate::kv::state::configuration::OwnersTally;
+use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KeyEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use crate::kv::state::siblings::{Content, Siblings};
 
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     ballot: Ballot,
-    tally: Tally,
+    tally: OwnersTally,
     phase: TurnPhase,
     /// The highest turn that stands in the way.
     held: Ballot,
@@ -25,9 +25,9 @@ pub(super) struct Turn {
 
 #[derive(Clone, Debug)]
 enum TurnPhase {
-    Promising(Vec<Entry>),
+    Promising(Vec<KeyEntry>),
     Accepting {
-        accepted: Accepted,
+        accepted: AcceptedDecision,
         siblings: Siblings,
         /// What the call is answered once that is decided.
         outcome: TurnOutcome,
@@ -73,7 +73,7 @@ impl Call {
         self.place.last_turn = ballot;
         self.stage = CallStage::Deciding(Turn {
             ballot,
-            tally: Tally::new(self.place.configuration.clone()),
+            tally: OwnersTally::new(self.place.configuration.clone()),
             phase: TurnPhase::Promising(Vec::new()),
             held: Ballot::NONE,
         });
@@ -159,13 +159,13 @@ impl Call {
         let ballot = turn.ballot;
         let (all, latest) = join(held.iter());
         let found = match latest.map(|latest| latest.decision) {
-            Some(found @ Decision::Value(_)) => found,
-            Some(Decision::Ordinary { at_ms }) => Decision::Ordinary { at_ms },
-            None => Decision::Ordinary { at_ms: now_ms },
+            Some(found @ KeyDecision::Value(_)) => found,
+            Some(KeyDecision::Ordinary { at_ms }) => KeyDecision::Ordinary { at_ms },
+            None => KeyDecision::Ordinary { at_ms: now_ms },
         };
         let present = match &found {
-            Decision::Value(decided) => Some(decided.version),
-            Decision::Ordinary { .. } => None,
+            KeyDecision::Value(decided) => Some(decided.version),
+            KeyDecision::Ordinary { .. } => None,
         };
         let (decision, outcome) = match &self.goal {
             Goal::Conditional { expected, change } => {
@@ -174,7 +174,7 @@ impl Call {
                     Err(KvRefusal::Put(error)) => return self.fail(error.into(), out),
                     Err(_) => return self.fail(CallError::Ttl, out),
                 };
-                let own = Decision::Value(Decided {
+                let own = KeyDecision::Value(DecidedVersion {
                     version: self.place.id,
                     at_ms: now_ms,
                     content,
@@ -189,9 +189,9 @@ impl Call {
         self.next_step();
         self.stage = CallStage::Deciding(Turn {
             ballot,
-            tally: Tally::new(self.place.configuration.clone()),
+            tally: OwnersTally::new(self.place.configuration.clone()),
             phase: TurnPhase::Accepting {
-                accepted: Accepted { ballot, decision },
+                accepted: AcceptedDecision { ballot, decision },
                 siblings: all.siblings,
                 outcome,
             },
@@ -204,14 +204,14 @@ impl Call {
     fn compare(
         &self,
         expected: Option<CallId>,
-        own: Decision,
-        found: Decision,
+        own: KeyDecision,
+        found: KeyDecision,
         is_alive: bool,
-    ) -> (Decision, TurnOutcome) {
+    ) -> (KeyDecision, TurnOutcome) {
         let (present, is_value) = match &found {
-            Decision::Value(decided) => (Some(decided.version), decided.content != Content::Tombstone),
-            Decision::Ordinary { .. } if is_alive => return (found, TurnOutcome::Ordinary),
-            Decision::Ordinary { .. } => (None, false),
+            KeyDecision::Value(decided) => (Some(decided.version), decided.content != Content::Tombstone),
+            KeyDecision::Ordinary { .. } if is_alive => return (found, TurnOutcome::Ordinary),
+            KeyDecision::Ordinary { .. } => (None, false),
         };
         if present == Some(self.place.id) {
             return (found, TurnOutcome::Own);
@@ -250,11 +250,11 @@ impl Call {
             (TurnOutcome::Unknown, _) => Err(CallError::Timeout { acknowledged: 0 }),
             (TurnOutcome::Found, Goal::Write { .. }) if is_value => Err(CallError::Conditional),
             (TurnOutcome::Found, Goal::Get { .. }) if is_value => {
-                let entry = entry_of(Entry::default(), Some(accepted.clone()));
+                let entry = entry_of(KeyEntry::default(), Some(accepted.clone()));
                 Ok(CallAnswer::Found(entry))
             }
             (TurnOutcome::Found, Goal::Get { .. }) => {
-                let entry = entry_of(Entry::of(siblings.clone()), Some(accepted.clone()));
+                let entry = entry_of(KeyEntry::of(siblings.clone()), Some(accepted.clone()));
                 return self.spread(entry, &[], out);
             }
             (TurnOutcome::Found, Goal::Write { .. }) => {

@@ -7,11 +7,11 @@ use super::{ATTEMPTS_MAX, Call, CallError, CallOutput, CallStage, Goal, Out};
 use crate::journal::state::StoreId;
 use crate::kv::state::call::RequestId;
 use crate::kv::state::clock::Actor;
-use crate::kv::state::entry::Entry;
+use crate::kv::state::entry::KeyEntry;
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint};
 
 #[derive(Clone, Debug)]
-pub(super) struct Minting {
+pub(super) struct MintingStep {
     at: StoreId,
     actor: Actor,
     /// How often this attempt was sent.
@@ -43,7 +43,7 @@ impl Call {
             boot: 0,
             since: 0,
         });
-        self.stage = CallStage::Minting(Minting {
+        self.stage = CallStage::Minting(MintingStep {
             at,
             actor,
             copies: 0,
@@ -88,7 +88,7 @@ impl Call {
                 if entry.admits_versions().is_err() {
                     // A turn began meanwhile: what was made counts only if it decides for ordinary versions.
                     let last = entry.promise();
-                    self.written = Some(Entry::of(entry.siblings));
+                    self.written = Some(KeyEntry::of(entry.siblings));
                     return self.take_turn(last, out);
                 }
                 let accepted = entry.accepted().cloned();

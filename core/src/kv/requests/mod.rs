@@ -15,15 +15,15 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::deciding::Turn;
-use self::minting::Minting;
-use self::reading::Reading;
+use self::minting::MintingStep;
+use self::reading::ReadingStep;
 pub use self::settling::{Settling, SettlingAnswer};
 use self::spreading::Spreading;
 use super::state::call::{Ballot, CallId};
-use super::state::clock::{Actor, Clock};
+use super::state::clock::{Actor, VersionClock};
 use super::state::configuration::Configuration;
-use super::state::entry::Entry;
-use super::state::exchange::{Change, KvAnswer, KvAsk, KvRefusal};
+use super::state::entry::KeyEntry;
+use super::state::exchange::{KeyChange, KvAnswer, KvAsk, KvRefusal};
 use super::state::level::{Level, LevelError};
 use super::state::siblings::PutError;
 use super::state::table::RangeLevels;
@@ -43,9 +43,9 @@ pub enum Goal {
     /// To write it.
     Write {
         /// What is written.
-        change: Change,
+        change: KeyChange,
         /// What it overwrites: the clock of the get before, or none.
-        context: Clock,
+        context: VersionClock,
         /// W.
         level: Level,
     },
@@ -54,7 +54,7 @@ pub enum Goal {
         /// The version; `None`: the key has no value.
         expected: Option<CallId>,
         /// What is written.
-        change: Change,
+        change: KeyChange,
     },
     /// To end a turn that somebody left open.
     Resolve,
@@ -99,10 +99,10 @@ pub enum CallOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallAnswer {
     /// What the key holds: siblings, or what was decided.
-    Found(Entry),
+    Found(KeyEntry),
     /// It is written: on as many owners as were asked for. The clock is that of the key at the owner that
     /// made the version.
-    Written(Clock),
+    Written(VersionClock),
     /// The conditional put took effect. Its version is the call's name.
     Decided(CallId),
     /// It had no effect, and will have none: the key holds this version; `None`: no value.
@@ -160,7 +160,7 @@ pub struct Call {
     /// Versions asked for so far.
     attempt: u32,
     /// What this call has written, as far as it knows.
-    written: Option<Entry>,
+    written: Option<KeyEntry>,
     /// Owners have seen all of the context, although the one that is to make the version has not.
     is_proven: bool,
     /// The version that was there when the decision of this call was first sent to somebody.
@@ -169,8 +169,8 @@ pub struct Call {
 
 #[derive(Clone, Debug)]
 enum CallStage {
-    Reading(Reading),
-    Minting(Minting),
+    Reading(ReadingStep),
+    Minting(MintingStep),
     Deciding(Turn),
     Spreading(Spreading),
     Over,

@@ -6,26 +6,26 @@ use alloc::vec::Vec;
 
 use super::{Call, CallAnswer, CallError, CallOutput, CallStage, Goal, Out, ask_all};
 use crate::journal::state::StoreId;
-use crate::kv::state::configuration::Tally;
-use crate::kv::state::entry::{Accepted, Entry, Register};
+use crate::kv::state::configuration::OwnersTally;
+use crate::kv::state::entry::{AcceptedDecision, KeyEntry, Register};
 use crate::kv::state::exchange::{KvAnswer, KvAsk};
 
 #[derive(Clone, Debug)]
-pub(super) struct Reading {
-    tally: Tally,
-    held: Vec<(StoreId, Entry)>,
+pub(super) struct ReadingStep {
+    tally: OwnersTally,
+    held: Vec<(StoreId, KeyEntry)>,
 }
 
-impl Reading {
+impl ReadingStep {
     pub(super) fn answered(&self) -> usize {
         self.tally.answered()
     }
 }
 
 /// What some owners hold together: all siblings, and what was accepted in the latest turn.
-pub(super) fn join<'e>(entries: impl Iterator<Item = &'e Entry>) -> (Entry, Option<Accepted>) {
-    let mut all = Entry::default();
-    let mut latest: Option<Accepted> = None;
+pub(super) fn join<'e>(entries: impl Iterator<Item = &'e KeyEntry>) -> (KeyEntry, Option<AcceptedDecision>) {
+    let mut all = KeyEntry::default();
+    let mut latest: Option<AcceptedDecision> = None;
     for entry in entries {
         all.siblings.join(&entry.siblings);
         if let Some(accepted) = entry.accepted()
@@ -38,12 +38,12 @@ pub(super) fn join<'e>(entries: impl Iterator<Item = &'e Entry>) -> (Entry, Opti
 }
 
 /// An entry as it is handed on: what was accepted, without what was promised.
-pub(super) fn entry_of(mut entry: Entry, accepted: Option<Accepted>) -> Entry {
+pub(super) fn entry_of(mut entry: KeyEntry, accepted: Option<AcceptedDecision>) -> KeyEntry {
     entry.register = accepted.map(|accepted| Register {
         promise: accepted.ballot,
         accepted: Some(accepted),
     });
-    if entry.accepted().is_some_and(Accepted::is_value) {
+    if entry.accepted().is_some_and(AcceptedDecision::is_value) {
         entry.siblings = crate::kv::state::siblings::Siblings::new();
     }
     entry
@@ -52,8 +52,8 @@ pub(super) fn entry_of(mut entry: Entry, accepted: Option<Accepted>) -> Entry {
 impl Call {
     pub(super) fn read(&mut self, out: &mut Out) {
         self.next_step();
-        self.stage = CallStage::Reading(Reading {
-            tally: Tally::new(self.place.configuration.clone()),
+        self.stage = CallStage::Reading(ReadingStep {
+            tally: OwnersTally::new(self.place.configuration.clone()),
             held: Vec::new(),
         });
         self.repeat_reading(out);
@@ -91,14 +91,14 @@ impl Call {
         if !is_guaranteed {
             return self.end(Ok(CallAnswer::Found(entry_of(all, latest))), out);
         }
-        let Reading { tally, held } = reading;
+        let ReadingStep { tally, held } = reading;
         if let Some(latest) = &latest {
             // What was accepted by some is decided only if so many have accepted it that no later turn can
             // miss it.
             if !tally.meets(self.place.levels.decisive()) {
                 return;
             }
-            let mut same = Tally::new(self.place.configuration.clone());
+            let mut same = OwnersTally::new(self.place.configuration.clone());
             for (store, entry) in held.iter() {
                 if entry.accepted().is_some_and(|own| own.ballot == latest.ballot) {
                     same.count(*store, epoch);
@@ -119,7 +119,7 @@ impl Call {
 }
 
 impl CallOutput {
-    pub(super) const fn merge(to: StoreId, step: u32, entry: Entry) -> Self {
+    pub(super) const fn merge(to: StoreId, step: u32, entry: KeyEntry) -> Self {
         Self::Ask {
             to,
             step,

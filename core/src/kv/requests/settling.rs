@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::CallOutput;
 use crate::journal::state::StoreId;
-use crate::kv::state::configuration::{Configuration, Tally};
+use crate::kv::state::configuration::{Configuration, OwnersTally};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, SettleStep};
 
 /// What became of it.
@@ -26,7 +26,7 @@ pub enum SettlingAnswer {
 pub struct Settling {
     digest: u64,
     last: SettleStep,
-    tally: Tally,
+    tally: OwnersTally,
     copies: usize,
 }
 
@@ -43,7 +43,7 @@ impl Settling {
         let settling = Self {
             digest,
             last,
-            tally: Tally::new(configuration),
+            tally: OwnersTally::new(configuration),
             copies,
         };
         settling.ask(0, &SettleStep::Compare, out);

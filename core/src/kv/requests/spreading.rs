@@ -3,15 +3,15 @@
 
 use super::{Call, CallAnswer, CallOutput, CallStage, Goal, Out};
 use crate::journal::state::StoreId;
-use crate::kv::state::configuration::Tally;
-use crate::kv::state::entry::Entry;
+use crate::kv::state::configuration::OwnersTally;
+use crate::kv::state::entry::KeyEntry;
 use crate::kv::state::exchange::{KvAnswer, KvRefusal};
 
 #[derive(Clone, Debug)]
 pub(super) struct Spreading {
-    entry: Entry,
+    entry: KeyEntry,
     /// Who has it.
-    tally: Tally,
+    tally: OwnersTally,
 }
 
 impl Spreading {
@@ -19,7 +19,7 @@ impl Spreading {
         self.tally.answered()
     }
 
-    pub(super) const fn entry(&self) -> &Entry {
+    pub(super) const fn entry(&self) -> &KeyEntry {
         &self.entry
     }
 }
@@ -27,10 +27,10 @@ impl Spreading {
 impl Call {
     /// Gives the entry to all owners but those that hold all of it. Who was asked already what it holds, and
     /// has not answered yet, is told when it does, or with the next repetition.
-    pub(super) fn spread(&mut self, entry: Entry, held: &[(StoreId, Entry)], out: &mut Out) {
+    pub(super) fn spread(&mut self, entry: KeyEntry, held: &[(StoreId, KeyEntry)], out: &mut Out) {
         let step = self.next_step();
         let epoch = self.place.configuration.epoch;
-        let mut tally = Tally::new(self.place.configuration.clone());
+        let mut tally = OwnersTally::new(self.place.configuration.clone());
         for (store, theirs) in held {
             if theirs.holds(&entry) {
                 tally.count(*store, epoch);
@@ -47,9 +47,9 @@ impl Call {
     }
 
     /// As [`Self::spread`], of what one owner has made and holds.
-    pub(super) fn spread_from(&mut self, maker: (StoreId, u64), entry: Entry, out: &mut Out) {
+    pub(super) fn spread_from(&mut self, maker: (StoreId, u64), entry: KeyEntry, out: &mut Out) {
         let step = self.next_step();
-        let mut tally = Tally::new(self.place.configuration.clone());
+        let mut tally = OwnersTally::new(self.place.configuration.clone());
         tally.count(maker.0, maker.1);
         let missing = tally.missing();
         out.extend(missing.map(|to| CallOutput::merge(to, step, entry.clone())));

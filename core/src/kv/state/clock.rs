@@ -29,7 +29,7 @@ pub struct Actor {
 
 /// One version of a key: the how manieth that its actor gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Dot {
+pub struct VersionDot {
     /// Who gave it.
     pub actor: Actor,
     /// From 1.
@@ -49,12 +49,12 @@ pub struct ClockEntry {
 
 /// Which versions of a key are known: those that are held, and those that were overwritten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub struct VersionClock {
     /// By actor.
     entries: Vec<ClockEntry>,
 }
 
-impl Clock {
+impl VersionClock {
     /// Of somebody who has seen nothing.
     #[must_use]
     pub const fn new() -> Self {
@@ -81,7 +81,7 @@ impl Clock {
 
     /// Whether a version is known.
     #[must_use]
-    pub fn covers(&self, dot: Dot) -> bool {
+    pub fn covers(&self, dot: VersionDot) -> bool {
         dot.count <= self.count_of(dot.actor)
     }
 
@@ -93,7 +93,7 @@ impl Clock {
     }
 
     /// Knows one more version, and all of its actor before it.
-    pub fn add(&mut self, dot: Dot, at_ms: u64) {
+    pub fn add(&mut self, dot: VersionDot, at_ms: u64) {
         self.raise(ClockEntry {
             actor: dot.actor,
             count: dot.count,
@@ -138,7 +138,7 @@ impl Clock {
         let mut column = BodyReader::new(from.take(count * ENTRY_BYTES)?);
         let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
-            let Dot { actor, count } = take_dot(&mut column)?;
+            let VersionDot { actor, count } = take_dot(&mut column)?;
             let at_ms = column.u64()?;
             entries.push(ClockEntry { actor, count, at_ms });
         }
@@ -201,7 +201,7 @@ pub(super) fn put_dot(out: &mut Vec<u8>, actor: Actor, count: u64) {
     }
 }
 
-pub(super) fn take_dot(from: &mut BodyReader<'_>) -> Result<Dot, WireError> {
+pub(super) fn take_dot(from: &mut BodyReader<'_>) -> Result<VersionDot, WireError> {
     let actor = Actor {
         store: StoreId(u128::from_le_bytes(from.array()?)),
         boot: from.u64()?,
@@ -211,5 +211,5 @@ pub(super) fn take_dot(from: &mut BodyReader<'_>) -> Result<Dot, WireError> {
     if count == 0 || count > NUMBER_MAX || actor.since > NUMBER_MAX {
         return Err(WireError::Malformed { what: "dot" });
     }
-    Ok(Dot { actor, count })
+    Ok(VersionDot { actor, count })
 }

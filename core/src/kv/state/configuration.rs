@@ -121,12 +121,12 @@ fn check_set(stores: &[StoreId]) -> Result<(), OwnersError> {
 
 /// Which owners have answered a request under its present configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct OwnersTally {
     configuration: Configuration,
     answered: Vec<StoreId>,
 }
 
-impl Tally {
+impl OwnersTally {
     /// Nobody has.
     #[must_use]
     pub const fn new(configuration: Configuration) -> Self {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn in_joint_a_level_is_met_in_both_sets() {
-        let mut tally = Tally::new(joint());
+        let mut tally = OwnersTally::new(joint());
         assert!(tally.count(StoreId(1), 7));
         assert!(tally.count(StoreId(3), 7));
         assert_eq!(
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_answer_counts_once_of_an_owner_and_under_the_present_configuration() {
-        let mut tally = Tally::new(joint());
+        let mut tally = OwnersTally::new(joint());
         assert!(!tally.count(StoreId(5), 7), "no owner");
         assert!(!tally.count(StoreId(1), 6), "of an earlier configuration");
         assert!(!tally.count(StoreId(1), 8), "of a later one");
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_level_counts_against_all_copies_also_with_fewer_owners() {
         let owners = Owners::Stable(stores([1]));
-        let mut tally = Tally::new(Configuration { epoch: 1, owners });
+        let mut tally = OwnersTally::new(Configuration { epoch: 1, owners });
         assert!(tally.count(StoreId(1), 1));
         assert!(tally.meets(1) && !tally.meets(2));
     }

@@ -3,7 +3,7 @@
 //!
 //! A turn begins with promises and ends with what was accepted. While one is open nobody knows whether the
 //! key will hold a decided value, so ordinary versions are refused; the turn, or a later one, decides either
-//! for a value or for [`Decision::Ordinary`]. Behind a value siblings stay, and nobody is shown them or
+//! for a value or for [`KeyDecision::Ordinary`]. Behind a value siblings stay, and nobody is shown them or
 //! compares them: what one replica accepted may not be what is decided in the end.
 
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ pub const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct KeyEntry {
     /// The ordinary versions.
     pub siblings: Siblings,
     /// What was promised and decided; `None` if nobody ever began a turn.
@@ -35,33 +35,33 @@ pub struct Register {
     /// The highest turn that it has seen. It never takes anything of a lower one.
     pub promise: Ballot,
     /// What it accepted last.
-    pub accepted: Option<Accepted>,
+    pub accepted: Option<AcceptedDecision>,
 }
 
 /// A decision, as a replica accepted it. More than half of them make it so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedDecision {
     /// In which turn.
     pub ballot: Ballot,
     /// What it is, unchanged by who writes it back in a later turn.
-    pub decision: Decision,
+    pub decision: KeyDecision,
 }
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum KeyDecision {
     /// Ordinary versions, or nothing.
     Ordinary {
         /// When that was decided, in milliseconds since the Unix epoch.
         at_ms: u64,
     },
     /// One value.
-    Value(Decided),
+    Value(DecidedVersion),
 }
 
 /// A value that was decided, or its deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct DecidedVersion {
     /// The call that put it: the name of this version.
     pub version: CallId,
     /// When, and of one that expired: when it did. Milliseconds since the Unix epoch.
@@ -87,7 +87,7 @@ pub enum Unchanged {
     TooFarAhead,
 }
 
-impl Entry {
+impl KeyEntry {
     /// An entry of ordinary versions.
     #[must_use]
     pub const fn of(siblings: Siblings) -> Self {
@@ -105,7 +105,7 @@ impl Entry {
 
     /// What was accepted last.
     #[must_use]
-    pub fn accepted(&self) -> Option<&Accepted> {
+    pub fn accepted(&self) -> Option<&AcceptedDecision> {
         self.register.as_ref()?.accepted.as_ref()
     }
 
@@ -154,7 +154,7 @@ impl Entry {
     ///
     /// # Errors
     /// As for [`Self::promise_to`].
-    pub fn accept(&mut self, accepted: &Accepted) -> Result<(), Unchanged> {
+    pub fn accept(&mut self, accepted: &AcceptedDecision) -> Result<(), Unchanged> {
         self.promise_to(accepted.ballot)?;
         self.register.get_or_insert_default().accepted = Some(accepted.clone());
         Ok(())
@@ -174,7 +174,7 @@ impl Entry {
             self.accept(theirs)?;
             changed = true;
         }
-        let is_decided = other.accepted().is_some_and(Accepted::is_value);
+        let is_decided = other.accepted().is_some_and(AcceptedDecision::is_value);
         if is_decided || self.siblings.dominates(&other.siblings) {
             return Ok(changed);
         }
@@ -200,7 +200,8 @@ impl Entry {
     /// Whether all that another replica holds is held here, or was overwritten.
     #[must_use]
     pub fn holds(&self, other: &Self) -> bool {
-        let has_accepted = |theirs: &Accepted| self.accepted().is_some_and(|own| !theirs.supersedes(own));
+        let has_accepted =
+            |theirs: &AcceptedDecision| self.accepted().is_some_and(|own| !theirs.supersedes(own));
         other.accepted().is_none_or(has_accepted) && self.siblings.dominates(&other.siblings)
     }
 
@@ -223,14 +224,14 @@ impl Entry {
             register.accepted.as_ref().is_some_and(|accepted| {
                 accepted.ballot == register.promise
                     && match &accepted.decision {
-                        Decision::Ordinary { at_ms } => is_over(*at_ms),
-                        Decision::Value(decided) => {
+                        KeyDecision::Ordinary { at_ms } => is_over(*at_ms),
+                        KeyDecision::Value(decided) => {
                             decided.content == Content::Tombstone && is_over(decided.at_ms)
                         }
                     }
             })
         });
-        let is_decided = self.accepted().is_some_and(Accepted::is_value);
+        let is_decided = self.accepted().is_some_and(AcceptedDecision::is_value);
         is_register_over && (is_decided || self.siblings.are_dead_for(grace_ms, now_ms))
     }
 
@@ -297,7 +298,7 @@ impl Entry {
                 return Ok(Self::of(siblings));
             }
             1 => None,
-            2 => Some(Accepted::take(&mut reader)?),
+            2 => Some(AcceptedDecision::take(&mut reader)?),
             _ => return Err(WireError::Malformed { what: "entry" }),
         };
         let promise = Ballot::take(&mut reader)?;
@@ -313,17 +314,17 @@ impl Entry {
     }
 }
 
-impl Accepted {
+impl AcceptedDecision {
     /// Whether a value was decided, or its deletion.
     #[must_use]
     pub const fn is_value(&self) -> bool {
-        matches!(self.decision, Decision::Value(_))
+        matches!(self.decision, KeyDecision::Value(_))
     }
 
     /// The bytes of what was decided.
     ///
     /// # Errors
-    /// As for [`Entry::encode`].
+    /// As for [`KeyEntry::encode`].
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -343,19 +344,19 @@ impl Accepted {
 
     fn has_ended(&self) -> bool {
         match &self.decision {
-            Decision::Ordinary { .. } => true,
-            Decision::Value(decided) => decided.content == Content::Tombstone,
+            KeyDecision::Ordinary { .. } => true,
+            KeyDecision::Value(decided) => decided.content == Content::Tombstone,
         }
     }
 
     fn put(&self, out: &mut Vec<u8>) {
         self.ballot.put(out);
         match &self.decision {
-            Decision::Ordinary { at_ms } => {
+            KeyDecision::Ordinary { at_ms } => {
                 out.push(0);
                 out.extend_from_slice(&at_ms.to_le_bytes());
             }
-            Decision::Value(decided) => {
+            KeyDecision::Value(decided) => {
                 out.push(1);
                 out.extend_from_slice(&decided.at_ms.to_le_bytes());
                 decided.version.put(out);
@@ -369,19 +370,19 @@ impl Accepted {
         let is_value = from.bool("decision")?;
         let at_ms = from.u64()?;
         let decision = if is_value {
-            Decision::Value(Decided {
+            KeyDecision::Value(DecidedVersion {
                 version: CallId::take(from)?,
                 at_ms,
                 content: Content::take(from)?,
             })
         } else {
-            Decision::Ordinary { at_ms }
+            KeyDecision::Ordinary { at_ms }
         };
         Ok(Self { ballot, decision })
     }
 }
 
-impl Decision {
+impl KeyDecision {
     /// Makes a tombstone of a value that has expired; whether it has.
     pub fn expire(&mut self, now_ms: u64) -> bool {
         let Self::Value(decided) = self else { return false };

@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 
 use super::call::{Ballot, RequestId};
-use super::clock::{Actor, Clock, Dot};
+use super::clock::{Actor, VersionClock, VersionDot};
 use super::configuration::Configuration;
-use super::entry::{Accepted, Entry};
+use super::entry::{AcceptedDecision, KeyEntry};
 use super::siblings::{Content, PutError, VALUES_BYTES_MAX};
 use crate::store::Bytes;
 
@@ -21,15 +21,15 @@ pub enum KvAsk {
     /// A new version. Answered with [`KvAnswer::Minted`].
     Mint(Mint),
     /// To take in what others hold. Answered with [`KvAnswer::Done`].
-    Merge(Entry),
+    Merge(KeyEntry),
     /// To promise a turn, and what it holds. Answered with [`KvAnswer::Held`].
     Promise(Ballot),
     /// To accept what a turn decides. Answered with [`KvAnswer::Done`].
-    Accept(Accepted),
+    Accept(AcceptedDecision),
     /// A step of an entry's end, if it holds exactly what this digest stands for. Answered with
     /// [`KvAnswer::Done`].
     Settle {
-        /// [`Entry::digest`].
+        /// [`KeyEntry::digest`].
         digest: u64,
         /// Which.
         step: SettleStep,
@@ -46,16 +46,16 @@ pub struct Mint {
     /// Who is to make it; nobody else remembers whether it was made.
     pub actor: Actor,
     /// What it overwrites.
-    pub context: Clock,
+    pub context: VersionClock,
     /// Whether owners that were asked have seen all of that.
     pub is_proven: bool,
     /// What it says.
-    pub change: Change,
+    pub change: KeyChange,
 }
 
 /// What becomes of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum KeyChange {
     /// It has this value.
     Put {
         /// The value.
@@ -82,13 +82,13 @@ pub enum SettleStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KvAnswer {
     /// What it holds.
-    Held(Entry),
+    Held(KeyEntry),
     /// It was made, now or before.
     Minted {
         /// Which version it is.
-        dot: Dot,
+        dot: VersionDot,
         /// All that the owner holds.
-        entry: Entry,
+        entry: KeyEntry,
     },
     /// It is done.
     Done,
@@ -138,7 +138,7 @@ pub enum KvRefusal {
     NotAlike,
 }
 
-impl Change {
+impl KeyChange {
     /// What a version says by it that is made now.
     ///
     /// # Errors

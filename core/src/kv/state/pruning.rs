@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::clock::{Actor, Clock};
+use super::clock::{Actor, VersionClock};
 
 /// When actors are forgotten. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl ClockPruning {
 
     /// Which actors of a clock go, of those that are over.
     #[must_use]
-    pub fn of(self, clock: &Clock, now_ms: u64, is_over: impl Fn(Actor) -> bool) -> Vec<Actor> {
+    pub fn of(self, clock: &VersionClock, now_ms: u64, is_over: impl Fn(Actor) -> bool) -> Vec<Actor> {
         let entries: Vec<_> = clock
             .entries()
             .iter()

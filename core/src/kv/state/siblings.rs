@@ -9,7 +9,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::clock::{Clock, Dot, put_count, put_dot, take_count, take_dot};
+use super::clock::{VersionClock, VersionDot, put_count, put_dot, take_count, take_dot};
 use super::configuration::OWNERS_MAX;
 use crate::bytes::{BodyReader, WireError};
 use crate::store::{Bytes, limits};
@@ -97,7 +97,7 @@ impl Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Which.
-    pub dot: Dot,
+    pub dot: VersionDot,
     /// When it was made, and of one that expired: when it did. Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// What it says.
@@ -107,7 +107,7 @@ pub struct Version {
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Siblings {
-    clock: Clock,
+    clock: VersionClock,
     /// By dot.
     versions: Vec<Version>,
 }
@@ -132,14 +132,14 @@ impl Siblings {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            clock: Clock::new(),
+            clock: VersionClock::new(),
             versions: Vec::new(),
         }
     }
 
     /// What was seen of the key: the context of a put that overwrites all of them.
     #[must_use]
-    pub const fn clock(&self) -> &Clock {
+    pub const fn clock(&self) -> &VersionClock {
         &self.clock
     }
 
@@ -170,7 +170,7 @@ impl Siblings {
     ///
     /// # Errors
     /// [`PutError`] says why not; nothing changed then.
-    pub fn put(&mut self, version: Version, context: &Clock) -> Result<(), PutError> {
+    pub fn put(&mut self, version: Version, context: &VersionClock) -> Result<(), PutError> {
         let mut after = self.clone();
         after.versions.retain(|held| !context.covers(held.dot));
         after.clock.merge(context);
@@ -246,7 +246,7 @@ impl Siblings {
         clock.retain(|actor| !is_over(actor) || versions.iter().any(|version| version.dot.actor == actor));
     }
 
-    fn version(&self, dot: Dot) -> Option<&Version> {
+    fn version(&self, dot: VersionDot) -> Option<&Version> {
         let at = self.versions.binary_search_by(|version| version.dot.cmp(&dot));
         at.ok().map(|at| &self.versions[at])
     }
@@ -263,7 +263,7 @@ impl Siblings {
     }
 
     pub(super) fn take_bytes(from: &mut BodyReader<'_>) -> Result<Self, WireError> {
-        let clock = Clock::take(from)?;
+        let clock = VersionClock::take(from)?;
         let count = take_count(from, SIBLINGS_MERGED_MAX, "siblings")?;
         let mut versions: Vec<Version> = Vec::new();
         for _ in 0..count {

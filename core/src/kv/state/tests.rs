@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::call::{Ballot, CallId};
-use super::clock::{ACTORS_MAX, Actor, Clock, Dot};
-use super::entry::{Accepted, Decided, Decision, Entry, Register, Unchanged};
+use super::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
+use super::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KeyEntry, Register, Unchanged};
 use super::level::{Level, LevelError};
 use super::pruning::ClockPruning;
 use super::settings::{BucketSettings, BucketSettingsError};
@@ -36,7 +36,7 @@ fn version(store: u128, count: u64, value: &str) -> Version {
         },
     };
     Version {
-        dot: Dot {
+        dot: VersionDot {
             actor: actor(store),
             count,
         },
@@ -45,14 +45,14 @@ fn version(store: u128, count: u64, value: &str) -> Version {
     }
 }
 
-fn put(siblings: &mut Siblings, version: Version, context: &Clock) {
+fn put(siblings: &mut Siblings, version: Version, context: &VersionClock) {
     siblings.put(version, context).unwrap();
 }
 
-fn clock(entries: &[(u128, u64)]) -> Clock {
-    let mut clock = Clock::new();
+fn clock(entries: &[(u128, u64)]) -> VersionClock {
+    let mut clock = VersionClock::new();
     for (store, count) in entries {
-        let dot = Dot {
+        let dot = VersionDot {
             actor: actor(*store),
             count: *count,
         };
@@ -133,19 +133,25 @@ fn b_62_keys_values_siblings_and_actors_are_bounded() {
     assert_eq!(Key::new(&"k".repeat(KEY_BYTES_MAX + 1)), Err(BadKey));
     let mut many = Siblings::new();
     for count in 1..=SIBLINGS_MAX as u64 {
-        put(&mut many, version(1, count, "v"), &Clock::new());
+        put(&mut many, version(1, count, "v"), &VersionClock::new());
     }
     let before = many.clone();
     let one_more = || version(1, 65, "v");
-    assert_eq!(many.put(one_more(), &Clock::new()), Err(PutError::Siblings));
+    assert_eq!(
+        many.put(one_more(), &VersionClock::new()),
+        Err(PutError::Siblings)
+    );
     assert_eq!(many, before, "nothing changed");
     put(&mut many, one_more(), before.clock());
     assert_eq!(many.versions().len(), 1);
 
     let mut large = Siblings::new();
     let value: String = "v".repeat(VALUES_BYTES_MAX);
-    put(&mut large, version(1, 1, &value), &Clock::new());
-    assert_eq!(large.put(version(1, 2, "v"), &Clock::new()), Err(PutError::Bytes));
+    put(&mut large, version(1, 1, &value), &VersionClock::new());
+    assert_eq!(
+        large.put(version(1, 2, "v"), &VersionClock::new()),
+        Err(PutError::Bytes)
+    );
 
     let context: Vec<_> = (0..ACTORS_MAX as u128).map(|store| (store + 10, 1)).collect();
     let refused = Siblings::new().put(version(1, 1, "v"), &clock(&context));
@@ -172,7 +178,7 @@ fn ranges_are_equal_arcs_and_the_same_everywhere() {
 #[test]
 fn s_335_what_is_known_changes_nothing_and_what_is_concurrent_stays() {
     let mut held = Siblings::new();
-    put(&mut held, version(1, 1, "a"), &Clock::new());
+    put(&mut held, version(1, 1, "a"), &VersionClock::new());
     let first = held.clone();
     put(&mut held, version(1, 2, "b"), first.clock());
     let second = held.clone();
@@ -188,7 +194,7 @@ fn s_335_what_is_known_changes_nothing_and_what_is_concurrent_stays() {
 #[test]
 fn s_337_a_tombstone_wins_over_an_older_value_and_loses_to_a_newer_one() {
     let mut held = Siblings::new();
-    put(&mut held, version(1, 1, "a"), &Clock::new());
+    put(&mut held, version(1, 1, "a"), &VersionClock::new());
     let older = held.clone();
     put(&mut held, version(1, 2, ""), older.clock());
     held.join(&older);
@@ -207,7 +213,7 @@ fn a_value_that_expires_is_the_same_tombstone_everywhere() {
         bytes: Arc::from(&b"a"[..]),
         expires_ms: Some(500),
     };
-    put(&mut one, mortal, &Clock::new());
+    put(&mut one, mortal, &VersionClock::new());
     let mut other = one.clone();
     assert!(!one.expire(499) && one.expire(500) && !one.expire(501));
     assert_eq!(one.versions()[0].at_ms, 500);
@@ -281,7 +287,7 @@ fn s_338_more_than_fifty_actors_of_the_day_before_are_forgotten_and_newer_puts_s
     let is_over = |actor: Actor| actor.store.0 != 60;
     let gone = pruning.of(held.clock(), 86_400_100, is_over);
     assert_eq!(gone.len(), 10);
-    let mut entry = Entry::of(held);
+    let mut entry = KeyEntry::of(held);
     entry.forget(|actor| gone.contains(&actor));
     let mut held = entry.siblings;
     assert_eq!(
@@ -293,7 +299,7 @@ fn s_338_more_than_fifty_actors_of_the_day_before_are_forgotten_and_newer_puts_s
     assert_eq!(held.versions().len(), 1);
     held.join(&before);
     assert_eq!(held.versions().len(), 1, "it still wins over what it overwrote");
-    let mut own = Entry::of(before.clone());
+    let mut own = KeyEntry::of(before.clone());
     own.forget(|_| true);
     assert!(
         own.siblings.clock().covers(before.versions()[0].dot),
@@ -301,19 +307,19 @@ fn s_338_more_than_fifty_actors_of_the_day_before_are_forgotten_and_newer_puts_s
     );
 }
 
-fn accepted(round: u64, version: Option<u64>) -> Accepted {
+fn accepted(round: u64, version: Option<u64>) -> AcceptedDecision {
     let call = CallId {
         origin: 1,
         number: round,
     };
-    let decision = version.map_or(Decision::Ordinary { at_ms: 5 }, |number| {
-        Decision::Value(Decided {
+    let decision = version.map_or(KeyDecision::Ordinary { at_ms: 5 }, |number| {
+        KeyDecision::Value(DecidedVersion {
             version: CallId { origin: 1, number },
             at_ms: 5,
             content: Content::Tombstone,
         })
     });
-    Accepted {
+    AcceptedDecision {
         ballot: Ballot { round, call },
         decision,
     }
@@ -322,17 +328,17 @@ fn accepted(round: u64, version: Option<u64>) -> Accepted {
 #[test]
 fn while_a_turn_is_open_no_ordinary_version_comes_in() {
     let mut siblings = Siblings::new();
-    put(&mut siblings, version(1, 1, "a"), &Clock::new());
-    let ordinary = Entry::of(siblings);
+    put(&mut siblings, version(1, 1, "a"), &VersionClock::new());
+    let ordinary = KeyEntry::of(siblings);
     let ballot = |round| accepted(round, None).ballot;
-    let mut entry = Entry::default();
+    let mut entry = KeyEntry::default();
     assert_eq!(entry.merge(&ordinary), Ok(true));
     entry.promise_to(ballot(2)).unwrap();
     let held = ballot(2);
     assert_eq!(entry.admits_versions(), Err(Unchanged::Blocked { held }));
     assert_eq!(entry.merge(&ordinary), Ok(false), "what is held is no change");
     assert_eq!(
-        Entry {
+        KeyEntry {
             siblings: Siblings::new(),
             ..entry.clone()
         }
@@ -343,7 +349,7 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
     entry.accept(&accepted(2, None)).unwrap();
     assert_eq!(entry.admits_versions(), Ok(()));
     entry.accept(&accepted(3, Some(9))).unwrap();
-    let other = Entry {
+    let other = KeyEntry {
         siblings: Siblings::new(),
         ..entry.clone()
     };
@@ -359,7 +365,7 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
 
 #[test]
 fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() {
-    let of = |accepted: Accepted| Entry {
+    let of = |accepted: AcceptedDecision| KeyEntry {
         siblings: Siblings::new(),
         register: Some(Register {
             promise: accepted.ballot,
@@ -371,7 +377,7 @@ fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() 
     assert_eq!(entry.merge(&newer), Ok(true));
     assert_eq!(entry.merge(&older), Ok(false));
     assert_eq!(entry, newer);
-    let mut promised = Entry::default();
+    let mut promised = KeyEntry::default();
     promised.promise_to(accepted(3, None).ballot).unwrap();
     assert!(promised.merge(&newer).is_err());
     let mut newcomer = promised.clone();
@@ -391,16 +397,16 @@ fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() 
 #[test]
 fn bytes_that_are_none_of_an_entry_are_refused() {
     let mut siblings = Siblings::new();
-    put(&mut siblings, version(1, 1, "a"), &Clock::new());
-    let bytes = Entry::of(siblings).encode().unwrap();
+    put(&mut siblings, version(1, 1, "a"), &VersionClock::new());
+    let bytes = KeyEntry::of(siblings).encode().unwrap();
     for end in 0..bytes.len() {
-        assert!(Entry::decode(&bytes[..end]).is_err(), "cut at {end}");
+        assert!(KeyEntry::decode(&bytes[..end]).is_err(), "cut at {end}");
     }
-    assert!(Entry::decode(&[&bytes[..], &[0]].concat()).is_err());
+    assert!(KeyEntry::decode(&[&bytes[..], &[0]].concat()).is_err());
     let refused = |at: usize, byte: u8| {
         let mut bytes = bytes.clone();
         bytes[at] = byte;
-        Entry::decode(&bytes).unwrap_err()
+        KeyEntry::decode(&bytes).unwrap_err()
     };
     let malformed = |what| WireError::Malformed { what };
     assert_eq!(refused(34, 0), malformed("dot"), "the count is none");
@@ -413,7 +419,7 @@ fn bytes_that_are_none_of_an_entry_are_refused() {
     assert_eq!(refused(100, 3), malformed("version"));
     assert_eq!(refused(bytes.len() - 1, 3), malformed("entry"));
     assert_eq!(
-        Clock::decode(&[1, 2]),
+        VersionClock::decode(&[1, 2]),
         Err(WireError::LimitExceeded { what: "actors" })
     );
 }
@@ -431,7 +437,7 @@ fn replicas(steps: &[(usize, usize, u8)]) -> Vec<Siblings> {
         count += 1;
         let store = *at as u128;
         match kind {
-            0 => put(&mut all[*at], version(store, count, "v"), &Clock::new()),
+            0 => put(&mut all[*at], version(store, count, "v"), &VersionClock::new()),
             1 => put(&mut all[*at], version(store, count, "v"), theirs.clock()),
             2 => put(&mut all[*at], version(store, count, ""), theirs.clock()),
             _ => {
@@ -469,14 +475,14 @@ proptest! {
         round in 0..9_u64,
         version in prop::option::of(0..9_u64),
     ) {
-        let mut entry = Entry::of(replicas(&steps).remove(0));
+        let mut entry = KeyEntry::of(replicas(&steps).remove(0));
         if round > 0 {
             entry.accept(&accepted(round, version)).unwrap();
             entry.promise_to(accepted(round + 1, None).ballot).unwrap();
         }
         let bytes = entry.encode().unwrap();
-        prop_assert_eq!(Entry::decode(&bytes), Ok(entry.clone()));
+        prop_assert_eq!(KeyEntry::decode(&bytes), Ok(entry.clone()));
         let clock = entry.siblings.clock();
-        prop_assert_eq!(&Clock::decode(&clock.encode().unwrap()).unwrap(), clock);
+        prop_assert_eq!(&VersionClock::decode(&clock.encode().unwrap()).unwrap(), clock);
     }
 }

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use super::world::{World, key, put, values};
 use crate::journal::state::StoreId;
 use crate::kv::requests::CallError;
-use crate::kv::state::clock::Clock;
-use crate::kv::state::exchange::Change;
+use crate::kv::state::clock::VersionClock;
+use crate::kv::state::exchange::KeyChange;
 
-fn counts(clock: &Clock) -> Vec<(u128, u64)> {
+fn counts(clock: &VersionClock) -> Vec<(u128, u64)> {
     clock
         .entries()
         .iter()
@@ -21,7 +21,7 @@ fn counts(clock: &Clock) -> Vec<(u128, u64)> {
 fn s_330_a_get_repairs_the_replica_that_was_down() {
     let mut world = World::new((3, 2, 2), 0);
     world.nodes[2].is_up = false;
-    let clock = world.write(put("v1"), &Clock::new(), 2, &[0]).unwrap();
+    let clock = world.write(put("v1"), &VersionClock::new(), 2, &[0]).unwrap();
     assert_eq!(counts(&clock), [(0, 1)]);
     world.nodes[2].restart();
     assert_eq!(values(&world.get(2, &[1, 2]).unwrap()), ["v1"]);
@@ -32,7 +32,7 @@ fn s_330_a_get_repairs_the_replica_that_was_down() {
 #[test]
 fn s_331_below_w_and_r_above_n_a_get_may_be_stale_and_repairs_those_that_it_read() {
     let mut world = World::new((3, 1, 1), 0);
-    world.write(put("v1"), &Clock::new(), 3, &[0]).unwrap();
+    world.write(put("v1"), &VersionClock::new(), 3, &[0]).unwrap();
     let context = world.get(1, &[0]).unwrap().siblings.clock().clone();
     world.cut = vec![StoreId(1), StoreId(2)];
     world.write(put("v2"), &context, 1, &[0]).unwrap();
@@ -45,7 +45,7 @@ fn s_331_below_w_and_r_above_n_a_get_may_be_stale_and_repairs_those_that_it_read
 #[test]
 fn s_332_two_puts_with_one_context_are_siblings_until_a_put_with_both() {
     let mut world = World::new((3, 2, 2), 0);
-    let context = world.write(put("a"), &Clock::new(), 2, &[0]).unwrap();
+    let context = world.write(put("a"), &VersionClock::new(), 2, &[0]).unwrap();
     world.cut = vec![StoreId(2)];
     world.write(put("b"), &context, 2, &[0]).unwrap();
     world.cut = vec![StoreId(0)];
@@ -63,7 +63,7 @@ fn s_332_two_puts_with_one_context_are_siblings_until_a_put_with_both() {
 fn i_73_a_put_that_misses_w_may_be_found_and_says_how_many_have_it() {
     let mut world = World::new((3, 2, 2), 0);
     world.cut = vec![StoreId(1), StoreId(2)];
-    let missed = world.write(put("v1"), &Clock::new(), 2, &[0]);
+    let missed = world.write(put("v1"), &VersionClock::new(), 2, &[0]);
     assert_eq!(missed, Err(CallError::Timeout { acknowledged: 1 }));
     assert_eq!(values(&world.get(2, &[1, 2]).unwrap()), [""; 0]);
     assert_eq!(values(&world.get(2, &[0, 1]).unwrap()), ["v1"]);
@@ -73,8 +73,8 @@ fn i_73_a_put_that_misses_w_may_be_found_and_says_how_many_have_it() {
 #[test]
 fn s_335_two_blind_puts_through_one_owner_are_siblings() {
     let mut world = World::new((3, 2, 2), 0);
-    world.write(put("v1"), &Clock::new(), 2, &[0]).unwrap();
-    world.write(put("v2"), &Clock::new(), 2, &[0]).unwrap();
+    world.write(put("v1"), &VersionClock::new(), 2, &[0]).unwrap();
+    world.write(put("v2"), &VersionClock::new(), 2, &[0]).unwrap();
     let found = world.get(2, &[1, 2]).unwrap();
     assert_eq!(values(&found), ["v1", "v2"]);
 }
@@ -82,9 +82,9 @@ fn s_335_two_blind_puts_through_one_owner_are_siblings() {
 #[test]
 fn s_337_what_was_deleted_stays_so_for_older_puts_and_a_newer_one_wins() {
     let mut world = World::new((3, 2, 2), 0);
-    let older = world.write(put("v1"), &Clock::new(), 3, &[0]).unwrap();
+    let older = world.write(put("v1"), &VersionClock::new(), 3, &[0]).unwrap();
     world.cut = vec![StoreId(2)];
-    let newer = world.write(Change::Delete, &older, 2, &[0]).unwrap();
+    let newer = world.write(KeyChange::Delete, &older, 2, &[0]).unwrap();
     world.cut = vec![];
     assert_eq!(
         values(&world.nodes[2].entry(&key("k"))),

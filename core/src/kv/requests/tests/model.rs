@@ -16,10 +16,10 @@ use crate::journal::state::StoreId;
 use crate::kv::merkle::MerkleNode;
 use crate::kv::requests::{CallAnswer, CallError, Goal};
 use crate::kv::state::call::CallId;
-use crate::kv::state::clock::{Actor, Clock, Dot};
+use crate::kv::state::clock::{Actor, VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
-use crate::kv::state::entry::{Decision, Entry};
-use crate::kv::state::exchange::{Change, KvAnswer, KvAsk, SettleStep};
+use crate::kv::state::entry::{KeyDecision, KeyEntry};
+use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::pruning::ClockPruning;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -56,7 +56,7 @@ struct Page {
     from: StoreId,
     to: StoreId,
     epoch: u64,
-    entries: Vec<(Key, Entry)>,
+    entries: Vec<(Key, KeyEntry)>,
 }
 
 struct Model {
@@ -72,7 +72,7 @@ struct Model {
     begun: Vec<Begun>,
     /// Writes that were acknowledged or shown.
     shown: OrderedSet<usize>,
-    contexts: OrderedMap<Key, (Clock, Option<CallId>)>,
+    contexts: OrderedMap<Key, (VersionClock, Option<CallId>)>,
     depths: OrderedMap<Key, usize>,
     /// Which conditional put took effect on which version.
     effective: OrderedMap<usize, Option<CallId>>,
@@ -194,12 +194,16 @@ impl Model {
         let number = self.world.calls.len();
         let value = number.to_string();
         let (context, version) = self.contexts.get(&key).cloned().unwrap_or_default();
-        let context = if self.below(4) == 0 { Clock::new() } else { context };
+        let context = if self.below(4) == 0 {
+            VersionClock::new()
+        } else {
+            context
+        };
         let mut change = match self.below(3) {
-            0 => Change::Delete,
+            0 => KeyChange::Delete,
             _ => put(&value),
         };
-        if let (Change::Put { ttl_ms, .. }, 0) = (&mut change, self.below(8)) {
+        if let (KeyChange::Put { ttl_ms, .. }, 0) = (&mut change, self.below(8)) {
             *ttl_ms = Some(30);
         }
         let level = |least: usize| Level::Replicas(u16::try_from(least).unwrap());
@@ -395,7 +399,7 @@ impl Model {
             Ok(CallAnswer::Found(entry)) => {
                 self.judge_found(number, &entry);
                 let mut version = None;
-                if let Some(Decision::Value(decided)) = entry.accepted().map(|own| &own.decision) {
+                if let Some(KeyDecision::Value(decided)) = entry.accepted().map(|own| &own.decision) {
                     version = Some(decided.version);
                     self.took_effect(number, decided.version);
                 }
@@ -481,12 +485,12 @@ impl Model {
         }
     }
 
-    fn dot_of(&self, write: usize) -> Dot {
+    fn dot_of(&self, write: usize) -> VersionDot {
         let minted = self.world.minted.iter().find(|(_, call)| **call == write);
         *minted.unwrap_or_else(|| panic!("{write} was made")).0
     }
 
-    fn judge_found(&self, number: usize, found: &Entry) {
+    fn judge_found(&self, number: usize, found: &KeyEntry) {
         let begun = &self.begun[number];
         let clock = found.siblings.clock();
         let of_key = || {
@@ -495,7 +499,7 @@ impl Model {
                 .enumerate()
                 .filter(|(_, other)| other.key == begun.key)
         };
-        let overwrites = |other: &Begun, dot: Dot| match &other.goal {
+        let overwrites = |other: &Begun, dot: VersionDot| match &other.goal {
             Goal::Write { context, .. } => context.covers(dot),
             Goal::Get { .. } | Goal::Conditional { .. } | Goal::Resolve => false,
         };
@@ -526,7 +530,7 @@ impl Model {
     /// Whether what was written is no value, or may be none any more.
     fn is_dead(&self, write: usize) -> bool {
         match &self.begun[write].goal {
-            Goal::Write { change, .. } => !matches!(change, Change::Put { ttl_ms: None, .. }),
+            Goal::Write { change, .. } => !matches!(change, KeyChange::Put { ttl_ms: None, .. }),
             _ => false,
         }
     }

@@ -9,10 +9,10 @@ use crate::journal::state::StoreId;
 use crate::kv::replica::{Adoption, EPOCHS_AHEAD_MAX};
 use crate::kv::requests::{CallAnswer, CallError, Goal};
 use crate::kv::state::call::{Ballot, CallId, RequestId};
-use crate::kv::state::clock::{Actor, Clock, Dot};
+use crate::kv::state::clock::{Actor, VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
-use crate::kv::state::entry::{Accepted, Decision, ROUNDS_AHEAD_MAX};
-use crate::kv::state::exchange::{Change, KvAnswer, KvAsk, KvRefusal, Mint, SettleStep, TTL_MS_MAX};
+use crate::kv::state::entry::{AcceptedDecision, KeyDecision, ROUNDS_AHEAD_MAX};
+use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, KvRefusal, Mint, SettleStep, TTL_MS_MAX};
 use crate::kv::state::level::Level;
 
 const NOW_MS: u64 = 1_000;
@@ -56,7 +56,7 @@ fn mint(node: &Node, request: RequestId) -> Mint {
         request,
         open_from: 0,
         actor: node.replica.actor(),
-        context: Clock::new(),
+        context: VersionClock::new(),
         is_proven: false,
         change: put("v"),
     }
@@ -67,7 +67,7 @@ fn ask(node: &mut Node, ask: KvAsk) -> KvAnswer {
     node.answer(&key("k"), epoch, &ask, NOW_MS)
 }
 
-fn minted(answer: &KvAnswer) -> Dot {
+fn minted(answer: &KvAnswer) -> VersionDot {
     match answer {
         KvAnswer::Minted { dot, .. } => *dot,
         other => panic!("{other:?}"),
@@ -144,7 +144,7 @@ fn i_73_so_many_open_calls_of_one_node_are_remembered_and_no_more() {
     let mut node = node(&stable(1, &[0, 1, 2]));
     for number in 0..=4_096 {
         let mut mint = mint(&node, request(number, 0));
-        mint.change = Change::Put {
+        mint.change = KeyChange::Put {
             bytes: [].into(),
             ttl_ms: Some(0),
         };
@@ -169,7 +169,7 @@ fn i_75_no_dot_is_given_again_after_reaping_a_restart_or_a_return() {
         number += 1;
         let mint = mint(node, request(number, 0));
         dots.push(minted(&ask(node, KvAsk::Mint(mint))));
-        node.keep(&key("k"), crate::kv::state::entry::Entry::default());
+        node.keep(&key("k"), crate::kv::state::entry::KeyEntry::default());
         assert_eq!(dots.iter().filter(|dot| *dot == dots.last().unwrap()).count(), 1);
     };
     next(&mut node);
@@ -217,10 +217,10 @@ fn a_newcomer_drops_what_it_held_and_takes_over_values_and_promises() {
 #[test]
 fn b_62_a_context_that_no_get_gave_is_refused_and_nothing_is_lost() {
     let mut world = World::new((3, 2, 2), 0);
-    let seen = world.write(put("v"), &Clock::new(), 2, &[0]).unwrap();
+    let seen = world.write(put("v"), &VersionClock::new(), 2, &[0]).unwrap();
     let forged = |actor: Actor, count| {
         let mut clock = seen.clone();
-        clock.add(Dot { actor, count }, 1);
+        clock.add(VersionDot { actor, count }, 1);
         clock
     };
     let owner = world.nodes[0].replica.actor();
@@ -238,7 +238,7 @@ fn b_62_a_context_that_no_get_gave_is_refused_and_nothing_is_lost() {
     liar.siblings
         .put(
             crate::kv::state::siblings::Version {
-                dot: Dot {
+                dot: VersionDot {
                     actor: owner,
                     count: 50,
                 },
@@ -271,36 +271,36 @@ fn i_100_dots_and_turns_that_are_too_far_ahead_are_refused() {
         KvRefusal::TooFarAhead
     );
     let at_ms = NOW_MS;
-    let accepted = Accepted {
+    let accepted = AcceptedDecision {
         ballot: far,
-        decision: Decision::Ordinary { at_ms },
+        decision: KeyDecision::Ordinary { at_ms },
     };
     assert_eq!(
         refused(ask(&mut owner, KvAsk::Accept(accepted))),
         KvRefusal::TooFarAhead
     );
     let mut ahead = mint(&owner, request(1, 0));
-    ahead.context.add(Dot { actor, count: 1 }, 1);
+    ahead.context.add(VersionDot { actor, count: 1 }, 1);
     ahead.is_proven = true;
     assert_eq!(
         refused(ask(&mut owner, KvAsk::Mint(ahead))),
         KvRefusal::TooFarAhead
     );
     assert!(owner.entries.is_empty());
-    let beyond = Dot {
+    let beyond = VersionDot {
         actor,
         count: 1 << 48,
     };
-    let mut clock = Clock::new();
+    let mut clock = VersionClock::new();
     clock.add(beyond, 1);
-    assert!(Clock::decode(&clock.encode().unwrap()).is_err());
+    assert!(VersionClock::decode(&clock.encode().unwrap()).is_err());
 }
 
 #[test]
 fn i_72_a_context_that_its_owner_has_not_seen_is_proven_by_others() {
     let mut world = World::new((3, 2, 2), 0);
     world.cut = stores(&[2]);
-    let seen = world.write(put("v1"), &Clock::new(), 2, &[0]).unwrap();
+    let seen = world.write(put("v1"), &VersionClock::new(), 2, &[0]).unwrap();
     world.cut = vec![];
     world.write(put("v2"), &seen, 2, &[2]).unwrap();
     assert_eq!(values(&world.get(2, &[0, 2]).unwrap()), ["v2"]);
@@ -316,7 +316,7 @@ fn settle(node: &mut Node, step: SettleStep, now_ms: u64) -> KvAnswer {
 fn i_75_a_tombstone_is_reaped_after_its_grace_where_all_n_own_the_range_and_are_alike() {
     let mut owner = node(&stable(1, &[0, 1, 2]));
     let mut delete = mint(&owner, request(1, 0));
-    delete.change = Change::Delete;
+    delete.change = KeyChange::Delete;
     ask(&mut owner, KvAsk::Mint(delete));
     let late = NOW_MS + GRACE_MS;
     let not_alike = KvAnswer::Refused(KvRefusal::NotAlike);
@@ -365,7 +365,7 @@ fn i_75_a_tombstone_is_reaped_after_its_grace_where_all_n_own_the_range_and_are_
 fn s_338_only_actors_that_give_no_dots_any_more_are_forgotten() {
     let mut owner = node(&stable(1, &[0, 1, 2]));
     let first = owner.replica.actor();
-    let mut clock = Clock::new();
+    let mut clock = VersionClock::new();
     for boot in 1..=2 {
         let first = Actor { boot, ..first };
         owner.adopt(&stable(1, &[0, 1, 2]));
@@ -406,7 +406,7 @@ fn i_75_who_was_away_for_too_long_answers_no_reads_until_it_has_caught_up() {
     assert_eq!(refused(ask(&mut node, KvAsk::Get)), KvRefusal::Behind);
     let mint = KvAsk::Mint(mint(&node, request(1, 0)));
     assert_eq!(refused(ask(&mut node, mint)), KvRefusal::Behind);
-    let merge = KvAsk::Merge(crate::kv::state::entry::Entry::default());
+    let merge = KvAsk::Merge(crate::kv::state::entry::KeyEntry::default());
     assert_eq!(ask(&mut node, merge), KvAnswer::Done);
     node.replica.set_behind(false);
     assert!(matches!(ask(&mut node, KvAsk::Get), KvAnswer::Held(_)));
@@ -416,7 +416,7 @@ fn i_75_who_was_away_for_too_long_answers_no_reads_until_it_has_caught_up() {
 fn i_70_a_get_answers_once_w_owners_have_what_it_found_even_if_its_replies_agree() {
     let mut world = World::new((3, 1, 3), 0);
     world.cut = stores(&[1, 2]);
-    assert!(world.write(put("v"), &Clock::new(), 3, &[0]).is_err());
+    assert!(world.write(put("v"), &VersionClock::new(), 3, &[0]).is_err());
     world.cut = vec![];
     let alone = world.get(1, &[0]);
     assert_eq!(
@@ -432,7 +432,7 @@ fn i_70_a_get_answers_once_w_owners_have_what_it_found_even_if_its_replies_agree
 fn below_the_least_level_a_get_writes_nothing_back() {
     let mut world = World::new((3, 2, 2), 0);
     world.cut = stores(&[1, 2]);
-    assert!(world.write(put("v"), &Clock::new(), 2, &[0]).is_err());
+    assert!(world.write(put("v"), &VersionClock::new(), 2, &[0]).is_err());
     world.cut = vec![];
     assert_eq!(values(&world.get(1, &[0]).unwrap()), ["v"]);
     let one = Goal::Get { level: Level::One };
@@ -445,14 +445,14 @@ fn i_70_in_joint_a_put_is_on_w_of_both_sets() {
     let mut world = World::new((3, 2, 2), 1);
     world.configuration = joint(2, &[0, 1, 2], &[0, 1, 3]);
     world.cut = stores(&[0, 3]);
-    let missed = world.write(put("v"), &Clock::new(), 2, &[1]);
+    let missed = world.write(put("v"), &VersionClock::new(), 2, &[1]);
     assert_eq!(
         missed,
         Err(CallError::Timeout { acknowledged: 1 }),
         "only one of the new owners"
     );
     world.cut = stores(&[0]);
-    assert!(world.write(put("w"), &Clock::new(), 2, &[1]).is_ok());
+    assert!(world.write(put("w"), &VersionClock::new(), 2, &[1]).is_ok());
 }
 
 #[test]
@@ -469,13 +469,13 @@ fn conditional_puts_follow_each_other_and_a_conflict_names_what_is_there() {
     assert_eq!(world.conditional(Some(first), put("v4")), conflict(Some(second)));
     for from in [[0, 1], [1, 2]] {
         let found = world.get(2, &from).unwrap();
-        let Some(Decision::Value(decided)) = found.accepted().map(|own| &own.decision) else {
+        let Some(KeyDecision::Value(decided)) = found.accepted().map(|own| &own.decision) else {
             panic!()
         };
         assert_eq!(decided.content.value().unwrap().as_ref(), b"v3");
         assert_eq!(decided.version, second);
     }
-    let Ok(CallAnswer::Decided(third)) = world.conditional(Some(second), Change::Delete) else {
+    let Ok(CallAnswer::Decided(third)) = world.conditional(Some(second), KeyChange::Delete) else {
         panic!()
     };
     assert_eq!(world.conditional(Some(second), put("v5")), conflict(Some(third)));
@@ -489,11 +489,11 @@ fn conditional_puts_follow_each_other_and_a_conflict_names_what_is_there() {
 fn a_key_is_written_with_conditions_or_without() {
     let mut world = World::new((3, 2, 2), 0);
     world.conditional(None, put("v1")).unwrap();
-    let ordinary = world.write(put("v2"), &Clock::new(), 2, &[0]);
+    let ordinary = world.write(put("v2"), &VersionClock::new(), 2, &[0]);
     assert_eq!(ordinary, Err(CallError::Conditional));
 
     let mut world = World::new((3, 2, 2), 0);
-    let clock = world.write(put("v1"), &Clock::new(), 2, &[0]).unwrap();
+    let clock = world.write(put("v1"), &VersionClock::new(), 2, &[0]).unwrap();
     assert_eq!(world.conditional(None, put("v2")), Err(CallError::Ordinary));
     assert!(
         world.write(put("v3"), &clock, 2, &[1]).is_ok(),
@@ -501,7 +501,7 @@ fn a_key_is_written_with_conditions_or_without() {
     );
     assert_eq!(values(&world.get(2, &[0, 2]).unwrap()), ["v3"]);
     let clock = world.get(2, &[0, 1]).unwrap().siblings.clock().clone();
-    world.write(Change::Delete, &clock, 2, &[0]).unwrap();
+    world.write(KeyChange::Delete, &clock, 2, &[0]).unwrap();
     assert!(matches!(
         world.conditional(None, put("v4")),
         Ok(CallAnswer::Decided(_))
@@ -519,7 +519,7 @@ fn a_turn_that_nobody_ends_is_ended_by_the_next_call() {
         }
         match kind {
             0 => {
-                world.write(put("v"), &Clock::new(), 2, &[0]).unwrap();
+                world.write(put("v"), &VersionClock::new(), 2, &[0]).unwrap();
                 assert_eq!(values(&world.get(2, &[0, 1]).unwrap()), ["v"]);
             }
             1 => assert!(matches!(
@@ -547,13 +547,13 @@ fn what_some_owner_accepted_alone_is_decided_by_the_get_that_finds_it() {
     let entry = world.nodes[0].entry(&key("k"));
     let mut own = entry.accepted().unwrap().clone();
     let call = CallId { origin: 9, number: 9 };
-    if let Decision::Value(decided) = &mut own.decision {
+    if let KeyDecision::Value(decided) = &mut own.decision {
         decided.version = call;
     }
     own.ballot = own.ballot.above(call);
     ask(&mut world.nodes[2], KvAsk::Accept(own.clone()));
-    let version = |found: Option<&Accepted>| match found.map(|own| own.decision.clone()) {
-        Some(Decision::Value(decided)) => decided.version,
+    let version = |found: Option<&AcceptedDecision>| match found.map(|own| own.decision.clone()) {
+        Some(KeyDecision::Value(decided)) => decided.version,
         other => panic!("{other:?}"),
     };
     assert_eq!(version(world.get(2, &[0, 1]).unwrap().accepted()), first);
@@ -572,16 +572,16 @@ fn what_some_owner_accepted_alone_is_decided_by_the_get_that_finds_it() {
 #[test]
 fn a_value_lives_as_long_as_it_was_given() {
     let mut world = World::new((3, 2, 2), 0);
-    let mortal = |ttl_ms| Change::Put {
+    let mortal = |ttl_ms| KeyChange::Put {
         bytes: b"v"[..].into(),
         ttl_ms: Some(ttl_ms),
     };
     for wrong in [0, TTL_MS_MAX + 1] {
-        let refused = world.write(mortal(wrong), &Clock::new(), 2, &[0]);
+        let refused = world.write(mortal(wrong), &VersionClock::new(), 2, &[0]);
         assert_eq!(refused, Err(CallError::Ttl));
         assert_eq!(world.conditional(None, mortal(wrong)), Err(CallError::Ttl));
     }
-    world.write(mortal(50), &Clock::new(), 2, &[0]).unwrap();
+    world.write(mortal(50), &VersionClock::new(), 2, &[0]).unwrap();
     world.now_ms += 49;
     assert_eq!(values(&world.get(2, &[0, 1]).unwrap()), ["v"]);
     world.now_ms += 1;

@@ -10,10 +10,10 @@ use crate::kv::requests::{
     Call, CallAnswer, CallError, CallOutput, CallPlace, Goal, Settling, SettlingAnswer,
 };
 use crate::kv::state::call::{Ballot, CallId};
-use crate::kv::state::clock::{Clock, Dot};
+use crate::kv::state::clock::{VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
-use crate::kv::state::entry::Entry;
-use crate::kv::state::exchange::{Change, KvAnswer, KvAsk, SettleStep};
+use crate::kv::state::entry::KeyEntry;
+use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::table::RangeLevels;
 use crate::ordered::OrderedMap;
@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub(super) is_up: bool,
     head: Vec<u8>,
     pub(super) replica: RangeReplica,
-    pub(super) entries: OrderedMap<Key, Entry>,
+    pub(super) entries: OrderedMap<Key, KeyEntry>,
 }
 
 impl Node {
@@ -73,12 +73,12 @@ impl Node {
         answered.answer
     }
 
-    pub(super) fn keep(&mut self, key: &Key, entry: Entry) {
+    pub(super) fn keep(&mut self, key: &Key, entry: KeyEntry) {
         if entry.is_empty() {
             self.entries.remove(key);
         } else {
             let bytes = entry.encode().unwrap();
-            assert_eq!(Entry::decode(&bytes).unwrap(), entry);
+            assert_eq!(KeyEntry::decode(&bytes).unwrap(), entry);
             self.entries.insert(key.clone(), entry);
         }
     }
@@ -102,7 +102,7 @@ impl Node {
         assert_eq!(sum(self.replica.tree()), sum(&tree), "the tree was kept up");
     }
 
-    pub(super) fn entry(&self, key: &Key) -> Entry {
+    pub(super) fn entry(&self, key: &Key) -> KeyEntry {
         self.entries.get(key).cloned().unwrap_or_default()
     }
 }
@@ -158,7 +158,7 @@ pub(super) struct World {
     pub(super) calls: Vec<OpenCall>,
     pub(super) settlings: Vec<OpenSettling>,
     /// Which call was given which dot, by whatever store.
-    pub(super) minted: OrderedMap<Dot, usize>,
+    pub(super) minted: OrderedMap<VersionDot, usize>,
     pub(super) now_ms: u64,
     /// Stores that nothing reaches.
     pub(super) cut: Vec<StoreId>,
@@ -168,14 +168,14 @@ pub(super) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
 }
 
-pub(super) fn put(value: &str) -> Change {
-    Change::Put {
+pub(super) fn put(value: &str) -> KeyChange {
+    KeyChange::Put {
         bytes: Bytes::from(value.as_bytes()),
         ttl_ms: None,
     }
 }
 
-pub(super) fn values(entry: &Entry) -> Vec<&str> {
+pub(super) fn values(entry: &KeyEntry) -> Vec<&str> {
     let mut values: Vec<_> = entry
         .siblings
         .values()
@@ -432,7 +432,7 @@ impl World {
     }
 
     /// Reads with R of these stores alone.
-    pub(super) fn get(&mut self, read: u16, from: &[u128]) -> Result<Entry, CallError> {
+    pub(super) fn get(&mut self, read: u16, from: &[u128]) -> Result<KeyEntry, CallError> {
         let cut = core::mem::take(&mut self.cut);
         let others = self.nodes.iter().map(|node| node.id);
         self.cut = others.filter(|store| !from.contains(&store.0)).collect();
@@ -447,11 +447,11 @@ impl World {
 
     pub(super) fn write(
         &mut self,
-        change: Change,
-        context: &Clock,
+        change: KeyChange,
+        context: &VersionClock,
         write: u16,
         minters: &[u128],
-    ) -> Result<Clock, CallError> {
+    ) -> Result<VersionClock, CallError> {
         let goal = Goal::Write {
             change,
             context: context.clone(),
@@ -466,7 +466,7 @@ impl World {
     pub(super) fn conditional(
         &mut self,
         expected: Option<CallId>,
-        change: Change,
+        change: KeyChange,
     ) -> Result<CallAnswer, CallError> {
         self.run("k", Goal::Conditional { expected, change }, &[])
     }

@@ -1,4 +1,4 @@
-//! Who reads and writes: asks the owners under the configuration that it knows, and counts by [`Tally`]. What
+//! Who reads and writes: asks the owners under the configuration that it knows, and counts by [`OwnersTally`]. What
 //! it acknowledges is checked against everything that was acknowledged before it began.
 
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::words::{Body, Bug, Cell, Place, REQUEST_LIFE};
 use super::world::World;
 use crate::journal::state::StoreId;
-use crate::kv::state::configuration::{Configuration, Owners, Tally};
+use crate::kv::state::configuration::{Configuration, Owners, OwnersTally};
 
 #[derive(Clone, Debug)]
 pub(super) struct ModelRequest {
@@ -14,7 +14,7 @@ pub(super) struct ModelRequest {
     /// What is written; nothing by a read.
     cell: Cell,
     configuration: Configuration,
-    tally: Tally,
+    tally: OwnersTally,
     begun: u64,
     stage: RequestStage,
     /// Stores that answered under configurations before, which count only if a bug says so.
@@ -94,14 +94,14 @@ impl World {
         });
     }
 
-    fn tally(&self, configuration: &Configuration) -> Tally {
+    fn tally(&self, configuration: &Configuration) -> OwnersTally {
         let mut counted = configuration.clone();
         if self.bug == Some(Bug::OneSideOfJoint)
             && let Owners::Joint { to, .. } = &configuration.owners
         {
             counted.owners = Owners::Stable(to.clone());
         }
-        Tally::new(counted)
+        OwnersTally::new(counted)
     }
 
     fn ask(&mut self, request: ModelRequest) {
