@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 const ROOT_NAMES_MAX: usize = 60;
 
 /// What methods for hosts take or give, and applications need not name.
-const OF_HOSTS: [&str; 2] = [
+const OF_HOSTS: [&str; 3] = [
+    "quorate_core::downing::view::Standpoint",
     "quorate_core::membership::gossip::Gossip",
     "quorate_core::wire::Reaction",
 ];

@@ -1,5 +1,5 @@
-//! Who reads and writes: asks the owners under the configuration that it knows, and counts by [`OwnersTally`]. What
-//! it acknowledges is checked against everything that was acknowledged before it began.
+//! Who reads and writes: asks the owners under the configuration that it knows, and counts by
+//! [`OwnersTally`]. What it acknowledges is checked against everything that was acknowledged before it began.
 
 use alloc::vec::Vec;
 
