@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 
 use crate::agreement::Setting;
-use crate::downing::state::decision::{DowningDecision, can_be_downed, is_counted};
+use crate::downing::state::decision::{DowningDecision, is_counted};
 use crate::downing::state::view::DowningView;
 use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::member::Member;
@@ -92,7 +92,8 @@ pub struct StrategyVerdict {
     pub reason: &'static str,
     /// The members on broken links; by the rule of the fewest nodes, those of them that go.
     pub indirectly_connected: OrderedSet<UniqueAddress>,
-    /// The incarnations to down, in node order. Members that are Down or Exiting already never are.
+    /// The incarnations to down, in node order. Members that are Down never are, and of those that are
+    /// Exiting, by the rule of the fewest nodes, only whoever reports somebody that stays.
     pub down: Vec<UniqueAddress>,
     /// Who is downed instead if the lease is held by somebody else; equal to `down` for decisions without a
     /// lease.
@@ -171,7 +172,7 @@ fn goes(decision: DowningDecision, view: &DowningView, node: &UniqueAddress) -> 
 }
 
 fn nodes(view: &DowningView, chosen: impl Fn(&UniqueAddress) -> bool) -> Vec<UniqueAddress> {
-    let is_chosen = |member: &&Member| can_be_downed(member.status) && chosen(&member.node);
+    let is_chosen = |member: &&Member| view.can_go(member) && chosen(&member.node);
     let members = view.members().iter().filter(is_chosen);
     members.map(|member| member.node.clone()).collect()
 }

@@ -72,6 +72,27 @@ fn majority() -> KeepMajority {
     KeepMajority::new(None)
 }
 
+#[test]
+fn who_is_exiting_and_reports_somebody_that_stays_goes_with_the_far_ones() {
+    let members = |status| {
+        let mut members = up(4);
+        members[3].status = status;
+        members
+    };
+    // `d` said of `c` that it is unreachable, and is gone: until it is Down its word keeps all from converging.
+    let rows = [(3, 2), (0, 3), (1, 3), (2, 3)];
+    let view = seen(0, members(Status::Exiting), &rows, None);
+    assert!(view.has_unreachable());
+    assert_eq!(down(&majority(), &view), [3]);
+    // One that says nothing of those who stay goes by itself.
+    let view = seen(0, members(Status::Exiting), &rows[1..], None);
+    assert!(!view.has_unreachable());
+    assert_eq!(down(&majority(), &view), [] as [usize; 0]);
+    // So does one that is Down already.
+    let view = seen(0, members(Status::Down), &rows, None);
+    assert!(!view.has_unreachable());
+}
+
 /// Working links between members, as bits.
 #[derive(Clone, Copy)]
 struct Graph {

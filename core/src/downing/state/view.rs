@@ -24,6 +24,8 @@ pub struct DowningView {
     cover: OrderedSet<UniqueAddress>,
     /// Members that are Down, and count still.
     lately_down: OrderedSet<UniqueAddress>,
+    /// See [`Self::exiting_in_the_way`].
+    in_the_way: OrderedSet<UniqueAddress>,
 }
 
 /// Which complaints tell that a split is not clean. Mirrors no setting of Akka, which knows `Classic` only.
@@ -73,6 +75,7 @@ impl DowningView {
             rule: IndirectRule::Classic,
             cover: OrderedSet::new(),
             lately_down: OrderedSet::new(),
+            in_the_way: OrderedSet::new(),
         }
     }
 
@@ -95,7 +98,34 @@ impl DowningView {
         let sides = Sides::seen(at, &self.members, &self.observations, counts);
         self.unreachable = sides.far.union(&sides.cover).cloned().collect();
         self.cover = sides.cover;
+        self.in_the_way = self.exiting_in_the_way().collect();
         self
+    }
+
+    /// The Exiting members not of this side that report somebody of it who is to stay: nothing converges, and
+    /// they are not removed themselves, while what they said last counts.
+    fn exiting_in_the_way(&self) -> impl Iterator<Item = UniqueAddress> {
+        let stays = |node: &UniqueAddress| {
+            let status = self.member(node).map(|member| member.status);
+            status.is_some_and(can_be_downed) && !self.is_unreachable(node)
+        };
+        let reports = move |observer: &UniqueAddress| {
+            let mut rows = self.observations.iter();
+            rows.any(|row| row.observer == *observer && stays(&row.subject))
+        };
+        let exiting = self
+            .members
+            .iter()
+            .filter(|member| member.status == Status::Exiting && self.is_unreachable(&member.node));
+        exiting
+            .map(|member| member.node.clone())
+            .filter(move |node| reports(node))
+    }
+
+    /// Whether a decision can down this member: one that is not about to go, or stands in the way of those
+    /// that stay while it goes.
+    pub(super) fn can_go(&self, member: &Member) -> bool {
+        can_be_downed(member.status) || self.in_the_way.contains(&member.node)
     }
 
     /// By which rule it is judged.
@@ -170,7 +200,7 @@ impl DowningView {
     pub fn has_unreachable(&self) -> bool {
         self.members
             .iter()
-            .any(|member| can_be_downed(member.status) && self.is_unreachable(&member.node))
+            .any(|member| self.can_go(member) && self.is_unreachable(&member.node))
     }
 
     /// Members with `role` (all without one) whose status is in `statuses`, in node order.
@@ -253,6 +283,7 @@ impl DowningView {
             rule: self.rule,
             cover: OrderedSet::new(),
             lately_down: OrderedSet::new(),
+            in_the_way: OrderedSet::new(),
         })
     }
 
