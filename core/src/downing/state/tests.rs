@@ -79,7 +79,7 @@ fn who_is_exiting_and_reports_somebody_that_stays_goes_with_the_far_ones() {
         members[3].status = status;
         members
     };
-    // `d` said of `c` that it is unreachable, and is gone: until it is Down its word keeps all from converging.
+    // `d` said that `c` is unreachable, and is gone: until it is Down its word keeps all from converging.
     let rows = [(3, 2), (0, 3), (1, 3), (2, 3)];
     let view = seen(0, members(Status::Exiting), &rows, None);
     assert!(view.has_unreachable());
