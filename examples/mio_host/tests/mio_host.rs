@@ -158,7 +158,8 @@ fn hear(host: &mut Host, stream: &mut TcpStream) -> Option<HelloAnswer> {
     heard.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A peer that is asked at its address which links are its own: the one of this epoch. Ends once it has said so.
+/// A peer that is asked at its address which links are its own: the one of this epoch. Ends once it has said
+/// so.
 fn owner_of(listener: TcpListener, epoch: u32) -> JoinHandle<()> {
     thread::spawn(move || {
         loop {
