@@ -28,9 +28,9 @@ pub(crate) const DIAL_BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// Incarnations refused for good. The core keeps as many tombstones; the oldest is forgotten first.
 pub(crate) const QUARANTINE_MAX: usize = 10_000;
 
-/// Second links in the name of one peer that wait at once for its word: one of each kind, and one more for
-/// somebody who lies.
-pub(crate) const UNCONFIRMED_MAX: usize = 4;
+/// How often one address is asked at once about second links in its node's name: about one of each kind, and
+/// one more for somebody who lies.
+pub(crate) const QUESTIONS_MAX: usize = 4;
 
 /// How often idle links of strangers are looked for.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(10);

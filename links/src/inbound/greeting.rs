@@ -17,7 +17,6 @@ use super::{Inbound, OpenedLink, resume};
 use crate::authentication::PeerIdentity;
 use crate::base::LinksBase;
 use crate::first_bytes::{PLAINTEXT_TO_TLS, is_noise, is_tls};
-use crate::limits::UNCONFIRMED_MAX;
 use crate::order::{LinkId, LinkOrder};
 use crate::outbound::LinkWord;
 use crate::quarantine::Quarantine;
@@ -139,7 +138,7 @@ impl Inbound {
             );
         }
         if !base.authentication.binds_addresses() && self.has_same(&hello.from, hello.link) {
-            return self.await_word(base, link, hello, ack);
+            return self.await_word(link, hello, ack);
         }
         if !self.replace_older(base, hello) {
             let from = ReportParty::Node(hello.from.clone());
@@ -170,11 +169,7 @@ impl Inbound {
     }
 
     /// The link waits for the word of the peer in whose name it came.
-    fn await_word(&mut self, base: &mut LinksBase, link: LinkId, hello: &Hello, ack: HelloAck) {
-        let waiting = self.links.values().filter_map(|held| held.unconfirmed.as_ref());
-        if waiting.filter(|said| said.0.from == hello.from).count() >= UNCONFIRMED_MAX {
-            return self.reject(base, link, hello, RejectReason::TooManyLinks);
-        }
+    fn await_word(&mut self, link: LinkId, hello: &Hello, ack: HelloAck) {
         if let Some(held) = self.links.get_mut(&link) {
             held.unconfirmed = Some(Box::new((hello.clone(), ack)));
         }

@@ -18,10 +18,11 @@ impl Links {
             is_opening: &|to: &Address, nonce: &[u8; 16]| self.outbound.is_opening(to, nonce),
         };
         self.inbound.greet(&mut self.base, &known, link);
-        if let Some(hello) = self.inbound.unconfirmed(link) {
-            self.outbound.ask_about(&mut self.base, link, hello);
+        let unconfirmed = self.inbound.unconfirmed(link);
+        match unconfirmed.and_then(|hello| self.outbound.ask_about(&mut self.base, link, hello)) {
+            Some(word) => self.on_word(node, word),
+            None => self.greeted(link),
         }
-        self.greeted(link);
     }
 
     /// A peer was asked whether a link in its name is its own.

@@ -13,6 +13,7 @@ use quorate_core::wire::handshake::{
 use super::Outbound;
 use crate::authentication::PeerIdentity;
 use crate::base::LinksBase;
+use crate::limits::QUESTIONS_MAX;
 use crate::order::{LinkId, LinkInput, LinkOrder};
 use crate::peer_link::{ConnectionState, Renewal};
 use crate::timers::LinkDue;
@@ -35,10 +36,26 @@ pub(crate) struct LinkWord {
 }
 
 impl Outbound {
-    /// Asks the incarnation at the other end's address whether this hello is its own.
-    pub(crate) fn ask_about(&mut self, base: &mut LinksBase, about: LinkId, asked: &Hello) {
-        let link = base.next_link();
+    /// Asks the incarnation at the other end's address whether this hello is its own. `Some`: it is not
+    /// asked, because it is asked too much already, also about links that are gone meanwhile.
+    pub(crate) fn ask_about(
+        &mut self,
+        base: &mut LinksBase,
+        about: LinkId,
+        asked: &Hello,
+    ) -> Option<LinkWord> {
         let to = asked.from.address();
+        let open = self
+            .questions
+            .values()
+            .filter(|question| question.hello.to == *to);
+        if open.count() >= QUESTIONS_MAX {
+            return Some(LinkWord {
+                about,
+                is_its_own: false,
+            });
+        }
+        let link = base.next_link();
         let hello = Hello {
             expected_uid: Some(asked.from.uid()),
             epoch: asked.epoch,
@@ -62,6 +79,7 @@ impl Outbound {
             identity: None,
         };
         self.questions.insert(link, question);
+        None
     }
 
     /// Whether this node is opening a link there whose hello has this nonce.

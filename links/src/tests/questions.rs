@@ -130,15 +130,22 @@ fn i_100_a_peer_that_cannot_be_asked_confirms_nothing() {
 }
 
 #[test]
-fn i_91_few_links_wait_for_one_peers_word_at_once() {
+fn i_91_one_peer_is_asked_about_few_links_at_once_also_if_they_are_closed_meanwhile() {
     let mut bench = Bench::new();
     accepted_control(&mut bench);
+    let mut questions = Vec::new();
     for nonce in 0..4 {
-        claim(&mut bench, 2, nonce);
-        bench.dial();
+        let link = claim(&mut bench, 2, nonce);
+        questions.push(bench.dial());
+        bench.link(LinkInput::Closed(link));
     }
     let fifth = claim(&mut bench, 2, 4);
     assert_eq!(answers(&mut bench), [(fifth, Err(RejectReason::TooManyLinks))]);
+    assert_eq!(bench.links.stats().refused_unconfirmed, 1);
+    // One of them is over: there is room for the next.
+    bench.fail_dial(questions[0]);
+    claim(&mut bench, 2, 5);
+    bench.dial();
 }
 
 #[test]
