@@ -84,6 +84,7 @@ impl Refusals {
             }
             after.member(node).is_some()
         });
+        self.counted_in_by.retain(|node| after.member(node).is_some());
     }
 
     pub(super) fn clear(&mut self) {

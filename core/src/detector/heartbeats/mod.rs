@@ -1,6 +1,6 @@
 //! Heartbeats: asks the receivers on the ring whether they live, answers those who ask, and says who fell
-//! silent and who is back. Never marks
-//! anybody itself and never downs: it signals verdicts to membership. Spec: membership 2.11, 2.13, 8.5, 8.6.
+//! silent and who is back. Never marks anybody itself and never downs: it signals verdicts to membership.
+//! Spec: membership 2.11, 2.13, 8.5, 8.6.
 
 mod doubt;
 

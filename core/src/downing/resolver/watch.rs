@@ -17,7 +17,7 @@ pub(super) fn own_members(view: &View) -> impl Iterator<Item = &Member> {
         .filter(move |member| Some(member.data_center()) == own)
 }
 
-/// Rows in which a member of this data center calls another one unreachable or terminated.
+/// Rows in which a member of this data center calls another one unreachable or terminated, in their order.
 pub(super) fn observations(view: &View) -> Vec<Observation> {
     let own = view.self_member().map(Member::data_center);
     let is_own = |node: &UniqueAddress| own.is_some() && view.member(node).map(Member::data_center) == own;
@@ -46,7 +46,7 @@ pub(super) fn is_partly_withdrawn(before: &[Observation], after: &[Observation],
     let is_still_missing = |row: &Observation| after.iter().any(|other| other.subject == row.subject);
     before
         .iter()
-        .filter(|row| view.member(&row.observer).is_some() && !after.contains(row))
+        .filter(|row| view.member(&row.observer).is_some() && after.binary_search(row).is_err())
         .any(is_still_missing)
 }
 
