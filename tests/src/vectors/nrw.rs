@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use quorate_core::ddata::state::key::Key;
 use quorate_core::journal::state::StoreId;
 use quorate_core::kv::replica::{RangeReplica, ReplicaSettings};
-use quorate_core::kv::requests::{Call, CallAnswer, CallError, CallOutput, CallPlace, Goal};
+use quorate_core::kv::requests::{Call, CallAnswer, CallError, CallGoal, CallOutput, CallPlace};
 use quorate_core::kv::state::call::{Ballot, CallId};
 use quorate_core::kv::state::clock::VersionClock;
 use quorate_core::kv::state::configuration::{Configuration, Owners};
-use quorate_core::kv::state::entry::KeyEntry;
-use quorate_core::kv::state::exchange::{KeyChange, KvAnswer, KvAsk};
+use quorate_core::kv::state::entry::KvEntry;
+use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvChange};
 use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::table::RangeLevels;
 use quorate_core::ordered::OrderedSet;
@@ -21,7 +21,7 @@ use super::json::{Differences, IllFormed, Node, compare};
 /// One replica, with what it holds of the one key.
 struct Replica {
     replica: RangeReplica,
-    entry: KeyEntry,
+    entry: KvEntry,
     is_up: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn run(case: Node<'_>) -> Result<Differences, IllFormed> {
     Ok(out)
 }
 
-fn values(entry: &KeyEntry) -> Vec<String> {
+fn values(entry: &KvEntry) -> Vec<String> {
     let values = entry.siblings.values();
     let mut values: Vec<_> = values
         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
@@ -89,7 +89,7 @@ impl World {
                 .map_err(|error| n.refuse(error.to_string()))?;
             replicas.push(Replica {
                 replica,
-                entry: KeyEntry::default(),
+                entry: KvEntry::default(),
                 is_up: true,
             });
         }
@@ -117,13 +117,13 @@ impl World {
                 Ok((serde_json::Value::Null, VersionClock::new()))
             }
             ("put", [at, value, context, level]) => {
-                let change = KeyChange::Put {
+                let change = KvChange::Put {
                     bytes: value.text()?.as_bytes().into(),
                     ttl_ms: None,
                 };
                 self.write(at, change, context, level)
             }
-            ("delete", [at, context, level]) => self.write(at, KeyChange::Delete, context, level),
+            ("delete", [at, context, level]) => self.write(at, KvChange::Delete, context, level),
             ("get", [level, first]) => self.get(level, first),
             _ => Err(step.refuse("no such step")),
         }
@@ -138,7 +138,7 @@ impl World {
     fn write(
         &mut self,
         at: &Node<'_>,
-        change: KeyChange,
+        change: KvChange,
         context: &Node<'_>,
         level: &Node<'_>,
     ) -> Result<(serde_json::Value, VersionClock), IllFormed> {
@@ -151,7 +151,7 @@ impl World {
             }
             None => VersionClock::new(),
         };
-        let goal = Goal::Write {
+        let goal = CallGoal::Write {
             change,
             context,
             level: replicas(level)?,
@@ -173,7 +173,7 @@ impl World {
         level: &Node<'_>,
         first: &Node<'_>,
     ) -> Result<(serde_json::Value, VersionClock), IllFormed> {
-        let goal = Goal::Get {
+        let goal = CallGoal::Get {
             level: replicas(level)?,
         };
         let mut order = Vec::new();
@@ -201,7 +201,7 @@ impl World {
 
     /// Runs a call until nothing is left to be sent; of one step's questions those to `first` arrive first.
     /// How many replicas have acknowledged it.
-    fn call(&mut self, goal: Goal, first: &[usize]) -> (Result<CallAnswer, CallError>, usize) {
+    fn call(&mut self, goal: CallGoal, first: &[usize]) -> (Result<CallAnswer, CallError>, usize) {
         self.calls += 1;
         let mut out = Vec::new();
         let place = CallPlace {

@@ -14,7 +14,7 @@ use super::merkle::MerkleTree;
 use super::moving::begins_empty;
 use super::state::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
 use super::state::configuration::{Configuration, Owners};
-use super::state::entry::{KeyEntry, Unchanged};
+use super::state::entry::{KvEntry, Unchanged};
 use super::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint, SettleStep};
 use super::state::siblings::{PutError, SIBLINGS_MERGED_MAX, Version};
 use super::state::table::EPOCH_MAX;
@@ -108,7 +108,7 @@ impl RangeReplica {
     }
 
     /// The store holds this since before it was opened.
-    pub fn on_loaded(&mut self, key: &Key, entry: &KeyEntry) {
+    pub fn on_loaded(&mut self, key: &Key, entry: &KvEntry) {
         self.tree.update(key, 0, entry.digest(key));
         self.see(entry.siblings.clock());
     }
@@ -187,7 +187,7 @@ impl RangeReplica {
     /// is at `epoch`. Linear in the entry.
     pub fn answer(
         &mut self,
-        (key, entry): (&Key, &mut KeyEntry),
+        (key, entry): (&Key, &mut KvEntry),
         epoch: u64,
         ask: &KvAsk,
         now_ms: u64,
@@ -208,7 +208,7 @@ impl RangeReplica {
     }
 
     /// Keeps the tree up; whether the entry changed.
-    fn note(&mut self, key: &Key, before: &KeyEntry, after: &KeyEntry) -> bool {
+    fn note(&mut self, key: &Key, before: &KvEntry, after: &KvEntry) -> bool {
         let is_changed = before != after;
         if is_changed {
             self.tree.update(key, digest(key, before), digest(key, after));
@@ -224,9 +224,9 @@ impl RangeReplica {
     /// It owns the range already, or it is no message of this epoch: nothing changed.
     pub fn take_over(
         &mut self,
-        (key, entry): (&Key, &mut KeyEntry),
+        (key, entry): (&Key, &mut KvEntry),
         epoch: u64,
-        theirs: &KeyEntry,
+        theirs: &KvEntry,
     ) -> Result<bool, KvRefusal> {
         self.check(epoch)?;
         let owners = self.configuration.as_ref().map(|known| &known.owners);
@@ -253,7 +253,7 @@ impl RangeReplica {
 
     fn obey(
         &mut self,
-        (key, entry): (&Key, &mut KeyEntry),
+        (key, entry): (&Key, &mut KvEntry),
         ask: &KvAsk,
         now_ms: u64,
     ) -> Result<KvAnswer, KvRefusal> {
@@ -290,7 +290,7 @@ impl RangeReplica {
     /// there must be none: all N own the range in this epoch, and hold the same.
     fn settle(
         &self,
-        (key, entry): (&Key, &mut KeyEntry),
+        (key, entry): (&Key, &mut KvEntry),
         digest: u64,
         step: &SettleStep,
         now_ms: u64,
@@ -303,7 +303,7 @@ impl RangeReplica {
         match step {
             SettleStep::Compare => {}
             SettleStep::Reap if entry.is_dead_for(self.settings.grace_ms, now_ms) => {
-                *entry = KeyEntry::default()
+                *entry = KvEntry::default()
             }
             SettleStep::Prune(actors) if actors.iter().all(|actor| self.is_over(*actor)) => {
                 entry.forget(|actor| actors.contains(&actor));
@@ -328,7 +328,7 @@ impl RangeReplica {
 
     fn mint_once(
         &mut self,
-        entry: &mut KeyEntry,
+        entry: &mut KvEntry,
         epoch: u64,
         mint: &Mint,
         now_ms: u64,
@@ -350,7 +350,7 @@ impl RangeReplica {
 
     fn mint(
         &mut self,
-        entry: &mut KeyEntry,
+        entry: &mut KvEntry,
         epoch: u64,
         mint: &Mint,
         now_ms: u64,
@@ -434,7 +434,7 @@ impl RangeReplica {
     }
 }
 
-fn digest(key: &Key, entry: &KeyEntry) -> u64 {
+fn digest(key: &Key, entry: &KvEntry) -> u64 {
     if entry.is_empty() { 0 } else { entry.digest(key) }
 }
 

@@ -6,13 +6,13 @@
 use alloc::vec::Vec;
 
 use super::reading::{entry_of, join};
-use super::{Call, CallAnswer, CallError, CallStage, Goal, Out, ask_all};
+use super::{Call, CallAnswer, CallError, CallGoal, CallStage, Out, ask_all};
 use crate::journal::state::StoreId;
 use crate::kv::state::call::{Ballot, CallId};
 use crate::kv::state::configuration::OwnersTally;
-use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KeyEntry};
+use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
-use crate::kv::state::siblings::{Content, Siblings};
+use crate::kv::state::siblings::{Siblings, VersionContent};
 
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
@@ -25,7 +25,7 @@ pub(super) struct Turn {
 
 #[derive(Clone, Debug)]
 enum TurnPhase {
-    Promising(Vec<KeyEntry>),
+    Promising(Vec<KvEntry>),
     Accepting {
         accepted: AcceptedDecision,
         siblings: Siblings,
@@ -86,7 +86,7 @@ impl Call {
         let CallStage::Deciding(turn) = &self.stage else {
             return;
         };
-        let is_wanted = !self.is_answered || matches!(self.goal, Goal::Resolve);
+        let is_wanted = !self.is_answered || matches!(self.goal, CallGoal::Resolve);
         if turn.held > turn.ballot && is_wanted {
             let last = turn.held;
             return self.take_turn(last, out);
@@ -168,7 +168,7 @@ impl Call {
             KeyDecision::Ordinary { .. } => None,
         };
         let (decision, outcome) = match &self.goal {
-            Goal::Conditional { expected, change } => {
+            CallGoal::Conditional { expected, change } => {
                 let content = match change.content(now_ms) {
                     Ok(content) => content,
                     Err(KvRefusal::Put(error)) => return self.fail(error.into(), out),
@@ -181,7 +181,7 @@ impl Call {
                 });
                 self.compare(*expected, own, found, !all.siblings.is_dead())
             }
-            Goal::Get { .. } | Goal::Write { .. } | Goal::Resolve => (found, TurnOutcome::Found),
+            CallGoal::Get { .. } | CallGoal::Write { .. } | CallGoal::Resolve => (found, TurnOutcome::Found),
         };
         if outcome == TurnOutcome::Own {
             self.proposed_on.get_or_insert(present);
@@ -209,7 +209,10 @@ impl Call {
         is_alive: bool,
     ) -> (KeyDecision, TurnOutcome) {
         let (present, is_value) = match &found {
-            KeyDecision::Value(decided) => (Some(decided.version), decided.content != Content::Tombstone),
+            KeyDecision::Value(decided) => (
+                Some(decided.version),
+                decided.content != VersionContent::Tombstone,
+            ),
             KeyDecision::Ordinary { .. } if is_alive => return (found, TurnOutcome::Ordinary),
             KeyDecision::Ordinary { .. } => (None, false),
         };
@@ -248,23 +251,25 @@ impl Call {
             (TurnOutcome::Conflict(present), _) => Ok(CallAnswer::Conflict { present: *present }),
             (TurnOutcome::Ordinary, _) => Err(CallError::Ordinary),
             (TurnOutcome::Unknown, _) => Err(CallError::Timeout { acknowledged: 0 }),
-            (TurnOutcome::Found, Goal::Write { .. }) if is_value => Err(CallError::Conditional),
-            (TurnOutcome::Found, Goal::Get { .. }) if is_value => {
-                let entry = entry_of(KeyEntry::default(), Some(accepted.clone()));
+            (TurnOutcome::Found, CallGoal::Write { .. }) if is_value => Err(CallError::Conditional),
+            (TurnOutcome::Found, CallGoal::Get { .. }) if is_value => {
+                let entry = entry_of(KvEntry::default(), Some(accepted.clone()));
                 Ok(CallAnswer::Found(entry))
             }
-            (TurnOutcome::Found, Goal::Get { .. }) => {
-                let entry = entry_of(KeyEntry::of(siblings.clone()), Some(accepted.clone()));
+            (TurnOutcome::Found, CallGoal::Get { .. }) => {
+                let entry = entry_of(KvEntry::of(siblings.clone()), Some(accepted.clone()));
                 return self.spread(entry, &[], out);
             }
-            (TurnOutcome::Found, Goal::Write { .. }) => {
+            (TurnOutcome::Found, CallGoal::Write { .. }) => {
                 let Some(mut written) = self.written.clone() else {
                     return self.mint(out);
                 };
                 written.siblings.join(siblings);
                 return self.spread(entry_of(written, Some(accepted.clone())), &[], out);
             }
-            (TurnOutcome::Found, Goal::Conditional { .. } | Goal::Resolve) => Ok(CallAnswer::Resolved),
+            (TurnOutcome::Found, CallGoal::Conditional { .. } | CallGoal::Resolve) => {
+                Ok(CallAnswer::Resolved)
+            }
         };
         self.answer(answer, out);
         let CallStage::Deciding(turn) = &self.stage else {

@@ -3,11 +3,11 @@
 //! reliability I-73.
 
 use super::reading::entry_of;
-use super::{ATTEMPTS_MAX, Call, CallError, CallOutput, CallStage, Goal, Out};
+use super::{ATTEMPTS_MAX, Call, CallError, CallGoal, CallOutput, CallStage, Out};
 use crate::journal::state::StoreId;
 use crate::kv::state::call::RequestId;
 use crate::kv::state::clock::Actor;
-use crate::kv::state::entry::KeyEntry;
+use crate::kv::state::entry::KvEntry;
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint};
 
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Call {
     }
 
     pub(super) fn repeat_minting(&mut self, out: &mut Out) {
-        let (CallStage::Minting(minting), Goal::Write { change, context, .. }) =
+        let (CallStage::Minting(minting), CallGoal::Write { change, context, .. }) =
             (&mut self.stage, &self.goal)
         else {
             return;
@@ -88,7 +88,7 @@ impl Call {
                 if entry.admits_versions().is_err() {
                     // A turn began meanwhile: what was made counts only if it decides for ordinary versions.
                     let last = entry.promise();
-                    self.written = Some(KeyEntry::of(entry.siblings));
+                    self.written = Some(KvEntry::of(entry.siblings));
                     return self.take_turn(last, out);
                 }
                 let accepted = entry.accepted().cloned();

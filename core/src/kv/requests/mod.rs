@@ -22,8 +22,8 @@ use self::spreading::Spreading;
 use super::state::call::{Ballot, CallId};
 use super::state::clock::{Actor, VersionClock};
 use super::state::configuration::Configuration;
-use super::state::entry::KeyEntry;
-use super::state::exchange::{KeyChange, KvAnswer, KvAsk, KvRefusal};
+use super::state::entry::KvEntry;
+use super::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal};
 use super::state::level::{Level, LevelError};
 use super::state::siblings::PutError;
 use super::state::table::RangeLevels;
@@ -34,7 +34,7 @@ const ATTEMPTS_MAX: u32 = 16;
 
 /// What a call is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Goal {
+pub enum CallGoal {
     /// To read a key.
     Get {
         /// R.
@@ -43,7 +43,7 @@ pub enum Goal {
     /// To write it.
     Write {
         /// What is written.
-        change: KeyChange,
+        change: KvChange,
         /// What it overwrites: the clock of the get before, or none.
         context: VersionClock,
         /// W.
@@ -54,7 +54,7 @@ pub enum Goal {
         /// The version; `None`: the key has no value.
         expected: Option<CallId>,
         /// What is written.
-        change: KeyChange,
+        change: KvChange,
     },
     /// To end a turn that somebody left open.
     Resolve,
@@ -99,7 +99,7 @@ pub enum CallOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallAnswer {
     /// What the key holds: siblings, or what was decided.
-    Found(KeyEntry),
+    Found(KvEntry),
     /// It is written: on as many owners as were asked for. The clock is that of the key at the owner that
     /// made the version.
     Written(VersionClock),
@@ -151,7 +151,7 @@ pub enum CallError {
 #[derive(Clone, Debug)]
 pub struct Call {
     place: CallPlace,
-    goal: Goal,
+    goal: CallGoal,
     /// R or W, as a number.
     need: usize,
     step: u32,
@@ -160,7 +160,7 @@ pub struct Call {
     /// Versions asked for so far.
     attempt: u32,
     /// What this call has written, as far as it knows.
-    written: Option<KeyEntry>,
+    written: Option<KvEntry>,
     /// Owners have seen all of the context, although the one that is to make the version has not.
     is_proven: bool,
     /// The version that was there when the decision of this call was first sent to somebody.
@@ -181,11 +181,11 @@ type Out = Vec<CallOutput>;
 impl Call {
     /// Begins.
     #[must_use]
-    pub fn begin(place: CallPlace, goal: Goal, out: &mut Vec<CallOutput>) -> Self {
+    pub fn begin(place: CallPlace, goal: CallGoal, out: &mut Vec<CallOutput>) -> Self {
         let copies = place.levels.copies();
         let need = match &goal {
-            Goal::Get { level } | Goal::Write { level, .. } => level.of(copies),
-            Goal::Conditional { .. } | Goal::Resolve => Ok(place.levels.decisive()),
+            CallGoal::Get { level } | CallGoal::Write { level, .. } => level.of(copies),
+            CallGoal::Conditional { .. } | CallGoal::Resolve => Ok(place.levels.decisive()),
         };
         let mut call = Self {
             place,
@@ -201,9 +201,11 @@ impl Call {
         };
         match (need, &call.goal) {
             (Err(error), _) => call.fail(error.into(), out),
-            (Ok(_), Goal::Get { .. }) => call.read(out),
-            (Ok(_), Goal::Write { .. }) => call.mint(out),
-            (Ok(_), Goal::Conditional { .. } | Goal::Resolve) => call.take_turn(call.place.last_turn, out),
+            (Ok(_), CallGoal::Get { .. }) => call.read(out),
+            (Ok(_), CallGoal::Write { .. }) => call.mint(out),
+            (Ok(_), CallGoal::Conditional { .. } | CallGoal::Resolve) => {
+                call.take_turn(call.place.last_turn, out)
+            }
         }
         call
     }
@@ -273,7 +275,7 @@ impl Call {
 
     /// Its time has passed.
     pub fn on_timeout(&mut self, out: &mut Vec<CallOutput>) {
-        if let (CallStage::Reading(_), Goal::Write { .. }) = (&self.stage, &self.goal) {
+        if let (CallStage::Reading(_), CallGoal::Write { .. }) = (&self.stage, &self.goal) {
             return self.fail(CallError::Context, out);
         }
         let acknowledged = match &self.stage {
@@ -333,8 +335,8 @@ impl Call {
     /// Whether a get at its level guarantees anything, and writes back what it found.
     fn is_guaranteed(&self) -> bool {
         match &self.goal {
-            Goal::Get { .. } => self.need >= self.place.levels.reads(),
-            Goal::Write { .. } | Goal::Conditional { .. } | Goal::Resolve => true,
+            CallGoal::Get { .. } => self.need >= self.place.levels.reads(),
+            CallGoal::Write { .. } | CallGoal::Conditional { .. } | CallGoal::Resolve => true,
         }
     }
 }

@@ -4,16 +4,16 @@
 
 use alloc::vec::Vec;
 
-use super::{Call, CallAnswer, CallError, CallOutput, CallStage, Goal, Out, ask_all};
+use super::{Call, CallAnswer, CallError, CallGoal, CallOutput, CallStage, Out, ask_all};
 use crate::journal::state::StoreId;
 use crate::kv::state::configuration::OwnersTally;
-use crate::kv::state::entry::{AcceptedDecision, KeyEntry, Register};
+use crate::kv::state::entry::{AcceptedDecision, KvEntry, Register};
 use crate::kv::state::exchange::{KvAnswer, KvAsk};
 
 #[derive(Clone, Debug)]
 pub(super) struct ReadingStep {
     tally: OwnersTally,
-    held: Vec<(StoreId, KeyEntry)>,
+    held: Vec<(StoreId, KvEntry)>,
 }
 
 impl ReadingStep {
@@ -23,8 +23,8 @@ impl ReadingStep {
 }
 
 /// What some owners hold together: all siblings, and what was accepted in the latest turn.
-pub(super) fn join<'e>(entries: impl Iterator<Item = &'e KeyEntry>) -> (KeyEntry, Option<AcceptedDecision>) {
-    let mut all = KeyEntry::default();
+pub(super) fn join<'e>(entries: impl Iterator<Item = &'e KvEntry>) -> (KvEntry, Option<AcceptedDecision>) {
+    let mut all = KvEntry::default();
     let mut latest: Option<AcceptedDecision> = None;
     for entry in entries {
         all.siblings.join(&entry.siblings);
@@ -38,7 +38,7 @@ pub(super) fn join<'e>(entries: impl Iterator<Item = &'e KeyEntry>) -> (KeyEntry
 }
 
 /// An entry as it is handed on: what was accepted, without what was promised.
-pub(super) fn entry_of(mut entry: KeyEntry, accepted: Option<AcceptedDecision>) -> KeyEntry {
+pub(super) fn entry_of(mut entry: KvEntry, accepted: Option<AcceptedDecision>) -> KvEntry {
     entry.register = accepted.map(|accepted| Register {
         promise: accepted.ballot,
         accepted: Some(accepted),
@@ -76,7 +76,7 @@ impl Call {
         }
         reading.held.push((from, entry));
         let (all, latest) = join(reading.held.iter().map(|(_, entry)| entry));
-        if let Goal::Write { context, .. } = &self.goal {
+        if let CallGoal::Write { context, .. } = &self.goal {
             self.is_proven = all.siblings.clock().dominates(context);
             if self.is_proven {
                 self.mint(out);
@@ -119,7 +119,7 @@ impl Call {
 }
 
 impl CallOutput {
-    pub(super) const fn merge(to: StoreId, step: u32, entry: KeyEntry) -> Self {
+    pub(super) const fn merge(to: StoreId, step: u32, entry: KvEntry) -> Self {
         Self::Ask {
             to,
             step,

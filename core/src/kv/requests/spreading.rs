@@ -1,15 +1,15 @@
 //! The second half of gets and puts: gives the owners what was found or made, answers once enough of them
 //! have it, and goes on to the others. Spec: sharding 5.6, 10.19 c, f; reliability I-70, I-71.
 
-use super::{Call, CallAnswer, CallOutput, CallStage, Goal, Out};
+use super::{Call, CallAnswer, CallGoal, CallOutput, CallStage, Out};
 use crate::journal::state::StoreId;
 use crate::kv::state::configuration::OwnersTally;
-use crate::kv::state::entry::KeyEntry;
+use crate::kv::state::entry::KvEntry;
 use crate::kv::state::exchange::{KvAnswer, KvRefusal};
 
 #[derive(Clone, Debug)]
 pub(super) struct Spreading {
-    entry: KeyEntry,
+    entry: KvEntry,
     /// Who has it.
     tally: OwnersTally,
 }
@@ -19,7 +19,7 @@ impl Spreading {
         self.tally.answered()
     }
 
-    pub(super) const fn entry(&self) -> &KeyEntry {
+    pub(super) const fn entry(&self) -> &KvEntry {
         &self.entry
     }
 }
@@ -27,7 +27,7 @@ impl Spreading {
 impl Call {
     /// Gives the entry to all owners but those that hold all of it. Who was asked already what it holds, and
     /// has not answered yet, is told when it does, or with the next repetition.
-    pub(super) fn spread(&mut self, entry: KeyEntry, held: &[(StoreId, KeyEntry)], out: &mut Out) {
+    pub(super) fn spread(&mut self, entry: KvEntry, held: &[(StoreId, KvEntry)], out: &mut Out) {
         let step = self.next_step();
         let epoch = self.place.configuration.epoch;
         let mut tally = OwnersTally::new(self.place.configuration.clone());
@@ -47,7 +47,7 @@ impl Call {
     }
 
     /// As [`Self::spread`], of what one owner has made and holds.
-    pub(super) fn spread_from(&mut self, maker: (StoreId, u64), entry: KeyEntry, out: &mut Out) {
+    pub(super) fn spread_from(&mut self, maker: (StoreId, u64), entry: KvEntry, out: &mut Out) {
         let step = self.next_step();
         let mut tally = OwnersTally::new(self.place.configuration.clone());
         tally.count(maker.0, maker.1);
@@ -100,15 +100,18 @@ impl Call {
         };
         let is_whole = spreading.tally.missing().next().is_none();
         match &self.goal {
-            Goal::Get { .. } if spreading.tally.meets(self.place.levels.writes()) => {
+            CallGoal::Get { .. } if spreading.tally.meets(self.place.levels.writes()) => {
                 let entry = spreading.entry.clone();
                 self.answer(Ok(CallAnswer::Found(entry)), out);
             }
-            Goal::Write { .. } if spreading.tally.meets(self.need) => {
+            CallGoal::Write { .. } if spreading.tally.meets(self.need) => {
                 let clock = spreading.entry.siblings.clock().clone();
                 self.answer(Ok(CallAnswer::Written(clock)), out);
             }
-            Goal::Get { .. } | Goal::Write { .. } | Goal::Conditional { .. } | Goal::Resolve => {}
+            CallGoal::Get { .. }
+            | CallGoal::Write { .. }
+            | CallGoal::Conditional { .. }
+            | CallGoal::Resolve => {}
         }
         if is_whole && self.is_answered {
             self.close(out);

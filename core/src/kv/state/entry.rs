@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher13;
 
 use super::call::{Ballot, CallId};
 use super::clock::Actor;
-use super::siblings::{Content, Siblings};
+use super::siblings::{Siblings, VersionContent};
 use crate::bytes::{BodyReader, WireError};
 use crate::ddata::state::key::Key;
 
@@ -22,7 +22,7 @@ pub const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyEntry {
+pub struct KvEntry {
     /// The ordinary versions.
     pub siblings: Siblings,
     /// What was promised and decided; `None` if nobody ever began a turn.
@@ -67,7 +67,7 @@ pub struct DecidedVersion {
     /// When, and of one that expired: when it did. Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// What it says.
-    pub content: Content,
+    pub content: VersionContent,
 }
 
 /// Why a replica does not change an entry.
@@ -87,7 +87,7 @@ pub enum Unchanged {
     TooFarAhead,
 }
 
-impl KeyEntry {
+impl KvEntry {
     /// An entry of ordinary versions.
     #[must_use]
     pub const fn of(siblings: Siblings) -> Self {
@@ -226,7 +226,7 @@ impl KeyEntry {
                     && match &accepted.decision {
                         KeyDecision::Ordinary { at_ms } => is_over(*at_ms),
                         KeyDecision::Value(decided) => {
-                            decided.content == Content::Tombstone && is_over(decided.at_ms)
+                            decided.content == VersionContent::Tombstone && is_over(decided.at_ms)
                         }
                     }
             })
@@ -324,7 +324,7 @@ impl AcceptedDecision {
     /// The bytes of what was decided.
     ///
     /// # Errors
-    /// As for [`KeyEntry::encode`].
+    /// As for [`KvEntry::encode`].
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.put(&mut out);
@@ -345,7 +345,7 @@ impl AcceptedDecision {
     fn has_ended(&self) -> bool {
         match &self.decision {
             KeyDecision::Ordinary { .. } => true,
-            KeyDecision::Value(decided) => decided.content == Content::Tombstone,
+            KeyDecision::Value(decided) => decided.content == VersionContent::Tombstone,
         }
     }
 
@@ -373,7 +373,7 @@ impl AcceptedDecision {
             KeyDecision::Value(DecidedVersion {
                 version: CallId::take(from)?,
                 at_ms,
-                content: Content::take(from)?,
+                content: VersionContent::take(from)?,
             })
         } else {
             KeyDecision::Ordinary { at_ms }
@@ -389,7 +389,7 @@ impl KeyDecision {
         let Some(at_ms) = decided.content.expired_ms(now_ms) else {
             return false;
         };
-        (decided.at_ms, decided.content) = (at_ms, Content::Tombstone);
+        (decided.at_ms, decided.content) = (at_ms, VersionContent::Tombstone);
         true
     }
 }

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use super::call::{Ballot, RequestId};
 use super::clock::{Actor, VersionClock, VersionDot};
 use super::configuration::Configuration;
-use super::entry::{AcceptedDecision, KeyEntry};
-use super::siblings::{Content, PutError, VALUES_BYTES_MAX};
+use super::entry::{AcceptedDecision, KvEntry};
+use super::siblings::{PutError, VALUES_BYTES_MAX, VersionContent};
 use crate::store::Bytes;
 
 /// The longest life that a value can be given: ten years. Past its limit no clock is trusted.
@@ -21,7 +21,7 @@ pub enum KvAsk {
     /// A new version. Answered with [`KvAnswer::Minted`].
     Mint(Mint),
     /// To take in what others hold. Answered with [`KvAnswer::Done`].
-    Merge(KeyEntry),
+    Merge(KvEntry),
     /// To promise a turn, and what it holds. Answered with [`KvAnswer::Held`].
     Promise(Ballot),
     /// To accept what a turn decides. Answered with [`KvAnswer::Done`].
@@ -29,7 +29,7 @@ pub enum KvAsk {
     /// A step of an entry's end, if it holds exactly what this digest stands for. Answered with
     /// [`KvAnswer::Done`].
     Settle {
-        /// [`KeyEntry::digest`].
+        /// [`KvEntry::digest`].
         digest: u64,
         /// Which.
         step: SettleStep,
@@ -50,12 +50,12 @@ pub struct Mint {
     /// Whether owners that were asked have seen all of that.
     pub is_proven: bool,
     /// What it says.
-    pub change: KeyChange,
+    pub change: KvChange,
 }
 
 /// What becomes of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyChange {
+pub enum KvChange {
     /// It has this value.
     Put {
         /// The value.
@@ -82,13 +82,13 @@ pub enum SettleStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KvAnswer {
     /// What it holds.
-    Held(KeyEntry),
+    Held(KvEntry),
     /// It was made, now or before.
     Minted {
         /// Which version it is.
         dot: VersionDot,
         /// All that the owner holds.
-        entry: KeyEntry,
+        entry: KvEntry,
     },
     /// It is done.
     Done,
@@ -138,14 +138,14 @@ pub enum KvRefusal {
     NotAlike,
 }
 
-impl KeyChange {
+impl KvChange {
     /// What a version says by it that is made now.
     ///
     /// # Errors
     /// It is too large, or lives too long.
-    pub fn content(&self, now_ms: u64) -> Result<Content, KvRefusal> {
+    pub fn content(&self, now_ms: u64) -> Result<VersionContent, KvRefusal> {
         let Self::Put { bytes, ttl_ms } = self else {
-            return Ok(Content::Tombstone);
+            return Ok(VersionContent::Tombstone);
         };
         if bytes.len() > VALUES_BYTES_MAX {
             return Err(PutError::Bytes.into());
@@ -153,7 +153,7 @@ impl KeyChange {
         if ttl_ms.is_some_and(|ttl_ms| !(1..=TTL_MS_MAX).contains(&ttl_ms)) {
             return Err(KvRefusal::Ttl);
         }
-        Ok(Content::Value {
+        Ok(VersionContent::Value {
             bytes: Bytes::clone(bytes),
             expires_ms: ttl_ms.map(|ttl_ms| now_ms.saturating_add(ttl_ms)),
         })

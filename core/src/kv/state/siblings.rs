@@ -26,7 +26,7 @@ pub const VALUES_BYTES_MAX: usize = limits::VALUE_BYTES_MAX / (OWNERS_MAX + 1);
 
 /// What a version says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum VersionContent {
     /// A value.
     Value {
         /// The bytes.
@@ -38,7 +38,7 @@ pub enum Content {
     Tombstone,
 }
 
-impl Content {
+impl VersionContent {
     /// The bytes of a value.
     #[must_use]
     pub const fn value(&self) -> Option<&Bytes> {
@@ -101,7 +101,7 @@ pub struct Version {
     /// When it was made, and of one that expired: when it did. Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// What it says.
-    pub content: Content,
+    pub content: VersionContent,
 }
 
 /// See the module.
@@ -216,7 +216,7 @@ impl Siblings {
     pub fn dominates(&self, other: &Self) -> bool {
         self.clock.dominates(&other.clock)
             && self.versions.iter().all(|held| match other.version(held.dot) {
-                Some(same) => held.content == same.content || held.content == Content::Tombstone,
+                Some(same) => held.content == same.content || held.content == VersionContent::Tombstone,
                 None => !other.clock.covers(held.dot),
             })
     }
@@ -226,7 +226,7 @@ impl Siblings {
         let mut changed = false;
         for version in &mut self.versions {
             if let Some(at_ms) = version.content.expired_ms(now_ms) {
-                (version.at_ms, version.content) = (at_ms, Content::Tombstone);
+                (version.at_ms, version.content) = (at_ms, VersionContent::Tombstone);
                 changed = true;
             }
         }
@@ -270,7 +270,7 @@ impl Siblings {
             let version = Version {
                 dot: take_dot(from)?,
                 at_ms: from.u64()?,
-                content: Content::take(from)?,
+                content: VersionContent::take(from)?,
             };
             if versions.last().is_some_and(|before| before.dot >= version.dot) {
                 return Err(WireError::NonCanonical { what: "siblings" });
@@ -286,7 +286,7 @@ impl Siblings {
 
 /// Of two contents of one dot: what has ended stays so.
 fn later_of(held: Version, other: &Version) -> Version {
-    if held.content == Content::Tombstone {
+    if held.content == VersionContent::Tombstone {
         held
     } else {
         other.clone()

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 
 use super::call::{Ballot, CallId};
 use super::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
-use super::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KeyEntry, Register, Unchanged};
+use super::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvEntry, Register, Unchanged};
 use super::level::{Level, LevelError};
 use super::pruning::ClockPruning;
 use super::settings::{BucketSettings, BucketSettingsError};
-use super::siblings::{Content, PutError, SIBLINGS_MAX, Siblings, VALUES_BYTES_MAX, Version};
+use super::siblings::{PutError, SIBLINGS_MAX, Siblings, VALUES_BYTES_MAX, Version, VersionContent};
 use super::table::{RangeLevels, RangeLevelsError};
 use crate::bytes::WireError;
 use crate::ddata::state::key::{BadKey, KEY_BYTES_MAX, Key};
@@ -29,8 +29,8 @@ fn actor(store: u128) -> Actor {
 
 fn version(store: u128, count: u64, value: &str) -> Version {
     let content = match value {
-        "" => Content::Tombstone,
-        _ => Content::Value {
+        "" => VersionContent::Tombstone,
+        _ => VersionContent::Value {
             bytes: Arc::from(value.as_bytes()),
             expires_ms: None,
         },
@@ -209,7 +209,7 @@ fn s_337_a_tombstone_wins_over_an_older_value_and_loses_to_a_newer_one() {
 fn a_value_that_expires_is_the_same_tombstone_everywhere() {
     let mut one = Siblings::new();
     let mut mortal = version(1, 1, "a");
-    mortal.content = Content::Value {
+    mortal.content = VersionContent::Value {
         bytes: Arc::from(&b"a"[..]),
         expires_ms: Some(500),
     };
@@ -287,7 +287,7 @@ fn s_338_more_than_fifty_actors_of_the_day_before_are_forgotten_and_newer_puts_s
     let is_over = |actor: Actor| actor.store.0 != 60;
     let gone = pruning.of(held.clock(), 86_400_100, is_over);
     assert_eq!(gone.len(), 10);
-    let mut entry = KeyEntry::of(held);
+    let mut entry = KvEntry::of(held);
     entry.forget(|actor| gone.contains(&actor));
     let mut held = entry.siblings;
     assert_eq!(
@@ -299,7 +299,7 @@ fn s_338_more_than_fifty_actors_of_the_day_before_are_forgotten_and_newer_puts_s
     assert_eq!(held.versions().len(), 1);
     held.join(&before);
     assert_eq!(held.versions().len(), 1, "it still wins over what it overwrote");
-    let mut own = KeyEntry::of(before.clone());
+    let mut own = KvEntry::of(before.clone());
     own.forget(|_| true);
     assert!(
         own.siblings.clock().covers(before.versions()[0].dot),
@@ -316,7 +316,7 @@ fn accepted(round: u64, version: Option<u64>) -> AcceptedDecision {
         KeyDecision::Value(DecidedVersion {
             version: CallId { origin: 1, number },
             at_ms: 5,
-            content: Content::Tombstone,
+            content: VersionContent::Tombstone,
         })
     });
     AcceptedDecision {
@@ -329,16 +329,16 @@ fn accepted(round: u64, version: Option<u64>) -> AcceptedDecision {
 fn while_a_turn_is_open_no_ordinary_version_comes_in() {
     let mut siblings = Siblings::new();
     put(&mut siblings, version(1, 1, "a"), &VersionClock::new());
-    let ordinary = KeyEntry::of(siblings);
+    let ordinary = KvEntry::of(siblings);
     let ballot = |round| accepted(round, None).ballot;
-    let mut entry = KeyEntry::default();
+    let mut entry = KvEntry::default();
     assert_eq!(entry.merge(&ordinary), Ok(true));
     entry.promise_to(ballot(2)).unwrap();
     let held = ballot(2);
     assert_eq!(entry.admits_versions(), Err(Unchanged::Blocked { held }));
     assert_eq!(entry.merge(&ordinary), Ok(false), "what is held is no change");
     assert_eq!(
-        KeyEntry {
+        KvEntry {
             siblings: Siblings::new(),
             ..entry.clone()
         }
@@ -349,7 +349,7 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
     entry.accept(&accepted(2, None)).unwrap();
     assert_eq!(entry.admits_versions(), Ok(()));
     entry.accept(&accepted(3, Some(9))).unwrap();
-    let other = KeyEntry {
+    let other = KvEntry {
         siblings: Siblings::new(),
         ..entry.clone()
     };
@@ -365,7 +365,7 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
 
 #[test]
 fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() {
-    let of = |accepted: AcceptedDecision| KeyEntry {
+    let of = |accepted: AcceptedDecision| KvEntry {
         siblings: Siblings::new(),
         register: Some(Register {
             promise: accepted.ballot,
@@ -377,7 +377,7 @@ fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() 
     assert_eq!(entry.merge(&newer), Ok(true));
     assert_eq!(entry.merge(&older), Ok(false));
     assert_eq!(entry, newer);
-    let mut promised = KeyEntry::default();
+    let mut promised = KvEntry::default();
     promised.promise_to(accepted(3, None).ballot).unwrap();
     assert!(promised.merge(&newer).is_err());
     let mut newcomer = promised.clone();
@@ -398,15 +398,15 @@ fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() 
 fn bytes_that_are_none_of_an_entry_are_refused() {
     let mut siblings = Siblings::new();
     put(&mut siblings, version(1, 1, "a"), &VersionClock::new());
-    let bytes = KeyEntry::of(siblings).encode().unwrap();
+    let bytes = KvEntry::of(siblings).encode().unwrap();
     for end in 0..bytes.len() {
-        assert!(KeyEntry::decode(&bytes[..end]).is_err(), "cut at {end}");
+        assert!(KvEntry::decode(&bytes[..end]).is_err(), "cut at {end}");
     }
-    assert!(KeyEntry::decode(&[&bytes[..], &[0]].concat()).is_err());
+    assert!(KvEntry::decode(&[&bytes[..], &[0]].concat()).is_err());
     let refused = |at: usize, byte: u8| {
         let mut bytes = bytes.clone();
         bytes[at] = byte;
-        KeyEntry::decode(&bytes).unwrap_err()
+        KvEntry::decode(&bytes).unwrap_err()
     };
     let malformed = |what| WireError::Malformed { what };
     assert_eq!(refused(34, 0), malformed("dot"), "the count is none");
@@ -475,13 +475,13 @@ proptest! {
         round in 0..9_u64,
         version in prop::option::of(0..9_u64),
     ) {
-        let mut entry = KeyEntry::of(replicas(&steps).remove(0));
+        let mut entry = KvEntry::of(replicas(&steps).remove(0));
         if round > 0 {
             entry.accept(&accepted(round, version)).unwrap();
             entry.promise_to(accepted(round + 1, None).ballot).unwrap();
         }
         let bytes = entry.encode().unwrap();
-        prop_assert_eq!(KeyEntry::decode(&bytes), Ok(entry.clone()));
+        prop_assert_eq!(KvEntry::decode(&bytes), Ok(entry.clone()));
         let clock = entry.siblings.clock();
         prop_assert_eq!(&VersionClock::decode(&clock.encode().unwrap()).unwrap(), clock);
     }

@@ -7,7 +7,7 @@ use super::world::{World, key, put, values};
 use crate::journal::state::StoreId;
 use crate::kv::requests::CallError;
 use crate::kv::state::clock::VersionClock;
-use crate::kv::state::exchange::KeyChange;
+use crate::kv::state::exchange::KvChange;
 
 fn counts(clock: &VersionClock) -> Vec<(u128, u64)> {
     clock
@@ -84,7 +84,7 @@ fn s_337_what_was_deleted_stays_so_for_older_puts_and_a_newer_one_wins() {
     let mut world = World::new((3, 2, 2), 0);
     let older = world.write(put("v1"), &VersionClock::new(), 3, &[0]).unwrap();
     world.cut = vec![StoreId(2)];
-    let newer = world.write(KeyChange::Delete, &older, 2, &[0]).unwrap();
+    let newer = world.write(KvChange::Delete, &older, 2, &[0]).unwrap();
     world.cut = vec![];
     assert_eq!(
         values(&world.nodes[2].entry(&key("k"))),

@@ -14,12 +14,12 @@ use super::world::{Flight, GRACE_MS, World, key, put};
 use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::merkle::MerkleNode;
-use crate::kv::requests::{CallAnswer, CallError, Goal};
+use crate::kv::requests::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::call::CallId;
 use crate::kv::state::clock::{Actor, VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
-use crate::kv::state::entry::{KeyDecision, KeyEntry};
-use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, SettleStep};
+use crate::kv::state::entry::{KeyDecision, KvEntry};
+use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::pruning::ClockPruning;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -42,7 +42,7 @@ const KEYS: [&str; 5] = ["o1", "o2", "c", "x", "d"];
 #[derive(Clone, Debug)]
 struct Begun {
     key: Key,
-    goal: Goal,
+    goal: CallGoal,
     at_ms: u64,
     /// Writes of its key that were acknowledged or shown before.
     before: OrderedSet<usize>,
@@ -56,7 +56,7 @@ struct Page {
     from: StoreId,
     to: StoreId,
     epoch: u64,
-    entries: Vec<(Key, KeyEntry)>,
+    entries: Vec<(Key, KvEntry)>,
 }
 
 struct Model {
@@ -200,10 +200,10 @@ impl Model {
             context
         };
         let mut change = match self.below(3) {
-            0 => KeyChange::Delete,
+            0 => KvChange::Delete,
             _ => put(&value),
         };
-        if let (KeyChange::Put { ttl_ms, .. }, 0) = (&mut change, self.below(8)) {
+        if let (KvChange::Put { ttl_ms, .. }, 0) = (&mut change, self.below(8)) {
             *ttl_ms = Some(30);
         }
         let level = |least: usize| Level::Replicas(u16::try_from(least).unwrap());
@@ -221,13 +221,13 @@ impl Model {
             change = put(&value);
         }
         let goal = match kind {
-            0 => Goal::Get { level: read },
-            1 => Goal::Write {
+            0 => CallGoal::Get { level: read },
+            1 => CallGoal::Write {
                 change,
                 context,
                 level: if self.below(6) == 0 { Level::One } else { write },
             },
-            _ => Goal::Conditional {
+            _ => CallGoal::Conditional {
                 expected: version.filter(|_| self.chance_of(4, 5)),
                 change,
             },
@@ -410,7 +410,7 @@ impl Model {
                     .insert(key, (entry.siblings.clock().clone(), version));
             }
             Ok(CallAnswer::Written(_)) => {
-                let is_strict = matches!(begun.goal, Goal::Write { level, .. } if level != Level::One);
+                let is_strict = matches!(begun.goal, CallGoal::Write { level, .. } if level != Level::One);
                 if is_strict || self.world.levels.writes() == 1 {
                     self.shown.insert(number);
                 }
@@ -445,7 +445,7 @@ impl Model {
     /// A call was told of a version by a conditional put.
     fn took_effect(&mut self, teller: usize, version: CallId) {
         let number = usize::try_from(version.number).unwrap();
-        let Goal::Conditional { expected, .. } = self.begun[number].goal.clone() else {
+        let CallGoal::Conditional { expected, .. } = self.begun[number].goal.clone() else {
             panic!("a version of a conditional put");
         };
         let key = self.begun[number].key.clone();
@@ -477,7 +477,7 @@ impl Model {
     fn depth(&self, version: CallId) -> usize {
         let number = usize::try_from(version.number).unwrap();
         match &self.begun[number].goal {
-            Goal::Conditional {
+            CallGoal::Conditional {
                 expected: Some(before),
                 ..
             } => 1 + self.depth(*before),
@@ -490,7 +490,7 @@ impl Model {
         *minted.unwrap_or_else(|| panic!("{write} was made")).0
     }
 
-    fn judge_found(&self, number: usize, found: &KeyEntry) {
+    fn judge_found(&self, number: usize, found: &KvEntry) {
         let begun = &self.begun[number];
         let clock = found.siblings.clock();
         let of_key = || {
@@ -500,8 +500,8 @@ impl Model {
                 .filter(|(_, other)| other.key == begun.key)
         };
         let overwrites = |other: &Begun, dot: VersionDot| match &other.goal {
-            Goal::Write { context, .. } => context.covers(dot),
-            Goal::Get { .. } | Goal::Conditional { .. } | Goal::Resolve => false,
+            CallGoal::Write { context, .. } => context.covers(dot),
+            CallGoal::Get { .. } | CallGoal::Conditional { .. } | CallGoal::Resolve => false,
         };
         for write in begun.before.iter().copied() {
             let dot = self.dot_of(write);
@@ -530,7 +530,7 @@ impl Model {
     /// Whether what was written is no value, or may be none any more.
     fn is_dead(&self, write: usize) -> bool {
         match &self.begun[write].goal {
-            Goal::Write { change, .. } => !matches!(change, KeyChange::Put { ttl_ms: None, .. }),
+            CallGoal::Write { change, .. } => !matches!(change, KvChange::Put { ttl_ms: None, .. }),
             _ => false,
         }
     }
@@ -561,9 +561,9 @@ impl Model {
         self.look();
         for round in 0..2 {
             for name in KEYS {
-                self.finish(name, Goal::Resolve);
+                self.finish(name, CallGoal::Resolve);
                 let level = Level::Replicas(u16::try_from(self.world.levels.reads()).unwrap());
-                self.finish(name, Goal::Get { level });
+                self.finish(name, CallGoal::Get { level });
             }
             if round == 0 {
                 self.compare_all(&configuration);
@@ -583,7 +583,7 @@ impl Model {
         }
     }
 
-    fn finish(&mut self, name: &str, goal: Goal) {
+    fn finish(&mut self, name: &str, goal: CallGoal) {
         self.begun.push(Begun {
             key: key(name),
             goal: goal.clone(),

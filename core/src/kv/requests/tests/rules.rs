@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use super::world::{GRACE_MS, Node, World, key, put, values};
 use crate::journal::state::StoreId;
 use crate::kv::replica::{Adoption, EPOCHS_AHEAD_MAX};
-use crate::kv::requests::{CallAnswer, CallError, Goal};
+use crate::kv::requests::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::call::{Ballot, CallId, RequestId};
 use crate::kv::state::clock::{Actor, VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
 use crate::kv::state::entry::{AcceptedDecision, KeyDecision, ROUNDS_AHEAD_MAX};
-use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, KvRefusal, Mint, SettleStep, TTL_MS_MAX};
+use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep, TTL_MS_MAX};
 use crate::kv::state::level::Level;
 
 const NOW_MS: u64 = 1_000;
@@ -144,7 +144,7 @@ fn i_73_so_many_open_calls_of_one_node_are_remembered_and_no_more() {
     let mut node = node(&stable(1, &[0, 1, 2]));
     for number in 0..=4_096 {
         let mut mint = mint(&node, request(number, 0));
-        mint.change = KeyChange::Put {
+        mint.change = KvChange::Put {
             bytes: [].into(),
             ttl_ms: Some(0),
         };
@@ -169,7 +169,7 @@ fn i_75_no_dot_is_given_again_after_reaping_a_restart_or_a_return() {
         number += 1;
         let mint = mint(node, request(number, 0));
         dots.push(minted(&ask(node, KvAsk::Mint(mint))));
-        node.keep(&key("k"), crate::kv::state::entry::KeyEntry::default());
+        node.keep(&key("k"), crate::kv::state::entry::KvEntry::default());
         assert_eq!(dots.iter().filter(|dot| *dot == dots.last().unwrap()).count(), 1);
     };
     next(&mut node);
@@ -243,7 +243,7 @@ fn b_62_a_context_that_no_get_gave_is_refused_and_nothing_is_lost() {
                     count: 50,
                 },
                 at_ms: 1,
-                content: crate::kv::state::siblings::Content::Tombstone,
+                content: crate::kv::state::siblings::VersionContent::Tombstone,
             },
             &forged,
         )
@@ -316,7 +316,7 @@ fn settle(node: &mut Node, step: SettleStep, now_ms: u64) -> KvAnswer {
 fn i_75_a_tombstone_is_reaped_after_its_grace_where_all_n_own_the_range_and_are_alike() {
     let mut owner = node(&stable(1, &[0, 1, 2]));
     let mut delete = mint(&owner, request(1, 0));
-    delete.change = KeyChange::Delete;
+    delete.change = KvChange::Delete;
     ask(&mut owner, KvAsk::Mint(delete));
     let late = NOW_MS + GRACE_MS;
     let not_alike = KvAnswer::Refused(KvRefusal::NotAlike);
@@ -406,7 +406,7 @@ fn i_75_who_was_away_for_too_long_answers_no_reads_until_it_has_caught_up() {
     assert_eq!(refused(ask(&mut node, KvAsk::Get)), KvRefusal::Behind);
     let mint = KvAsk::Mint(mint(&node, request(1, 0)));
     assert_eq!(refused(ask(&mut node, mint)), KvRefusal::Behind);
-    let merge = KvAsk::Merge(crate::kv::state::entry::KeyEntry::default());
+    let merge = KvAsk::Merge(crate::kv::state::entry::KvEntry::default());
     assert_eq!(ask(&mut node, merge), KvAnswer::Done);
     node.replica.set_behind(false);
     assert!(matches!(ask(&mut node, KvAsk::Get), KvAnswer::Held(_)));
@@ -435,7 +435,7 @@ fn below_the_least_level_a_get_writes_nothing_back() {
     assert!(world.write(put("v"), &VersionClock::new(), 2, &[0]).is_err());
     world.cut = vec![];
     assert_eq!(values(&world.get(1, &[0]).unwrap()), ["v"]);
-    let one = Goal::Get { level: Level::One };
+    let one = CallGoal::Get { level: Level::One };
     assert!(world.run("k", one, &[]).is_ok());
     assert!(world.nodes[1].entries.is_empty() && world.nodes[2].entries.is_empty());
 }
@@ -475,7 +475,7 @@ fn conditional_puts_follow_each_other_and_a_conflict_names_what_is_there() {
         assert_eq!(decided.content.value().unwrap().as_ref(), b"v3");
         assert_eq!(decided.version, second);
     }
-    let Ok(CallAnswer::Decided(third)) = world.conditional(Some(second), KeyChange::Delete) else {
+    let Ok(CallAnswer::Decided(third)) = world.conditional(Some(second), KvChange::Delete) else {
         panic!()
     };
     assert_eq!(world.conditional(Some(second), put("v5")), conflict(Some(third)));
@@ -501,7 +501,7 @@ fn a_key_is_written_with_conditions_or_without() {
     );
     assert_eq!(values(&world.get(2, &[0, 2]).unwrap()), ["v3"]);
     let clock = world.get(2, &[0, 1]).unwrap().siblings.clock().clone();
-    world.write(KeyChange::Delete, &clock, 2, &[0]).unwrap();
+    world.write(KvChange::Delete, &clock, 2, &[0]).unwrap();
     assert!(matches!(
         world.conditional(None, put("v4")),
         Ok(CallAnswer::Decided(_))
@@ -526,7 +526,7 @@ fn a_turn_that_nobody_ends_is_ended_by_the_next_call() {
                 world.conditional(None, put("v")),
                 Ok(CallAnswer::Decided(_))
             )),
-            _ => assert_eq!(world.run("k", Goal::Resolve, &[]), Ok(CallAnswer::Resolved)),
+            _ => assert_eq!(world.run("k", CallGoal::Resolve, &[]), Ok(CallAnswer::Resolved)),
         }
         let blocked = world.nodes.iter().filter(|node| {
             matches!(
@@ -572,7 +572,7 @@ fn what_some_owner_accepted_alone_is_decided_by_the_get_that_finds_it() {
 #[test]
 fn a_value_lives_as_long_as_it_was_given() {
     let mut world = World::new((3, 2, 2), 0);
-    let mortal = |ttl_ms| KeyChange::Put {
+    let mortal = |ttl_ms| KvChange::Put {
         bytes: b"v"[..].into(),
         ttl_ms: Some(ttl_ms),
     };

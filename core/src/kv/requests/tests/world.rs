@@ -7,13 +7,13 @@ use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::replica::{Adoption, RangeReplica, ReplicaSettings};
 use crate::kv::requests::{
-    Call, CallAnswer, CallError, CallOutput, CallPlace, Goal, Settling, SettlingAnswer,
+    Call, CallAnswer, CallError, CallGoal, CallOutput, CallPlace, Settling, SettlingAnswer,
 };
 use crate::kv::state::call::{Ballot, CallId};
 use crate::kv::state::clock::{VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
-use crate::kv::state::entry::KeyEntry;
-use crate::kv::state::exchange::{KeyChange, KvAnswer, KvAsk, SettleStep};
+use crate::kv::state::entry::KvEntry;
+use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::table::RangeLevels;
 use crate::ordered::OrderedMap;
@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub(super) is_up: bool,
     head: Vec<u8>,
     pub(super) replica: RangeReplica,
-    pub(super) entries: OrderedMap<Key, KeyEntry>,
+    pub(super) entries: OrderedMap<Key, KvEntry>,
 }
 
 impl Node {
@@ -73,12 +73,12 @@ impl Node {
         answered.answer
     }
 
-    pub(super) fn keep(&mut self, key: &Key, entry: KeyEntry) {
+    pub(super) fn keep(&mut self, key: &Key, entry: KvEntry) {
         if entry.is_empty() {
             self.entries.remove(key);
         } else {
             let bytes = entry.encode().unwrap();
-            assert_eq!(KeyEntry::decode(&bytes).unwrap(), entry);
+            assert_eq!(KvEntry::decode(&bytes).unwrap(), entry);
             self.entries.insert(key.clone(), entry);
         }
     }
@@ -102,7 +102,7 @@ impl Node {
         assert_eq!(sum(self.replica.tree()), sum(&tree), "the tree was kept up");
     }
 
-    pub(super) fn entry(&self, key: &Key) -> KeyEntry {
+    pub(super) fn entry(&self, key: &Key) -> KvEntry {
         self.entries.get(key).cloned().unwrap_or_default()
     }
 }
@@ -168,14 +168,14 @@ pub(super) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
 }
 
-pub(super) fn put(value: &str) -> KeyChange {
-    KeyChange::Put {
+pub(super) fn put(value: &str) -> KvChange {
+    KvChange::Put {
         bytes: Bytes::from(value.as_bytes()),
         ttl_ms: None,
     }
 }
 
-pub(super) fn values(entry: &KeyEntry) -> Vec<&str> {
+pub(super) fn values(entry: &KvEntry) -> Vec<&str> {
     let mut values: Vec<_> = entry
         .siblings
         .values()
@@ -224,7 +224,7 @@ impl World {
     pub(super) fn begin(
         &mut self,
         key: &Key,
-        goal: Goal,
+        goal: CallGoal,
         configuration: Configuration,
         minters: &[StoreId],
     ) -> usize {
@@ -425,19 +425,24 @@ impl World {
         self.calls[number].answer.clone().unwrap()
     }
 
-    pub(super) fn run(&mut self, name: &str, goal: Goal, minters: &[u128]) -> Result<CallAnswer, CallError> {
+    pub(super) fn run(
+        &mut self,
+        name: &str,
+        goal: CallGoal,
+        minters: &[u128],
+    ) -> Result<CallAnswer, CallError> {
         let minters: Vec<_> = minters.iter().copied().map(StoreId).collect();
         let number = self.begin(&key(name), goal, self.configuration.clone(), &minters);
         self.settle(number)
     }
 
     /// Reads with R of these stores alone.
-    pub(super) fn get(&mut self, read: u16, from: &[u128]) -> Result<KeyEntry, CallError> {
+    pub(super) fn get(&mut self, read: u16, from: &[u128]) -> Result<KvEntry, CallError> {
         let cut = core::mem::take(&mut self.cut);
         let others = self.nodes.iter().map(|node| node.id);
         self.cut = others.filter(|store| !from.contains(&store.0)).collect();
         let level = Level::Replicas(read);
-        let answer = self.run("k", Goal::Get { level }, &[]);
+        let answer = self.run("k", CallGoal::Get { level }, &[]);
         self.cut = cut;
         answer.map(|answer| match answer {
             CallAnswer::Found(entry) => entry,
@@ -447,12 +452,12 @@ impl World {
 
     pub(super) fn write(
         &mut self,
-        change: KeyChange,
+        change: KvChange,
         context: &VersionClock,
         write: u16,
         minters: &[u128],
     ) -> Result<VersionClock, CallError> {
-        let goal = Goal::Write {
+        let goal = CallGoal::Write {
             change,
             context: context.clone(),
             level: Level::Replicas(write),
@@ -466,8 +471,8 @@ impl World {
     pub(super) fn conditional(
         &mut self,
         expected: Option<CallId>,
-        change: KeyChange,
+        change: KvChange,
     ) -> Result<CallAnswer, CallError> {
-        self.run("k", Goal::Conditional { expected, change }, &[])
+        self.run("k", CallGoal::Conditional { expected, change }, &[])
     }
 }
