@@ -318,6 +318,24 @@ fn s_168_of_two_that_leave_at_once_neither_leaves_two_instances_behind() {
 }
 
 #[test]
+fn s_168_who_leaves_while_it_waits_for_the_last_instance_starts_none() {
+    let mut world = World::formed(3);
+    world.host(0).slow_to_stop = true;
+    world.leave(&[0]);
+    world.run_for(SOON);
+    assert_eq!(world.host(0).told_to_stop, 1, "the second has asked for it");
+    world.leave(&[1]);
+    world.run_for(SOON);
+    world.ends(0);
+    world.run_for(SOON);
+    assert_eq!(world.starts(), 1, "the second is on its way out");
+    world.remove(&[0, 1]);
+    world.run_for(MARGIN + secs(5));
+    assert_eq!(world.running(), [2]);
+    assert_eq!(world.starts(), 2, "one on the first, one on the third");
+}
+
+#[test]
 fn of_two_that_leave_at_once_the_first_does_not_wait_for_a_second_that_is_gone_before() {
     let mut world = World::formed(2);
     world.host(0).slow_to_stop = true;
