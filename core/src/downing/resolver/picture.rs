@@ -66,6 +66,7 @@ impl Resolver {
             watches: &self.evidence.watches(now, config.first_silence()),
             lately_down: &self.evidence.lately_down(now, period * HELD_PERIODS),
             withdrawn: &self.evidence.lately_withdrawn(now, period * DOUBTED_PERIODS),
+            heard: &self.heard,
         })
     }
 }
