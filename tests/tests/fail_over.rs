@@ -42,8 +42,8 @@ fn figures(config: &ValidConfig) -> [(&'static str, Duration); 8] {
 /// When a host that dies is found silent, at the earliest and at the latest.
 fn silence(config: &ValidConfig) -> (Duration, Duration) {
     let detector = &config.failure_detector;
-    // Phi is 8 at 5.6 standard deviations.
-    let deviations = detector.min_std_deviation.mul_f64(5.6);
+    // Phi is 8 at 5.23 standard deviations.
+    let deviations = detector.min_std_deviation.mul_f64(5.23);
     let forgiven = detector.heartbeat_interval + detector.acceptable_heartbeat_pause + deviations;
     let earliest = forgiven - detector.heartbeat_interval;
     (earliest, forgiven + detector.unreachable_nodes_reaper_interval)
@@ -68,21 +68,21 @@ fn the_parts_of_a_fail_over_are_those_of_the_configuration() {
     let text = fs::read_to_string(&path).expect("the page is there");
     let name = ClusterName::new("docs").expect("a name");
     let valid = |config: Config| config.validate().expect("a preset is valid");
-    let (lan, fast) = (valid(Config::lan(name.clone())), valid(Config::fast(name)));
-    for ((key, default), (_, fast)) in figures(&lan).into_iter().zip(figures(&fast)) {
+    let presets: [fn(ClusterName) -> Config; 3] = [Config::lan, Config::one_data_center, Config::fast];
+    let presets = presets.map(|preset| valid(preset(name.clone())));
+    let columns = presets.each_ref().map(figures);
+    for (at, (key, _)) in columns[0].iter().enumerate() {
         let key = if key.contains('`') {
             format!("`{key}")
         } else {
             format!("`{key}`")
         };
-        let row = format!("| {key} | {} | {} |", shown(default), shown(fast));
+        let [lan, center, fast] = columns.each_ref().map(|column| shown(column[at].1));
+        let row = format!("| {key} | {lan} | {center} | {fast} |");
         assert!(text.contains(&row), "{row}");
     }
     let range = |(from, to)| format!("{} to {} s", seconds(from), seconds(to));
-    let row = format!(
-        "| the host falls silent | {} | {} |",
-        range(silence(&lan)),
-        range(silence(&fast))
-    );
+    let [lan, center, fast] = presets.each_ref().map(|preset| range(silence(preset)));
+    let row = format!("| the host falls silent | {lan} | {center} | {fast} |");
     assert!(text.contains(&row), "{row}");
 }

@@ -8,7 +8,7 @@ use quorate_tests::sim::Show;
 use quorate_tests::splits::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use quorate_tests::splits::safe::a_safe;
 use quorate_tests::splits::sick::{self, Sickness};
-use quorate_tests::splits::{STRATEGIES, Setting, play, run};
+use quorate_tests::splits::{STABLE_AFTER, STRATEGIES, Setting, play, run};
 
 const RULES: [IndirectRule; 3] = [
     IndirectRule::Classic,
@@ -28,6 +28,8 @@ fn setting(strategy: &'static str, rule: IndirectRule) -> Setting {
         strategy,
         rule,
         share: None,
+        held: None,
+        stable: STABLE_AFTER,
     }
 }
 

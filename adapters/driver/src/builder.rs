@@ -57,7 +57,7 @@ pub struct ClusterBuilder<S = SecurityNotChosen> {
     roles: Vec<String>,
     app_version: Option<String>,
     seeds: Vec<String>,
-    fast: bool,
+    preset: fn(ClusterName) -> Config,
     changes: Vec<Change<Config>>,
     link_changes: Vec<Change<LinkLimits>>,
     leases: Option<Arc<dyn LeaseKeeper>>,
@@ -86,7 +86,7 @@ impl ClusterBuilder {
             roles: Vec::new(),
             app_version: None,
             seeds: Vec::new(),
-            fast: false,
+            preset: Config::lan,
             changes: Vec::new(),
             link_changes: Vec::new(),
             leases: None,
@@ -136,11 +136,15 @@ impl<S> ClusterBuilder<S> {
         self
     }
 
-    /// Starts from [`Config::fast`], the timings for demonstrations and tests on one machine, instead of
-    /// [`Config::lan`].
-    pub const fn fast_profile(mut self) -> Self {
-        self.fast = true;
+    /// Starts from this preset instead of [`Config::lan`]: [`Config::one_data_center`], for instance.
+    pub fn preset(mut self, preset: fn(ClusterName) -> Config) -> Self {
+        self.preset = preset;
         self
+    }
+
+    /// Starts from [`Config::fast`], the timings for demonstrations and tests on one machine.
+    pub fn fast_profile(self) -> Self {
+        self.preset(Config::fast)
     }
 
     /// Changes the configuration. Called in `start`, after the preset and in the order given; ranges are
@@ -239,7 +243,7 @@ impl<S> ClusterBuilder<S> {
             roles: self.roles,
             app_version: self.app_version,
             seeds: self.seeds,
-            fast: self.fast,
+            preset: self.preset,
             changes: self.changes,
             link_changes: self.link_changes,
             leases: self.leases,
@@ -389,11 +393,7 @@ impl ClusterBuilder<Security> {
             value: self.name.clone(),
             error,
         })?;
-        let mut config = if self.fast {
-            Config::fast(name)
-        } else {
-            Config::lan(name)
-        };
+        let mut config = (self.preset)(name);
         for role in &self.roles {
             config
                 .roles

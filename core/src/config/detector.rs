@@ -59,6 +59,18 @@ impl Default for FailureDetectorConfig {
 }
 
 impl FailureDetectorConfig {
+    /// See [`super::Config::one_data_center`].
+    pub(super) fn one_data_center() -> Self {
+        Self {
+            heartbeat_interval: Duration::from_millis(500),
+            min_std_deviation: Duration::from_millis(50),
+            acceptable_heartbeat_pause: Duration::from_millis(1_000),
+            expected_response_after: Duration::from_millis(500),
+            unreachable_nodes_reaper_interval: Duration::from_millis(250),
+            ..Self::default()
+        }
+    }
+
     /// Timings for one machine; see [`super::Config::fast`].
     pub(super) fn fast() -> Self {
         Self {

@@ -84,6 +84,15 @@ impl Default for MembershipConfig {
 }
 
 impl MembershipConfig {
+    /// See [`super::Config::one_data_center`].
+    pub(super) fn one_data_center() -> Self {
+        Self {
+            gossip_interval: Duration::from_millis(250),
+            leader_actions_interval: Duration::from_millis(250),
+            ..Self::default()
+        }
+    }
+
     /// Timings for one machine; see [`super::Config::fast`].
     pub(super) fn fast() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The documented defaults and the timing profile for one machine.
+//! The documented defaults, and the timings for one data center and for one machine.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,6 +32,18 @@ impl Config {
             paths: PathsConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
+        }
+    }
+
+    /// Timings for one data center, whose processes do not stand still for longer than a second: a fail-over
+    /// of about 6 s up to ten members. Somebody who is silent for 4 s may be downed.
+    #[must_use]
+    pub fn one_data_center(cluster: ClusterName) -> Self {
+        Self {
+            membership: MembershipConfig::one_data_center(),
+            failure_detector: FailureDetectorConfig::one_data_center(),
+            downing: DowningConfig::one_data_center(),
+            ..Self::lan(cluster)
         }
     }
 

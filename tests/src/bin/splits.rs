@@ -8,19 +8,24 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use quorate_core::downing::view::IndirectRule;
 use quorate_tests::sim::Show;
+use quorate_tests::splits::detect::{self, Timings};
 use quorate_tests::splits::plan::Plan;
 use quorate_tests::splits::safe::a_safe;
 use quorate_tests::splits::sick::{self, Sickness};
-use quorate_tests::splits::{STRATEGIES, Setting, play, run};
+use quorate_tests::splits::{STABLE_AFTER, STRATEGIES, Setting, play, run};
 
 const USAGE: &str = "\
 usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|cascade-safe|fewest]
-              [--share F|never] [--nodes N,N.. --sick KIND]
+              [--share F|never] [--held PERIODS] [--stable-ms N] [--nodes N,N.. --sick KIND]
+       splits --detect [--plans HOURS] [--nodes N,N..]    frames are lost, nodes crash
+       splits --pauses [--plans N] [--nodes N,N..] [--timing PAUSE/STABLE]..    nodes stand still
        splits --seed N --strategy NAME --rule NAME [--share F|never]      one plan, told in full
                          (with --nodes N --sick KIND: of one sick node)
 
 Plays random plans of several events with real nodes in virtual time (default 200 per setting). Without --strategy, --rule or
---share: all of them. With --sick one node alone is sick: paused, slow, one-way, lying, undecodable, not-reading, half-frames.
+--share: all of them. --held: for how many stable periods who is Down counts on the other side (default 2).
+--stable-ms: stable period and margin (default 2000); silence takes 1100 to 1500. With --sick one node alone is sick: paused, slow, one-way, lying, undecodable, not-reading, half-frames.
+--detect and --pauses have the timings that users have (default 5 nodes), or an accepted pause and a stable period in seconds.
 ";
 
 struct Options {
@@ -32,6 +37,17 @@ struct Options {
     shares: Vec<Option<f64>>,
     nodes: Vec<usize>,
     sick: Vec<Sickness>,
+    held: Option<u32>,
+    stable: std::time::Duration,
+    figures: Option<Figures>,
+    timings: Vec<Timings>,
+}
+
+/// What is measured instead of splits.
+#[derive(Clone, Copy)]
+enum Figures {
+    Detect,
+    Pauses,
 }
 
 fn main() -> ExitCode {
@@ -48,6 +64,16 @@ fn main() -> ExitCode {
     };
     if let Some(seed) = options.seed {
         return tell(seed, &options);
+    }
+    if let Some(figures) = options.figures {
+        for nodes in &options.nodes {
+            let (plans, threads) = (options.plans.clone(), options.threads);
+            match figures {
+                Figures::Detect => detect::say_losses(*nodes, &plans, threads, &say),
+                Figures::Pauses => detect::say_pauses(&options.timings, *nodes, &plans, threads, &say),
+            }
+        }
+        return ExitCode::SUCCESS;
     }
     if !options.sick.is_empty() {
         return sick_nodes(&options);
@@ -98,6 +124,10 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         shares: Vec::new(),
         nodes: Vec::new(),
         sick: Vec::new(),
+        held: None,
+        stable: STABLE_AFTER,
+        figures: None,
+        timings: Timings::presets().into(),
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -126,6 +156,13 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                         .push(nodes.parse().map_err(|_| format!("no number `{nodes}`"))?);
                 }
             }
+            Long("held") => options.held = Some(parser.value()?.parse()?),
+            Long("stable-ms") => {
+                options.stable = std::time::Duration::from_millis(parser.value()?.parse()?);
+            }
+            Long("detect") => options.figures = Some(Figures::Detect),
+            Long("pauses") => options.figures = Some(Figures::Pauses),
+            Long("timing") => options.timings.push(parser.value()?.parse()?),
             Long("sick") => options.sick.push(parser.value()?.parse()?),
             Long("share") => {
                 let text = parser.value()?.string()?;
@@ -148,7 +185,11 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         ];
     }
     if options.nodes.is_empty() {
-        options.nodes = vec![3, 5, 9, 20];
+        options.nodes = if options.figures.is_some() {
+            vec![5]
+        } else {
+            vec![3, 5, 9, 20]
+        };
     }
     if options.shares.is_empty() {
         options.shares = vec![None, Some(0.5)];
@@ -178,6 +219,8 @@ fn settings(options: &Options) -> Vec<Setting> {
                         strategy,
                         rule: *rule,
                         share: *share,
+                        held: options.held,
+                        stable: options.stable,
                     });
                 }
             }

@@ -105,6 +105,8 @@ pub struct Sim {
     pub(crate) paths: Paths,
     /// How busy nodes are.
     pub(crate) loads: UnequalLoads,
+    /// For how many stable periods nodes count who is Down, if it is not the usual number.
+    pub(crate) held_periods: Option<u32>,
     /// Nothing is checked and nothing hashed: for figures of large clusters.
     pub(crate) is_bare: bool,
     /// Messages and bytes that nodes have sent over links.
@@ -155,6 +157,7 @@ impl Sim {
             singletons: Singletons::new(seed),
             paths: Paths::new(seed),
             loads: UnequalLoads::new(seed),
+            held_periods: None,
             is_bare: false,
             traffic: (0, 0),
             halts: std::collections::BTreeMap::new(),

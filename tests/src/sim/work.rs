@@ -72,9 +72,13 @@ impl Sim {
         if self.paths.enabled {
             config.roles.extend(super::paths::roles_of(index));
         }
-        config
+        let valid = config
             .validate()
-            .expect("invariant: the simulator's profiles are legal")
+            .expect("invariant: the simulator's profiles are legal");
+        match self.held_periods {
+            Some(periods) => valid.with_down_members_held_for(periods),
+            None => valid,
+        }
     }
 
     pub(crate) fn register_kind(&mut self, process: ProcessId) {

@@ -4,13 +4,14 @@
 //! I-21 to I-26.
 
 pub mod cascade;
+pub mod detect;
 pub mod plan;
 mod play;
 pub mod safe;
 pub mod sick;
 mod tally;
 
-pub use play::{Outcome, Setting, play};
+pub use play::{Outcome, STABLE_AFTER, Setting, play};
 pub use tally::{Report, Sick, Tally, run};
 
 use quorate_core::config::{DowningStrategy, LeaseMajorityConfig};

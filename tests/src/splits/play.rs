@@ -23,7 +23,7 @@ const REST: u64 = 6 * SECOND;
 /// After so long it counts as never coming to rest.
 const REST_MAX: u64 = 60 * SECOND;
 /// The stable period, a tenth of the default.
-const STABLE_AFTER: Duration = Duration::from_secs(2);
+pub const STABLE_AFTER: Duration = Duration::from_secs(2);
 
 /// What all nodes of a run are set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +34,11 @@ pub struct Setting {
     pub rule: IndirectRule,
     /// From which share of the members on everybody goes.
     pub share: Option<f64>,
+    /// For how many stable periods who is Down counts, by [`IndirectRule::Fewest`]; `None` for the usual
+    /// number.
+    pub held: Option<u32>,
+    /// The stable period and the removal margin.
+    pub stable: Duration,
 }
 
 /// What became of a plan.
@@ -78,11 +83,12 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
         config.downing.strategy = strategy(setting.strategy, plan.nodes);
         config.downing.rule = setting.rule;
         config.downing.down_all_when_indirectly_connected = setting.share;
-        config.downing.stable_after = Some(STABLE_AFTER);
-        config.downing.down_all_when_unstable = DownAllWhenUnstable::After(STABLE_AFTER * 3 / 4);
-        config.downing.down_removal_margin = Some(STABLE_AFTER);
+        config.downing.stable_after = Some(setting.stable);
+        config.downing.down_all_when_unstable = DownAllWhenUnstable::After(setting.stable * 3 / 4);
+        config.downing.down_removal_margin = Some(setting.stable);
     });
     sim.has_workload = false;
+    sim.held_periods = setting.held;
     sim = sim.nodes(plan.nodes);
     sim.run_until_or(30 * SECOND, &all_up);
     let begun = sim.now;
@@ -99,7 +105,7 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     if let Some((groups, _)) = split.filter(|(_, next)| *next == plan.events.len()) {
         promise = i_22::at_rest(groups, plan.nodes, setting.strategy, &sim.running());
     }
-    let margin = u64::try_from(STABLE_AFTER.as_micros()).unwrap_or(u64::MAX);
+    let margin = u64::try_from(setting.stable.as_micros()).unwrap_or(u64::MAX);
     let mut outcome = classify(&sim, plan);
     outcome.outside = a_safe(plan, margin).err();
     outcome.stuck = stuck;

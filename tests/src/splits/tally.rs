@@ -128,11 +128,11 @@ pub fn run(seeds: core::ops::Range<u64>, setting: Setting, threads: usize) -> Re
 }
 
 /// Works out the outcomes of these seeds on so many threads, and adds them up as they come.
-pub(super) fn on_all_cores<T: Default + Send>(
+pub(super) fn on_all_cores<T: Default + Send, O>(
     seeds: core::ops::Range<u64>,
     threads: usize,
-    outcome: impl Fn(u64) -> Outcome + Sync,
-    add: impl Fn(&mut T, u64, Outcome) + Sync,
+    outcome: impl Fn(u64) -> O + Sync,
+    add: impl Fn(&mut T, u64, O) + Sync,
 ) -> T {
     let next = AtomicU64::new(seeds.start);
     let sum = Mutex::new(T::default());

@@ -146,6 +146,15 @@ pub(super) fn stable_after_by_size(members: usize) -> Duration {
 }
 
 impl DowningConfig {
+    /// See [`super::Config::one_data_center`].
+    pub(super) fn one_data_center() -> Self {
+        Self {
+            stable_after: Some(Duration::from_millis(2_000)),
+            down_all_when_unstable: DownAllWhenUnstable::After(Duration::from_millis(1_500)),
+            ..Self::default()
+        }
+    }
+
     /// Timings for one machine; see [`super::Config::fast`].
     pub(super) fn fast() -> Self {
         Self {

@@ -31,9 +31,28 @@ pub struct ValidConfig {
     config: Arc<Config>,
     roles: Roles,
     shared: Settings,
+    held_periods: u32,
 }
 
+/// For how many stable periods who is Down counts on the other side, while it is not removed: the other side
+/// may not know yet, and count it as its own.
+const HELD_PERIODS: u32 = 2;
+
 impl ValidConfig {
+    /// The same, where who is Down counts on the other side for so many stable periods: to measure what that
+    /// does. Not a setting, because sides with different ones could both stay.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_down_members_held_for(mut self, periods: u32) -> Self {
+        self.held_periods = periods;
+        self
+    }
+
+    /// How long who is Down counts on the other side, in a data center of so many.
+    pub(crate) fn down_members_held_for(&self, members: usize) -> Duration {
+        self.stable_after(members).saturating_mul(self.held_periods)
+    }
+
     /// This node's roles, the data-center role included.
     #[must_use]
     pub const fn node_roles(&self) -> &Roles {
@@ -156,6 +175,7 @@ impl Config {
             config: Arc::new(self),
             roles,
             shared,
+            held_periods: HELD_PERIODS,
         })
     }
 

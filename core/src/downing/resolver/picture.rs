@@ -21,9 +21,6 @@ pub(super) enum BrokenLinks {
     SinceUnrest,
 }
 
-/// For how many stable periods who is Down counts on the other side, while it is not removed: the other side
-/// may not know yet, and count it as its own.
-const HELD_PERIODS: u32 = 2;
 /// For how many stable periods a link that came and went speaks against its ends.
 const DOUBTED_PERIODS: u32 = 4;
 
@@ -59,13 +56,18 @@ impl Resolver {
         if rule != IndirectRule::Fewest {
             return picture;
         }
-        let period = config.stable_after(view.members().len());
+        let members = view.members().len();
+        let (period, held) = (
+            config.stable_after(members),
+            config.down_members_held_for(members),
+        );
         picture.by_the_fewest(Standpoint {
             from: view.me(),
             role: self.strategy.as_ref().and_then(|strategy| strategy.role()),
             watches: &self.evidence.watches(now, config.first_silence()),
-            lately_down: &self.evidence.lately_down(now, period * HELD_PERIODS),
+            lately_down: &self.evidence.lately_down(now, held),
             withdrawn: &self.evidence.lately_withdrawn(now, period * DOUBTED_PERIODS),
+            heard: &self.heard,
         })
     }
 }

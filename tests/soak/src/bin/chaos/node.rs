@@ -108,10 +108,9 @@ pub(crate) fn run(options: NodeOptions) -> Result<bool, String> {
 
 async fn host(options: NodeOptions) -> Result<bool, Box<dyn std::error::Error>> {
     process::end_with_parent()?;
+    let profile = options.profile;
     let mut builder = quorate_tokio::builder("chaos").bind(&options.bind);
-    if options.fast {
-        builder = builder.fast_profile();
-    }
+    builder = builder.config(move |config| *config = profile.config(config.cluster.clone()));
     if let Some(path) = &options.store {
         builder = builder.store(Redb::open(path)?);
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::ledger::{self, Answer, Ledger, Unanswered};
 use crate::node::{PATIENCE, micros};
+use crate::options::Profile;
 use crate::work::Work;
 
 /// How often a condition is looked at.
@@ -66,7 +67,7 @@ pub(crate) struct Layout {
     pub(crate) prefixes: Vec<Vec<OsString>>,
     /// The node that forms the cluster.
     pub(crate) first: usize,
-    pub(crate) fast: bool,
+    pub(crate) profile: Profile,
     pub(crate) logs: bool,
     pub(crate) work: Work,
     /// The database of the book, and the folder of the nodes' own stores.
@@ -133,9 +134,7 @@ impl Nodes {
             words.extend(["--book", server, "--store"].map(OsString::from));
             words.push(folder.join(format!("node-{}.redb", node + 1)).into());
         }
-        if !self.layout.fast {
-            words.push("--default-profile".into());
-        }
+        words.extend(self.layout.profile.words().into_iter().map(OsString::from));
         if self.layout.logs {
             words.push("--logs".into());
         }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
-use quorate_tokio::Address;
+use quorate_tokio::membership::ClusterName;
+use quorate_tokio::{Address, Config};
 
 use crate::splits::Row;
 use crate::tokens::Split;
@@ -28,6 +29,8 @@ Options:
       --side-by-side N   kills, leaves: so many clusters at the same time (default 1)
       --singleton        kills: of a singleton, so that the oldest node is killed
       --default-profile  the documented default timings (without it: those for one machine)
+      --one-data-center  the timings for one data center
+      --stable N         the stable period and the removal margin are N seconds each
       --logs             the nodes log to standard error what RUST_LOG says (default warn)
   -h, --help             print this
 
@@ -45,12 +48,54 @@ pub(crate) enum Command {
     Tokens(TokenOptions),
 }
 
+/// The timings of all nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) preset: Preset,
+    /// Seconds of the stable period and the removal margin, instead of the preset's.
+    pub(crate) stable: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Preset {
+    #[default]
+    Fast,
+    Lan,
+    OneDataCenter,
+}
+
+impl Profile {
+    pub(crate) fn config(self, cluster: ClusterName) -> Config {
+        let mut config = match self.preset {
+            Preset::Fast => Config::fast(cluster),
+            Preset::Lan => Config::lan(cluster),
+            Preset::OneDataCenter => Config::one_data_center(cluster),
+        };
+        if let Some(stable) = self.stable.map(Duration::from_secs) {
+            config.downing.stable_after = Some(stable);
+            config.downing.down_removal_margin = Some(stable);
+        }
+        config
+    }
+
+    /// As a node's command line has it.
+    pub(crate) fn words(self) -> Vec<String> {
+        let preset = match self.preset {
+            Preset::Fast => None,
+            Preset::Lan => Some("--default-profile".to_owned()),
+            Preset::OneDataCenter => Some("--one-data-center".to_owned()),
+        };
+        let stable = self.stable.map(|stable| format!("--stable={stable}"));
+        preset.into_iter().chain(stable).collect()
+    }
+}
+
 /// One node process.
 #[derive(Debug)]
 pub(crate) struct NodeOptions {
     pub(crate) bind: String,
     pub(crate) seeds: Vec<Address>,
-    pub(crate) fast: bool,
+    pub(crate) profile: Profile,
     pub(crate) logs: bool,
     pub(crate) work: Work,
     /// The database of the book.
@@ -63,7 +108,7 @@ pub(crate) struct NodeOptions {
 pub(crate) struct SplitOptions {
     pub(crate) rows: Vec<Row>,
     pub(crate) lasting: Duration,
-    pub(crate) fast: bool,
+    pub(crate) profile: Profile,
     pub(crate) logs: bool,
 }
 
@@ -74,7 +119,7 @@ pub(crate) struct KillOptions {
     pub(crate) work: Work,
     /// Nodes leave instead.
     pub(crate) leave: bool,
-    pub(crate) fast: bool,
+    pub(crate) profile: Profile,
     pub(crate) logs: bool,
 }
 
@@ -82,7 +127,7 @@ pub(crate) struct KillOptions {
 pub(crate) struct TokenOptions {
     pub(crate) splits: Vec<Split>,
     pub(crate) lasting: Duration,
-    pub(crate) fast: bool,
+    pub(crate) profile: Profile,
     pub(crate) logs: bool,
 }
 
@@ -95,7 +140,7 @@ struct Said {
     side_by_side: u32,
     bind: Option<String>,
     seeds: Vec<Address>,
-    default_profile: bool,
+    profile: Profile,
     logs: bool,
     work: Work,
     book: Option<String>,
@@ -114,7 +159,9 @@ pub(crate) fn parse() -> Result<Command, lexopt::Error> {
             Long("runs") => said.runs = Some(parser.value()?.parse()?),
             Long("side-by-side") => said.side_by_side = parser.value()?.parse()?,
             Long("singleton") => said.work = Work::Singleton,
-            Long("default-profile") => said.default_profile = true,
+            Long("default-profile") => said.profile.preset = Preset::Lan,
+            Long("one-data-center") => said.profile.preset = Preset::OneDataCenter,
+            Long("stable") => said.profile.stable = Some(parser.value()?.parse()?),
             Long("logs") => said.logs = true,
             Long("bind") => said.bind = Some(parser.value()?.string()?),
             Long("seed") => said.seeds.push(parser.value()?.parse()?),
@@ -129,13 +176,13 @@ pub(crate) fn parse() -> Result<Command, lexopt::Error> {
 
 impl Said {
     fn command(self, verb: Option<&str>) -> Result<Command, lexopt::Error> {
-        let (fast, logs) = (!self.default_profile, self.logs);
+        let (profile, logs) = (self.profile, self.logs);
         let lasting = Duration::from_secs(self.seconds.unwrap_or(60));
         Ok(match verb {
             Some("node") => Command::Node(NodeOptions {
                 bind: self.bind.unwrap_or_else(|| "127.0.0.1:0".to_owned()),
                 seeds: self.seeds,
-                fast,
+                profile,
                 logs,
                 work: self.work,
                 book: self.book,
@@ -144,13 +191,13 @@ impl Said {
             Some("splits") => Command::Splits(SplitOptions {
                 rows: named(&self.rows, Row::ALL.into())?,
                 lasting,
-                fast,
+                profile,
                 logs,
             }),
             Some("tokens") => Command::Tokens(TokenOptions {
                 splits: named(&self.rows, Split::all())?,
                 lasting,
-                fast,
+                profile,
                 logs,
             }),
             Some(verb @ ("kills" | "leaves")) => {
@@ -160,7 +207,7 @@ impl Said {
                     side_by_side: self.side_by_side.max(1),
                     work: if leave { Work::Singleton } else { self.work },
                     leave,
-                    fast,
+                    profile,
                     logs,
                 })
             }

@@ -121,7 +121,7 @@ fn play(row: Row, net: &Net, options: &SplitOptions) -> Result<bool, String> {
         addresses: (0..NODES).map(Net::address).collect(),
         prefixes: (0..NODES).map(Net::prefix).collect(),
         first: COORDINATOR,
-        fast: options.fast,
+        profile: options.profile,
         logs: options.logs,
         work: Work::Counters,
         book: None,

@@ -109,7 +109,7 @@ pub(crate) fn run(options: &TokenOptions) -> Result<bool, String> {
         addresses: (0..NODES).map(Net::address).collect(),
         prefixes: (0..NODES).map(Net::prefix).collect(),
         first: FIRST,
-        fast: options.fast,
+        profile: options.profile,
         logs: options.logs,
         work: Work::Book,
         book: Some((server.clone(), stores.0.clone())),
