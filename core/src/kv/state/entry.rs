@@ -20,6 +20,9 @@ use crate::ddata::state::key::Key;
 /// How far a turn may be above the one that a replica knows, in rounds.
 pub const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
 
+/// What a decision costs beside its value: its turn, its name, its times.
+const DECISION_BYTES: usize = 72;
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KvEntry {
@@ -95,6 +98,13 @@ impl KvEntry {
             siblings,
             register: None,
         }
+    }
+
+    /// About how many bytes it takes. Linear in its versions.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let decided = self.accepted().map_or(0, AcceptedDecision::bytes);
+        self.siblings.bytes() + decided
     }
 
     /// Whether nothing is known of the key.
@@ -315,6 +325,16 @@ impl KvEntry {
 }
 
 impl AcceptedDecision {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let content = match &self.decision {
+            KeyDecision::Value(decided) => decided.content.value().map_or(0, |bytes| bytes.len()),
+            KeyDecision::Ordinary { .. } => 0,
+        };
+        DECISION_BYTES + content
+    }
+
     /// Whether a value was decided, or its deletion.
     #[must_use]
     pub const fn is_value(&self) -> bool {
@@ -329,6 +349,17 @@ impl AcceptedDecision {
         let mut out = Vec::new();
         self.put(&mut out);
         out
+    }
+
+    /// From [`Self::encode`]'s bytes.
+    ///
+    /// # Errors
+    /// They are none that it writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut reader = BodyReader::new(bytes);
+        let accepted = Self::take(&mut reader)?;
+        reader.finish()?;
+        Ok(accepted)
     }
 
     /// Whether it is of a later turn, or of the same and has ended meanwhile.
