@@ -1,6 +1,6 @@
 //! Ends what nobody needs any more: has the owners of a key say whether they hold the same, waits until what
-//! was sent before is gone, then has each forget. Where they do not hold the same the key is read, which gives
-//! each what it lacks. Spec: sharding 10.19 c, f, g; reliability I-75.
+//! was sent before is gone, then has each forget. Where they do not hold the same the key is read, which
+//! gives each what it lacks. Spec: sharding 10.19 c, f, g; reliability I-75.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -100,7 +100,8 @@ impl Kv {
         }
     }
 
-    /// Each key of a range that this node's store holds is to be read, which gives other owners what they lack.
+    /// Each key of a range that this node's store holds is to be read, which gives other owners what they
+    /// lack.
     pub(super) fn repair_range(&mut self, bucket: &BucketName, range: RangeId) {
         let open = self.buckets.get(bucket);
         if open.is_some_and(|open| range.0 < open.settings().ranges) {

@@ -317,7 +317,7 @@ impl Life {
         {
             return Some(step(next));
         }
-        // A node that hosts slots of paths or owns ranges has longer: others take them over one after the other.
+        // A node that hosts slots of paths or owns ranges has longer: others take them over one by one.
         if phases.present() == Some(ShutdownPhase::ClusterLeave)
             && phases.deadline().is_some_and(|at| at <= now)
             && !(facts.has_no_slots && facts.has_no_ranges)
