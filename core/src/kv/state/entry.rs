@@ -67,6 +67,8 @@ pub enum KeyDecision {
 pub struct DecidedVersion {
     /// The call that put it: the name of this version.
     pub version: CallId,
+    /// What it replaced: the version that was there when it was decided, if any.
+    pub before: Option<CallId>,
     /// When, and of one that expired: when it did. Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// What it says.
@@ -257,14 +259,14 @@ impl KvEntry {
         hasher.write(key.as_str().as_bytes());
         hasher.write_u8(0);
         let mut bytes = Vec::new();
-        // What cannot be written is larger than what is ever taken in.
-        let _ = match self.accepted() {
-            Some(accepted) if accepted.is_value() => {
-                accepted.put(&mut bytes);
-                Ok(())
-            }
-            Some(_) | None => self.put_held(&mut bytes),
-        };
+        let accepted = self.accepted();
+        if !accepted.is_some_and(AcceptedDecision::is_value) {
+            // What cannot be written is larger than what is ever taken in.
+            let _ = self.siblings.put_bytes(&mut bytes);
+        }
+        if let Some(accepted) = accepted {
+            accepted.put(&mut bytes);
+        }
         hasher.write(&bytes);
         hasher.finish()
     }
@@ -391,6 +393,10 @@ impl AcceptedDecision {
                 out.push(1);
                 out.extend_from_slice(&decided.at_ms.to_le_bytes());
                 decided.version.put(out);
+                out.push(u8::from(decided.before.is_some()));
+                if let Some(before) = decided.before {
+                    before.put(out);
+                }
                 decided.content.put(out);
             }
         }
@@ -403,6 +409,11 @@ impl AcceptedDecision {
         let decision = if is_value {
             KeyDecision::Value(DecidedVersion {
                 version: CallId::take(from)?,
+                before: if from.bool("before")? {
+                    Some(CallId::take(from)?)
+                } else {
+                    None
+                },
                 at_ms,
                 content: VersionContent::take(from)?,
             })

@@ -104,6 +104,7 @@ fn accepted(decision: KeyDecision) -> AcceptedDecision {
 fn value() -> KeyDecision {
     KeyDecision::Value(DecidedVersion {
         version: call(),
+        before: Some(call()),
         at_ms: 1_700_000_000_001,
         content: VersionContent::Value {
             bytes: bytes("decided"),
