@@ -34,7 +34,7 @@ use self::hosting::{BucketStore, Listener};
 use self::keeping::Keeping;
 use self::leading::{LeadBucket, LeadTiming};
 use self::protocol::ranges::RangeCommandError;
-use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, Rejection, Timer};
+use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, RangeStatement, Rejection, Timer};
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
 use self::sweeping::Sweep;
@@ -98,7 +98,15 @@ impl Kv {
             return;
         }
         let Msg { bucket, body, .. } = message;
-        let is_about_ranges = matches!(body, BucketBody::Ranges(_) | BucketBody::Content(_));
+        let is_for_lead = matches!(
+            body,
+            BucketBody::Ranges(
+                RangeStatement::Look { .. }
+                    | RangeStatement::NotOpen { .. }
+                    | RangeStatement::Found { .. }
+                    | RangeStatement::Adopted { .. }
+            )
+        );
         let heard = match body {
             BucketBody::Ranges(statement) => self.on_statement(cx, from, &bucket, statement),
             BucketBody::Ask(asked) => {
@@ -116,12 +124,13 @@ impl Kv {
         if let Err(rejection) = heard {
             self.reject(cx, from, rejection);
         }
-        if is_about_ranges {
-            return self.after_input(cx, &bucket);
+        // What is said of keys is much, and nothing follows from it for the coordinator.
+        if is_for_lead {
+            self.look_at_lead(cx, &bucket);
         }
-        // What is asked about keys is much, and decides nothing about ranges.
         self.speak_for_store(cx, &bucket);
         self.keep(cx);
+        self.say_if_drained(cx);
         self.await_next(cx);
     }
 
@@ -203,17 +212,19 @@ impl Kv {
     /// Begins and ends coordinators, as this node is the oldest member of roles or not.
     fn look_at_leads(&mut self, cx: &mut Cx<'_>) {
         let succession = Arc::clone(cx.succession());
+        // One that was outdone begins anew, whether the bucket is open here or not.
+        let outdone = self.leads.iter().filter(|(_, lead)| lead.is_outdone());
+        let outdone = outdone.map(|(bucket, lead)| (bucket.clone(), lead.settings().clone()));
+        let open = self.buckets.iter();
+        let open = open.filter(|(_, open)| open.standing != BucketStanding::Refused);
+        let open = open.map(|(bucket, open)| (bucket.clone(), open.settings().clone()));
+        let begun: Vec<_> = outdone.chain(open).collect();
         self.leads.retain(|_, lead| {
             let role = lead.settings().role.as_ref();
             succession.standing(role) == Some(RoleStanding::Acting) && !lead.is_outdone()
         });
-        let open = self.buckets.iter();
-        let open = open.filter(|(_, open)| open.standing != BucketStanding::Refused);
-        let open: Vec<_> = open
-            .map(|(bucket, open)| (bucket.clone(), open.settings().clone()))
-            .collect();
-        for (bucket, settings) in open {
-            // What is open here has room: there may be as many.
+        for (bucket, settings) in begun {
+            // There may be as many as are open here, and whoever finds no room looks again.
             let _ = self.lead_if_oldest(cx, &bucket, &settings);
         }
         let leads: Vec<BucketName> = self.leads.keys().cloned().collect();
@@ -263,6 +274,14 @@ impl Kv {
         for node in gone.filter(|node| after.member(node).is_none()) {
             for store in self.buckets.values_mut().filter_map(|open| open.store.as_mut()) {
                 store.forget_origin(node.uid());
+            }
+        }
+        for open in self.buckets.values_mut() {
+            // The next oldest member has to hear of the bucket: it need not have opened it.
+            let role = open.settings().role.clone();
+            let node = |view: &View| oldest(view, role.as_ref()).map(|oldest| oldest.node.clone());
+            if node(before) != node(after) {
+                open.miss();
             }
         }
         self.look_at_leads(cx);
