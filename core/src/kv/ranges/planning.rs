@@ -110,8 +110,8 @@ impl RangeCoordinator {
         self.hear_of_wanted(&planned.changes, &planned.refused);
     }
 
-    /// Whether nothing could be begun, so that nothing has to be looked for: all ranges have owners, as many of
-    /// them move as may, and no commanded move waits to be refused.
+    /// Whether nothing could be begun, so that nothing has to be looked for: all ranges have owners, as many
+    /// of them move as may, and no commanded move waits to be refused.
     fn is_busy(&self, limits: PlanLimits, change: &TableChange) -> bool {
         let is_given = self.table.entries().len() == usize::from(self.settings.ranges);
         let moves = |(range, entry): (RangeId, &RangeEntry)| {

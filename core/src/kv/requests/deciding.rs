@@ -229,8 +229,8 @@ impl Call {
             KeyDecision::Ordinary { .. } => None,
         };
         if let Some(before) = self.proposed_on.filter(|before| *before != present) {
-            // What was sent before may have been decided, and overwritten since; unless what is there replaced
-            // the same version, so that nothing came between.
+            // What was sent before may have been decided, and overwritten since; unless what is there
+            // replaced the same version, so that nothing came between.
             let outcome = if replaced == Some(before) && !is_expected {
                 TurnOutcome::Conflict(present)
             } else {
