@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::ident::UniqueAddress;
 use crate::input::{SendTarget, Token};
 pub use crate::journal::protocol::{Answer as JournalAnswer, JournalCommandError};
+pub use crate::kv::protocol::{Answer as KvOutcome, KvCommandError};
 use crate::lease::protocol::LeaseOrder;
 pub use crate::membership::protocol::MembershipCommandError;
 use crate::message::Message;
@@ -110,6 +111,8 @@ pub enum Answer {
     Singleton(SingletonAnswer),
     /// What became of a quorum log.
     Journal(JournalAnswer),
+    /// What became of a call of the keyed store.
+    Kv(KvOutcome),
 }
 
 /// Why a command was refused. The caller's mistake, never the peer's.
@@ -134,6 +137,9 @@ pub enum CommandError {
     /// Paths refused it.
     #[error(transparent)]
     Path(PathCommandError),
+    /// The keyed store refused it.
+    #[error(transparent)]
+    Kv(KvCommandError),
 }
 
 /// Why the node is finished.

@@ -4,6 +4,7 @@ use crate::admission::PeerProof;
 pub use crate::ddata::protocol::Command as DdataCommand;
 use crate::ident::{Address, UniqueAddress};
 pub use crate::journal::protocol::Command as JournalCommand;
+pub use crate::kv::protocol::Command as KvCommand;
 use crate::lease::protocol::LeaseReport;
 pub use crate::load::protocol::{LoadMeasure, PartMeasure};
 pub use crate::membership::protocol::{Command as MembershipCommand, DownTarget};
@@ -181,4 +182,6 @@ pub enum Command {
     Journal(JournalCommand),
     /// Of paths.
     Path(PathCommand),
+    /// Of the keyed store.
+    Kv(KvCommand),
 }

@@ -7,6 +7,7 @@ use core::convert::Infallible;
 pub use crate::ddata::protocol::Msg as DdataMsg;
 pub use crate::detector::protocol::{Heartbeat, Msg as DetectorMsg};
 pub use crate::journal::protocol::Msg as JournalMsg;
+pub use crate::kv::protocol::Msg as KvMsg;
 pub use crate::lane::{Lane, MessageTag};
 pub use crate::load::protocol::{ChordProbe, ChordReply, Msg as LoadMsg, SampleTold};
 pub use crate::membership::protocol::{
@@ -40,6 +41,8 @@ pub enum Message {
     Load(LoadMsg),
     /// Of paths.
     Path(PathMsg),
+    /// Of the keyed store.
+    Kv(KvMsg),
 }
 
 impl From<MembershipMsg> for Message {
@@ -90,6 +93,12 @@ impl From<PathMsg> for Message {
     }
 }
 
+impl From<KvMsg> for Message {
+    fn from(msg: KvMsg) -> Self {
+        Self::Kv(msg)
+    }
+}
+
 impl From<Infallible> for Message {
     /// Of a machine that says nothing.
     fn from(never: Infallible) -> Self {
@@ -99,7 +108,7 @@ impl From<Infallible> for Message {
 
 impl Message {
     /// The tags of all messages, machine by machine.
-    pub const TAGS: [&'static [MessageTag]; 8] = [
+    pub const TAGS: [&'static [MessageTag]; 9] = [
         MembershipMsg::TAGS,
         DetectorMsg::TAGS,
         ShardingMsg::TAGS,
@@ -108,6 +117,7 @@ impl Message {
         JournalMsg::TAGS,
         LoadMsg::TAGS,
         PathMsg::TAGS,
+        KvMsg::TAGS,
     ];
 
     /// The message's tag, as its protocol states it.
@@ -122,6 +132,7 @@ impl Message {
             Self::Journal(msg) => msg.tag(),
             Self::Load(msg) => msg.tag(),
             Self::Path(msg) => msg.tag(),
+            Self::Kv(msg) => msg.tag(),
         }
     }
 
@@ -135,6 +146,7 @@ impl Message {
             Self::Singleton(msg) => msg.payload_bytes(),
             Self::Journal(msg) => msg.payload_bytes(),
             Self::Path(msg) => msg.payload_bytes(),
+            Self::Kv(msg) => msg.payload_bytes(),
         }
     }
 

@@ -20,6 +20,8 @@ pub enum Requester {
     Sharding,
     /// The paths, for their instances.
     Path,
+    /// The keyed store, for what its durable buckets hold.
+    Kv,
 }
 
 impl Requester {
@@ -34,6 +36,7 @@ impl Requester {
             Self::Journal => Space(4),
             Self::Sharding => Space(5),
             Self::Path => Space(6),
+            Self::Kv => Space(7),
         }
     }
 }

@@ -4,6 +4,7 @@
 pub use crate::ddata::protocol::Rejection as DdataRejection;
 use crate::ident::UniqueAddress;
 pub use crate::journal::protocol::Rejection as JournalRejection;
+pub use crate::kv::protocol::Rejection as KvRejection;
 pub use crate::membership::protocol::{JoinRefusal, Rejection as MembershipRejection};
 pub use crate::paths::protocol::Rejection as PathRejection;
 pub use crate::sharding::protocol::Rejection as ShardingRejection;
@@ -47,4 +48,7 @@ pub enum Rejection {
     /// Paths refused it.
     #[error(transparent)]
     Path(#[from] PathRejection),
+    /// The keyed store refused it.
+    #[error(transparent)]
+    Kv(#[from] KvRejection),
 }

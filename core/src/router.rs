@@ -60,8 +60,8 @@ impl<R: Rng> Node<R> {
             Requester::Resolver => machines.resolver.on_lease(&mut base.cx(), report),
             Requester::Singleton => machines.singletons.on_lease(&mut base.cx(), report),
             Requester::Sharding => machines.sharding.on_lease(&mut base.cx(), report),
-            // Replicas and paths ask for none.
-            Requester::Ddata | Requester::Journal | Requester::Path => {}
+            // Replicas, paths and buckets ask for none.
+            Requester::Ddata | Requester::Journal | Requester::Path | Requester::Kv => {}
         }
     }
 
@@ -73,6 +73,7 @@ impl<R: Rng> Node<R> {
             Requester::Ddata => self.machines.ddata.on_stored(&mut self.base.cx(), report),
             Requester::Singleton => self.machines.singletons.on_stored(&mut self.base.cx(), report),
             Requester::Journal => self.machines.journals.on_stored(&mut self.base.cx(), report),
+            Requester::Kv => self.machines.kv.on_stored(&mut self.base.cx(), report),
         }
     }
 
@@ -87,6 +88,7 @@ impl<R: Rng> Node<R> {
             Message::Journal(msg) => machines.journals.on_message(&mut base.cx(), from, *msg),
             Message::Load(msg) => machines.load.on_message(&mut base.cx(), from, msg),
             Message::Path(msg) => machines.paths.on_message(&mut base.cx(), from, msg),
+            Message::Kv(msg) => machines.kv.on_message(&mut base.cx(), from, msg),
         }
     }
 
@@ -110,13 +112,17 @@ impl<R: Rng> Node<R> {
             (Caller::Host(token), Command::Path(command)) => {
                 machines.paths.on_command(&mut base.cx(), token, command);
             }
+            (Caller::Host(token), Command::Kv(command)) => {
+                machines.kv.on_command(&mut base.cx(), token, command);
+            }
             (
                 Caller::Sharding(_),
                 Command::Message(_)
                 | Command::Membership(_)
                 | Command::Sharding(_)
                 | Command::Singleton(_)
-                | Command::Path(_),
+                | Command::Path(_)
+                | Command::Kv(_),
             ) => {
                 debug_assert!(false, "machines ask those only that keep something")
             }
@@ -185,7 +191,7 @@ impl<R: Rng> Node<R> {
             Requester::Sharding => machines.sharding.on_report(&mut base.cx(), report),
             Requester::Singleton => machines.singletons.on_report(&mut base.cx(), report),
             Requester::Path => machines.paths.on_report(&mut base.cx(), report),
-            Requester::Resolver | Requester::Ddata | Requester::Journal => drop(report),
+            Requester::Resolver | Requester::Ddata | Requester::Journal | Requester::Kv => drop(report),
         }
     }
 
@@ -202,6 +208,7 @@ impl<R: Rng> Node<R> {
             Timer::Journal(timer) => machines.journals.on_timer(&mut base.cx(), timer),
             Timer::Load(timer) => machines.load.on_timer(&mut base.cx(), &timer),
             Timer::Path(timer) => machines.paths.on_timer(&mut base.cx(), timer),
+            Timer::Kv(timer) => machines.kv.on_timer(&mut base.cx(), timer),
         }
     }
 
@@ -222,11 +229,13 @@ impl<R: Rng> Node<R> {
                 machines
                     .singletons
                     .on_ages_changed(&mut base.cx(), &before, &after);
+                machines.kv.on_ages_changed(&mut base.cx(), &before, &after);
             }
             Signal::MarginOver => {
                 machines.sharding.on_margin_over(&mut base.cx());
                 machines.singletons.on_margin_over(&mut base.cx());
                 machines.paths.on_margin_over(&mut base.cx());
+                machines.kv.on_margin_over(&mut base.cx());
             }
             Signal::GossipHeard(from) => machines.detector.on_gossip_heard(&mut base.cx(), &from),
             Signal::Verdicts(verdicts) => machines.membership.on_verdicts(&mut base.cx(), &verdicts),
@@ -238,6 +247,7 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested(DrainPart::Singletons) => {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
+            Signal::DrainRequested(DrainPart::Kv) => machines.kv.on_drain_requested(&mut base.cx()),
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
             Signal::SingletonRegistered(id, fields) => {
                 machines
@@ -265,12 +275,14 @@ impl<R: Rng> Node<R> {
                 machines.sharding.on_paused();
                 machines.singletons.on_paused();
                 machines.paths.on_paused();
+                machines.kv.on_paused();
             }
             Signal::StillMember => {
                 machines.resolver.on_still_member(&base.cx());
                 machines.sharding.on_still_member(&mut base.cx());
                 machines.singletons.on_still_member(&mut base.cx());
                 machines.paths.on_still_member(&mut base.cx());
+                machines.kv.on_still_member(&mut base.cx());
             }
             Signal::ToldRemoved(by) => machines.detector.on_told_removed(&mut base.cx(), &by),
             Signal::LinksCut(cut) => machines.membership.on_links_cut(cut),
@@ -312,7 +324,8 @@ impl<R: Rng> Node<R> {
                     | Message::Detector(_)
                     | Message::Ddata(_)
                     | Message::Journal(_)
-                    | Message::Load(_) => {}
+                    | Message::Load(_)
+                    | Message::Kv(_) => {}
                 }
             }
         }

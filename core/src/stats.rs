@@ -6,6 +6,7 @@ pub use crate::ddata::protocol::counters::Counters as DdataCounters;
 pub use crate::detector::protocol::counters::Counters as DetectorCounters;
 pub use crate::downing::protocol::counters::Counters as DowningCounters;
 pub use crate::journal::protocol::counters::Counters as JournalCounters;
+pub use crate::kv::protocol::counters::Counters as KvCounters;
 pub use crate::load::protocol::counters::Counters as LoadCounters;
 pub use crate::membership::protocol::counters::Counters as MembershipCounters;
 pub use crate::oldest::protocol::counters::Counters as OldestCounters;
@@ -69,6 +70,8 @@ all_counters! {
     load: LoadCounters,
     /// Of paths.
     paths: PathCounters,
+    /// Of the keyed store.
+    kv: KvCounters,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub use crate::ddata::protocol::Timer as DdataTimer;
 pub use crate::detector::protocol::Timer as DetectorTimer;
 pub use crate::downing::protocol::Timer as DowningTimer;
 pub use crate::journal::protocol::Timer as JournalTimer;
+pub use crate::kv::protocol::Timer as KvTimer;
 pub use crate::load::protocol::Timer as LoadTimer;
 pub use crate::membership::protocol::Timer as MembershipTimer;
 pub use crate::oldest::protocol::Timer as OldestTimer;
@@ -35,6 +36,8 @@ pub enum Timer {
     Load(LoadTimer),
     /// Those of paths.
     Path(PathTimer),
+    /// Those of the keyed store.
+    Kv(KvTimer),
 }
 
 impl From<DdataTimer> for Timer {
@@ -64,6 +67,12 @@ impl From<LoadTimer> for Timer {
 impl From<PathTimer> for Timer {
     fn from(timer: PathTimer) -> Self {
         Self::Path(timer)
+    }
+}
+
+impl From<KvTimer> for Timer {
+    fn from(timer: KvTimer) -> Self {
+        Self::Kv(timer)
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 
 use quorate_core::config::Limits;
 use quorate_core::message::{
-    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, PathMsg, ShardingMsg, SingletonMsg,
+    DdataMsg, DetectorMsg, JournalMsg, KvMsg, LoadMsg, MembershipMsg, PathMsg, ShardingMsg, SingletonMsg,
 };
 
 pub use crdt::crdt;
@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 41] = [
+pub const KINDS: [u16; 45] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -91,6 +91,10 @@ pub const KINDS: [u16; 41] = [
     PathMsg::PATH_MARK.kind,
     PathMsg::PATH_STATE.kind,
     PathMsg::PATH_REPLY.kind,
+    KvMsg::KV_RANGES.kind,
+    KvMsg::KV_ASK.kind,
+    KvMsg::KV_ANSWER.kind,
+    KvMsg::KV_CONTENT.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

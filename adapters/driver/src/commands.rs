@@ -154,7 +154,8 @@ pub(crate) fn outcome(answer: Option<Answer>) -> Result<(), ClusterError> {
             | Answer::Sharding(_)
             | Answer::Ddata(_)
             | Answer::Singleton(_)
-            | Answer::Journal(_),
+            | Answer::Journal(_)
+            | Answer::Kv(_),
         ) => Ok(()),
         Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
         None => Err(ClusterError::Stopped),

@@ -367,7 +367,12 @@ impl Shared {
             Some(Answer::Refused(CommandError::Stopped)) | None => Err(ClusterError::Stopped),
             Some(Answer::Refused(error)) => Err(ClusterError::Refused(error)),
             Some(
-                Answer::Done | Answer::Asked(_) | Answer::Sharding(_) | Answer::Ddata(_) | Answer::Journal(_),
+                Answer::Done
+                | Answer::Asked(_)
+                | Answer::Sharding(_)
+                | Answer::Ddata(_)
+                | Answer::Journal(_)
+                | Answer::Kv(_),
             ) => Err(ClusterError::Stopped),
         }
     }

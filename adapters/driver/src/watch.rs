@@ -109,7 +109,8 @@ impl Future for Watch {
                 | Answer::Sharding(_)
                 | Answer::Ddata(_)
                 | Answer::Singleton(_)
-                | Answer::Journal(_),
+                | Answer::Journal(_)
+                | Answer::Kv(_),
             ) => Err(ClusterError::Stopped),
         })
     }

@@ -7,6 +7,7 @@ pub mod state;
 use crate::ddata::protocol::Msg as DdataMsg;
 use crate::detector::protocol::Msg as DetectorMsg;
 use crate::journal::protocol::Msg as JournalMsg;
+use crate::kv::protocol::Msg as KvMsg;
 use crate::lane::MessageTag;
 use crate::load::protocol::Msg as LoadMsg;
 use crate::membership::protocol::Msg as MembershipMsg;
@@ -103,9 +104,9 @@ pub fn is_heard(kind: u16, of: SenderStanding) -> bool {
         // And of those to instances of paths.
         kind == PathMsg::PATH_MESSAGE.kind || is_former
     } else {
-        // Replicas are members, and so is whoever tells how loaded it is. What nobody knows is counted as
-        // that.
-        ![DdataMsg::TAGS, JournalMsg::TAGS, LoadMsg::TAGS]
+        // Replicas are members, and so is whoever has a bucket or tells how loaded it is. What nobody knows
+        // is counted as that.
+        ![DdataMsg::TAGS, JournalMsg::TAGS, LoadMsg::TAGS, KvMsg::TAGS]
             .iter()
             .any(|tags| is_one_of(tags, kind))
     }

@@ -13,7 +13,7 @@ use rand_core::Rng;
 
 pub(crate) use self::base::NodeBase;
 pub(crate) use self::words::{
-    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfPaths,
+    MachineWords, OfDdata, OfDetector, OfDowning, OfJournal, OfKv, OfLoad, OfMembership, OfOldest, OfPaths,
     OfSharding, OfSingleton,
 };
 use crate::config::ValidConfig;

@@ -3,21 +3,23 @@
 use core::convert::Infallible;
 
 use crate::event::{
-    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, MembershipEvent, PathEvent, ShardingEvent,
-    SingletonEvent,
+    DdataEvent, DetectorEvent, DowningEvent, Event, JournalEvent, KvEvent, MembershipEvent, PathEvent,
+    ShardingEvent, SingletonEvent,
 };
+use crate::kv::state::bucket::BucketName;
 use crate::message::{
-    DdataMsg, DetectorMsg, JournalMsg, LoadMsg, MembershipMsg, Message, PathMsg, ShardingMsg, SingletonMsg,
+    DdataMsg, DetectorMsg, JournalMsg, KvMsg, LoadMsg, MembershipMsg, Message, PathMsg, ShardingMsg,
+    SingletonMsg,
 };
 use crate::paths::state::name::PathId;
 use crate::sharding::state::ids::KindId;
 use crate::singleton::state::SingletonId;
 use crate::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
-    OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, KvCounters, LoadCounters,
+    MembershipCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
 };
 use crate::timer::{
-    DdataTimer, DetectorTimer, DowningTimer, JournalTimer, LoadTimer, MembershipTimer, OldestTimer,
+    DdataTimer, DetectorTimer, DowningTimer, JournalTimer, KvTimer, LoadTimer, MembershipTimer, OldestTimer,
     PathTimer, ShardingTimer, SingletonTimer, Timer,
 };
 
@@ -76,4 +78,6 @@ words! {
     OfLoad: load, LoadMsg, LoadTimer, Infallible, LoadCounters;
     /// Of paths, whose events are about one of them.
     OfPaths: paths, PathMsg, PathTimer, (PathId, PathEvent), PathCounters;
+    /// Of the keyed store, whose events are about a bucket.
+    OfKv: kv, KvMsg, KvTimer, (BucketName, KvEvent), KvCounters;
 }

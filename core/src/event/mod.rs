@@ -7,6 +7,8 @@ pub use crate::detector::protocol::Event as DetectorEvent;
 pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningEvent};
 use crate::ident::UniqueAddress;
 pub use crate::journal::protocol::Event as JournalEvent;
+pub use crate::kv::protocol::Event as KvEvent;
+use crate::kv::state::bucket::BucketName;
 pub use crate::membership::protocol::{
     Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownProgress,
 };
@@ -54,6 +56,13 @@ pub enum Event {
         path: PathId,
         /// What happened.
         event: PathEvent,
+    },
+    /// A bucket of the keyed store.
+    Kv {
+        /// Which.
+        bucket: BucketName,
+        /// What happened.
+        event: KvEvent,
     },
     /// A peer did something wrong; nothing was changed by it.
     Rejected {
@@ -110,6 +119,12 @@ impl From<(SingletonId, SingletonEvent)> for Event {
 impl From<(PathId, PathEvent)> for Event {
     fn from((path, event): (PathId, PathEvent)) -> Self {
         Self::Path { path, event }
+    }
+}
+
+impl From<(BucketName, KvEvent)> for Event {
+    fn from((bucket, event): (BucketName, KvEvent)) -> Self {
+        Self::Kv { bucket, event }
     }
 }
 

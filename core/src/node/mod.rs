@@ -19,6 +19,7 @@ use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Caller, Command, HostReport, Input, LinkEvent, MessageCommand};
 use crate::journal::Journals;
+use crate::kv::Kv;
 use crate::load::Load;
 use crate::load::state::sample::Loads;
 use crate::membership::machine::Membership;
@@ -74,6 +75,7 @@ pub(crate) struct NodeMachines {
     pub(crate) journals: Journals,
     pub(crate) load: Load,
     pub(crate) paths: Paths,
+    pub(crate) kv: Kv,
 }
 
 impl NodeMachines {
@@ -97,6 +99,8 @@ impl NodeMachines {
             // What others say of their load is told again.
             load: _,
             paths,
+            // What an owner is asked is asked again, and calls have a bound of their own.
+            kv: _,
         } = self;
         [
             ("membership", membership.buffered()),
@@ -136,6 +140,7 @@ impl<R: Rng> Node<R> {
             journals: Journals::default(),
             load: Load::default(),
             paths: Paths::default(),
+            kv: Kv::default(),
         };
         let base = NodeBase::idle(config, me, rng, now);
         Self {
@@ -191,6 +196,7 @@ impl<R: Rng> Node<R> {
         self.machines.singletons.halt(&mut self.base.cx());
         self.machines.paths.halt(&mut self.base.cx());
         self.machines.journals.halt(&mut self.base.cx());
+        self.machines.kv.halt(&mut self.base.cx());
         self.halted = true;
         self.last_words = Some(LastWords::Answers);
         self.base.timers.clear();
@@ -256,6 +262,12 @@ impl<R: Rng> Node<R> {
     #[must_use]
     pub const fn paths(&self) -> &Paths {
         &self.machines.paths
+    }
+
+    /// The keyed store, to look at.
+    #[must_use]
+    pub const fn kv(&self) -> &Kv {
+        &self.machines.kv
     }
 
     /// Quorum logs, to look at.
@@ -354,6 +366,7 @@ impl<R: Rng> Node<R> {
         singletons.map_err(fault("singletons"))?;
         machines.paths.check_invariants().map_err(fault("paths"))?;
         machines.journals.check_invariants().map_err(fault("journals"))?;
+        machines.kv.check_invariants().map_err(fault("kv"))?;
         let load = machines.load.check_invariants(&self.base.view);
         load.map_err(|what| fault("load")(String::from(what)))
     }
@@ -395,6 +408,7 @@ impl<R: Rng> Node<R> {
             return;
         };
         self.machines.journals.halt(&mut self.base.cx());
+        self.machines.kv.halt(&mut self.base.cx());
         self.halted = true;
         self.last_words = Some(LastWords::AnswersAndHalt(reason));
         self.base.timers.clear();
@@ -470,7 +484,8 @@ impl<R: Rng> Node<R> {
                 | Command::Path(_)
                 | Command::Sharding(_)
                 | Command::Ddata(_)
-                | Command::Journal(_) => Answer::Refused(CommandError::Stopped),
+                | Command::Journal(_)
+                | Command::Kv(_) => Answer::Refused(CommandError::Stopped),
             };
             self.base
                 .outbox

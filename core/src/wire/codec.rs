@@ -14,12 +14,12 @@ use crc32fast::Hasher;
 use super::declare::{FieldSink, FieldSource};
 use super::deflate::Packer;
 use super::frame::{begin_frame, finish_frame};
-use super::{WireError, ddata, detector, journal, kind, load, membership, paths, sharding, singleton};
+use super::{WireError, ddata, detector, journal, kind, kv, load, membership, paths, sharding, singleton};
 use crate::bytes::BodyReader;
 use crate::config::Limits;
 use crate::ddata::crdt::CustomTypes;
 use crate::message::{
-    DdataMsg, DetectorMsg, JournalMsg, Lane, LoadMsg, Message, PathMsg, ShardingMsg, SingletonMsg,
+    DdataMsg, DetectorMsg, JournalMsg, KvMsg, Lane, LoadMsg, Message, PathMsg, ShardingMsg, SingletonMsg,
 };
 
 /// Appends one whole frame. Hosts that send gossip keep an [`Encoder`] instead: it reuses its compressor.
@@ -92,6 +92,7 @@ impl Encoder {
             Message::Journal(msg) => journal::put(msg, out),
             Message::Load(msg) => load::put(msg, out),
             Message::Path(msg) => paths::put(msg, out),
+            Message::Kv(msg) => kv::put(msg, out),
         }
     }
 }
@@ -134,6 +135,8 @@ pub fn decode_message_with(
         Message::Load(load::read(tag, reader)?)
     } else if PathMsg::TAGS.contains(&tag) {
         Message::Path(paths::read(tag, reader)?)
+    } else if KvMsg::TAGS.contains(&tag) {
+        Message::Kv(kv::read(tag, reader)?)
     } else if DetectorMsg::TAGS.contains(&tag) {
         Message::Detector(detector::read(tag, reader)?)
     } else {

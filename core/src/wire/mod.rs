@@ -13,6 +13,7 @@ mod gossip;
 pub mod handshake;
 mod journal;
 pub mod kind;
+mod kv;
 mod load;
 mod membership;
 mod paths;

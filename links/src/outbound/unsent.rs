@@ -35,7 +35,8 @@ fn is_own_ask(me: &UniqueAddress, message: &Message) -> bool {
         | Message::Detector(_)
         | Message::Ddata(_)
         | Message::Journal(_)
-        | Message::Load(_) => false,
+        | Message::Load(_)
+        | Message::Kv(_) => false,
     }
 }
 

@@ -141,6 +141,7 @@ impl Kind {
             Message::Journal(msg) => Some(Self::Journal(journal::Kind::of(msg))),
             Message::Path(msg) => Some(Self::Path(paths::Kind::of(msg))),
             Message::Load(msg) => Some(Self::Load(load::Kind::of(msg))),
+            Message::Kv(_) => None,
         }
     }
 }

@@ -111,7 +111,8 @@ impl Heard {
             | Message::Singleton(_)
             | Message::Path(_)
             | Message::Journal(_)
-            | Message::Load(_)) => format!("{other:?}"),
+            | Message::Load(_)
+            | Message::Kv(_)) => format!("{other:?}"),
         };
         let numbers = text.split(|c: char| !c.is_ascii_digit());
         for number in numbers.filter_map(|digits| digits.parse().ok()).take(HEARD_MAX) {

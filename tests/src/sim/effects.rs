@@ -111,7 +111,8 @@ impl Sim {
             )
             | Message::Ddata(_)
             | Message::Journal(_)
-            | Message::Load(_) => {}
+            | Message::Load(_)
+            | Message::Kv(_) => {}
             Message::Path(message) => self.note_path_message(message),
         }
         self.send(process, to, message, is_offer);
@@ -286,7 +287,8 @@ impl Sim {
                 )
                 | Answer::Ddata(_)
                 | Answer::Singleton(_)
-                | Answer::Journal(_),
+                | Answer::Journal(_)
+                | Answer::Kv(_),
             ) => {
                 let what = format!("ask {at} is answered like a command");
                 self.violated("I-44", process, what);

@@ -261,7 +261,7 @@ impl Sim {
                 Requester::Sharding => ("I-54", host.is_stuck),
                 Requester::Resolver | Requester::Ddata | Requester::Journal => return None,
                 // A later version's.
-                Requester::Path | _ => return None,
+                Requester::Path | Requester::Kv | _ => return None,
             };
             (!runs_on).then(|| (invariant, LeaseName::clone(name)))
         };

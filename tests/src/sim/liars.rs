@@ -418,7 +418,8 @@ impl Sim {
             | Message::Path(_)
             | Message::Ddata(_)
             | Message::Journal(_)
-            | Message::Load(_) => {}
+            | Message::Load(_)
+            | Message::Kv(_) => {}
         }
         self.liars.told += 1;
         let target = SendTarget::Node(self.processes[to as usize].me.clone());

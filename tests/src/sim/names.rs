@@ -45,6 +45,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Path(_) => "Path",
         Message::Journal(_) => "Journal",
         Message::Load(_) => "Load",
+        Message::Kv(_) => "Kv",
     }
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn entity_message(message: &Message) -> Option<usize> {
         | Message::Detector(_)
         | Message::Ddata(_)
         | Message::Journal(_)
-        | Message::Load(_) => None,
+        | Message::Load(_)
+        | Message::Kv(_) => None,
     }
 }
 
@@ -89,6 +91,7 @@ impl core::fmt::Display for Brief<'_> {
                 write!(f, "to {:?} {} {:?}", it.singleton, it.token, it.ask)
             }
             Message::Path(message) => write!(f, "{message:?}"),
+            Message::Kv(message) => write!(f, "{message:?}"),
             other @ (Message::Sharding(_)
             | Message::Membership(_)
             | Message::Detector(_)

@@ -258,7 +258,8 @@ impl Sim {
             )
             | Answer::Ddata(_)
             | Answer::Singleton(_)
-            | Answer::Journal(_) => {
+            | Answer::Journal(_)
+            | Answer::Kv(_) => {
                 return self.violated("I-53", process, format!("watch {at} is answered with {answer:?}"));
             }
         };

@@ -134,6 +134,7 @@ impl EventListener for LogLine<'_> {
             Singleton => "cluster::singleton",
             Path => "cluster::path",
             Ddata => "cluster::ddata",
+            Kv => "cluster::kv",
             Store => "cluster::store"
         );
         Ok(())

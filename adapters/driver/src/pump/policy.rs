@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quorate_core::admission::{AdmissionPolicy, Denied, PeerAsk, PeerProof, PeerRequest};
 use quorate_core::event::Audit;
 use quorate_core::ident::{Roles, UniqueAddress};
-use quorate_core::input::{Command, DownTarget, MembershipCommand, PathCommand};
+use quorate_core::input::{Command, DownTarget, KvCommand, MembershipCommand, PathCommand};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::time::Instant;
 
@@ -129,8 +129,10 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         | Command::Sharding(_)
         | Command::Singleton(_)
         | Command::Ddata(_)
-        | Command::Journal(_) => return,
+        | Command::Journal(_)
+        | Command::Kv(KvCommand::Open { .. } | KvCommand::Call { .. }) => return,
         Command::Path(command) => return own_path_command(command),
+        Command::Kv(KvCommand::Ranges { bucket, .. }) => ("change_ranges", bucket),
     };
     audit(what, &"this program", whom, &Ok(()), 0);
 }

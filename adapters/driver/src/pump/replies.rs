@@ -69,7 +69,8 @@ impl Replies {
                     | Answer::Sharding(_)
                     | Answer::Ddata(_)
                     | Answer::Singleton(_)
-                    | Answer::Journal(_) => Err(AskFailure::NodeStopped),
+                    | Answer::Journal(_)
+                    | Answer::Kv(_) => Err(AskFailure::NodeStopped),
                 });
                 None
             }
@@ -82,7 +83,8 @@ impl Replies {
                     | Answer::Asked(_)
                     | Answer::Sharding(_)
                     | Answer::Singleton(_)
-                    | Answer::Journal(_) => drop(reply),
+                    | Answer::Journal(_)
+                    | Answer::Kv(_) => drop(reply),
                 }
                 None
             }

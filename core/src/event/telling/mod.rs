@@ -5,12 +5,13 @@
 use core::fmt::{self, Display, Formatter};
 
 use super::{
-    DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JournalEvent,
+    DdataEvent, DetectorEvent, DowningEvent, DowningReport, DowningWait, Event, JournalEvent, KvEvent,
     MembershipEvent, PathEvent, ShardingEvent, SingletonEvent,
 };
 use crate::membership::state::events::MembershipChange;
 use crate::reject::{MembershipRejection, Rejection};
 
+mod kv;
 mod membership;
 mod paths;
 mod sharding;
@@ -37,6 +38,8 @@ pub enum EventArea {
     Path,
     /// Replicated data.
     Ddata,
+    /// The keyed store.
+    Kv,
     /// Logs that stores vote about.
     Store,
 }
@@ -166,6 +169,7 @@ display!(
     ShardingEvent,
     SingletonEvent,
     PathEvent,
+    KvEvent,
     DdataEvent,
     JournalEvent,
 );
@@ -253,6 +257,7 @@ impl TellEvent for Event {
                 event.tell(&mut OfSubject(format_args!("singleton {singleton:?}: "), to))
             }
             Self::Path { path, event } => event.tell(&mut OfSubject(format_args!("path {path:?}: "), to)),
+            Self::Kv { bucket, event } => event.tell(&mut OfSubject(format_args!("bucket {bucket}: "), to)),
             Self::Journal(event) => event.tell(&mut OfSubject(format_args!("logs: "), to)),
             Self::Sharding { kind, event } => event.tell(&mut OfSubject(format_args!("kind {kind:?}: "), to)),
             Self::Rejected { peer, rejection } => {
@@ -283,7 +288,8 @@ fn rejected(rejection: &Rejection) -> EventMark {
         | Rejection::Ddata(_)
         | Rejection::Singleton(_)
         | Rejection::Journal(_)
-        | Rejection::Path(_) => marks.warn("rejected"),
+        | Rejection::Path(_)
+        | Rejection::Kv(_) => marks.warn("rejected"),
     }
 }
 

@@ -11,17 +11,15 @@
 //! keeps what it had. What it had before that configuration it drops first ([`begins_empty`]): it may be what
 //! was deleted since, and the tombstone reaped.
 
-mod part;
 #[cfg(test)]
 mod tests;
-
-pub use part::{PartError, PartLimits, RangeItem, RangePart};
 
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
 use super::state::configuration::Configuration;
+pub use super::state::part::{PartError, PartLimits, RangeItem, RangePart};
 use super::state::table::RangeLevels;
 use crate::journal::state::StoreId;
 use crate::store::Bytes;

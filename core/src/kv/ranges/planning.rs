@@ -86,9 +86,12 @@ impl RangeCoordinator {
 
     /// Adds what is to be begun, of ranges about which nothing else is decided.
     pub(super) fn plan(&mut self, now: Instant, gate: PlanningGate, change: &mut TableChange) {
-        let situation = self.situation(now);
         let open = |node: &&PlanNode<StoreId>| node.standing == NodeStanding::Open;
-        let limits = PlanLimits::for_nodes(situation.nodes.iter().filter(open).count());
+        let limits = PlanLimits::for_nodes(self.nodes(now).iter().filter(open).count());
+        if self.is_busy(limits, change) {
+            return;
+        }
+        let situation = self.situation(now);
         let planned = plan(&situation, gate, limits);
         self.placed_last = planned.placed_last;
         let mut first: OrderedMap<RangeId, Vec<(u16, StoreId)>> = OrderedMap::new();
@@ -105,6 +108,18 @@ impl RangeCoordinator {
         }
         self.give(first, change);
         self.hear_of_wanted(&planned.changes, &planned.refused);
+    }
+
+    /// Whether nothing could be begun, so that nothing has to be looked for: all ranges have owners, as many
+    /// of them move as may, and no commanded move waits to be refused.
+    fn is_busy(&self, limits: PlanLimits, change: &TableChange) -> bool {
+        let is_given = self.table.entries().len() == usize::from(self.settings.ranges);
+        let moves = |(range, entry): (RangeId, &RangeEntry)| {
+            let ends = change.entries.iter().any(|(ended, _)| *ended == range);
+            !ends && entry.configuration.owners.newcomer().is_some()
+        };
+        let moving = self.table.entries().filter(|entry| moves(*entry)).count();
+        is_given && self.wanted.is_empty() && moving >= limits.pending_max
     }
 
     fn begin(&mut self, begun: &RangeChange, to: StoreId) -> Option<RangeEntry> {

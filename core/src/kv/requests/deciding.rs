@@ -176,6 +176,7 @@ impl Call {
                 };
                 let own = KeyDecision::Value(DecidedVersion {
                     version: self.place.id,
+                    before: present,
                     at_ms: now_ms,
                     content,
                 });
@@ -223,9 +224,19 @@ impl Call {
             Some(_) => present == expected,
             None => !is_value,
         };
-        // What was sent before may have been decided, and overwritten since.
-        if self.proposed_on.is_some_and(|before| before != present) {
-            (found, TurnOutcome::Unknown)
+        let replaced = match &found {
+            KeyDecision::Value(decided) => Some(decided.before),
+            KeyDecision::Ordinary { .. } => None,
+        };
+        if let Some(before) = self.proposed_on.filter(|before| *before != present) {
+            // What was sent before may have been decided, and overwritten since; unless what is there
+            // replaced the same version, so that nothing came between.
+            let outcome = if replaced == Some(before) && !is_expected {
+                TurnOutcome::Conflict(present)
+            } else {
+                TurnOutcome::Unknown
+            };
+            (found, outcome)
         } else if is_expected {
             (own, TurnOutcome::Own)
         } else {

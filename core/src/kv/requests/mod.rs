@@ -20,45 +20,16 @@ use self::reading::ReadingStep;
 pub use self::settling::{Settling, SettlingAnswer};
 use self::spreading::Spreading;
 use super::state::call::{Ballot, CallId};
-use super::state::clock::{Actor, VersionClock};
+use super::state::clock::Actor;
 use super::state::configuration::Configuration;
 use super::state::entry::KvEntry;
-use super::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal};
-use super::state::level::{Level, LevelError};
-use super::state::siblings::PutError;
+use super::state::exchange::{KvAnswer, KvAsk, KvRefusal};
+pub use super::state::outcome::{CallAnswer, CallError, CallGoal};
 use super::state::table::RangeLevels;
 use crate::journal::state::StoreId;
 
 /// How often a put is begun anew, with another owner or after what was in its way is gone.
 const ATTEMPTS_MAX: u32 = 16;
-
-/// What a call is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallGoal {
-    /// To read a key.
-    Get {
-        /// R.
-        level: Level,
-    },
-    /// To write it.
-    Write {
-        /// What is written.
-        change: KvChange,
-        /// What it overwrites: the clock of the get before, or none.
-        context: VersionClock,
-        /// W.
-        level: Level,
-    },
-    /// To write it if it holds this version.
-    Conditional {
-        /// The version; `None`: the key has no value.
-        expected: Option<CallId>,
-        /// What is written.
-        change: KvChange,
-    },
-    /// To end a turn that somebody left open.
-    Resolve,
-}
 
 /// What surrounds a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,58 +64,6 @@ pub enum CallOutput {
     Answer(Result<CallAnswer, CallError>),
     /// Nothing is left to be done.
     Over,
-}
-
-/// What a call came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallAnswer {
-    /// What the key holds: siblings, or what was decided.
-    Found(KvEntry),
-    /// It is written: on as many owners as were asked for. The clock is that of the key at the owner that
-    /// made the version.
-    Written(VersionClock),
-    /// The conditional put took effect. Its version is the call's name.
-    Decided(CallId),
-    /// It had no effect, and will have none: the key holds this version; `None`: no value.
-    Conflict {
-        /// Which.
-        present: Option<CallId>,
-    },
-    /// No turn is open any more.
-    Resolved,
-}
-
-/// Why a call failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// Too few owners have answered. A write may still take effect; where it was acknowledged, it stays.
-    #[error("no answer in time, {acknowledged} have acknowledged it")]
-    Timeout {
-        /// So many owners have it.
-        acknowledged: usize,
-    },
-    /// Of a put: the key is written by conditional puts.
-    #[error("the key is written by conditional puts")]
-    Conditional,
-    /// Of a conditional put: the key has a value that was put without a condition.
-    #[error("the key is written without conditions")]
-    Ordinary,
-    /// The level is none of the bucket's.
-    #[error(transparent)]
-    Level(#[from] LevelError),
-    /// What is put is too much.
-    #[error(transparent)]
-    Put(#[from] PutError),
-    /// The value would live no time, or too long.
-    #[error("a value lives 1 to {} ms", super::state::exchange::TTL_MS_MAX)]
-    Ttl,
-    /// No owner that answers has seen what the context claims was seen. Nothing was written.
-    #[error("the context is none that a get gave")]
-    Context,
-    /// No owner can make a version now. Nothing was written.
-    #[error("no owner can take it now")]
-    NoOwner,
 }
 
 /// A call. See the module.

@@ -148,12 +148,18 @@ impl VersionClock {
         Ok(Self { entries })
     }
 
+    /// Bytes of its entries.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.entries.len() * ENTRY_BYTES
+    }
+
     /// As bytes, for who has to hand it back with the next put.
     ///
     /// # Errors
     /// It names more than [`ACTORS_MAX`] actors.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
-        let mut out = Vec::with_capacity(2 + self.entries.len() * ENTRY_BYTES);
+        let mut out = Vec::with_capacity(2 + self.bytes());
         self.put(&mut out)?;
         Ok(out)
     }

@@ -20,6 +20,9 @@ use crate::ddata::state::key::Key;
 /// How far a turn may be above the one that a replica knows, in rounds.
 pub const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
 
+/// What a decision costs beside its value: its turn, its name, its times.
+const DECISION_BYTES: usize = 72;
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KvEntry {
@@ -64,6 +67,8 @@ pub enum KeyDecision {
 pub struct DecidedVersion {
     /// The call that put it: the name of this version.
     pub version: CallId,
+    /// What it replaced: the version that was there when it was decided, if any.
+    pub before: Option<CallId>,
     /// When, and of one that expired: when it did. Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// What it says.
@@ -95,6 +100,13 @@ impl KvEntry {
             siblings,
             register: None,
         }
+    }
+
+    /// About how many bytes it takes. Linear in its versions.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let decided = self.accepted().map_or(0, AcceptedDecision::bytes);
+        self.siblings.bytes() + decided
     }
 
     /// Whether nothing is known of the key.
@@ -247,14 +259,14 @@ impl KvEntry {
         hasher.write(key.as_str().as_bytes());
         hasher.write_u8(0);
         let mut bytes = Vec::new();
-        // What cannot be written is larger than what is ever taken in.
-        let _ = match self.accepted() {
-            Some(accepted) if accepted.is_value() => {
-                accepted.put(&mut bytes);
-                Ok(())
-            }
-            Some(_) | None => self.put_held(&mut bytes),
-        };
+        let accepted = self.accepted();
+        if !accepted.is_some_and(AcceptedDecision::is_value) {
+            // What cannot be written is larger than what is ever taken in.
+            let _ = self.siblings.put_bytes(&mut bytes);
+        }
+        if let Some(accepted) = accepted {
+            accepted.put(&mut bytes);
+        }
         hasher.write(&bytes);
         hasher.finish()
     }
@@ -315,6 +327,16 @@ impl KvEntry {
 }
 
 impl AcceptedDecision {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let content = match &self.decision {
+            KeyDecision::Value(decided) => decided.content.value().map_or(0, |bytes| bytes.len()),
+            KeyDecision::Ordinary { .. } => 0,
+        };
+        DECISION_BYTES + content
+    }
+
     /// Whether a value was decided, or its deletion.
     #[must_use]
     pub const fn is_value(&self) -> bool {
@@ -329,6 +351,17 @@ impl AcceptedDecision {
         let mut out = Vec::new();
         self.put(&mut out);
         out
+    }
+
+    /// From [`Self::encode`]'s bytes.
+    ///
+    /// # Errors
+    /// They are none that it writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut reader = BodyReader::new(bytes);
+        let accepted = Self::take(&mut reader)?;
+        reader.finish()?;
+        Ok(accepted)
     }
 
     /// Whether it is of a later turn, or of the same and has ended meanwhile.
@@ -360,6 +393,10 @@ impl AcceptedDecision {
                 out.push(1);
                 out.extend_from_slice(&decided.at_ms.to_le_bytes());
                 decided.version.put(out);
+                out.push(u8::from(decided.before.is_some()));
+                if let Some(before) = decided.before {
+                    before.put(out);
+                }
                 decided.content.put(out);
             }
         }
@@ -372,6 +409,11 @@ impl AcceptedDecision {
         let decision = if is_value {
             KeyDecision::Value(DecidedVersion {
                 version: CallId::take(from)?,
+                before: if from.bool("before")? {
+                    Some(CallId::take(from)?)
+                } else {
+                    None
+                },
                 at_ms,
                 content: VersionContent::take(from)?,
             })

@@ -138,7 +138,38 @@ pub enum KvRefusal {
     NotAlike,
 }
 
+impl KvAsk {
+    /// About how many bytes of users it carries.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Get | Self::Promise(_) | Self::Settle { .. } => 0,
+            Self::Mint(mint) => mint.context.bytes() + mint.change.bytes(),
+            Self::Merge(entry) => entry.bytes(),
+            Self::Accept(accepted) => accepted.bytes(),
+        }
+    }
+}
+
+impl KvAnswer {
+    /// About how many bytes of users it carries.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Held(entry) | Self::Minted { entry, .. } => entry.bytes(),
+            Self::Done | Self::Refused(_) => 0,
+        }
+    }
+}
+
 impl KvChange {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Put { bytes, .. } => bytes.len(),
+            Self::Delete => 0,
+        }
+    }
+
     /// What a version says by it that is made now.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! How many owners have to answer. They count against N also while a range has fewer owners. Pure. Spec:
 //! sharding 5.6, 10.19; S-334; reliability B-62.
 
+use core::fmt;
+
 use super::table::RangeLevels;
 
 /// How many of the N copies have to have a write, or to be read, before a call counts.
@@ -15,6 +17,17 @@ pub enum Level {
     All,
     /// So many.
     Replicas(u16),
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One => f.write_str("one"),
+            Self::Quorum => f.write_str("quorum"),
+            Self::All => f.write_str("all"),
+            Self::Replicas(count) => write!(f, "{count}"),
+        }
+    }
 }
 
 /// A level that no N copies can meet.

@@ -2,6 +2,7 @@
 //! key lies. Values only. Spec: sharding 10.10, 10.11, 10.19 a; reliability B-62.
 
 use alloc::sync::Arc;
+use core::fmt;
 
 use super::level::{Level, LevelError};
 use super::table::{RANGES_MAX, RangeId, RangeLevels, RangeLevelsError};
@@ -28,8 +29,6 @@ pub struct BucketSettings {
     pub is_durable: bool,
     /// Owners are stores of members with this role; of all members if `None`.
     pub role: Option<Role>,
-    /// Whether others take writes for owners that are away. Gets may miss such writes, whatever R and W are.
-    pub is_sloppy: bool,
 }
 
 /// Settings that no bucket can have.
@@ -53,6 +52,29 @@ pub enum BucketSettingsError {
     MergeName,
 }
 
+impl fmt::Display for BucketSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            copies,
+            read_least,
+            write_least,
+            ranges,
+            merge,
+            is_durable,
+            role,
+        } = self;
+        let kept = if *is_durable { "durable" } else { "in memory" };
+        write!(
+            f,
+            "{copies} copies, R {read_least}, W {write_least}, {ranges} ranges, {kept}"
+        )?;
+        if let Some(merge) = merge {
+            write!(f, ", merged by {merge}")?;
+        }
+        role.as_ref().map_or(Ok(()), |role| write!(f, ", role {role}"))
+    }
+}
+
 impl Default for BucketSettings {
     fn default() -> Self {
         Self {
@@ -63,7 +85,6 @@ impl Default for BucketSettings {
             merge: None,
             is_durable: true,
             role: None,
-            is_sloppy: false,
         }
     }
 }

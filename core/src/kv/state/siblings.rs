@@ -24,6 +24,9 @@ pub const SIBLINGS_MERGED_MAX: usize = SIBLINGS_MAX * OWNERS_MAX;
 /// keeps as one.
 pub const VALUES_BYTES_MAX: usize = limits::VALUE_BYTES_MAX / (OWNERS_MAX + 1);
 
+/// What a version costs beside its value, and an entry of the clock: a dot and a time.
+const VERSION_BYTES: usize = 56;
+
 /// What a version says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionContent {
@@ -152,6 +155,14 @@ impl Siblings {
     /// The values among them.
     pub fn values(&self) -> impl Iterator<Item = &Bytes> {
         self.versions.iter().filter_map(|version| version.content.value())
+    }
+
+    /// About how many bytes they take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let values = self.values().map(|bytes| bytes.len()).sum::<usize>();
+        let entries = self.clock.entries().len() + self.versions.len();
+        values + entries * VERSION_BYTES
     }
 
     /// Whether nothing was ever put, as far as is known.

@@ -315,6 +315,7 @@ fn accepted(round: u64, version: Option<u64>) -> AcceptedDecision {
     let decision = version.map_or(KeyDecision::Ordinary { at_ms: 5 }, |number| {
         KeyDecision::Value(DecidedVersion {
             version: CallId { origin: 1, number },
+            before: None,
             at_ms: 5,
             content: VersionContent::Tombstone,
         })

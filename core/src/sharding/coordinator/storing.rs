@@ -117,7 +117,8 @@ impl Coordinator {
             | AnyAnswer::Asked(_)
             | AnyAnswer::Sharding(_)
             | AnyAnswer::Ddata(_)
-            | AnyAnswer::Singleton(_) => {}
+            | AnyAnswer::Singleton(_)
+            | AnyAnswer::Kv(_) => {}
         }
     }
 

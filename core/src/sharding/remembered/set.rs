@@ -170,6 +170,7 @@ impl StoredSet {
             | Answer::Asked(_)
             | Answer::Sharding(_)
             | Answer::Singleton(_)
+            | Answer::Kv(_)
             | Answer::Journal(_) => {
                 if open.attempts_left == 0 {
                     return self.fail();

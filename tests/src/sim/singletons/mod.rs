@@ -367,7 +367,8 @@ impl Sim {
             | Answer::Sharding(_)
             | Answer::Singleton(_)
             | Answer::Ddata(_)
-            | Answer::Journal(_) => {
+            | Answer::Journal(_)
+            | Answer::Kv(_) => {
                 self.violated("I-44", process, format!("a tell is answered with {answer:?}"));
             }
         }

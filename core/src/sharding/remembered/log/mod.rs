@@ -133,7 +133,8 @@ impl StoredLog {
             | AnyAnswer::Asked(_)
             | AnyAnswer::Ddata(_)
             | AnyAnswer::Sharding(_)
-            | AnyAnswer::Singleton(_) => {
+            | AnyAnswer::Singleton(_)
+            | AnyAnswer::Kv(_) => {
                 return None;
             }
         };

@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 use crate::store::Bytes;
 use crate::token::Token;
 
+/// Keys of a part at most.
+pub const ITEMS_MAX: usize = 1_024;
+
 /// How much there may be in a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartLimits {
@@ -60,6 +63,15 @@ pub enum PartError {
 }
 
 impl RangePart {
+    /// Bytes of its keys and contents. Linear in its items.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.items
+            .iter()
+            .map(RangeItem::bytes)
+            .fold(0, usize::saturating_add)
+    }
+
     /// As many of the items as fit, which come in the order of their keys and begin behind the key that was
     /// asked for. Reads one item more than it takes.
     pub fn cut(items: impl IntoIterator<Item = RangeItem>, limits: PartLimits) -> Self {
@@ -90,9 +102,8 @@ impl RangePart {
         if self.items.is_empty() && !self.is_last {
             return Err(PartError::Empty);
         }
-        let bytes = self.items.iter().map(RangeItem::bytes);
         let is_long = |item: &RangeItem| item.bytes() > limits.item_bytes_max;
-        let is_large = self.items.len() > 1 && bytes.fold(0, usize::saturating_add) > limits.bytes_max;
+        let is_large = self.items.len() > 1 && self.bytes() > limits.bytes_max;
         if self.items.len() > limits.items_max.max(1) || is_large || self.items.iter().any(is_long) {
             return Err(PartError::TooLarge);
         }

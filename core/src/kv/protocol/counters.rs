@@ -1,0 +1,39 @@
+//! What the machine of the keyed store counts. Spec: sharding 5.6, 10.19.
+
+use crate::counters::counters;
+
+counters! {
+/// Counters of the keyed store.
+"kv": pub struct Counters {
+    pub ignored,
+    pub rejected,
+    /// Calls that were answered with what they asked for; a conditional put that met another version counts
+    /// as one.
+    pub calls_done,
+    pub calls_failed,
+    /// Answers of owners to calls that were over.
+    pub answers_late,
+    /// Questions about keys that this node's stores were asked.
+    pub asked,
+    /// Times that a call was asked again because an owner had not answered.
+    pub calls_repeated,
+    /// Ranges of which this node's stores became an owner.
+    pub ranges_taken,
+    /// Ranges of which they became none any more.
+    pub ranges_given,
+    /// Moves that this node's coordinators began.
+    pub moves_begun,
+    /// Moves that this node's coordinators ended.
+    pub moves_ended,
+    /// Moves that this node's coordinators undid.
+    pub moves_undone,
+    /// Keys of which this node had something forgotten that nobody needed any more.
+    pub keys_settled,
+    /// Keys that were read because owners did not hold the same.
+    pub keys_repaired,
+    pub parts_sent,
+    pub parts_merged,
+    /// Times that the node's store did not do what it was asked, and was asked again.
+    pub store_failures,
+}
+}
