@@ -93,10 +93,8 @@ impl KvVersion {
     /// From [`Self::to_bytes`]'s bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [origin, number] = [&bytes[..8], &bytes[8..]].map(|half| {
-            let word = half.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            word
-        });
+        let word = |half: &[u8]| half.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let [origin, number] = [word(&bytes[..8]), word(&bytes[8..])];
         Self(CallId { origin, number })
     }
 }
