@@ -229,7 +229,7 @@ impl<R: Rng> Node<R> {
                 machines
                     .singletons
                     .on_ages_changed(&mut base.cx(), &before, &after);
-                machines.kv.on_ages_changed(&mut base.cx(), &after);
+                machines.kv.on_ages_changed(&mut base.cx(), &before, &after);
             }
             Signal::MarginOver => {
                 machines.sharding.on_margin_over(&mut base.cx());

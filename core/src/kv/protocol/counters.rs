@@ -11,6 +11,8 @@ counters! {
     /// as one.
     pub calls_done,
     pub calls_failed,
+    /// Answers of owners to calls that were over.
+    pub answers_late,
     /// Questions about keys that this node's stores were asked.
     pub asked,
     /// Times that a call was asked again because an owner had not answered.

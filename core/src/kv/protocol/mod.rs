@@ -324,6 +324,9 @@ pub enum KvCommandError {
         /// These.
         settings: Box<BucketSettings>,
     },
+    /// The bucket is durable, and this version keeps buckets in memory alone.
+    #[error("this node has no store for durable buckets")]
+    NoStore,
     /// This node has as many buckets as it may have.
     #[error("a node opens at most {BUCKETS_MAX} buckets")]
     TooManyBuckets,

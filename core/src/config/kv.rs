@@ -1,0 +1,46 @@
+//! Settings of the keyed store, and their check. Spec: sharding 5.6, 10.19.
+
+use core::time::Duration;
+
+use super::ConfigError;
+use super::ranges::{at_least_one, positive};
+
+/// Settings of the keyed store.
+#[derive(Clone, Debug)]
+pub struct KvConfig {
+    /// After which time what an owner or the coordinator of ranges has not answered is said again (default
+    /// 500 ms, > 0).
+    pub repeat_interval: Duration,
+    /// How long a range may take to get a new owner; then the move is undone, and that owner is not chosen
+    /// for it again for as long (default 5 min, > 0).
+    pub move_timeout: Duration,
+    /// Calls of this node that may be open at once (default 10,000, >= 1).
+    pub open_calls_max: usize,
+}
+
+impl Default for KvConfig {
+    fn default() -> Self {
+        Self {
+            repeat_interval: Duration::from_millis(500),
+            move_timeout: Duration::from_secs(300),
+            open_calls_max: 10_000,
+        }
+    }
+}
+
+impl KvConfig {
+    /// Timings for one machine; see [`super::Config::fast`].
+    pub(super) fn fast() -> Self {
+        Self {
+            repeat_interval: Duration::from_millis(50),
+            move_timeout: Duration::from_secs(30),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        positive("kv.repeat_interval", self.repeat_interval)?;
+        positive("kv.move_timeout", self.move_timeout)?;
+        at_least_one("kv.open_calls_max", self.open_calls_max)
+    }
+}

@@ -1,0 +1,4 @@
+//! The machine among others of its kind.
+
+mod machine;
+mod world;
