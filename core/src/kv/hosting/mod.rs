@@ -187,7 +187,7 @@ impl BucketStore {
         let is_owner = held.is_settled_owner(me);
         if is_owner && !was_owner {
             self.news.push(Event::OwnerOf { range });
-        } else if was_owner && !named.owners.contains(me) {
+        } else if was_owner && !is_owner {
             self.news.push(Event::OwnerNoMore { range });
         }
         if let Some(opened) = opened {

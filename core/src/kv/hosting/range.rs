@@ -7,7 +7,7 @@ use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::moving::{Arrival, PartLimits, RangeItem, RangePart};
 use crate::kv::replica::{RangeReplica, ReplicaSettings};
-use crate::kv::state::configuration::{Configuration, Owners};
+use crate::kv::state::configuration::Configuration;
 use crate::kv::state::entry::KvEntry;
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use crate::kv::state::part::ITEMS_MAX;
@@ -63,10 +63,10 @@ impl HostedRange {
         self.arrival.iter().flat_map(Arrival::merged)
     }
 
-    /// Whether the store is an owner whom nobody replaces, and who replaces nobody.
+    /// Whether the store is an owner, whether it is being replaced or not; who replaces one is none yet.
     pub(super) fn is_settled_owner(&self, store: StoreId) -> bool {
         let owners = self.configuration().map(|known| &known.owners);
-        matches!(owners, Some(Owners::Stable(stores)) if stores.contains(&store))
+        owners.is_some_and(|owners| owners.sets().0.contains(&store))
     }
 
     /// The epoch that the store has adopted; 0 for none.
