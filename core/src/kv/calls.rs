@@ -64,11 +64,17 @@ impl OpenCalls {
         self.due.first().map(|(at, _)| *at)
     }
 
-    fn insert(&mut self, call: OpenCall) -> u64 {
+    /// The number of the next call, or of something else that owners are asked.
+    pub(super) fn draw_number(&mut self) -> u64 {
         self.last += 1;
-        self.due.insert((call.due, self.last));
-        self.open.insert(self.last, call);
         self.last
+    }
+
+    fn insert(&mut self, call: OpenCall) -> u64 {
+        let number = self.draw_number();
+        self.due.insert((call.due, number));
+        self.open.insert(number, call);
+        number
     }
 
     fn remove(&mut self, number: u64) -> Option<OpenCall> {
@@ -104,18 +110,45 @@ impl Kv {
         timeout: Duration,
     ) {
         let open = self.buckets.get(&bucket);
-        let Some(open) = open.filter(|open| open.standing != BucketStanding::Refused) else {
+        if open.is_none_or(|open| open.standing == BucketStanding::Refused) {
             return refuse(cx, caller, KvCommandError::NotOpen);
-        };
+        }
         if self.calls.len() >= cx.config().kv.open_calls_max {
             return refuse(cx, caller, KvCommandError::TooManyCalls);
         }
+        self.insert_call(cx, Some(caller), (bucket, key), goal, timeout);
+    }
+
+    /// Reads a key for nobody, so that each owner gets what it lacks.
+    pub(super) fn begin_repair(
+        &mut self,
+        cx: &mut Cx<'_>,
+        of: (BucketName, Key),
+        goal: CallGoal,
+        timeout: Duration,
+    ) {
+        if self.calls.len() < cx.config().kv.open_calls_max {
+            self.insert_call(cx, None, of, goal, timeout);
+        }
+    }
+
+    fn insert_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        caller: Option<CallerToken>,
+        (bucket, key): (BucketName, Key),
+        goal: CallGoal,
+        timeout: Duration,
+    ) {
+        let Some(open) = self.buckets.get(&bucket) else {
+            return;
+        };
         let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
         let call = OpenCall {
             range: open.settings().range_of(&key),
             bucket,
             key,
-            caller: Some(caller),
+            caller,
             progress: CallProgress::Waiting(goal),
             deadline,
             due: deadline,
@@ -169,6 +202,9 @@ impl Kv {
     /// An owner answers.
     pub(super) fn on_owner_answer(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: OwnerAnswer) {
         let number = said.call;
+        if self.on_settled(cx, from, &said) {
+            return;
+        }
         let Some(open) = self.calls.open.get_mut(&number) else {
             cx.counters().answers_late += 1;
             return;

@@ -8,6 +8,8 @@
 pub mod bucket;
 mod calls;
 pub mod hosting;
+mod keeping;
+mod layout;
 pub mod leading;
 pub mod merkle;
 pub mod moving;
@@ -17,6 +19,7 @@ pub mod replica;
 pub mod requests;
 pub mod state;
 mod statements;
+mod sweeping;
 #[cfg(test)]
 mod tests;
 
@@ -28,11 +31,13 @@ use alloc::vec::Vec;
 use self::bucket::{BucketStanding, OpenBucket};
 use self::calls::{OpenCalls, refuse};
 use self::hosting::{BucketStore, HostSettings, Listener};
-use self::leading::LeadBucket;
+use self::keeping::Keeping;
+use self::leading::{LeadBucket, LeadTiming};
 use self::protocol::ranges::RangeCommandError;
 use self::protocol::{BUCKETS_MAX, BucketBody, Command, KvCommandError, Msg, Rejection, Timer};
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
+use self::sweeping::Sweep;
 use crate::cx::OfKv;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::{Role, UniqueAddress};
@@ -40,16 +45,11 @@ use crate::input::Token as CallerToken;
 use crate::journal::state::StoreId;
 use crate::oldest::state::{RoleStanding, may_act, oldest};
 use crate::ordered::OrderedMap;
-use crate::store::StoreReport;
 use crate::token::Token;
 use crate::view::View;
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfKv>;
-
-/// How long what was deleted is remembered: longer than any message, call or pause of a process lasts, and
-/// than the clocks of nodes differ.
-const GRACE_MS: u64 = 86_400_000;
 
 /// Callers who wait until one bucket is open, at most.
 const WAITS_MAX: usize = 1_024;
@@ -60,6 +60,8 @@ pub struct Kv {
     buckets: OrderedMap<BucketName, OpenBucket>,
     leads: OrderedMap<BucketName, LeadBucket>,
     calls: OpenCalls,
+    keeping: Keeping,
+    sweep: Sweep,
     /// Coordinators that this node had, so that none has the term of another.
     coordinators: u64,
     is_paused: bool,
@@ -164,14 +166,17 @@ impl Kv {
             Ok(levels) => levels,
             Err(error) => return refuse(cx, caller, error.into()),
         };
-        if settings.is_durable {
-            return refuse(cx, caller, KvCommandError::NoStore);
-        }
         let is_full = self.buckets.len() >= BUCKETS_MAX;
-        // Who was refused may open it with other settings, or again: those who had others may be gone.
-        let is_refused = |open: &mut OpenBucket| open.standing == BucketStanding::Refused;
-        if self.buckets.get_mut(bucket).is_some_and(is_refused) {
-            self.buckets.remove(bucket);
+        // Who was refused may open it again: those who had other settings may be gone. A durable store stays,
+        // because it has given dots.
+        if let Some(open) = self.buckets.get_mut(bucket)
+            && open.standing == BucketStanding::Refused
+        {
+            if open.has_durable_store() && *open.settings() == settings {
+                open.standing = BucketStanding::Looking;
+            } else if !open.has_durable_store() {
+                self.buckets.remove(bucket);
+            }
         }
         match self.buckets.get_mut(bucket) {
             Some(open) if *open.settings() != settings => {
@@ -190,20 +195,33 @@ impl Kv {
             }
             None => {
                 let has_role = has_role(cx, settings.role.as_ref());
-                let ask_again = cx.config().kv.repeat_interval;
-                let host = HostSettings {
-                    ranges: settings.ranges,
-                    levels,
-                    grace_ms: GRACE_MS,
-                    ask_again,
-                };
-                let store = has_role.then(|| BucketStore::new(draw_store(cx), host));
-                let mut open = OpenBucket::new(settings, levels, store);
+                let is_durable = settings.is_durable;
+                let mut open = OpenBucket::new(settings, levels);
                 open.waits.push(caller);
+                open.is_loading = has_role && is_durable;
                 self.buckets.insert(bucket.clone(), open);
+                if has_role && is_durable {
+                    self.load_bucket(cx, bucket);
+                } else if has_role {
+                    let host = self.host_settings(cx, bucket);
+                    let store = draw_store(cx);
+                    if let Some(open) = self.buckets.get_mut(bucket) {
+                        open.store = host.map(|host| BucketStore::in_memory(store, host));
+                    }
+                }
             }
         }
         self.look_for_table(cx, bucket);
+    }
+
+    fn host_settings(&self, cx: &Cx<'_>, bucket: &BucketName) -> Option<HostSettings> {
+        let open = self.buckets.get(bucket)?;
+        Some(HostSettings {
+            ranges: open.settings().ranges,
+            levels: open.levels(),
+            grace_ms: u64::try_from(cx.config().kv.tombstone_grace.as_millis()).unwrap_or(u64::MAX),
+            ask_again: cx.config().kv.repeat_interval,
+        })
     }
 
     /// Asks the oldest member of the role for the table, if it is time for it.
@@ -247,7 +265,11 @@ impl Kv {
             self.coordinators += 1;
             let term = Token::new(u64::from(number.get()), self.coordinators);
             let config = &cx.config().kv;
-            let timing = (config.repeat_interval, config.move_timeout);
+            let timing = LeadTiming {
+                tell_again: config.repeat_interval,
+                move_timeout: config.move_timeout,
+                away_max: config.away_max,
+            };
             let lead = LeadBucket::new((settings.clone(), levels), term, timing, self.is_paused);
             self.leads.insert(bucket.clone(), lead);
         }
@@ -299,14 +321,14 @@ impl Kv {
                     self.look_for_table(cx, &bucket);
                     self.speak_for_store(cx, &bucket);
                 }
+                self.keeping.repeat(cx);
+                self.sweep(cx);
                 self.look_at_leads(cx);
             }
         }
+        self.keep(cx);
         self.await_next(cx);
     }
-
-    /// The node's store answers.
-    pub(crate) fn on_stored(&mut self, _: &mut Cx<'_>, _: StoreReport) {}
 
     /// The picture changed, or who acts for whom in it.
     pub(crate) fn on_ages_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
@@ -367,6 +389,7 @@ impl Kv {
     /// After something about a bucket was heard.
     fn after_input(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
         self.speak_for_store(cx, bucket);
+        self.keep(cx);
         self.look_at_lead(cx, bucket);
         self.await_next(cx);
     }
@@ -379,7 +402,7 @@ impl Kv {
         let Some(store) = open.store.as_mut() else {
             return;
         };
-        let (said, news) = (store.take_said(), store.take_news());
+        let (said, news) = (store.take_said(cx.mono()), store.take_news());
         for event in news {
             match &event {
                 protocol::Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
@@ -411,7 +434,10 @@ impl Kv {
         let lacks = |open: &OpenBucket| {
             open.needs_table() || open.store.as_ref().is_some_and(BucketStore::is_arriving)
         };
-        let is_needed = !self.leads.is_empty() || self.buckets.values().any(lacks);
+        let is_needed = !self.leads.is_empty()
+            || self.keeping.waits()
+            || self.has_to_sweep()
+            || self.buckets.values().any(lacks);
         if is_needed && !self.is_halted && !cx.is_set(Timer::Repeat) {
             let at = cx.mono() + cx.config().kv.repeat_interval;
             cx.wake(Timer::Repeat, at);

@@ -137,7 +137,7 @@ impl Kv {
                     && let Some(own) = open.store.as_mut()
                 {
                     let sent = (after.as_deref(), part);
-                    let is_merged = own.on_part(store, (range, epoch), sent, now)?;
+                    let is_merged = own.on_part(store, (range, epoch), sent)?;
                     cx.counters().parts_merged += u64::from(is_merged);
                 }
             }
@@ -161,6 +161,8 @@ impl Kv {
     /// The coordinator asks whether the bucket is open here.
     fn on_seek(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, bucket: &BucketName, term: Token) {
         let statement = match self.buckets.get(bucket) {
+            // Asked again when it is known which store it has.
+            Some(open) if open.is_loading => return,
             Some(open) if open.standing != BucketStanding::Refused => open.question(),
             Some(_) | None => RangeStatement::NotOpen { term },
         };

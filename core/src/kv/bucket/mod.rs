@@ -45,16 +45,14 @@ pub struct OpenBucket {
     /// A store is named of which it is not known where it is, or a newer configuration was met.
     is_behind: bool,
     looked_at: Option<Instant>,
+    /// The node's store is being read: nobody may hear of this bucket yet.
+    pub(super) is_loading: bool,
     /// This node's store, if it has the bucket's role.
     pub(super) store: Option<BucketStore>,
 }
 
 impl OpenBucket {
-    pub(super) const fn new(
-        settings: BucketSettings,
-        levels: RangeLevels,
-        store: Option<BucketStore>,
-    ) -> Self {
+    pub(super) const fn new(settings: BucketSettings, levels: RangeLevels) -> Self {
         Self {
             settings,
             levels,
@@ -66,8 +64,14 @@ impl OpenBucket {
             actors: OrderedMap::new(),
             is_behind: false,
             looked_at: None,
-            store,
+            is_loading: false,
+            store: None,
         }
+    }
+
+    /// Whether it has a store that has read what the node's store holds.
+    pub(super) const fn has_durable_store(&self) -> bool {
+        self.settings.is_durable && self.store.is_some()
     }
 
     /// How it was opened.
@@ -108,7 +112,7 @@ impl OpenBucket {
     pub(super) fn needs_table(&self) -> bool {
         let is_whole = self.known.len() == usize::from(self.settings.ranges);
         match self.standing {
-            BucketStanding::Looking => true,
+            BucketStanding::Looking => !self.is_loading,
             BucketStanding::Accepted => !is_whole || self.is_behind,
             BucketStanding::Refused => false,
         }

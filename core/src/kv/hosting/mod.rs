@@ -2,7 +2,10 @@
 //! lacks of ranges that it is to own. Says what it says to nodes and to stores; where stores are it does not
 //! know. Spec: sharding 10.19 b.
 
+mod arriving;
 mod range;
+mod sweeping;
+mod unkept;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,26 +13,34 @@ use core::mem;
 use core::time::Duration;
 
 pub use self::range::HostedRange;
-use self::range::PART_LIMITS;
-use super::moving::{Arrival, ArrivalEffect};
+pub(super) use self::sweeping::{SweepPlace, SweptKey};
+use self::unkept::{KeptTurn, StoredThing, Unkept};
 use super::protocol::{
     AdoptedRange, BucketBody, Event, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent,
     RangeStatement, Rejection,
 };
 use super::replica::{Adoption, ReplicaSettings};
+use super::state::bucket::BucketName;
 use super::state::configuration::Configuration;
+use super::state::entry::KvEntry;
 use super::state::exchange::{KvAnswer, KvRefusal};
-use super::state::part::{RangeItem, RangePart};
+use super::state::settings::BucketSettings;
 use super::state::table::{RangeId, RangeLevels};
+use crate::ddata::state::key::Key;
 use crate::ident::UniqueAddress;
 use crate::journal::state::StoreId;
 use crate::ordered::OrderedMap;
-use crate::store::Bytes;
+use crate::store::limits::CHANGES_PER_BATCH_MAX;
+use crate::store::{Bytes, Change, StoreIdentity};
 use crate::time::{Instant, Now};
 use crate::token::Token;
 
 /// What a store that is kept in memory counts as its openings: it has one.
 const BOOT: u64 = 1;
+
+/// Answers that wait until the node's store has kept what came before, at most: as many as a commit has
+/// changes. What is asked beyond them is asked again.
+const WAITING_ANSWERS_MAX: usize = CHANGES_PER_BATCH_MAX;
 
 /// To whom a store says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,22 +72,76 @@ pub struct BucketStore {
     id: StoreId,
     settings: HostSettings,
     ranges: OrderedMap<RangeId, HostedRange>,
+    /// Whether the node's store keeps it.
+    is_durable: bool,
+    /// How often that was opened.
+    boot: u64,
+    unkept: Unkept,
+    turn: Option<KeptTurn>,
     /// The highest term in which a coordinator has spoken.
     term: Token,
+    /// What may be said as soon as what came before is kept.
     said: Vec<(Listener, BucketBody)>,
+    /// What may be said.
+    ready: Vec<(Listener, BucketBody)>,
     news: Vec<Event>,
 }
 
+/// What the node's store holds of a bucket.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoredBucket {
+    /// How it was opened; `None` if it never was.
+    pub(super) settings: Option<BucketSettings>,
+    pub(super) heads: OrderedMap<RangeId, Bytes>,
+    pub(super) entries: OrderedMap<RangeId, OrderedMap<Key, KvEntry>>,
+}
+
 impl BucketStore {
-    /// A store that holds nothing.
-    pub(super) const fn new(id: StoreId, settings: HostSettings) -> Self {
+    /// A store in memory, which holds nothing.
+    pub(super) fn in_memory(id: StoreId, settings: HostSettings) -> Self {
         Self {
             id,
             settings,
             ranges: OrderedMap::new(),
+            is_durable: false,
+            boot: BOOT,
+            unkept: Unkept::default(),
+            turn: None,
             term: Token::NONE,
             said: Vec::new(),
+            ready: Vec::new(),
             news: Vec::new(),
+        }
+    }
+
+    /// The store of a durable bucket, with what the node's store holds of it. `None` if that is damaged.
+    pub(super) fn open(
+        identity: StoreIdentity,
+        settings: HostSettings,
+        stored: StoredBucket,
+        now: Instant,
+    ) -> Option<Self> {
+        let StoredBucket {
+            heads, mut entries, ..
+        } = stored;
+        let mut store = Self::in_memory(StoreId(identity.id), settings);
+        (store.is_durable, store.boot) = (true, identity.boot);
+        for (range, head) in heads {
+            let held = entries.remove(&range).unwrap_or_default();
+            let held = HostedRange::open(store.of_range(), (store.id, store.boot), Some(&head), held)?;
+            store.ranges.insert(range, held);
+            // What it had merged it keeps, and merges all of it again.
+            store.begin_arrival(range, now);
+            store.arrive(range);
+        }
+        // What lies outside of any range was dropped, or was never said to be anybody's.
+        entries.is_empty().then_some(store)
+    }
+
+    const fn of_range(&self) -> ReplicaSettings {
+        ReplicaSettings {
+            copies: self.settings.levels.copies(),
+            grace_ms: self.settings.grace_ms,
         }
     }
 
@@ -91,19 +156,47 @@ impl BucketStore {
         self.ranges.iter().map(|(range, held)| (*range, held))
     }
 
-    /// What it has said since the last call, in its order.
-    pub(super) fn take_said(&mut self) -> Vec<(Listener, BucketBody)> {
-        mem::take(&mut self.said)
+    /// What may be said now, in its order: of a durable store nothing while something is not kept that came
+    /// before.
+    pub(super) fn take_said(&mut self, now: Instant) -> Vec<(Listener, BucketBody)> {
+        if !self.is_durable {
+            let unkept = mem::take(&mut self.unkept);
+            self.on_merged(&unkept.merged, now);
+        }
+        if self.turn.is_none() && self.unkept.is_empty() {
+            self.ready.append(&mut self.said);
+        }
+        mem::take(&mut self.ready)
+    }
+
+    /// What the node's store is to keep next of this durable one, if anything.
+    pub(super) fn batch(&mut self, bucket: &BucketName) -> Option<Vec<Change>> {
+        if self.turn.is_none() && !self.unkept.is_empty() {
+            let (unkept, said) = (mem::take(&mut self.unkept), mem::take(&mut self.said));
+            let ranges = &self.ranges;
+            let stored = |thing: StoredThing<'_>| match thing {
+                StoredThing::Head(range) => ranges.get(&range).map(|held| held.replica.head()),
+                // What is held can be written.
+                StoredThing::Entry(range, key) => ranges.get(&range)?.entry(key)?.encode().ok(),
+            };
+            self.turn = Some(KeptTurn::new(bucket, unkept, said, stored));
+        }
+        self.turn.as_mut().map(KeptTurn::batch)
+    }
+
+    /// It is kept.
+    pub(super) fn on_kept(&mut self, now: Instant) {
+        if !self.turn.as_mut().is_some_and(KeptTurn::on_kept) {
+            return;
+        }
+        let turn = self.turn.take().unwrap_or_default();
+        self.ready.extend(turn.said);
+        self.on_merged(&turn.merged, now);
     }
 
     /// What users hear.
     pub(super) fn take_news(&mut self) -> Vec<Event> {
         mem::take(&mut self.news)
-    }
-
-    /// Whether it lacks something of a range.
-    pub(super) fn is_arriving(&self) -> bool {
-        self.ranges.values().any(|held| held.arrival.is_some())
     }
 
     fn say(&mut self, to: Listener, statement: RangeStatement) {
@@ -123,10 +216,19 @@ impl BucketStore {
         asked: &OwnerAsk,
         now: Now,
     ) -> Result<(), Rejection> {
+        if self.said.len() >= WAITING_ANSWERS_MAX {
+            return Ok(());
+        }
         self.adopt(asked.range, &asked.configuration, now.mono)?;
         let epoch = asked.configuration.epoch;
         let answer = match self.ranges.get_mut(&asked.range) {
-            Some(held) => held.answer(&asked.key, epoch, &asked.ask, now.unix_ms),
+            Some(held) => {
+                let answered = held.answer(&asked.key, epoch, &asked.ask, now.unix_ms);
+                if answered.is_changed {
+                    self.note_key(asked.range, asked.key.clone());
+                }
+                answered.answer
+            }
             None => KvAnswer::Refused(KvRefusal::NoOwner),
         };
         let answered = OwnerAnswer {
@@ -139,6 +241,12 @@ impl BucketStore {
         let to = Listener::Node(from.clone());
         self.said.push((to, BucketBody::Answer(Box::new(answered))));
         Ok(())
+    }
+
+    fn note_key(&mut self, range: RangeId, key: Key) {
+        if self.is_durable {
+            self.unkept.keys.insert((range, key));
+        }
     }
 
     /// Somebody asks something under a configuration. Ranges of others are not noted.
@@ -162,13 +270,8 @@ impl BucketStore {
         let held = match self.ranges.get_mut(&range) {
             Some(held) => held,
             None => {
-                let of_range = ReplicaSettings {
-                    copies: settings.levels.copies(),
-                    grace_ms: settings.grace_ms,
-                };
-                let Some(new) = HostedRange::open(of_range, (me, BOOT)) else {
-                    return Ok(());
-                };
+                let new = HostedRange::open(self.of_range(), (me, self.boot), None, OrderedMap::new());
+                let Some(new) = new else { return Ok(()) };
                 opened.insert(new)
             }
         };
@@ -179,11 +282,12 @@ impl BucketStore {
         if adoption == Adoption::Dropped {
             held.clear();
         }
-        let is_newcomer = named.owners.newcomer() == Some(me);
-        let timing = (now, settings.ask_again);
-        held.arrival = Some(named)
-            .filter(|_| is_newcomer)
-            .and_then(|named| Arrival::new(named, settings.levels, PART_LIMITS, timing));
+        if self.is_durable {
+            self.unkept.heads.insert(range);
+            if adoption == Adoption::Dropped {
+                self.unkept.dropped.insert(range);
+            }
+        }
         let is_owner = held.is_settled_owner(me);
         if is_owner && !was_owner {
             self.news.push(Event::OwnerOf { range });
@@ -193,6 +297,7 @@ impl BucketStore {
         if let Some(opened) = opened {
             self.ranges.insert(range, opened);
         }
+        self.begin_arrival(range, now);
         self.arrive(range);
         Ok(())
     }
@@ -294,123 +399,6 @@ impl BucketStore {
         let to = Listener::Node(from.clone());
         self.said.push((to, BucketBody::Content(content)));
         Ok(true)
-    }
-
-    /// An owner refuses what was before.
-    pub(super) fn on_refuses(&mut self, owner: StoreId, (range, epoch): (RangeId, u64), now: Instant) {
-        let held = self.ranges.get_mut(&range);
-        if let Some(arrival) = held.and_then(|held| held.arrival.as_mut()) {
-            arrival.on_refusal(owner, epoch, now);
-            self.arrive(range);
-        }
-    }
-
-    /// An owner has sent a part of what it holds; whether it was merged.
-    pub(super) fn on_part(
-        &mut self,
-        owner: StoreId,
-        (range, epoch): (RangeId, u64),
-        (after, part): (Option<&[u8]>, RangePart),
-        now: Instant,
-    ) -> Result<bool, Rejection> {
-        let held = self.ranges.get_mut(&range);
-        let Some(arrival) = held.and_then(|held| held.arrival.as_mut()) else {
-            return Ok(false);
-        };
-        arrival.on_part(owner, (epoch, after), part)?;
-        let mut is_merged = false;
-        for effect in arrival.take_effects() {
-            match effect {
-                ArrivalEffect::Merge { owner, items } => {
-                    self.merge(range, &items)?;
-                    is_merged = true;
-                    let held = self.ranges.get_mut(&range);
-                    if let Some(arrival) = held.and_then(|held| held.arrival.as_mut()) {
-                        arrival.on_kept(owner, now);
-                    }
-                }
-                other => self.pull(range, other),
-            }
-        }
-        self.arrive(range);
-        Ok(is_merged)
-    }
-
-    fn merge(&mut self, range: RangeId, items: &[RangeItem]) -> Result<(), Rejection> {
-        let Some(held) = self.ranges.get_mut(&range) else {
-            return Ok(());
-        };
-        let epoch = held.epoch();
-        for item in items {
-            let taken = held.take_over(epoch, item);
-            taken.and_then(Result::ok).ok_or(Rejection::Entry)?;
-        }
-        Ok(())
-    }
-
-    /// Asks for what is lacking of a range.
-    fn arrive(&mut self, range: RangeId) {
-        let held = self.ranges.get_mut(&range);
-        let arrival = held.and_then(|held| held.arrival.as_mut());
-        let effects = arrival.map(Arrival::take_effects).unwrap_or_default();
-        for effect in effects {
-            self.pull(range, effect);
-        }
-    }
-
-    fn pull(&mut self, range: RangeId, effect: ArrivalEffect) {
-        let Some(held) = self.ranges.get(&range) else {
-            return;
-        };
-        let Some(configuration) = held.configuration().cloned() else {
-            return;
-        };
-        match effect {
-            ArrivalEffect::AskRefusal { owner } => self.say(
-                Listener::Store(owner),
-                RangeStatement::Refuse {
-                    store: owner,
-                    range,
-                    configuration,
-                },
-            ),
-            ArrivalEffect::AskPart { owner, after } => {
-                let content = RangeContent::Pull {
-                    store: owner,
-                    range,
-                    configuration,
-                    after,
-                };
-                self.said
-                    .push((Listener::Store(owner), BucketBody::Content(content)));
-            }
-            ArrivalEffect::Report => {
-                let adopted = AdoptedRange {
-                    range,
-                    epoch: configuration.epoch,
-                    merged: held.merged().collect(),
-                };
-                let (term, store) = (self.term, self.id);
-                let ranges = [adopted].into();
-                let statement = RangeStatement::Adopted { term, store, ranges };
-                self.say(Listener::Coordinator, statement);
-            }
-            // Merged where it came.
-            ArrivalEffect::Merge { .. } => {}
-        }
-    }
-
-    /// Asks again who has not answered.
-    pub(super) fn on_tick(&mut self, now: Instant) {
-        let arriving = self.ranges.iter_mut();
-        let arriving = arriving.filter_map(|(range, held)| {
-            held.arrival.as_mut()?.on_tick(now);
-            Some(*range)
-        });
-        let arriving: Vec<RangeId> = arriving.collect();
-        for range in arriving {
-            self.arrive(range);
-        }
     }
 
     /// The calls of an incarnation are over.

@@ -6,10 +6,10 @@ use core::ops::Bound;
 use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::moving::{Arrival, PartLimits, RangeItem, RangePart};
-use crate::kv::replica::{RangeReplica, ReplicaSettings};
+use crate::kv::replica::{AnsweredAsk, RangeReplica, ReplicaSettings};
 use crate::kv::state::configuration::Configuration;
 use crate::kv::state::entry::KvEntry;
-use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
+use crate::kv::state::exchange::KvAsk;
 use crate::kv::state::part::ITEMS_MAX;
 use crate::ordered::OrderedMap;
 use crate::store::Bytes;
@@ -32,13 +32,39 @@ pub struct HostedRange {
 }
 
 impl HostedRange {
-    /// A range of which the store holds nothing. `None` if its head cannot be read.
-    pub(super) fn open(settings: ReplicaSettings, (store, boot): (StoreId, u64)) -> Option<Self> {
+    /// A range with what the store holds of it. `None` if its head cannot be read.
+    pub(super) fn open(
+        settings: ReplicaSettings,
+        (store, boot): (StoreId, u64),
+        head: Option<&[u8]>,
+        entries: OrderedMap<Key, KvEntry>,
+    ) -> Option<Self> {
+        let mut replica = RangeReplica::open(settings, store, boot, head).ok()?;
+        for (key, entry) in entries.iter() {
+            replica.on_loaded(key, entry);
+        }
         Some(Self {
-            replica: RangeReplica::open(settings, store, boot, None).ok()?,
-            entries: OrderedMap::new(),
+            replica,
+            entries,
             arrival: None,
         })
+    }
+
+    /// Keys from a place on, in their order.
+    pub(super) fn keys_behind(&self, from: Bound<&Key>) -> impl Iterator<Item = &Key> {
+        self.entries.range((from, Bound::Unbounded)).map(|(key, _)| key)
+    }
+
+    /// The key before this one.
+    pub(super) fn key_before(&self, key: &Key) -> Option<&Key> {
+        let before = self.entries.range((Bound::Unbounded, Bound::Excluded(key)));
+        before.map(|(key, _)| key).next_back()
+    }
+
+    /// What the store holds of a key.
+    #[must_use]
+    pub fn entry(&self, key: &Key) -> Option<&KvEntry> {
+        self.entries.get(key)
     }
 
     /// Who owns it, as far as this store knows.
@@ -78,8 +104,8 @@ impl HostedRange {
         self.entries.clear();
     }
 
-    /// Answers a question about a key.
-    pub(super) fn answer(&mut self, key: &Key, epoch: u64, ask: &KvAsk, now_ms: u64) -> KvAnswer {
+    /// Answers a question about a key; whether what is held of it changed.
+    pub(super) fn answer(&mut self, key: &Key, epoch: u64, ask: &KvAsk, now_ms: u64) -> AnsweredAsk {
         let mut none = KvEntry::default();
         let entry = self.entries.get_mut(key);
         let is_held = entry.is_some();
@@ -94,7 +120,7 @@ impl HostedRange {
             }
             (true, false) | (false, true) => {}
         }
-        answered.answer
+        answered
     }
 
     /// What it holds behind a key, as much as goes at once.
@@ -115,15 +141,17 @@ impl HostedRange {
         RangePart::cut(items, PART_LIMITS)
     }
 
-    /// Takes in what an owner holds of a key. `None` if no owner holds such a thing.
-    pub(super) fn take_over(&mut self, epoch: u64, item: &RangeItem) -> Option<Result<(), KvRefusal>> {
+    /// Takes in what an owner holds of a key, and says of which if that changed anything. `None` if no owner
+    /// holds such a thing.
+    pub(super) fn take_over(&mut self, epoch: u64, item: &RangeItem) -> Option<Option<Key>> {
         let key = Key::new(core::str::from_utf8(&item.key).ok()?).ok()?;
         let theirs = KvEntry::decode(&item.content).ok()?;
         let mut entry = self.entries.get(&key).cloned().unwrap_or_default();
-        let taken = self.replica.take_over((&key, &mut entry), epoch, &theirs);
-        if taken == Ok(true) {
-            self.entries.insert(key, entry);
+        let is_changed = self.replica.take_over((&key, &mut entry), epoch, &theirs);
+        if is_changed.ok()? {
+            self.entries.insert(key.clone(), entry);
+            return Some(Some(key));
         }
-        Some(taken.map(|_| ()))
+        Some(None)
     }
 }

@@ -47,12 +47,20 @@ pub struct LeadBucket {
     is_outdone: bool,
 }
 
+/// What a coordinator waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeadTiming {
+    pub(super) tell_again: Duration,
+    pub(super) move_timeout: Duration,
+    pub(super) away_max: Duration,
+}
+
 impl LeadBucket {
     /// Knows nothing yet.
     pub(super) fn new(
         (settings, levels): (BucketSettings, RangeLevels),
         term: Token,
-        (tell_again, move_timeout): (Duration, Duration),
+        timing: LeadTiming,
         is_paused: bool,
     ) -> Self {
         let mut coordinator = RangeCoordinator::new(RangeSettings {
@@ -60,9 +68,9 @@ impl LeadBucket {
             levels,
             is_durable: settings.is_durable,
             is_kept: false,
-            away_max: Duration::ZERO,
-            tell_again,
-            move_timeout,
+            away_max: timing.away_max,
+            tell_again: timing.tell_again,
+            move_timeout: timing.move_timeout,
         });
         coordinator.on_paused(is_paused);
         Self {
@@ -134,9 +142,19 @@ impl LeadBucket {
             send_ranges(cx, from, bucket, RangeStatement::Differs { settings });
             return Ok(());
         }
-        let is_others = |store: StoreId| self.stores().any(|(known, node)| known == store && node != from);
-        if store.is_some_and(is_others) {
+        let view = Arc::clone(cx.view());
+        let others = self
+            .stores()
+            .filter(|(known, node)| Some(*known) == store && *node != from);
+        let others: Vec<_> = others.map(|(_, node)| node.clone()).collect();
+        // The next incarnation at an address has the store of the one before.
+        let is_anothers =
+            |node: &UniqueAddress| node.address() != from.address() && view.member(node).is_some();
+        if others.iter().any(is_anothers) {
             return Err(Rejection::NotItsStore);
+        }
+        for node in others {
+            self.members.insert(node, None);
         }
         let member = cx.view().member(from);
         if member.is_some_and(|member| self.has_role(member)) {

@@ -27,7 +27,13 @@ counters! {
     pub moves_ended,
     /// Moves that this node's coordinators undid.
     pub moves_undone,
+    /// Keys of which this node had something forgotten that nobody needed any more.
+    pub keys_settled,
+    /// Keys that were read because owners did not hold the same.
+    pub keys_repaired,
     pub parts_sent,
     pub parts_merged,
+    /// Times that the node's store did not do what it was asked, and was asked again.
+    pub store_failures,
 }
 }

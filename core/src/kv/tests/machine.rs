@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::time::Duration;
 
-use super::world::{World, carts, change, get, put, settings, values};
+use super::world::{World, carts, change, get, key, put, settings, values};
 use crate::effect::{Answer as AnyAnswer, CommandError};
 use crate::kv::protocol::ranges::{RangeCommand, RangeCommandError, RangeEvent};
 use crate::kv::protocol::{BucketBody, Event, KvCommandError, RangeStatement};
 use crate::kv::state::clock::VersionClock;
-use crate::kv::state::exchange::KvChange;
+use crate::kv::state::exchange::{KvAsk, KvChange};
 use crate::kv::state::level::Level;
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::settings::BucketSettings;
@@ -290,6 +290,59 @@ fn a_new_coordinator_finds_the_table_in_the_middle_of_a_move() {
         world.put(3, &name, "after");
         assert_eq!(values(&world.get(4, &name)), ["after"]);
     }
+}
+
+#[test]
+fn what_was_deleted_or_has_expired_is_forgotten_by_all_owners_after_the_grace() {
+    let mut world = World::new(4);
+    world.open(0..4);
+    let held = |world: &World, name: &str| {
+        let stores = world
+            .peers
+            .iter()
+            .map(|peer| peer.machine.bucket(&carts()).unwrap().store().unwrap());
+        let ranges = stores.flat_map(|store| store.ranges());
+        ranges
+            .filter(|(_, held)| held.entry(&key(name)).is_some())
+            .count()
+    };
+    world.put(0, "stays", "1");
+    world.put(0, "goes", "1");
+    let short = CallGoal::Write {
+        change: KvChange::Put {
+            bytes: b"1"[..].into(),
+            ttl_ms: Some(2_000),
+        },
+        context: VersionClock::new(),
+        level: Level::Quorum,
+    };
+    world.call(1, "ends", short).unwrap();
+    let context = world.get(1, "goes").siblings.clock().clone();
+    // One owner does not hear of it, and gets it when it turns out that it holds something else.
+    world.lose = |body| match body {
+        BucketBody::Ask(asked) => {
+            matches!(asked.ask, KvAsk::Merge(_)) && asked.store == asked.configuration.owners.sets().0[2]
+        }
+        _ => false,
+    };
+    world.call(1, "goes", delete(context.clone())).unwrap();
+    world.run(SECOND * 10);
+    world.lose = |_| false;
+    assert_eq!(values(&world.get(2, "ends")), [] as [&str; 0]);
+    assert_eq!((held(&world, "goes"), held(&world, "ends")), (3, 3));
+    world.run(SECOND * 100);
+    assert_eq!((held(&world, "goes"), held(&world, "ends")), (0, 0));
+    assert_eq!(
+        (
+            held(&world, "stays"),
+            world.get(3, "stays").siblings.values().count()
+        ),
+        (3, 1)
+    );
+    // What is put again has dots that nobody has seen.
+    world.call(2, "goes", put("2", context)).unwrap();
+    assert_eq!(values(&world.get(0, "goes")), ["2"]);
+    assert!(world.peers.iter().all(|peer| peer.machine.keys_ending() == 0));
 }
 
 #[test]

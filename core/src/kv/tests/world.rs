@@ -1,5 +1,6 @@
 //! Some machines in one process, in virtual time: messages arrive a millisecond later unless a link is cut.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -25,8 +26,10 @@ use crate::kv::{Cx, Kv};
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::ordered::{OrderedMap, OrderedSet};
+use crate::owner::Requester;
 use crate::signal::Signal;
-use crate::store::Bytes;
+use crate::store::memory::MemoryMap;
+use crate::store::{Bytes, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::time::Instant;
 use crate::timer::Timer;
 use crate::wire;
@@ -40,6 +43,9 @@ pub(super) struct Peer {
     /// What peers did wrong, as this node says.
     pub(super) rejections: usize,
     pub(super) answers: OrderedMap<u64, AnyAnswer>,
+    pub(super) store: MemoryMap,
+    /// What the node's store has been asked and has not done.
+    waiting: Vec<StoreRequest>,
     is_dead: bool,
 }
 
@@ -51,6 +57,9 @@ pub(super) struct World {
     tokens: u64,
     /// Messages that a test wants to lose.
     pub(super) lose: fn(&BucketBody) -> bool,
+    /// Nodes whose stores do nothing, and those whose stores are full.
+    pub(super) stalled: OrderedSet<usize>,
+    pub(super) failing: OrderedSet<usize>,
     unreachable: Vec<usize>,
     gone: OrderedSet<usize>,
 }
@@ -123,6 +132,7 @@ fn config() -> Config {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.down_removal_margin = Some(Duration::ZERO);
     config.kv.move_timeout = Duration::from_secs(20);
+    config.kv.tombstone_grace = Duration::from_secs(30);
     config
 }
 
@@ -135,6 +145,8 @@ impl World {
             on_the_way: Vec::new(),
             tokens: 0,
             lose: |_| false,
+            stalled: OrderedSet::new(),
+            failing: OrderedSet::new(),
             unreachable: Vec::new(),
             gone: OrderedSet::new(),
         };
@@ -147,8 +159,14 @@ impl World {
 
     /// One more node, which nobody has seen yet; which one it is.
     pub(super) fn start(&mut self) -> usize {
+        let host = alloc::format!("n{}", self.peers.len());
+        self.start_with(host, MemoryMap::new())
+    }
+
+    fn start_with(&mut self, host: String, mut store: MemoryMap) -> usize {
         let index = self.peers.len();
-        let me = node(&alloc::format!("n{index}"), index as u64 + 1);
+        let me = node(&host, index as u64 + 1);
+        store.boot(index as u128 + 1_000);
         let mut fixture = Fixture::with_config(me, config());
         if let Some(first) = self.peers.first() {
             fixture.now = first.fixture.now;
@@ -163,9 +181,34 @@ impl World {
             events: Vec::new(),
             rejections: 0,
             answers: OrderedMap::new(),
+            store,
+            waiting: Vec::new(),
             is_dead: false,
         });
         index
+    }
+
+    /// A process begins anew with the store of one that has ended, at its address; which one it is.
+    pub(super) fn restart(&mut self, ended: usize) -> usize {
+        let store = self.peers[ended].store.clone();
+        let host = self.peers[ended].fixture.me.address().host().into();
+        self.start_with(host, store)
+    }
+
+    /// Has the node's store do what it was asked.
+    fn run_store(&mut self, index: usize) {
+        if self.peers[index].is_dead || self.stalled.contains(&index) {
+            return;
+        }
+        for StoreRequest { id, order } in core::mem::take(&mut self.peers[index].waiting) {
+            let space = Requester::Kv.space();
+            let outcome = match &order {
+                StoreOrder::Write { .. } if self.failing.contains(&index) => Err(StoreError::Full),
+                order => self.peers[index].store.obey(space, order),
+            };
+            let report = StoreReport { id, outcome };
+            self.with(index, |machine, cx| machine.on_stored(cx, report));
+        }
     }
 
     /// Its process ends.
@@ -184,6 +227,11 @@ impl World {
         self.unreachable.retain(|unreachable| *unreachable != index);
         self.gone.insert(index);
         self.see();
+    }
+
+    /// It is no member any more, which the next picture says.
+    pub(super) fn forget(&mut self, index: usize) {
+        self.gone.insert(index);
     }
 
     /// Everybody sees who is a member.
@@ -261,6 +309,7 @@ impl World {
                     let earlier = self.peers[index].answers.insert(token, answer);
                     assert!(earlier.is_none(), "answered twice");
                 }
+                Effect::Store(Requester::Kv, request) => self.peers[index].waiting.push(request),
                 Effect::Notify(AnyEvent::Kv { event, .. }) => self.peers[index].events.push(event),
                 Effect::Notify(AnyEvent::Rejected { .. }) => self.peers[index].rejections += 1,
                 other => panic!("unexpected {other:?}"),
@@ -279,6 +328,9 @@ impl World {
             for (from, to, msg) in core::mem::take(&mut self.on_the_way) {
                 let from = self.peers[from].fixture.me.clone();
                 self.with(to, |machine, cx| machine.on_message(cx, &from, msg));
+            }
+            for index in 0..self.peers.len() {
+                self.run_store(index);
             }
             let timers = self.peers.iter().filter(|peer| !peer.is_dead);
             let timers = timers.filter_map(|peer| peer.fixture.timers.next().map(|(at, _)| at));
