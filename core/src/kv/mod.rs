@@ -99,6 +99,7 @@ impl Kv {
             return;
         }
         let Msg { bucket, body, .. } = message;
+        let is_about_ranges = matches!(body, BucketBody::Ranges(_) | BucketBody::Content(_));
         let heard = match body {
             BucketBody::Ranges(statement) => self.on_statement(cx, from, &bucket, statement),
             BucketBody::Ask(asked) => {
@@ -116,7 +117,13 @@ impl Kv {
         if let Err(rejection) = heard {
             self.reject(cx, from, rejection);
         }
-        self.after_input(cx, &bucket);
+        if is_about_ranges {
+            return self.after_input(cx, &bucket);
+        }
+        // What is asked about keys is much, and decides nothing about ranges.
+        self.speak_for_store(cx, &bucket);
+        self.keep(cx);
+        self.await_next(cx);
     }
 
     fn reject(&self, cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
@@ -431,6 +438,9 @@ impl Kv {
     /// Waits for what there is to wait for.
     fn await_next(&self, cx: &mut Cx<'_>) {
         self.await_calls(cx);
+        if self.is_halted || cx.is_set(Timer::Repeat) {
+            return;
+        }
         let lacks = |open: &OpenBucket| {
             open.needs_table() || open.store.as_ref().is_some_and(BucketStore::is_arriving)
         };
@@ -438,7 +448,7 @@ impl Kv {
             || self.keeping.waits()
             || self.has_to_sweep()
             || self.buckets.values().any(lacks);
-        if is_needed && !self.is_halted && !cx.is_set(Timer::Repeat) {
+        if is_needed {
             let at = cx.mono() + cx.config().kv.repeat_interval;
             cx.wake(Timer::Repeat, at);
         }
