@@ -154,11 +154,12 @@ impl Fleet {
         })
     }
 
-    /// Waits until each range has as many copies as it is to have, on nodes that run.
+    /// Waits until each range has as many copies as it is to have, on nodes that run, and each of them has its
+    /// share.
     pub(super) fn until_whole(&mut self) -> Result<(), String> {
         self.until(Indexing::PATIENCE, "three copies of every range", |fleet| {
-            let owned: u64 = fleet.running().map(|place| place.number(OWNED)).sum();
-            owned == u64::from(COPIES) * u64::from(RANGES)
+            let owned: Vec<u64> = fleet.running().map(|place| place.number(OWNED)).collect();
+            is_whole(&owned)
         })
     }
 
@@ -179,6 +180,14 @@ impl Fleet {
     pub(super) fn queries(&self) -> u64 {
         self.shown(QUERIES)
     }
+}
+
+/// Whether nodes that own so many ranges have all copies together, and none much fewer than the others: a node
+/// that is killed has to take some away.
+fn is_whole(owned: &[u64]) -> bool {
+    let wanted = u64::from(COPIES) * u64::from(RANGES);
+    let share_least = wanted / (2 * owned.len().max(1) as u64);
+    owned.iter().sum::<u64>() == wanted && owned.iter().all(|owned| *owned >= share_least)
 }
 
 /// Bytes as text without blanks.
@@ -227,6 +236,14 @@ mod tests {
         }
         assert_eq!(entry("zz 1"), None);
         assert_eq!(entry("61 x"), None);
+    }
+
+    #[test]
+    fn ranges_are_whole_when_no_copy_is_missing_and_every_node_has_some() {
+        assert!(is_whole(&[256, 256, 256]) && is_whole(&[154, 154, 154, 153, 153]));
+        assert!(!is_whole(&[256, 256, 256, 0, 0]), "nodes without ranges");
+        assert!(!is_whole(&[154, 154, 154, 153]), "copies of a lost node");
+        assert!(!is_whole(&[]));
     }
 
     #[test]
