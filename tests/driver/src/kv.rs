@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quorate_conformance::support::{all_up, both, cluster_of, eventually, joined, joined_as, node, within};
+use quorate_conformance::support::{
+    all_up, both, cluster_of, eventually, first, joined, joined_as, node, within,
+};
 use quorate_driver::kv::{
     BucketSettingsError, CallError, Kv, KvBuilder, KvCommandError, KvContext, KvGetError, KvPutError,
     KvPutIfError, Level, LevelError, PutError, VALUES_BYTES_MAX,
 };
 use quorate_driver::spi::Adapter;
+use quorate_driver::store::{MemoryStore, Store};
 use quorate_driver::{Cluster, ClusterError, CommandError, Security};
 
 /// Members that own ranges; two others only call.
@@ -304,4 +307,71 @@ pub async fn i_70_keys_outlive_an_owner_and_go_over_to_a_newcomer<A: Adapter>(se
         let found = found.level(Level::All).await.expect("all answer");
         assert_eq!(found.values, [number + KEYS]);
     }
+}
+
+/// All nodes of a durable bucket are killed and started again, in another order: what was acknowledged is
+/// there, and conditional puts know what they had decided.
+pub async fn keys_are_there_after_all_nodes_were_killed<A: Adapter>(security: &Security) {
+    let stores = [(); KEEPERS].map(|()| MemoryStore::new());
+    keys_are_there_again_on::<A, _>(security, |index| stores[index].clone()).await;
+}
+
+/// The same with the stores that `open` makes, anew for each life of each of three nodes.
+pub async fn keys_are_there_again_on<A: Adapter, S: Store>(security: &Security, open: impl Fn(usize) -> S) {
+    const KEYS: u32 = 30;
+    let key = |number: u32| format!("k-{number}");
+    let mut decided = None;
+    for (life, order) in (0..).zip([[0, 1, 2], [2, 0, 1]]) {
+        let mut nodes: Vec<Cluster> = Vec::new();
+        for index in order {
+            let described = node::<A>(security).store(open(index));
+            let seed = nodes.first().map(|node| node.address().address().clone());
+            nodes.push(match seed {
+                Some(seed) => joined_as::<A>(described, &seed).await,
+                None => first::<A>(described).await,
+            });
+        }
+        // Owners that were there before are found when all have opened it.
+        let opens: Vec<Kv<u32>> = {
+            let open = |node: &Cluster| node.kv::<u32>("stock").ranges(RANGES).open();
+            let [one, two, three] = &nodes[..] else { panic!() };
+            let all = both(open(one), both(open(two), open(three)));
+            let (one, (two, three)) = within::<A, _>("the bucket is open", all).await;
+            let opened = [one, two, three];
+            opened.into_iter().map(|kv| kv.expect("they agree")).collect()
+        };
+        if life > 0 {
+            for number in 0..KEYS {
+                let stock = &opens[number as usize % opens.len()];
+                assert_eq!(
+                    values(stock, &key(number)).await,
+                    [number],
+                    "after all were killed"
+                );
+            }
+            let found = opens[0].get("seat").await.expect("it is answered");
+            assert_eq!((found.values, found.version), (vec![7], decided));
+            let late = opens[1].put_if("seat", None, &9).await;
+            assert_eq!(late, Err(KvPutIfError::Conflict { present: decided }));
+        } else {
+            for number in 0..KEYS {
+                let stock = &opens[number as usize % opens.len()];
+                let put = stock.put(key(number), &number, &KvContext::default());
+                put.await.expect("a quorum has it");
+            }
+            let put = opens[2].put_if("seat", None, &7).await;
+            decided = Some(put.expect("nobody else puts"));
+        }
+        for node in nodes {
+            node.stop().await;
+        }
+    }
+}
+
+/// A durable bucket is refused on a member that owns ranges and could not keep them.
+pub async fn a_durable_bucket_needs_a_store_on_its_owners<A: Adapter>(security: &Security) {
+    let node = first::<A>(node::<A>(security)).await;
+    let error = node.kv::<u32>("stock").open().await.map(drop);
+    let no_store = CommandError::Kv(KvCommandError::NoStore);
+    assert_eq!(error, Err(ClusterError::Refused(no_store)));
 }

@@ -68,7 +68,9 @@ impl<V> KvBuilder<V> {
         self
     }
 
-    /// Owners keep it in memory: what all owners of a range held is lost if they end together.
+    /// Owners keep it in memory: what all owners of a range held is lost if they end together, and a node that
+    /// starts anew owns nothing. Otherwise they keep it in their stores
+    /// ([`ClusterBuilder::store`](crate::ClusterBuilder::store)), and answer a put once it is there.
     pub const fn memory(mut self) -> Self {
         self.settings.is_durable = false;
         self
@@ -98,8 +100,8 @@ impl<V> KvBuilder<V> {
     /// # Errors
     /// [`ClusterError::Bucket`] for a name that is empty or too long, [`ClusterError::Name`] if the role is
     /// not legal, [`ClusterError::Refused`] with a [`KvCommandError`](super::KvCommandError) if the settings
-    /// are not legal, differ from those of the bucket here or in the cluster, or the node has too many
-    /// buckets; [`ClusterError::Stopped`].
+    /// are not legal, differ from those of the bucket here or in the cluster, the bucket is durable on a node
+    /// that has no store, or the node has too many buckets; [`ClusterError::Stopped`].
     ///
     /// # Cancel safety
     /// Dropping it may or may not open.
