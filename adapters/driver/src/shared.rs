@@ -41,7 +41,8 @@ const USER_COMMANDS_MAX: usize = 4_096;
 /// Other commands that wait: people and programs that manage a node are few.
 const CONTROL_COMMANDS_MAX: usize = 256;
 
-/// Operations on replicated data, and calls of the keyed store, that wait: as many as messages. Beyond it callers wait.
+/// Operations on replicated data, and calls of the keyed store, that wait: as many as messages. Beyond it
+/// callers wait.
 const DATA_COMMANDS_MAX: usize = 4_096;
 
 /// The loop's end of the queues.
@@ -312,7 +313,8 @@ impl Shared {
         answer.await
     }
 
-    /// A call of the keyed store and its answer; nothing if the node has stopped. Waits while the queue is full.
+    /// A call of the keyed store and its answer; nothing if the node has stopped. Waits while the queue is
+    /// full.
     pub(crate) async fn kv(&self, command: KvCommand) -> Option<Answer> {
         let (reply, answer) = sync::oneshot();
         let sent = self.data.send(DataCommand::Keyed { command, reply }).await;

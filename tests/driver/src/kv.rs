@@ -1,5 +1,5 @@
-//! The keyed store over real links: buckets are called from nodes that own nothing and from owners, one of which
-//! is lost; ranges move to a newcomer. Spec: sharding 5.6, 10.7, 10.19.
+//! The keyed store over real links: buckets are called from nodes that own nothing and from owners, one of
+//! which is lost; ranges move to a newcomer. Spec: sharding 5.6, 10.7, 10.19.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

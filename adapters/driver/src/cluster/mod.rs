@@ -106,9 +106,9 @@ impl Cluster {
         Data::new(Arc::clone(self.shared()))
     }
 
-    /// A bucket of the keyed store: values by key, each on N nodes, that any node reads and writes. The name has
-    /// 1 to [`BUCKET_NAME_BYTES_MAX`](crate::kv::BUCKET_NAME_BYTES_MAX) bytes; keys are text, values anything
-    /// that serde serialises.
+    /// A bucket of the keyed store: values by key, each on N nodes, that any node reads and writes. The name
+    /// has 1 to [`BUCKET_NAME_BYTES_MAX`](crate::kv::BUCKET_NAME_BYTES_MAX) bytes; keys are text, values
+    /// anything that serde serialises.
     ///
     /// ```no_run
     /// # async fn example(cluster: quorate_driver::Cluster) -> Result<(), Box<dyn std::error::Error>> {

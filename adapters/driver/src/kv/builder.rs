@@ -1,5 +1,5 @@
-//! How a bucket is described and opened. The core checks it, and compares it with what other nodes say; nothing
-//! is decided here. Spec: sharding 10.11.
+//! How a bucket is described and opened. The core checks it, and compares it with what other nodes say;
+//! nothing is decided here. Spec: sharding 10.11.
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl<V> KvBuilder<V> {
         self
     }
 
-    /// Owners keep it in memory: what all owners of a range held is lost if they end together, and a node that
-    /// starts anew owns nothing. Otherwise they keep it in their stores
+    /// Owners keep it in memory: what all owners of a range held is lost if they end together, and a node
+    /// that starts anew owns nothing. Otherwise they keep it in their stores
     /// ([`ClusterBuilder::store`](crate::ClusterBuilder::store)), and answer a put once it is there.
     pub const fn memory(mut self) -> Self {
         self.settings.is_durable = false;
@@ -92,8 +92,8 @@ impl<V> KvBuilder<V> {
         self
     }
 
-    /// Opens the bucket on this node, which can call it from then on and, if it has the role, owns ranges of it.
-    /// Completes when the oldest member of the role has accepted the settings, and waits for one; a bucket
+    /// Opens the bucket on this node, which can call it from then on and, if it has the role, owns ranges of
+    /// it. Completes when the oldest member of the role has accepted the settings, and waits for one; a bucket
     /// stays open as long as the node runs. Opening it again gives another handle. Ranges get owners once as
     /// many members of the role as there are copies have opened it.
     ///

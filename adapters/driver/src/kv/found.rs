@@ -22,8 +22,8 @@ pub struct KvFound<V> {
 }
 
 impl<V> KvFound<V> {
-    /// The value, of a bucket with a merge function. Of several siblings it gives one, so that where there can
-    /// be some, look at `values`.
+    /// The value, of a bucket with a merge function. Of several siblings it gives one: where there can be
+    /// some, look at `values`.
     #[must_use]
     pub fn into_value(self) -> Option<V> {
         self.values.into_iter().next()

@@ -1,5 +1,5 @@
-//! The handle of a bucket: makes calls of keys and values. Holds a name and what the bucket's users have said;
-//! decides nothing. Spec: sharding 5.6, 10.7.
+//! The handle of a bucket: makes calls of keys and values. Holds a name and what the bucket's users have
+//! said; decides nothing. Spec: sharding 5.6, 10.7.
 
 use std::fmt;
 use std::sync::Arc;
