@@ -127,9 +127,9 @@ impl Fleet {
         self.begin()
     }
 
-    /// So many parts more may be put.
+    /// So many parts may be put by now.
     pub(super) fn release(&mut self, parts: usize) {
-        self.proof.work.released += parts;
+        self.proof.work.released = parts;
         self.give_all();
     }
 

@@ -137,13 +137,14 @@ fn run(options: &Options, stage: &Stage, files: Vec<PathBuf>, what: &str) -> Res
 /// The work, and what happens to the nodes meanwhile: some parts of it wait for each thing that happens.
 fn put_through_faults(fleet: &mut Fleet, begun: Instant, limit: Duration) -> Result<(), String> {
     let left = move || limit.saturating_sub(begun.elapsed());
-    let third = fleet.proof.work.parts().div_ceil(3);
-    fleet.begin_with(third)?;
-    fleet.until_put(third / 2, left())?;
+    let all = fleet.proof.work.parts();
+    let (first, last) = (all.div_ceil(3), (all / 3).max(1));
+    fleet.begin_with(first)?;
+    fleet.until_put(first / 2, left())?;
     fleet.screen.say(format_args!("node {} is killed", KILLED + 1));
     fleet.kill(KILLED)?;
     fleet.give_to_others(KILLED);
-    fleet.release(third);
+    fleet.release(all - last);
     fleet.until_whole()?;
     fleet.screen.say(format_args!(
         "every range has {COPIES} copies again; node {} is cut off from the others",
@@ -161,7 +162,6 @@ fn put_through_faults(fleet: &mut Fleet, begun: Instant, limit: Duration) -> Res
     fleet
         .screen
         .say(format_args!("node {} joins, as a new process", KILLED + 1));
-    let all = fleet.proof.work.parts();
     fleet.release(all);
     fleet.until_put(all, left())
 }
