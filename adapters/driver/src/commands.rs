@@ -21,7 +21,7 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
-use crate::stats::{KindState, LinkState, NodeStats, PathState};
+use crate::stats::{BucketState, KindState, LinkState, NodeStats, PathState};
 use crate::subscriptions::{ChangeInbox, SubscriberPlace};
 use crate::sync;
 
@@ -106,6 +106,7 @@ pub(crate) enum ControlCommand {
     Links(sync::Sender<Vec<LinkState>>),
     Kinds(sync::Sender<Vec<KindState>>),
     Paths(sync::Sender<Vec<PathState>>),
+    Buckets(sync::Sender<Vec<BucketState>>),
     Explain(sync::Sender<Explanation>),
     Stop,
 }

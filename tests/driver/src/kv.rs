@@ -9,9 +9,11 @@ use quorate_conformance::support::{
 };
 use quorate_driver::kv::{
     BucketSettingsError, CallError, Kv, KvBuilder, KvCommandError, KvContext, KvGetError, KvPutError,
-    KvPutIfError, Level, LevelError, PutError, VALUES_BYTES_MAX,
+    KvPutIfError, Level, LevelError, Owners, PutError, RangeCommand, RangeCommandError, RangeId,
+    VALUES_BYTES_MAX,
 };
 use quorate_driver::spi::Adapter;
+use quorate_driver::stats::BucketState;
 use quorate_driver::store::{MemoryStore, Store};
 use quorate_driver::{Cluster, ClusterError, CommandError, Security};
 
@@ -374,4 +376,44 @@ pub async fn a_durable_bucket_needs_a_store_on_its_owners<A: Adapter>(security: 
     let error = node.kv::<u32>("stock").open().await.map(drop);
     let no_store = CommandError::Kv(KvCommandError::NoStore);
     assert_eq!(error, Err(ClusterError::Refused(no_store)));
+}
+
+/// A range moves where an operator wants it, on the node that coordinates the bucket and on no other.
+pub async fn a_range_moves_by_command<A: Adapter>(security: &Security) {
+    let nodes = cluster_of::<A>(4, || node::<A>(security)).await;
+    let words = opened::<A, u32>(&nodes, |node| described(node, "words")).await;
+    whole::<A>(&nodes).await;
+    let put = words[1].put("w", &1, &KvContext::default()).level(Level::All);
+    put.await.expect("all owners have it");
+    let state = async |node: &Cluster| {
+        let mut buckets = node.kv_state().await.expect("it runs");
+        buckets.pop().expect("it is open")
+    };
+    let before = state(&nodes[0]).await;
+    assert_eq!((&*before.name, before.is_accepted), ("words", true));
+    let (range, stores) = (RangeId(0), &before.stores);
+    let owners = |bucket: &BucketState| bucket.ranges[0].as_ref().expect("it has some").owners.clone();
+    let Owners::Stable(owned) = owners(&before) else {
+        panic!("no other one moves")
+    };
+    let to = stores.keys().find(|store| !owned.contains(store)).copied();
+    let (from, to) = (owned[1], to.expect("four stores own ranges"));
+    let command = RangeCommand::Move { range, from, to };
+    for (node, word) in nodes.iter().zip(&words) {
+        let coordinates = state(node).await.coordinates.is_some();
+        let done = word.change_ranges(command).await;
+        let refused = KvCommandError::Ranges(RangeCommandError::NotCoordinating);
+        let refused = Err(ClusterError::Refused(CommandError::Kv(refused)));
+        assert_eq!(done, if coordinates { Ok(()) } else { refused });
+    }
+    let wanted = vec![owned[0], to, owned[2]];
+    eventually::<A>("the range is elsewhere", async || {
+        owners(&state(&nodes[0]).await) == Owners::Stable(wanted.clone())
+    })
+    .await;
+    for word in &words {
+        assert_eq!(values(word, "w").await, [1]);
+    }
+    let repair = words[0].change_ranges(RangeCommand::Repair { range }).await;
+    assert_eq!(repair, Ok(()));
 }

@@ -29,7 +29,7 @@ use crate::places::{PlaceError, ShardPlaces};
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::singleton::Singleton;
-use crate::stats::{KindState, LinkState, NodeStats, PathState};
+use crate::stats::{BucketState, KindState, LinkState, NodeStats, PathState};
 use crate::watch::Watch;
 use address::parse_down_target;
 pub(crate) use address::{check_port, parse_address, parse_addresses};
@@ -312,6 +312,18 @@ impl Cluster {
     /// Safe: it only reads.
     pub async fn paths_state(&self) -> Result<Vec<PathState>, ClusterError> {
         self.shared().paths().await
+    }
+
+    /// Every bucket of the keyed store that is open here, as this node knows it: who owns which range, and
+    /// which one is being replaced. Costs time linear in the ranges.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn kv_state(&self) -> Result<Vec<BucketState>, ClusterError> {
+        self.shared().buckets().await
     }
 
     /// Watches an incarnation of a node: completes once it has been removed from the cluster

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use quorate_core::ddata::state::key::Key;
+use quorate_core::input::{Command, KvCommand};
+use quorate_core::kv::protocol::ranges::RangeCommand;
 use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
@@ -14,6 +16,7 @@ use super::builder::Merge;
 use super::calls::{Change, KvGet, KvPut, KvPutIf};
 use super::found::{KvContext, KvVersion};
 use crate::codec;
+use crate::error::ClusterError;
 use crate::shared::Shared;
 
 /// A bucket that is open on this node: see [`Cluster::kv`](crate::Cluster::kv). Cheap to clone; does not keep
@@ -69,6 +72,22 @@ impl<V> Kv<V> {
     /// get goes back behind it; not if it was asked for less than the bucket's least R.
     pub fn get(&self, key: impl AsRef<str>) -> KvGet<V> {
         KvGet::new(Arc::clone(&self.bucket), Key::new(key.as_ref()).ok())
+    }
+
+    /// Has the coordinator move a range to another owner, compare what its owners hold, or make the copies of
+    /// a lost store anew. Only on the node that coordinates the bucket
+    /// ([`BucketState::coordinates`](crate::stats::BucketState)); completes when it has been taken up.
+    ///
+    /// # Errors
+    /// [`ClusterError::Refused`] with [`KvCommandError::Ranges`](super::KvCommandError::Ranges), or
+    /// [`ClusterError::Stopped`].
+    ///
+    /// # Cancel safety
+    /// Dropping it may or may not command.
+    pub async fn change_ranges(&self, command: RangeCommand) -> Result<(), ClusterError> {
+        let bucket = self.bucket.name.clone();
+        let command = KvCommand::Ranges { bucket, command };
+        self.bucket.shared.core(Command::Kv(command)).await
     }
 
     /// Deletes what the context has seen of a key. Values that others have put meanwhile stay.
