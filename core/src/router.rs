@@ -247,6 +247,7 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested(DrainPart::Singletons) => {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
+            Signal::DrainRequested(DrainPart::Kv) => machines.kv.on_drain_requested(&mut base.cx()),
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
             Signal::SingletonRegistered(id, fields) => {
                 machines

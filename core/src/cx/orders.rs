@@ -206,6 +206,11 @@ impl Cx<'_, OfJournal> {
 }
 
 impl Cx<'_, OfKv> {
+    /// Says that no range is this node's any more, or that nobody else can have one.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Kv);
+    }
+
     /// Asks the node's store for something; its answer comes home to the keyed store.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Requester::Kv, request));

@@ -13,6 +13,7 @@ mod layout;
 pub mod leading;
 pub mod merkle;
 pub mod moving;
+mod opening;
 pub mod protocol;
 pub mod ranges;
 pub mod replica;
@@ -23,36 +24,33 @@ mod sweeping;
 #[cfg(test)]
 mod tests;
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::bucket::{BucketStanding, OpenBucket};
 use self::calls::{OpenCalls, refuse};
-use self::hosting::{BucketStore, HostSettings, Listener};
+use self::hosting::{BucketStore, Listener};
 use self::keeping::Keeping;
 use self::leading::{LeadBucket, LeadTiming};
 use self::protocol::ranges::RangeCommandError;
-use self::protocol::{BUCKETS_MAX, BucketBody, Command, KvCommandError, Msg, Rejection, Timer};
+use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, Rejection, Timer};
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
 use self::sweeping::Sweep;
 use crate::cx::OfKv;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
-use crate::ident::{Role, UniqueAddress};
+use crate::ident::UniqueAddress;
 use crate::input::Token as CallerToken;
 use crate::journal::state::StoreId;
-use crate::oldest::state::{RoleStanding, may_act, oldest};
+use crate::membership::state::member::Status;
+use crate::oldest::state::{RoleStanding, oldest};
 use crate::ordered::OrderedMap;
 use crate::token::Token;
 use crate::view::View;
 
 /// What the machine may touch outside itself.
 pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfKv>;
-
-/// Callers who wait until one bucket is open, at most.
-const WAITS_MAX: usize = 1_024;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +63,7 @@ pub struct Kv {
     /// Coordinators that this node had, so that none has the term of another.
     coordinators: u64,
     is_paused: bool,
+    is_draining: bool,
     is_halted: bool,
 }
 
@@ -165,88 +164,6 @@ impl Kv {
                 }
                 self.after_input(cx, &bucket);
             }
-        }
-    }
-
-    fn open(&mut self, cx: &mut Cx<'_>, caller: CallerToken, bucket: &BucketName, settings: BucketSettings) {
-        let levels = match settings.check() {
-            Ok(levels) => levels,
-            Err(error) => return refuse(cx, caller, error.into()),
-        };
-        let is_full = self.buckets.len() >= BUCKETS_MAX;
-        // Who was refused may open it again: those who had other settings may be gone. A durable store stays,
-        // because it has given dots.
-        if let Some(open) = self.buckets.get_mut(bucket)
-            && open.standing == BucketStanding::Refused
-        {
-            if open.has_durable_store() && *open.settings() == settings {
-                open.standing = BucketStanding::Looking;
-            } else if !open.has_durable_store() {
-                self.buckets.remove(bucket);
-            }
-        }
-        match self.buckets.get_mut(bucket) {
-            Some(open) if *open.settings() != settings => {
-                let settings = Box::new(open.settings().clone());
-                return refuse(cx, caller, KvCommandError::Differs { settings });
-            }
-            Some(open) => match open.standing {
-                BucketStanding::Accepted => return cx.reply(caller, AnyAnswer::Done),
-                BucketStanding::Looking if open.waits.len() >= WAITS_MAX => {
-                    return refuse(cx, caller, KvCommandError::TooManyCalls);
-                }
-                BucketStanding::Looking | BucketStanding::Refused => return open.waits.push(caller),
-            },
-            None if is_full => {
-                return refuse(cx, caller, KvCommandError::TooManyBuckets);
-            }
-            None => {
-                let has_role = has_role(cx, settings.role.as_ref());
-                let is_durable = settings.is_durable;
-                let mut open = OpenBucket::new(settings, levels);
-                open.waits.push(caller);
-                open.is_loading = has_role && is_durable;
-                self.buckets.insert(bucket.clone(), open);
-                if has_role && is_durable {
-                    self.load_bucket(cx, bucket);
-                } else if has_role {
-                    let host = self.host_settings(cx, bucket);
-                    let store = draw_store(cx);
-                    if let Some(open) = self.buckets.get_mut(bucket) {
-                        open.store = host.map(|host| BucketStore::in_memory(store, host));
-                    }
-                }
-            }
-        }
-        self.look_for_table(cx, bucket);
-    }
-
-    fn host_settings(&self, cx: &Cx<'_>, bucket: &BucketName) -> Option<HostSettings> {
-        let open = self.buckets.get(bucket)?;
-        Some(HostSettings {
-            ranges: open.settings().ranges,
-            levels: open.levels(),
-            grace_ms: u64::try_from(cx.config().kv.tombstone_grace.as_millis()).unwrap_or(u64::MAX),
-            ask_again: cx.config().kv.repeat_interval,
-        })
-    }
-
-    /// Asks the oldest member of the role for the table, if it is time for it.
-    fn look_for_table(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
-        let again = cx.config().kv.repeat_interval;
-        let Some(open) = self.buckets.get_mut(bucket) else {
-            return;
-        };
-        if cx.view().self_member().is_none() {
-            return;
-        }
-        let view = Arc::clone(cx.view());
-        let oldest = oldest(&view, open.settings().role.as_ref());
-        let Some(oldest) = oldest.filter(|oldest| may_act(oldest.status)) else {
-            return;
-        };
-        if let Some(question) = open.look(cx.mono(), again) {
-            send(cx, &oldest.node, bucket, BucketBody::Ranges(question));
         }
     }
 
@@ -353,6 +270,7 @@ impl Kv {
         for bucket in buckets {
             self.look_for_table(cx, &bucket);
         }
+        self.say_if_drained(cx);
         self.await_next(cx);
     }
 
@@ -381,6 +299,33 @@ impl Kv {
         }
     }
 
+    /// This node leaves: its ranges are to go to others.
+    pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
+        self.is_draining = true;
+        self.say_if_drained(cx);
+    }
+
+    /// The coordinators move what a leaving member has. Nothing is waited for where too few others are there.
+    fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_draining || self.is_halted {
+            return;
+        }
+        let view = Arc::clone(cx.view());
+        let can_move = |open: &OpenBucket| {
+            let role = open.settings().role.as_ref();
+            let others = view.members_in(Status::Up).filter(|member| {
+                member.node != *view.me() && role.is_none_or(|role| member.roles.contains(role))
+            });
+            others.count() >= open.levels().copies() && !view.is_shutting_down()
+        };
+        let waits =
+            |open: &OpenBucket| open.store().is_some_and(BucketStore::owns_anything) && can_move(open);
+        if !self.buckets.values().any(waits) {
+            self.is_draining = false;
+            cx.say_drained();
+        }
+    }
+
     /// The node ends: whoever waits hears that nothing more comes.
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         self.is_halted = true;
@@ -398,6 +343,7 @@ impl Kv {
         self.speak_for_store(cx, bucket);
         self.keep(cx);
         self.look_at_lead(cx, bucket);
+        self.say_if_drained(cx);
         self.await_next(cx);
     }
 
@@ -412,9 +358,14 @@ impl Kv {
         let (said, news) = (store.take_said(cx.mono()), store.take_news());
         for event in news {
             match &event {
-                protocol::Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
-                protocol::Event::OwnerNoMore { .. } => cx.counters().ranges_given += 1,
-                _ => {}
+                Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
+                Event::OwnerNoMore { .. } => cx.counters().ranges_given += 1,
+                Event::Coordinating { .. }
+                | Event::CoordinatorOutdone
+                | Event::Ranges(_)
+                | Event::RefusedOn { .. }
+                | Event::Refused { .. }
+                | Event::StoreDamaged => {}
             }
             cx.notify((bucket.clone(), event));
         }
@@ -463,17 +414,6 @@ impl Kv {
         }
         Ok(())
     }
-}
-
-/// Whether this node has the role.
-fn has_role(cx: &Cx<'_>, role: Option<&Role>) -> bool {
-    role.is_none_or(|role| cx.config().node_roles().contains(role))
-}
-
-/// A new name for a store that is kept in memory: nobody else ever has it.
-fn draw_store(cx: &mut Cx<'_>) -> StoreId {
-    let (high, low) = (cx.rng().next_u64(), cx.rng().next_u64());
-    StoreId((u128::from(high) << 64) | u128::from(low))
 }
 
 /// Says something about a bucket to a node, this one included.

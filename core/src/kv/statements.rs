@@ -67,6 +67,11 @@ impl Kv {
                     return lead.on_adopted((from, store), &ranges);
                 }
             }
+            RangeStatement::Repair { term, store, range } => {
+                if self.coordinates(cx, from, bucket, term) && self.store_of(bucket, store).is_some() {
+                    self.repair_range(bucket, range);
+                }
+            }
             RangeStatement::Refuse {
                 store,
                 range,

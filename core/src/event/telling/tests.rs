@@ -15,9 +15,15 @@ use crate::effect::JournalCommandError;
 use crate::event::{Audit, JoinFailure, SeedCause, SeedFailure, ShutdownProgress};
 use crate::fixture::{member, node};
 use crate::ident::Role;
+use crate::journal::state::StoreId;
+use crate::kv::protocol::ranges::{RangeEvent, UndoReason};
+use crate::kv::state::bucket::BucketName;
+use crate::kv::state::settings::BucketSettings;
+use crate::kv::state::table::RangeId;
 use crate::membership::state::member::{Status, UpNumber};
 use crate::paths::protocol::AbortReason;
 use crate::paths::state::name::PathId;
+use crate::planner::{ChangeReason, MoveError};
 use crate::reject::{JoinRefusal, Rejection};
 use crate::sharding::errors::AskFailure;
 use crate::sharding::state::fields::{FieldDifferences, KindFields};
@@ -228,6 +234,9 @@ fn all() -> Vec<Event> {
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownProgress::Paths,
         },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownProgress::Kv,
+        },
     ]);
     let report = DowningReport {
         strategy: "keep-majority",
@@ -312,6 +321,7 @@ fn all() -> Vec<Event> {
         .chain(sharding)
         .chain(singletons)
         .chain(paths())
+        .chain(buckets())
         .chain([rejected])
         .chain(audits())
         .collect()
@@ -352,6 +362,53 @@ fn paths() -> impl Iterator<Item = Event> {
     let path = PathId::of("shop/prices");
     let events = events.into_iter().chain(aborts);
     events.map(move |event| Event::Path { path, event })
+}
+
+fn buckets() -> impl Iterator<Item = Event> {
+    let (range, from, to) = (RangeId(7), StoreId(0xa1), StoreId(0xb2));
+    let ranges = [
+        RangeEvent::Given { ranges: 256 },
+        RangeEvent::MoveBegun {
+            range,
+            from,
+            to,
+            reason: ChangeReason::Repair,
+        },
+        RangeEvent::MoveEnded { range },
+        RangeEvent::MoveUndone {
+            range,
+            reason: UndoReason::NewcomerGone,
+        },
+        RangeEvent::MoveUndone {
+            range,
+            reason: UndoReason::TooLong,
+        },
+        RangeEvent::CopiesLost { range },
+        RangeEvent::MoveRefused {
+            range,
+            error: MoveError::InFlight,
+        },
+    ];
+    let events = [
+        KvEvent::Coordinating {
+            term: Token::new(4, 2),
+            ranges: 256,
+        },
+        KvEvent::CoordinatorOutdone,
+        KvEvent::RefusedOn { node: node("b", 2) },
+        KvEvent::Refused {
+            settings: BucketSettings::default(),
+        },
+        KvEvent::StoreDamaged,
+        KvEvent::OwnerOf { range },
+        KvEvent::OwnerNoMore { range },
+    ];
+    let bucket = BucketName::new("carts").unwrap();
+    let events = events.into_iter().chain(ranges.map(KvEvent::Ranges));
+    events.map(move |event| Event::Kv {
+        bucket: bucket.clone(),
+        event,
+    })
 }
 
 #[test]
@@ -424,7 +481,7 @@ fn every_event_has_a_name_of_its_own_that_stays() {
 
 /// Whose event it is.
 fn is_subject(about: &str) -> bool {
-    ["kind ", "singleton ", "path "]
+    ["kind ", "singleton ", "path ", "bucket "]
         .iter()
         .any(|what| about.starts_with(what))
 }
@@ -433,7 +490,7 @@ fn is_subject(about: &str) -> bool {
 fn point(name: &str, (severity, fields, text): &(Severity, Vec<EventField>, String)) -> String {
     let fields = fields.iter().map(|field| format!(", `{field:?}`").to_lowercase());
     let fields: String = fields.collect();
-    // Which kind, singleton or path it is about stands in front of each of their lines.
+    // Which kind, singleton, path or bucket it is about stands in front of each of their lines.
     let text = match text.split_once(": ") {
         Some((about, text)) if is_subject(about) => text,
         _ => text,

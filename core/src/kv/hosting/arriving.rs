@@ -68,7 +68,9 @@ impl BucketStore {
                     is_merged = true;
                     self.unkept.merged.push(MergedPart { range, epoch, owner });
                 }
-                other => self.pull(range, other),
+                other @ (ArrivalEffect::AskRefusal { .. }
+                | ArrivalEffect::AskPart { .. }
+                | ArrivalEffect::Report) => self.pull(range, other),
             }
         }
         Ok(is_merged)

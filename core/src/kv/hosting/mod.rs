@@ -156,6 +156,13 @@ impl BucketStore {
         self.ranges.iter().map(|(range, held)| (*range, held))
     }
 
+    /// Whether it is an owner of any range, or is to become one.
+    #[must_use]
+    pub fn owns_anything(&self) -> bool {
+        let known = self.ranges.values().filter_map(HostedRange::configuration);
+        known.into_iter().any(|known| known.owners.contains(self.id))
+    }
+
     /// What may be said now, in its order: of a durable store nothing while something is not kept that came
     /// before.
     pub(super) fn take_said(&mut self, now: Instant) -> Vec<(Listener, BucketBody)> {

@@ -292,7 +292,16 @@ impl LeadBucket {
                         send_ranges(cx, &node, bucket, RangeStatement::Tell { term, store, ranges });
                     }
                 }
-                RangeEffect::Repair { .. } => {}
+                RangeEffect::Repair { range } => {
+                    let entry = self.table().get(range);
+                    let owners = entry.map(|entry| entry.configuration.owners.all());
+                    for store in owners.into_iter().flatten() {
+                        if let Some(node) = self.node_of(store) {
+                            let repair = RangeStatement::Repair { term, store, range };
+                            send_ranges(cx, &node, bucket, repair);
+                        }
+                    }
+                }
                 RangeEffect::Outdone => {
                     self.is_outdone = true;
                     cx.notify((bucket.clone(), Event::CoordinatorOutdone));

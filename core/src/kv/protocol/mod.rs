@@ -159,6 +159,15 @@ pub enum RangeStatement {
         /// The ranges.
         ranges: Vec<AdoptedRange>,
     },
+    /// The coordinator to an owner: give the others what they lack of a range.
+    Repair {
+        /// Of this coordinator.
+        term: Token,
+        /// Which store.
+        store: StoreId,
+        /// Which range.
+        range: RangeId,
+    },
     /// A newcomer to an owner: adopt this, and say so.
     Refuse {
         /// Which store is meant.

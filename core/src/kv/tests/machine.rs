@@ -14,6 +14,7 @@ use crate::kv::state::level::Level;
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::table::RangeId;
+use crate::membership::state::member::Status;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -343,6 +344,63 @@ fn what_was_deleted_or_has_expired_is_forgotten_by_all_owners_after_the_grace() 
     world.call(2, "goes", put("2", context)).unwrap();
     assert_eq!(values(&world.get(0, "goes")), ["2"]);
     assert!(world.peers.iter().all(|peer| peer.machine.keys_ending() == 0));
+}
+
+#[test]
+fn a_leaving_member_hands_over_its_ranges_if_others_can_have_them() {
+    let mut world = World::new(5);
+    world.open(0..5);
+    for name in keys() {
+        world.put(1, &name, &name);
+    }
+    // The coordinator itself leaves.
+    let own = world.store(0);
+    world.see_as(|index| if index == 0 { Status::Leaving } else { Status::Up });
+    world.with(0, |machine, cx| machine.on_drain_requested(cx));
+    assert!(!world.peers[0].is_drained);
+    world.run(SECOND * 30);
+    assert!(world.peers[0].is_drained);
+    for range in 0..8 {
+        assert!(!world.owners(0, RangeId(range)).contains(&own));
+    }
+    world.kill(0);
+    world.remove(0);
+    world.run(SECOND * 5);
+    for name in keys() {
+        assert_eq!(values(&world.get(2, &name)), [name.as_str()]);
+    }
+    let mut few = World::new(3);
+    few.open(0..3);
+    few.see_as(|index| if index == 1 { Status::Leaving } else { Status::Up });
+    few.with(1, |machine, cx| machine.on_drain_requested(cx));
+    assert!(few.peers[1].is_drained, "nobody else can have them");
+}
+
+#[test]
+fn a_range_that_is_repaired_has_all_copies_of_what_some_owners_lack() {
+    let mut world = World::new(3);
+    world.open(0..3);
+    // The third node's store hears of nothing that others made.
+    world.cut.insert((0, 2));
+    for name in keys() {
+        world.put(0, &name, &name);
+    }
+    world.run(SECOND * 12);
+    world.cut.clear();
+    let held = |world: &World| {
+        let store = world.peers[2].machine.bucket(&carts()).unwrap().store().unwrap();
+        store
+            .ranges()
+            .map(|(_, held)| held.entries().len())
+            .sum::<usize>()
+    };
+    world.run(SECOND * 12);
+    assert!(held(&world) < 40, "nobody reads them");
+    for range in (0..8).map(RangeId) {
+        assert_eq!(world.command_ranges(0, RangeCommand::Repair { range }), Ok(()));
+    }
+    world.run(SECOND * 10);
+    assert_eq!(held(&world), 40);
 }
 
 #[test]

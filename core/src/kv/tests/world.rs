@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::config::Config;
 use crate::ddata::state::key::Key;
+use crate::drain::DrainPart;
 use crate::effect::{Answer as AnyAnswer, CommandError, Effect};
 use crate::event::Event as AnyEvent;
 use crate::fixture::{Fixture, member, node, picture};
@@ -46,6 +47,8 @@ pub(super) struct Peer {
     pub(super) store: MemoryMap,
     /// What the node's store has been asked and has not done.
     waiting: Vec<StoreRequest>,
+    /// It has said that it has handed over.
+    pub(super) is_drained: bool,
     is_dead: bool,
 }
 
@@ -183,6 +186,7 @@ impl World {
             answers: OrderedMap::new(),
             store,
             waiting: Vec::new(),
+            is_drained: false,
             is_dead: false,
         });
         index
@@ -269,6 +273,7 @@ impl World {
                     self.with(index, |machine, cx| machine.on_ages_changed(cx, &before, &after));
                 }
                 Signal::MarginOver => self.with(index, |machine, cx| machine.on_margin_over(cx)),
+                Signal::Drained(DrainPart::Kv) => self.peers[index].is_drained = true,
                 other => panic!("unexpected {other:?}"),
             }
         }
@@ -290,6 +295,7 @@ impl World {
             peer.machine.on_message(&mut peer.fixture.cx(), &me, msg);
         }
         self.collect(index);
+        self.hear_signals(index);
     }
 
     fn collect(&mut self, index: usize) {

@@ -247,6 +247,7 @@ fn statements() -> Vec<(&'static str, RangeStatement)> {
                 ranges: [adopted].into(),
             },
         ),
+        ("kv_repair", RangeStatement::Repair { term, store, range }),
         (
             "kv_refuse",
             RangeStatement::Refuse {

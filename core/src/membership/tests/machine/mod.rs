@@ -224,6 +224,7 @@ impl Rig {
                 DrainPart::Sharding => "drain",
                 DrainPart::Singletons => "drain-singletons",
                 DrainPart::Paths => "drain-paths",
+                DrainPart::Kv => "drain-kv",
                 DrainPart::Ddata => "drain-ddata",
             })),
             Signal::Verdicts(_)
