@@ -176,6 +176,7 @@ pub const DRIVER: House = House {
             "asking",
             "daemons",
             "data",
+            "kv",
             "delivery",
             "durable",
             "entity",
