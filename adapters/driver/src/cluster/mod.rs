@@ -315,7 +315,8 @@ impl Cluster {
     }
 
     /// Every bucket of the keyed store that is open here, as this node knows it: who owns which range, and
-    /// which one is being replaced. Costs time linear in the ranges.
+    /// which one is being replaced. The node that coordinates it knows; others may be behind. Costs time
+    /// linear in the ranges.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].

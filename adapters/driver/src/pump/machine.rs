@@ -88,17 +88,29 @@ impl<R: Rng> Machine for Node<R> {
 
     fn buckets(&self) -> Vec<BucketState> {
         let state = |(name, open): (&BucketName, &OpenBucket)| {
-            let ranges = (0..open.settings().ranges).map(|range| open.configuration(RangeId(range)).cloned());
+            let lead = self.kv().lead(name).filter(|lead| lead.is_active());
+            // Who decides knows; everybody else hears of it when it matters to a call.
+            let owners = |range| match lead {
+                Some(lead) => lead.table().get(range).map(|entry| entry.configuration.clone()),
+                None => open.configuration(range).cloned(),
+            };
+            let ranges = (0..open.settings().ranges).map(|range| owners(RangeId(range)));
             let ranges: Vec<_> = ranges.collect();
-            let owners = ranges.iter().flatten().flat_map(|range| range.owners.all());
+            let named = ranges.iter().flatten().flat_map(|range| range.owners.all());
             let at = |store| Some((store, open.node_of(store)?.clone()));
+            let mut stores: OrderedMap<_, _> = named.filter_map(at).collect();
+            stores.extend(
+                lead.into_iter()
+                    .flat_map(LeadBucket::stores)
+                    .map(|(store, node)| (store, node.clone())),
+            );
             BucketState {
                 name: name.to_string(),
                 settings: open.settings().clone(),
                 is_accepted: open.is_accepted(),
                 store: open.store().map(BucketStore::id),
-                coordinates: self.kv().lead(name).map(LeadBucket::term),
-                stores: owners.filter_map(at).collect(),
+                coordinates: lead.map(LeadBucket::term),
+                stores,
                 ranges,
             }
         };
