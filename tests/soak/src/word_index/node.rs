@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_channel::Receiver;
+use async_channel::{Receiver, Sender};
 use quorate_demo::hosts::Host;
 use quorate_driver::kv::{CallError, Kv, KvContext, KvPutError};
 use quorate_driver::spi::{Adapter, Runtime};
@@ -47,12 +47,15 @@ async fn node<H: Host>(
         one
     };
     let bucket = up.cluster.kv("words").copies(COPIES).ranges(RANGES).memory();
+    let (to_look_up, to_be_found) = async_channel::unbounded();
     let node = Arc::new(Node {
         words: bucket.merge("union", union).open().await?,
         clients: Clients::default(),
         known: Mutex::default(),
         queries: AtomicU64::new(0),
+        to_look_up,
     });
+    node.look_up(&up.runtime, to_be_found);
     let (asking, clock) = (Arc::clone(&node), up.runtime.clone());
     up.runtime.spawn(async move { asking.query(&clock).await });
     serve(&node, &up, &orders).await;
@@ -65,6 +68,8 @@ struct Node {
     /// What this process has put, and was told that it is there.
     known: Mutex<Vec<(String, FileSet)>>,
     queries: AtomicU64,
+    /// Words that the parent asks for: all of them at once.
+    to_look_up: Sender<String>,
 }
 
 impl Node {
@@ -87,14 +92,10 @@ impl Node {
         });
     }
 
-    /// Looks words up, and says what they hold.
-    fn look_up<R: Runtime>(self: &Arc<Self>, runtime: &R, words: Vec<String>) {
-        let (sender, entries) = async_channel::unbounded();
-        for word in words {
-            let _ = sender.try_send(word);
-        }
+    /// Looks up the words that come, and says what they hold.
+    fn look_up<R: Runtime>(self: &Arc<Self>, runtime: &R, words: Receiver<String>) {
         let (node, clock) = (Arc::clone(self), runtime.clone());
-        self.at_a_time(runtime, entries, None, move |word: String| {
+        self.at_a_time(runtime, words, None, move |word: String| {
             let (node, clock) = (Arc::clone(&node), clock.clone());
             async move {
                 let get = || async { node.words.get(&word).timeout(TIMEOUT).await };
@@ -208,7 +209,10 @@ impl Hosted for Node {
             }
             "read" => {
                 let word = |hex: &str| String::from_utf8(unhex(hex)?).ok();
-                self.look_up(&up.runtime, rest.split(' ').filter_map(word).collect());
+                for word in rest.split(' ').filter_map(word) {
+                    // Fails only while the process ends.
+                    let _ = self.to_look_up.try_send(word);
+                }
             }
             _ => return false,
         }
