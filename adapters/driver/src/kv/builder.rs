@@ -93,8 +93,8 @@ impl<V> KvBuilder<V> {
     }
 
     /// Opens the bucket on this node, which can call it from then on and, if it has the role, owns ranges of
-    /// it. Completes when the oldest member of the role has accepted the settings, and waits for one; a bucket
-    /// stays open as long as the node runs. Opening it again gives another handle. Ranges get owners once as
+    /// it. Completes when the oldest member of the role has accepted the settings, and waits for one; a
+    /// bucket stays open as long as the node runs. Opening it again gives another handle. Ranges get owners once as
     /// many members of the role as there are copies have opened it.
     ///
     /// # Errors

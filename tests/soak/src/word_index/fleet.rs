@@ -154,8 +154,8 @@ impl Fleet {
         })
     }
 
-    /// Waits until each range has as many copies as it is to have, on nodes that run, and each of them has its
-    /// share.
+    /// Waits until each range has as many copies as it is to have, on nodes that run, and each of them has
+    /// its share.
     pub(super) fn until_whole(&mut self) -> Result<(), String> {
         self.until(Indexing::PATIENCE, "three copies of every range", |fleet| {
             let owned: Vec<u64> = fleet.running().map(|place| place.number(OWNED)).collect();
@@ -182,8 +182,8 @@ impl Fleet {
     }
 }
 
-/// Whether nodes that own so many ranges have all copies together, and none much fewer than the others: a node
-/// that is killed has to take some away.
+/// Whether nodes that own so many ranges have all copies together, and none much fewer than the others: a
+/// node that is killed has to take some away.
 fn is_whole(owned: &[u64]) -> bool {
     let wanted = u64::from(COPIES) * u64::from(RANGES);
     let share_least = wanted / (2 * owned.len().max(1) as u64);

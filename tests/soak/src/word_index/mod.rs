@@ -1,6 +1,6 @@
-//! The keyed store at work: five processes build an index of the words of files, each word on three nodes. One
-//! is killed, one is cut off until it is downed, one joins; queries run all the time. At the end every entry
-//! is what one thread finds.
+//! The keyed store at work: five processes build an index of the words of files, each word on three nodes.
+//! One is killed, one is cut off until it is downed, one joins; queries run all the time. At the end every
+//! entry is what one thread finds.
 
 mod fleet;
 mod node;
