@@ -8,7 +8,7 @@ use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingCommandError, SingletonCommandError};
 use quorate_core::explain::Explanation;
 use quorate_core::input::{
-    Command, DdataCommand, JournalCommand, KindSettings, PathCommand, Recipient, ShardingCommand,
+    Command, DdataCommand, JournalCommand, KindSettings, KvCommand, PathCommand, Recipient, ShardingCommand,
     SingletonCommand, SingletonSettings,
 };
 use quorate_core::paths::state::settings::PathSettings;
@@ -21,7 +21,7 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
-use crate::stats::{KindState, LinkState, NodeStats, PathState};
+use crate::stats::{BucketState, KindState, LinkState, NodeStats, PathState};
 use crate::subscriptions::{ChangeInbox, SubscriberPlace};
 use crate::sync;
 
@@ -64,11 +64,16 @@ pub(crate) struct LogCommand {
     pub(crate) reply: sync::Sender<Answer>,
 }
 
-/// Something for the replicator, or about watches.
+/// Something for the replicator or the keyed store, or about watches.
 pub(crate) enum DataCommand {
     Operation {
         command: DdataCommand,
         reply: sync::Sender<DdataAnswer>,
+    },
+    /// Of the keyed store.
+    Keyed {
+        command: KvCommand,
+        reply: sync::Sender<Answer>,
     },
     Subscribe {
         pattern: Pattern,
@@ -101,6 +106,7 @@ pub(crate) enum ControlCommand {
     Links(sync::Sender<Vec<LinkState>>),
     Kinds(sync::Sender<Vec<KindState>>),
     Paths(sync::Sender<Vec<PathState>>),
+    Buckets(sync::Sender<Vec<BucketState>>),
     Explain(sync::Sender<Explanation>),
     Stop,
 }

@@ -74,6 +74,7 @@ impl<'a> Listener<'a> {
             | Event::Singleton { .. }
             | Event::Path { .. }
             | Event::Journal(_)
+            | Event::Kv { .. }
             | Event::Rejected { .. } => Self::Nobody,
             // What a later version of the core says.
             _ => Self::Nobody,

@@ -4,14 +4,19 @@
 use std::sync::Arc;
 
 use quorate_core::ident::UniqueAddress;
+use quorate_core::journal::state::StoreId;
+use quorate_core::kv::state::configuration::Configuration;
+use quorate_core::kv::state::settings::BucketSettings;
+use quorate_core::ordered::OrderedMap;
 use quorate_core::paths::state::name::PathName;
 use quorate_core::paths::state::settings::PathSettings;
 use quorate_core::paths::state::table::{PathEpoch, SlotMove};
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
 pub use quorate_core::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
-    NodeCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, KvCounters, LoadCounters,
+    MembershipCounters, NodeCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters,
+    Stats,
 };
 
 use quorate_core::token::Token;
@@ -109,6 +114,26 @@ pub struct KindState {
     pub region: RegionState,
     /// This node's coordinator, if it runs here.
     pub coordinator: Option<CoordinatorState>,
+}
+
+/// One bucket of the keyed store as this node knows it now.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BucketState {
+    /// Its name.
+    pub name: String,
+    /// How it is open here.
+    pub settings: BucketSettings,
+    /// Whether the oldest member of its role has accepted that.
+    pub is_accepted: bool,
+    /// This node's store, if it has the bucket's role.
+    pub store: Option<StoreId>,
+    /// The term in which this node coordinates its ranges, if it does.
+    pub coordinates: Option<Token>,
+    /// Who owns its ranges, by number; `None` if nobody does, as far as is known.
+    pub ranges: Vec<Option<Configuration>>,
+    /// Whose the stores are that own ranges, as far as is known.
+    pub stores: OrderedMap<StoreId, UniqueAddress>,
 }
 
 /// One path as this node knows it now.

@@ -10,8 +10,8 @@
 use std::io::Write as _;
 
 use quorate_driver_tests::{
-    a_reminder_wakes_its_entity_on, homes_are_found_again_on, remembered_entities_run_again_on,
-    reminders_outlive_all_nodes_on, reminders_outlive_two_of_four_nodes_on,
+    a_reminder_wakes_its_entity_on, homes_are_found_again_on, keys_are_there_again_on,
+    remembered_entities_run_again_on, reminders_outlive_all_nodes_on, reminders_outlive_two_of_four_nodes_on,
     what_nobody_has_confirmed_is_delivered_on, what_nobody_has_confirmed_wakes_on,
     what_wakes_entities_moves_on,
 };
@@ -170,4 +170,18 @@ async fn homes_are_found_again_in_redb_files() {
             |index: usize| Redb::open(format!("{}/{mode}-{index}.redb", folder.path())).expect("a file");
         homes_are_found_again_on::<Tokio, _>(&security, mode, open).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_there_again_in_redb_files() {
+    let files = Files::of("keys");
+    keys_are_there_again_on::<Tokio, _>(&security(), |index| files.open(index)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_there_again_in_a_database() {
+    let Some(tables) = Tables::of("keys") else {
+        return;
+    };
+    keys_are_there_again_on::<Tokio, _>(&security(), |index| tables.open(index)).await;
 }

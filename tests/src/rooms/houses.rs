@@ -180,6 +180,7 @@ pub const DRIVER: House = House {
             "durable",
             "entity",
             "journal",
+            "kv",
             "path_builder",
             "paths",
             "places",

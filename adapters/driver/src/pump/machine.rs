@@ -3,6 +3,11 @@
 use std::sync::Arc;
 
 use quorate_core::explain::Explanation;
+use quorate_core::kv::bucket::OpenBucket;
+use quorate_core::kv::hosting::BucketStore;
+use quorate_core::kv::leading::LeadBucket;
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::table::RangeId;
 use quorate_core::load::state::sample::LoadSample;
 use quorate_core::node::Node;
 use quorate_core::ordered::OrderedMap;
@@ -14,7 +19,7 @@ use quorate_core::time::Now;
 use quorate_links::LinkRecipient;
 use rand_core::Rng;
 
-use crate::stats::{KindState, PathSlotState, PathState};
+use crate::stats::{BucketState, KindState, PathSlotState, PathState};
 
 /// What the pump asks of a node beside what its links do. See [`Node`].
 pub(crate) trait Machine: LinkRecipient {
@@ -24,6 +29,8 @@ pub(crate) trait Machine: LinkRecipient {
     fn kinds(&self) -> Vec<KindState>;
     /// The paths of the cluster, and what runs here of them.
     fn paths(&self) -> Vec<PathState>;
+    /// The buckets that are open here.
+    fn buckets(&self) -> Vec<BucketState>;
     /// How many shards of each kind run here.
     fn hosted_shards(&self) -> Vec<(KindId, u32)>;
     /// How loaded it is, smoothed.
@@ -77,6 +84,37 @@ impl<R: Rng> Machine for Node<R> {
                 .collect(),
         };
         table.entries().iter().map(state).collect()
+    }
+
+    fn buckets(&self) -> Vec<BucketState> {
+        let state = |(name, open): (&BucketName, &OpenBucket)| {
+            let lead = self.kv().lead(name).filter(|lead| lead.is_active());
+            // Who decides knows; everybody else hears of it when it matters to a call.
+            let owners = |range| match lead {
+                Some(lead) => lead.table().get(range).map(|entry| entry.configuration.clone()),
+                None => open.configuration(range).cloned(),
+            };
+            let ranges = (0..open.settings().ranges).map(|range| owners(RangeId(range)));
+            let ranges: Vec<_> = ranges.collect();
+            let named = ranges.iter().flatten().flat_map(|range| range.owners.all());
+            let at = |store| Some((store, open.node_of(store)?.clone()));
+            let mut stores: OrderedMap<_, _> = named.filter_map(at).collect();
+            stores.extend(
+                lead.into_iter()
+                    .flat_map(LeadBucket::stores)
+                    .map(|(store, node)| (store, node.clone())),
+            );
+            BucketState {
+                name: name.to_string(),
+                settings: open.settings().clone(),
+                is_accepted: open.is_accepted(),
+                store: open.store().map(BucketStore::id),
+                coordinates: lead.map(LeadBucket::term),
+                stores,
+                ranges,
+            }
+        };
+        self.kv().buckets().map(state).collect()
     }
 
     fn kinds(&self) -> Vec<KindState> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::lease::MemoryLeases;
 use crate::security::Authentication;
-use crate::stats::{KindState, PathState};
+use crate::stats::{BucketState, KindState, PathState};
 use crate::sync::Notify;
 use crate::testing::block_on;
 use quorate_core::config::{Config, Limits};
@@ -102,6 +102,10 @@ impl Machine for Script {
     }
 
     fn paths(&self) -> Vec<PathState> {
+        Vec::new()
+    }
+
+    fn buckets(&self) -> Vec<BucketState> {
         Vec::new()
     }
 

@@ -16,7 +16,7 @@ use crate::commands::{ControlCommand, outcome};
 use crate::error::ClusterError;
 use crate::request::{Request, TIMEOUT_DEFAULT};
 use crate::shared::Shared;
-use crate::stats::{KindState, LinkState, PathState};
+use crate::stats::{BucketState, KindState, LinkState, PathState};
 use crate::sync;
 
 impl<M, R> Region<M, R> {
@@ -85,6 +85,13 @@ impl Shared {
     pub(crate) async fn paths(&self) -> Result<Vec<PathState>, ClusterError> {
         let (reply, answer) = sync::oneshot();
         self.control(ControlCommand::Paths(reply)).await?;
+        answer.await.ok_or(ClusterError::Stopped)
+    }
+
+    /// Every bucket that is open here.
+    pub(crate) async fn buckets(&self) -> Result<Vec<BucketState>, ClusterError> {
+        let (reply, answer) = sync::oneshot();
+        self.control(ControlCommand::Buckets(reply)).await?;
         answer.await.ok_or(ClusterError::Stopped)
     }
 
