@@ -19,6 +19,8 @@ pub enum DrainPart {
     Sharding,
     /// Slots of paths go to other members, which the leader sees to; their instances stop.
     Paths,
+    /// Ranges of the keyed store go to other members' stores, which their coordinators see to.
+    Kv,
     /// Singletons go to the next oldest member, their instances stop.
     Singletons,
     /// Changes of replicated data that only this node has are told to the others.
@@ -27,8 +29,15 @@ pub enum DrainPart {
 
 impl DrainPart {
     /// All parts, in the order of the shutdown: entities may ask paths and singletons, instances of paths
-    /// singletons, and all of them may write replicated data, until they have stopped.
-    pub const ALL: [Self; 4] = [Self::Sharding, Self::Paths, Self::Singletons, Self::Ddata];
+    /// singletons, and all of them may write replicated data, until they have stopped. Buckets can be called
+    /// without a range of one's own.
+    pub const ALL: [Self; 5] = [
+        Self::Sharding,
+        Self::Paths,
+        Self::Kv,
+        Self::Singletons,
+        Self::Ddata,
+    ];
 
     /// How long it may take.
     #[must_use]
@@ -37,6 +46,7 @@ impl DrainPart {
             Self::Sharding => config.shutdown.cluster_sharding_shutdown_region_timeout,
             Self::Paths => config.paths.exit_timeout,
             Self::Singletons => config.shutdown.cluster_exiting_timeout,
+            Self::Kv => config.kv.exit_timeout,
             Self::Ddata => LAST_WORDS,
         }
     }
@@ -45,7 +55,7 @@ impl DrainPart {
     #[must_use]
     pub const fn runs(self) -> bool {
         match self {
-            Self::Sharding | Self::Paths | Self::Singletons => true,
+            Self::Sharding | Self::Paths | Self::Singletons | Self::Kv => true,
             Self::Ddata => false,
         }
     }
@@ -190,7 +200,7 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
-    use DrainPart::{Ddata, Paths, Sharding, Singletons};
+    use DrainPart::{Ddata, Kv, Paths, Sharding, Singletons};
     use alloc::vec::Vec;
 
     use super::*;
@@ -219,7 +229,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Done(Sharding), ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(true)),
             ],
@@ -228,7 +239,8 @@ mod tests {
                 (Begins, ask(Sharding)),
                 (Begins, None),
                 (Done(Sharding), ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
@@ -239,7 +251,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Timeout, ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
             ],
@@ -247,7 +260,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Timeout, ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Sharding), None),
                 (Done(Ddata), over(true)),
@@ -255,7 +269,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Timeout, ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Done(Ddata), over(false)),
                 (Done(Sharding), over(true)),
@@ -265,7 +280,8 @@ mod tests {
             &[
                 (Begins, ask(Sharding)),
                 (Done(Sharding), ask(Paths)),
-                (Done(Paths), ask(Singletons)),
+                (Done(Paths), ask(Kv)),
+                (Done(Kv), ask(Singletons)),
                 (Done(Singletons), ask(Ddata)),
                 (Timeout, over(true)),
                 (Timeout, None),
@@ -299,6 +315,7 @@ mod tests {
         drain.begin();
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Sharding));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Paths));
+        assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Kv));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Singletons));
         assert_eq!(drain.on_timeout().map(|(part, _)| part), Some(Ddata));
         assert_eq!(drain.progress, DrainProgress::Over);
@@ -315,7 +332,9 @@ mod tests {
         assert_eq!(drain.release(Sharding), (None, None), "said again");
         assert_eq!(drain.on_done(Sharding), None, "the next one waits for the host");
         assert_eq!(drain.release(Paths), (None, ask(Paths)));
-        assert_eq!(drain.release(Singletons), (Some(Paths), ask(Singletons)));
+        assert_eq!(drain.release(Kv), (Some(Paths), ask(Kv)));
+        assert_eq!(drain.on_done(Kv), None);
+        assert_eq!(drain.release(Singletons), (None, ask(Singletons)));
         assert_eq!(
             drain.release(Ddata),
             (Some(Singletons), ask(Ddata)),
@@ -333,7 +352,8 @@ mod tests {
         assert_eq!(drain.release(Ddata), (None, None));
         assert_eq!(drain.begin(), ask(Sharding));
         assert_eq!(drain.on_timeout(), Some((Sharding, ask(Paths))));
-        assert_eq!(drain.on_done(Paths), ask(Singletons));
+        assert_eq!(drain.on_done(Paths), ask(Kv));
+        assert_eq!(drain.on_done(Kv), ask(Singletons));
         assert_eq!(drain.on_done(Singletons), ask(Ddata));
         drain.pace();
         assert_eq!(drain.on_done(Ddata), over(false), "said twice");
@@ -355,6 +375,7 @@ mod tests {
         assert_eq!(drain.release(Singletons), (None, ask(Sharding)));
         assert_eq!(drain.release(Sharding), (None, None));
         assert_eq!(drain.on_done(Sharding), ask(Paths));
-        assert_eq!(drain.on_done(Paths), ask(Singletons));
+        assert_eq!(drain.on_done(Paths), ask(Kv));
+        assert_eq!(drain.on_done(Kv), ask(Singletons));
     }
 }

@@ -229,7 +229,7 @@ impl<R: Rng> Node<R> {
                 machines
                     .singletons
                     .on_ages_changed(&mut base.cx(), &before, &after);
-                machines.kv.on_ages_changed(&mut base.cx(), &after);
+                machines.kv.on_ages_changed(&mut base.cx(), &before, &after);
             }
             Signal::MarginOver => {
                 machines.sharding.on_margin_over(&mut base.cx());
@@ -247,6 +247,7 @@ impl<R: Rng> Node<R> {
             Signal::DrainRequested(DrainPart::Singletons) => {
                 machines.singletons.on_drain_requested(&mut base.cx());
             }
+            Signal::DrainRequested(DrainPart::Kv) => machines.kv.on_drain_requested(&mut base.cx()),
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
             Signal::SingletonRegistered(id, fields) => {
                 machines

@@ -1,5 +1,5 @@
-//! Counts the words of one file. Both sides of the demo's comparison use exactly this; it never holds a whole
-//! file.
+//! What a word is, and the words of one file: counted without holding the whole file, or each of them. Both
+//! sides of a comparison use exactly this.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ impl WordCounter {
     /// The next bytes.
     pub fn feed(&mut self, chunk: &[u8]) {
         for byte in chunk {
-            let inside = !byte.is_ascii_whitespace();
+            let inside = is_in_word(byte);
             self.words += u64::from(inside && !self.inside);
             self.inside = inside;
         }
@@ -33,17 +33,41 @@ impl WordCounter {
     }
 }
 
+const fn is_in_word(byte: &u8) -> bool {
+    !byte.is_ascii_whitespace()
+}
+
+/// The words that [`WordCounter`] counts, in their order.
+pub fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let runs = bytes.split(|byte| !is_in_word(byte));
+    runs.filter(|word| !word.is_empty())
+}
+
+/// All of a regular file. Blocks: call it on a thread that may.
+///
+/// # Errors
+/// Those of [`count_file`].
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    // Opening a FIFO that took the file's place would wait for a writer.
+    if !path.symlink_metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(path)
+}
+
 /// Reads a regular file once from start to end, in chunks, and counts its words. Blocks: call it on a thread
 /// that may.
 ///
 /// # Errors
 /// The file is gone, unreadable or no regular file any more (a symbolic link is not followed).
 pub fn count_file(path: &Path) -> io::Result<u64> {
-    // Opening a FIFO that took the file's place would wait for a writer.
-    if !path.symlink_metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut counter = WordCounter::default();
     loop {
@@ -64,6 +88,16 @@ mod tests {
         let mut counter = WordCounter::default();
         chunks.iter().for_each(|chunk| counter.feed(chunk));
         counter.words()
+    }
+
+    #[test]
+    fn as_many_words_are_found_as_are_counted() {
+        let text = b" one  two\nthree\x0bfour c\xc2\xa0d \xff\r\n";
+        let found: Vec<&[u8]> = words_of(text).collect();
+        let expected: [&[u8]; 5] = [b"one", b"two", b"three\x0bfour", b"c\xc2\xa0d", b"\xff"];
+        assert_eq!(found, expected);
+        assert_eq!(words(&[text]), 5);
+        assert_eq!((words_of(b"").count(), words_of(b" \t").count()), (0, 0));
     }
 
     #[test]

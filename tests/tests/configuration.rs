@@ -63,6 +63,7 @@ fn settings() -> Vec<Setting> {
         "executor",
         "load",
         "paths",
+        "kv",
         "ddata",
         "limits",
     ];
@@ -107,6 +108,7 @@ fn settings() -> Vec<Setting> {
     ));
     all.extend(settings_of("core/src/config/load.rs", "LoadConfig", "load."));
     all.extend(settings_of("core/src/config/paths.rs", "PathsConfig", "paths."));
+    all.extend(settings_of("core/src/config/kv.rs", "KvConfig", "kv."));
     all.extend(settings_of("core/src/config/ddata.rs", "DdataConfig", "ddata."));
     all.extend(settings_of(limits, "Limits", "limits."));
     all.extend(settings_of("links/src/settings/mod.rs", "LinkLimits", "links."));

@@ -8,7 +8,7 @@ use quorate_core::ddata::state::key::Pattern;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, ShardingCommandError, SingletonCommandError};
 use quorate_core::explain::Explanation;
 use quorate_core::input::{
-    Command, DdataCommand, JournalCommand, KindSettings, PathCommand, Recipient, ShardingCommand,
+    Command, DdataCommand, JournalCommand, KindSettings, KvCommand, PathCommand, Recipient, ShardingCommand,
     SingletonCommand, SingletonSettings,
 };
 use quorate_core::paths::state::settings::PathSettings;
@@ -64,11 +64,16 @@ pub(crate) struct LogCommand {
     pub(crate) reply: sync::Sender<Answer>,
 }
 
-/// Something for the replicator, or about watches.
+/// Something for the replicator or the keyed store, or about watches.
 pub(crate) enum DataCommand {
     Operation {
         command: DdataCommand,
         reply: sync::Sender<DdataAnswer>,
+    },
+    /// Of the keyed store.
+    Keyed {
+        command: KvCommand,
+        reply: sync::Sender<Answer>,
     },
     Subscribe {
         pattern: Pattern,

@@ -16,8 +16,8 @@ pub use quorate_core::event::{
 };
 use quorate_core::membership::member::Status;
 pub use quorate_core::reject::{
-    DdataRejection, JournalRejection, MembershipRejection, PathRejection, Rejection, ShardingRejection,
-    SingletonRejection,
+    DdataRejection, JournalRejection, KvRejection, MembershipRejection, PathRejection, Rejection,
+    ShardingRejection, SingletonRejection,
 };
 use quorate_core::view::View;
 pub use quorate_core::wire::WireError;

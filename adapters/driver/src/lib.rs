@@ -46,6 +46,7 @@ mod journal;
 mod kind;
 mod kind_config;
 mod kinds;
+pub mod kv;
 pub mod lease;
 mod listeners;
 mod load;

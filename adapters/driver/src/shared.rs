@@ -10,7 +10,7 @@ use quorate_core::config::Config;
 use quorate_core::effect::{Answer, CommandError, DdataAnswer, SingletonAnswer, StopOutcome};
 use quorate_core::event::{Event, ShardingEvent};
 use quorate_core::ident::UniqueAddress;
-use quorate_core::input::{Command, DdataCommand, JournalCommand, SingletonCommand};
+use quorate_core::input::{Command, DdataCommand, JournalCommand, KvCommand, SingletonCommand};
 use quorate_core::ordered::OrderedSet;
 use quorate_core::paths::state::name::PathId;
 use quorate_core::sharding::ids::{EntityId, KindId, Payload};
@@ -41,7 +41,7 @@ const USER_COMMANDS_MAX: usize = 4_096;
 /// Other commands that wait: people and programs that manage a node are few.
 const CONTROL_COMMANDS_MAX: usize = 256;
 
-/// Operations on replicated data that wait: as many as messages. Beyond it callers wait.
+/// Operations on replicated data, and calls of the keyed store, that wait: as many as messages. Beyond it callers wait.
 const DATA_COMMANDS_MAX: usize = 4_096;
 
 /// The loop's end of the queues.
@@ -307,6 +307,15 @@ impl Shared {
     pub(crate) async fn data(&self, command: DdataCommand) -> Option<DdataAnswer> {
         let (reply, answer) = sync::oneshot();
         let sent = self.data.send(DataCommand::Operation { command, reply }).await;
+        self.wake.notify();
+        sent.ok()?;
+        answer.await
+    }
+
+    /// A call of the keyed store and its answer; nothing if the node has stopped. Waits while the queue is full.
+    pub(crate) async fn kv(&self, command: KvCommand) -> Option<Answer> {
+        let (reply, answer) = sync::oneshot();
+        let sent = self.data.send(DataCommand::Keyed { command, reply }).await;
         self.wake.notify();
         sent.ok()?;
         answer.await

@@ -10,8 +10,9 @@ use quorate_core::paths::state::table::{PathEpoch, SlotMove};
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::{CoordinatorState, RegionState};
 pub use quorate_core::stats::{
-    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, LoadCounters, MembershipCounters,
-    NodeCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters, Stats,
+    DdataCounters, DetectorCounters, DowningCounters, JournalCounters, KvCounters, LoadCounters,
+    MembershipCounters, NodeCounters, OldestCounters, PathCounters, ShardingCounters, SingletonCounters,
+    Stats,
 };
 
 use quorate_core::token::Token;

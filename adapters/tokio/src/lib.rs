@@ -129,6 +129,11 @@ struct ReliableDelivery;
 #[doc = include_str!("../../../docs/ddata.md")]
 struct DdataChapter;
 
+/// The chapter about the keyed store compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/kv.md")]
+struct KvChapter;
+
 /// The chapter about singletons compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/singletons.md")]

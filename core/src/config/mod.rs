@@ -8,6 +8,7 @@ mod downing;
 mod executor;
 mod journal;
 mod kind;
+mod kv;
 mod limits;
 mod load;
 mod membership;
@@ -27,6 +28,7 @@ pub use downing::{CustomStrategy, DownAllWhenUnstable, DowningConfig, DowningStr
 pub use executor::ExecutorConfig;
 pub use journal::JournalConfig;
 pub use kind::KindConfig;
+pub use kv::KvConfig;
 pub use limits::Limits;
 pub use load::{CapacitySelector, LoadConfig, LoadSpread, NEIGHBORS_MAX};
 pub use membership::MembershipConfig;
@@ -75,6 +77,8 @@ pub struct Config {
     pub executor: ExecutorConfig,
     /// How loaded nodes are.
     pub load: LoadConfig,
+    /// The keyed store.
+    pub kv: KvConfig,
     /// Replicated data.
     pub ddata: DdataConfig,
     /// Limits on what peers and callers may send.

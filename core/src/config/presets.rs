@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{
-    Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, Limits,
-    LoadConfig, MembershipConfig, PathsConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
+    Config, DdataConfig, DowningConfig, ExecutorConfig, FailureDetectorConfig, JournalConfig, KvConfig,
+    Limits, LoadConfig, MembershipConfig, PathsConfig, ShardingConfig, ShutdownConfig, SingletonConfig,
 };
 use crate::ident::{ClusterName, DEFAULT_DATA_CENTER};
 use crate::membership::state::app_version::AppVersion;
@@ -30,6 +30,7 @@ impl Config {
             executor: ExecutorConfig::default(),
             load: LoadConfig::default(),
             paths: PathsConfig::default(),
+            kv: KvConfig::default(),
             ddata: DdataConfig::default(),
             limits: Limits::default(),
         }
@@ -50,6 +51,7 @@ impl Config {
             executor: ExecutorConfig::fast(),
             load: LoadConfig::fast(),
             paths: PathsConfig::fast(),
+            kv: KvConfig::fast(),
             ddata: DdataConfig::fast(),
             ..Self::lan(cluster)
         }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::{
-    Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfLoad, OfMembership, OfOldest, OfPaths, OfSharding,
+    Cx, OfDdata, OfDetector, OfDowning, OfJournal, OfKv, OfLoad, OfMembership, OfOldest, OfPaths, OfSharding,
     OfSingleton,
 };
 use crate::drain::DrainPart;
@@ -202,6 +202,18 @@ impl Cx<'_, OfJournal> {
     /// Asks the node's store for something; its answer comes home to the quorum logs.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Requester::Journal, request));
+    }
+}
+
+impl Cx<'_, OfKv> {
+    /// Says that no range is this node's any more, or that nobody else can have one.
+    pub(crate) fn say_drained(&mut self) {
+        self.signals.drained(DrainPart::Kv);
+    }
+
+    /// Asks the node's store for something; its answer comes home to the keyed store.
+    pub(crate) fn order_store(&mut self, request: StoreRequest) {
+        self.push(Effect::Store(Requester::Kv, request));
     }
 }
 

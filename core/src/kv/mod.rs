@@ -1,22 +1,52 @@
 //! A keyed store with N copies: keys lie in ranges, and each range has explicit owners, which are stores and
-//! not nodes. Spec: sharding 5.6, 10.19.
+//! not nodes. This file holds the machine's parts and hands each input to its file. Spec: sharding 5.6,
+//! 10.19.
+//!
+//! Every node that has opened a [`bucket`] can call it (`calls`), and has a store of it if it has the
+//! bucket's role ([`hosting`]). The oldest member of the role says who owns what ([`leading`]).
 
+pub mod bucket;
+mod calls;
+pub mod hosting;
+mod keeping;
+mod layout;
+pub mod leading;
 pub mod merkle;
 pub mod moving;
+mod opening;
 pub mod protocol;
 pub mod ranges;
 pub mod replica;
 pub mod requests;
 pub mod state;
+mod statements;
+mod sweeping;
+#[cfg(test)]
+mod tests;
 
 use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
+use self::bucket::{BucketStanding, OpenBucket};
+use self::calls::{OpenCalls, refuse};
+use self::hosting::{BucketStore, Listener};
+use self::keeping::Keeping;
+use self::leading::{LeadBucket, LeadTiming};
+use self::protocol::ranges::RangeCommandError;
+use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, Rejection, Timer};
+use self::state::bucket::BucketName;
+use self::state::settings::BucketSettings;
+use self::sweeping::Sweep;
 use crate::cx::OfKv;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
 use crate::input::Token as CallerToken;
-use crate::kv::protocol::{Command, KvCommandError, Msg, Timer};
-use crate::store::StoreReport;
+use crate::journal::state::StoreId;
+use crate::membership::state::member::Status;
+use crate::oldest::state::{RoleStanding, oldest};
+use crate::ordered::OrderedMap;
+use crate::token::Token;
 use crate::view::View;
 
 /// What the machine may touch outside itself.
@@ -24,21 +54,374 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfKv>;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct Kv {}
+pub struct Kv {
+    buckets: OrderedMap<BucketName, OpenBucket>,
+    leads: OrderedMap<BucketName, LeadBucket>,
+    calls: OpenCalls,
+    keeping: Keeping,
+    sweep: Sweep,
+    /// Coordinators that this node had, so that none has the term of another.
+    coordinators: u64,
+    is_paused: bool,
+    is_draining: bool,
+    is_halted: bool,
+}
 
 impl Kv {
-    pub(crate) fn on_message(&mut self, _: &mut Cx<'_>, _: &UniqueAddress, _: Msg) {}
-    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, token: CallerToken, _: Command) {
-        cx.reply(token, AnyAnswer::Refused(AnyError::Kv(KvCommandError::NotOpen)));
+    /// A bucket that is open here.
+    #[must_use]
+    pub fn bucket(&self, bucket: &BucketName) -> Option<&OpenBucket> {
+        self.buckets.get(bucket)
     }
-    pub(crate) fn on_timer(&mut self, _: &mut Cx<'_>, _: Timer) {}
-    pub(crate) fn on_stored(&mut self, _: &mut Cx<'_>, _: StoreReport) {}
-    pub(crate) fn on_ages_changed(&mut self, _: &mut Cx<'_>, _: &View) {}
-    pub(crate) fn on_margin_over(&mut self, _: &mut Cx<'_>) {}
-    pub(crate) fn on_paused(&mut self) {}
-    pub(crate) fn on_still_member(&mut self, _: &mut Cx<'_>) {}
-    pub(crate) fn halt(&mut self, _: &mut Cx<'_>) {}
+
+    /// All buckets that are open here.
+    pub fn buckets(&self) -> impl ExactSizeIterator<Item = (&BucketName, &OpenBucket)> {
+        self.buckets.iter()
+    }
+
+    /// The coordinator of a bucket's ranges, if this node is the oldest member of its role.
+    #[must_use]
+    pub fn lead(&self, bucket: &BucketName) -> Option<&LeadBucket> {
+        self.leads.get(bucket)
+    }
+
+    /// Calls of this node that are not over: some have been answered, and tell the rest of the owners.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Another node speaks, or this one to itself.
+    pub(crate) fn on_message(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, message: Msg) {
+        if self.is_halted || message.to_uid != cx.me().uid() {
+            cx.counters().ignored += 1;
+            return;
+        }
+        let Msg { bucket, body, .. } = message;
+        let is_about_ranges = matches!(body, BucketBody::Ranges(_) | BucketBody::Content(_));
+        let heard = match body {
+            BucketBody::Ranges(statement) => self.on_statement(cx, from, &bucket, statement),
+            BucketBody::Ask(asked) => {
+                cx.counters().asked += 1;
+                let now = cx.now();
+                let store = self.store_of(&bucket, asked.store);
+                store.map_or(Ok(()), |store| store.on_ask(from, &asked, now))
+            }
+            BucketBody::Answer(answered) => {
+                self.on_owner_answer(cx, from, *answered);
+                Ok(())
+            }
+            BucketBody::Content(content) => self.on_content(cx, from, &bucket, content),
+        };
+        if let Err(rejection) = heard {
+            self.reject(cx, from, rejection);
+        }
+        if is_about_ranges {
+            return self.after_input(cx, &bucket);
+        }
+        // What is asked about keys is much, and decides nothing about ranges.
+        self.speak_for_store(cx, &bucket);
+        self.keep(cx);
+        self.await_next(cx);
+    }
+
+    fn reject(&self, cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
+        cx.counters().rejected += 1;
+        cx.reject(from, rejection);
+    }
+
+    /// This node's store of a bucket, if it is the one that is meant.
+    fn store_of(&mut self, bucket: &BucketName, store: StoreId) -> Option<&mut BucketStore> {
+        let open = self.buckets.get_mut(bucket)?;
+        open.store.as_mut().filter(|own| own.id() == store)
+    }
+
+    /// A caller wants something.
+    pub(crate) fn on_command(&mut self, cx: &mut Cx<'_>, caller: CallerToken, command: Command) {
+        match command {
+            Command::Open { bucket, settings } => {
+                self.open(cx, caller, &bucket, settings);
+                self.after_input(cx, &bucket);
+            }
+            Command::Call {
+                bucket,
+                key,
+                goal,
+                timeout,
+            } => {
+                self.begin_call(cx, caller, (bucket, key), goal, timeout);
+                self.await_calls(cx);
+            }
+            Command::Ranges { bucket, command } => {
+                let now = cx.mono();
+                let lead = self.leads.get_mut(&bucket);
+                let done = lead.map_or(Err(RangeCommandError::NotCoordinating), |lead| {
+                    lead.on_command(command, now)
+                });
+                match done {
+                    Ok(()) => cx.reply(caller, AnyAnswer::Done),
+                    Err(error) => refuse(cx, caller, error.into()),
+                }
+                self.after_input(cx, &bucket);
+            }
+        }
+    }
+
+    /// This node coordinates the ranges of a bucket, if it is the oldest member of its role and may act.
+    fn lead_if_oldest(
+        &mut self,
+        cx: &mut Cx<'_>,
+        bucket: &BucketName,
+        settings: &BucketSettings,
+    ) -> Result<Option<&mut LeadBucket>, Rejection> {
+        let role = settings.role.as_ref();
+        let is_acting = cx.succession().standing(role) == Some(RoleStanding::Acting);
+        let Some(number) = cx.succession().up_number(role).filter(|_| is_acting) else {
+            return Ok(None);
+        };
+        if !self.leads.contains_key(bucket) {
+            let Ok(levels) = settings.check() else {
+                return Ok(None);
+            };
+            if self.leads.len() >= BUCKETS_MAX {
+                return Err(Rejection::TooManyBuckets);
+            }
+            self.coordinators += 1;
+            let term = Token::new(u64::from(number.get()), self.coordinators);
+            let config = &cx.config().kv;
+            let timing = LeadTiming {
+                tell_again: config.repeat_interval,
+                move_timeout: config.move_timeout,
+                away_max: config.away_max,
+            };
+            let lead = LeadBucket::new((settings.clone(), levels), term, timing, self.is_paused);
+            self.leads.insert(bucket.clone(), lead);
+        }
+        Ok(self.leads.get_mut(bucket))
+    }
+
+    /// Begins and ends coordinators, as this node is the oldest member of roles or not.
+    fn look_at_leads(&mut self, cx: &mut Cx<'_>) {
+        let succession = Arc::clone(cx.succession());
+        self.leads.retain(|_, lead| {
+            let role = lead.settings().role.as_ref();
+            succession.standing(role) == Some(RoleStanding::Acting) && !lead.is_outdone()
+        });
+        let open = self.buckets.iter();
+        let open = open.filter(|(_, open)| open.standing != BucketStanding::Refused);
+        let open: Vec<_> = open
+            .map(|(bucket, open)| (bucket.clone(), open.settings().clone()))
+            .collect();
+        for (bucket, settings) in open {
+            // What is open here has room: there may be as many.
+            let _ = self.lead_if_oldest(cx, &bucket, &settings);
+        }
+        let leads: Vec<BucketName> = self.leads.keys().cloned().collect();
+        for bucket in leads {
+            self.look_at_lead(cx, &bucket);
+        }
+    }
+
+    fn look_at_lead(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
+        if let Some(lead) = self.leads.get_mut(bucket) {
+            lead.look(cx, bucket);
+        }
+        if self.leads.get(bucket).is_some_and(LeadBucket::is_outdone) {
+            self.look_at_leads(cx);
+        }
+    }
+
+    /// A timer is due.
+    pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Calls => self.on_calls_due(cx),
+            Timer::Repeat => {
+                let (now, buckets) = (cx.mono(), self.buckets.keys().cloned().collect::<Vec<_>>());
+                for bucket in buckets {
+                    let open = self.buckets.get_mut(&bucket);
+                    if let Some(store) = open.and_then(|open| open.store.as_mut()) {
+                        store.on_tick(now);
+                    }
+                    self.look_for_table(cx, &bucket);
+                    self.speak_for_store(cx, &bucket);
+                }
+                self.keeping.repeat(cx);
+                self.sweep(cx);
+                self.look_at_leads(cx);
+            }
+        }
+        self.keep(cx);
+        self.await_next(cx);
+    }
+
+    /// The picture changed, or who acts for whom in it.
+    pub(crate) fn on_ages_changed(&mut self, cx: &mut Cx<'_>, before: &View, after: &View) {
+        if self.is_halted {
+            return;
+        }
+        let gone = before.members().iter().map(|member| &member.node);
+        for node in gone.filter(|node| after.member(node).is_none()) {
+            for store in self.buckets.values_mut().filter_map(|open| open.store.as_mut()) {
+                store.forget_origin(node.uid());
+            }
+        }
+        self.look_at_leads(cx);
+        let buckets: Vec<BucketName> = self.buckets.keys().cloned().collect();
+        for bucket in buckets {
+            self.look_for_table(cx, &bucket);
+        }
+        self.say_if_drained(cx);
+        self.await_next(cx);
+    }
+
+    /// The work of a departed member is free.
+    pub(crate) fn on_margin_over(&mut self, cx: &mut Cx<'_>) {
+        self.look_at_leads(cx);
+        self.await_next(cx);
+    }
+
+    /// This process stood still: nothing is decided for others until it is known to be a member.
+    pub(crate) fn on_paused(&mut self) {
+        self.set_paused(true);
+    }
+
+    /// It is a member still.
+    pub(crate) fn on_still_member(&mut self, cx: &mut Cx<'_>) {
+        self.set_paused(false);
+        self.look_at_leads(cx);
+        self.await_next(cx);
+    }
+
+    fn set_paused(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+        for lead in self.leads.values_mut() {
+            lead.on_paused(is_paused);
+        }
+    }
+
+    /// This node leaves: its ranges are to go to others.
+    pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
+        self.is_draining = true;
+        self.say_if_drained(cx);
+    }
+
+    /// The coordinators move what a leaving member has. Nothing is waited for where too few others are there.
+    fn say_if_drained(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_draining || self.is_halted {
+            return;
+        }
+        let view = Arc::clone(cx.view());
+        let can_move = |open: &OpenBucket| {
+            let role = open.settings().role.as_ref();
+            let others = view.members_in(Status::Up).filter(|member| {
+                member.node != *view.me() && role.is_none_or(|role| member.roles.contains(role))
+            });
+            others.count() >= open.levels().copies() && !view.is_shutting_down()
+        };
+        let waits =
+            |open: &OpenBucket| open.store().is_some_and(BucketStore::owns_anything) && can_move(open);
+        if !self.buckets.values().any(waits) {
+            self.is_draining = false;
+            cx.say_drained();
+        }
+    }
+
+    /// The node ends: whoever waits hears that nothing more comes.
+    pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
+        self.is_halted = true;
+        self.end_calls(cx);
+        for open in self.buckets.values_mut() {
+            for caller in core::mem::take(&mut open.waits) {
+                cx.reply(caller, AnyAnswer::Refused(AnyError::Stopped));
+            }
+        }
+        self.leads.clear();
+    }
+
+    /// After something about a bucket was heard.
+    fn after_input(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
+        self.speak_for_store(cx, bucket);
+        self.keep(cx);
+        self.look_at_lead(cx, bucket);
+        self.say_if_drained(cx);
+        self.await_next(cx);
+    }
+
+    /// Sends what this node's store of a bucket says.
+    fn speak_for_store(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
+        let Some(open) = self.buckets.get_mut(bucket) else {
+            return;
+        };
+        let Some(store) = open.store.as_mut() else {
+            return;
+        };
+        let (said, news) = (store.take_said(cx.mono()), store.take_news());
+        for event in news {
+            match &event {
+                Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
+                Event::OwnerNoMore { .. } => cx.counters().ranges_given += 1,
+                Event::Coordinating { .. }
+                | Event::CoordinatorOutdone
+                | Event::Ranges(_)
+                | Event::RefusedOn { .. }
+                | Event::Refused { .. }
+                | Event::StoreDamaged => {}
+            }
+            cx.notify((bucket.clone(), event));
+        }
+        let view = Arc::clone(cx.view());
+        for (to, body) in said {
+            let node = match to {
+                Listener::Node(node) => Some(node),
+                Listener::Store(store) => open.node_of(store).cloned(),
+                Listener::Coordinator => {
+                    let oldest = oldest(&view, open.settings().role.as_ref());
+                    oldest.map(|oldest| oldest.node.clone())
+                }
+            };
+            match node {
+                Some(node) => send(cx, &node, bucket, body),
+                None => open.miss(),
+            }
+        }
+    }
+
+    /// Waits for what there is to wait for.
+    fn await_next(&self, cx: &mut Cx<'_>) {
+        self.await_calls(cx);
+        if self.is_halted || cx.is_set(Timer::Repeat) {
+            return;
+        }
+        let lacks = |open: &OpenBucket| {
+            open.needs_table() || open.store.as_ref().is_some_and(BucketStore::is_arriving)
+        };
+        let is_needed = !self.leads.is_empty()
+            || self.keeping.waits()
+            || self.has_to_sweep()
+            || self.buckets.values().any(lacks);
+        if is_needed {
+            let at = cx.mono() + cx.config().kv.repeat_interval;
+            cx.wake(Timer::Repeat, at);
+        }
+    }
+
+    /// Checks the machine's rules. Linear.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
+        if !self.calls.is_consistent() {
+            return Err(String::from(
+                "an open call without a time at which it is looked at",
+            ));
+        }
         Ok(())
     }
+}
+
+/// Says something about a bucket to a node, this one included.
+fn send(cx: &mut Cx<'_>, to: &UniqueAddress, bucket: &BucketName, body: BucketBody) {
+    let message = Msg {
+        to_uid: to.uid(),
+        bucket: bucket.clone(),
+        body,
+    };
+    cx.send(to, message);
 }

@@ -40,6 +40,20 @@ pub fn is_settled<'a>(
             .all(|member| member.is_reachable && has_settled(member.status))
 }
 
+/// How far the planner may go in a picture: nowhere while somebody is unreachable, because what is moved then
+/// may be moved twice, and on the way to the shutdown of the cluster.
+pub(crate) fn gate_of(view: &View) -> PlanningGate {
+    if !view.unreachable().is_empty() || view.is_shutting_down() {
+        return PlanningGate::Closed;
+    }
+    let versions = view.members_in(Status::Up).map(|member| &member.app_version);
+    if is_settled(versions, neighbours(view)) {
+        PlanningGate::Open
+    } else {
+        PlanningGate::Needed
+    }
+}
+
 /// The members of this node's data center, for [`is_settled`].
 pub(crate) fn neighbours(view: &View) -> impl Iterator<Item = Neighbour> {
     let own = view.self_member().map(Member::data_center);

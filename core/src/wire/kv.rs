@@ -72,6 +72,7 @@ choice! {
         8 Adopted { term: Token, store: StoreId, ranges: List<u16, AdoptedRange, RANGES_PER_MESSAGE_MAX> },
         9 Refuse { store: StoreId, range: RangeId, configuration: Configuration },
         10 Refuses { store: StoreId, range: RangeId, epoch: u64 },
+        11 Repair { term: Token, store: StoreId, range: RangeId },
     }
 }
 

@@ -15,6 +15,7 @@ use crate::ddata::crdt::{CustomTypes, Element};
 use crate::ident::UniqueAddress;
 use crate::journal::protocol::PARTS_MAX;
 use crate::journal::state::{LogItem, ReplicaHead, SnapshotHead, Voters};
+use crate::kv::state::settings::BucketSettings;
 use crate::sharding::state::ids::SHARDS_MAX;
 use crate::sharding::state::kept::{
     HomeRecord, HomesChange, HomesRecord, NODES_MAX, NamesChange, NamesRecord,
@@ -59,7 +60,7 @@ macro_rules! stored {
     )*};
 }
 
-stored!(HomesRecord 2 NamesRecord 1 StoredPromise 1 Voters 1 ReplicaHead 1 LogItem 1);
+stored!(HomesRecord 2 NamesRecord 1 StoredPromise 1 Voters 1 ReplicaHead 1 LogItem 1 BucketSettings 1);
 
 // A kind that remembers its entities has had more shards once, or a region said so: they live somewhere as
 // well.

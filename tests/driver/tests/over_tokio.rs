@@ -57,6 +57,12 @@ over_tokio! {
         envelopes_find_their_entities,
         a_function_of_ones_own_places_entities,
     }
+    kv {
+        s_332_a_bucket_is_read_and_written_from_every_node,
+        of_two_conditional_puts_one_takes_effect_and_the_other_names_it,
+        b_62_what_no_bucket_can_take_is_refused,
+        i_70_keys_outlive_an_owner_and_go_over_to_a_newcomer,
+    }
     life {
         an_answer_may_be_given_later,
         an_entity_has_timers_and_notices_when_no_message_comes,

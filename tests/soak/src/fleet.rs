@@ -182,6 +182,17 @@ impl<P: Proof> Fleet<P> {
         self.processes.runs(index)
     }
 
+    /// The nodes that run.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Place> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(index, place)| self.runs(index).then_some(place))
+    }
+
+    /// Whether nothing happens to a node, or has happened to its process.
+    pub(crate) fn is_untouched(&self, index: usize) -> bool {
+        self.places[index].note.is_empty()
+    }
+
     pub(crate) fn one_that_runs(&self) -> Result<usize, String> {
         let one = (0..NODES).find(|index| self.runs(*index));
         one.ok_or_else(|| "no node runs".to_owned())

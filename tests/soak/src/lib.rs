@@ -19,3 +19,4 @@ pub mod only_one;
 mod processes;
 mod program;
 mod stores;
+pub mod word_index;

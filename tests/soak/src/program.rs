@@ -35,9 +35,12 @@ pub(crate) trait Program {
     const NAME: &'static str;
     /// What `--help` says first.
     const ABOUT: &'static str;
-    /// What `--help` says about `--seconds`, `--store` and the exit code.
+    /// What `--help` says about `--seconds` and the exit code.
     const SECONDS: &'static str;
-    const STORE: &'static str;
+    /// What it says about `--store`, if the program knows that option.
+    const STORE: Option<&'static str> = None;
+    /// What it says about `--input`, if the program knows that option.
+    const INPUT: Option<&'static str> = None;
     /// What it says about `--postgres`, if the program knows that option.
     const POSTGRES: Option<&'static str> = None;
     /// What it says about `--state`, if the program knows that option.
@@ -134,8 +137,7 @@ Usage: {} [OPTIONS]
 Options:
       --seconds N    {}, {least} to {most} (default {usual})
       --transport T  {}: what the nodes talk over (default {})
-      --store DIR    {}
-{}{}{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
+{}{}{}{}{}{}      --json         end standard output with one line of JSON; everything else goes to standard error
   -h, --help         print this
 
 Exit code: {}, 2 for a
@@ -146,7 +148,8 @@ mistake in the options.
         P::SECONDS,
         names.join(", "),
         names.first().unwrap_or(&""),
-        P::STORE,
+        P::INPUT.map_or_else(String::new, |about| format!("      --input PATH   {about}\n")),
+        P::STORE.map_or_else(String::new, |about| format!("      --store DIR    {about}\n")),
         P::POSTGRES.map_or_else(String::new, |about| format!("      --postgres URL {about}\n")),
         P::STATE.map_or_else(String::new, |about| format!("      --state MODE   {about}\n")),
         P::BYTES.map_or_else(String::new, |(about, (least, most, usual))| {
@@ -164,6 +167,7 @@ mistake in the options.
 pub(crate) struct Options {
     pub(crate) time: Duration,
     pub(crate) transport: String,
+    pub(crate) input: Option<PathBuf>,
     pub(crate) store: Option<PathBuf>,
     pub(crate) postgres: Option<String>,
     pub(crate) state: State,
@@ -275,6 +279,7 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
         transport: stages
             .first()
             .map_or_else(String::new, |stage| stage.name.to_owned()),
+        input: None,
         store: None,
         postgres: None,
         state: State::default(),
@@ -299,7 +304,8 @@ fn parse<P: Program>(arguments: Vec<OsString>, stages: &[Stage]) -> Result<Comma
                 }
                 options.transport = name;
             }
-            Long("store") => options.store = Some(parser.value().map_err(|error| error.to_string())?.into()),
+            Long("input") if P::INPUT.is_some() => options.input = Some(path(&mut parser)?),
+            Long("store") if P::STORE.is_some() => options.store = Some(path(&mut parser)?),
             Long("postgres") if P::POSTGRES.is_some() => options.postgres = Some(parsed(&mut parser)?),
             Long("state") if P::STATE.is_some() => {
                 let name: String = parsed(&mut parser)?;
@@ -340,6 +346,11 @@ impl Options {
             (Some(_), None) | (None, Some(_) | None) => Ok(()),
         }
     }
+}
+
+fn path(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
+    let value = parser.value().map_err(|error| error.to_string())?;
+    Ok(value.into())
 }
 
 fn parsed<T: std::str::FromStr>(parser: &mut lexopt::Parser) -> Result<T, String>

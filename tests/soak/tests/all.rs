@@ -13,6 +13,7 @@ mod liars;
 mod likes;
 mod mailboxes;
 mod only_one;
+mod word_index;
 
 /// One program at a time: each is a whole cluster, and takes what time the machine has.
 fn alone() -> std::sync::MutexGuard<'static, ()> {

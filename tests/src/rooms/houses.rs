@@ -44,6 +44,7 @@ pub const CORE: House = House {
             "downing::state",
             "journal::protocol",
             "journal::state",
+            "kv::protocol",
             "kv::state",
             "lease::protocol",
             "load::protocol",

@@ -23,6 +23,7 @@ use quorate_core::view::View;
 use crate::data::Data;
 use crate::error::{ClusterError, LookupError, Termination};
 use crate::events::Events;
+use crate::kv::KvBuilder;
 use crate::paths::Path;
 use crate::places::{PlaceError, ShardPlaces};
 use crate::region::Region;
@@ -103,6 +104,25 @@ impl Cluster {
     #[must_use]
     pub fn data(&self) -> Data {
         Data::new(Arc::clone(self.shared()))
+    }
+
+    /// A bucket of the keyed store: values by key, each on N nodes, that any node reads and writes. The name has
+    /// 1 to [`BUCKET_NAME_BYTES_MAX`](crate::kv::BUCKET_NAME_BYTES_MAX) bytes; keys are text, values anything
+    /// that serde serialises.
+    ///
+    /// ```no_run
+    /// # async fn example(cluster: quorate_driver::Cluster) -> Result<(), Box<dyn std::error::Error>> {
+    /// let carts = cluster.kv::<Vec<String>>("carts").copies(3).memory().open().await?;
+    /// let found = carts.get("u-1").await?;
+    /// let mut cart: Vec<String> = found.values.into_iter().flatten().collect();
+    /// cart.push("tea".to_owned());
+    /// // In place of all siblings that were seen.
+    /// carts.put("u-1", &cart, &found.context).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kv<V>(&self, bucket: impl AsRef<str>) -> KvBuilder<V> {
+        KvBuilder::new(Arc::clone(self.shared()), bucket.as_ref())
     }
 
     /// Subscribes to cluster events: a stream that starts with a snapshot. A reader that falls behind by more

@@ -1,6 +1,7 @@
 //! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and
 //! counters, never errors of these types.
 
+mod daemons;
 mod data;
 mod durable;
 mod paths;
@@ -12,18 +13,19 @@ use std::io;
 
 use quorate_core::agreement::SettingError;
 use quorate_core::config::ConfigError;
-use quorate_core::daemons::DAEMONS_MAX;
 use quorate_core::ddata::crdt::RegisterError;
 use quorate_core::delivery::BadSetting;
 use quorate_core::effect::{CommandError, HaltReason};
 use quorate_core::event::JoinFailure;
 use quorate_core::ident::NameError;
+use quorate_core::kv::state::bucket::BadBucketName;
 use quorate_core::membership::app_version::AppVersionError;
 use quorate_core::sharding::errors::AskFailure;
 
 use crate::extract::Unopened;
 use crate::kinds::Mismatch;
 use crate::signals::ShutdownSignal;
+pub use daemons::DaemonsError;
 pub use data::{DataReadError, DataWriteError};
 pub use durable::{DurabilityError, DurableFailure};
 pub use paths::PathError;
@@ -134,6 +136,9 @@ pub enum ClusterError {
     /// A path that cannot be.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// A bucket of the keyed store cannot have this name.
+    #[error(transparent)]
+    Bucket(#[from] BadBucketName),
     /// The system's signals cannot be had.
     #[error("cannot listen for signals: {0}")]
     Signals(String),
@@ -156,6 +161,7 @@ impl ClusterError {
             | Self::Lookup(_)
             | Self::Durability(_)
             | Self::Setting(_)
+            | Self::Bucket(_)
             | Self::Signals(_) => false,
         }
     }
@@ -177,6 +183,7 @@ impl ClusterError {
             | Self::Lookup(_)
             | Self::Durability(_)
             | Self::Setting(_)
+            | Self::Bucket(_)
             | Self::Signals(_) => false,
         }
     }
@@ -397,46 +404,6 @@ impl AskError {
             Self::Decode | Self::Stopped => true,
             Self::NotDurable(failure) => failure.may_have_been_handled(),
             Self::Failed(failure) => failure.may_have_been_handled(),
-        }
-    }
-}
-
-/// Why a command to daemons failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DaemonsError {
-    /// A change is under way already: ask again later.
-    #[error("the number of daemons is already being changed; try again later")]
-    InProgress,
-    /// The number is not 1 to [`DAEMONS_MAX`].
-    #[error("the number of daemons must be 1 to {DAEMONS_MAX}")]
-    Count,
-    /// No majority of the members was told in time: the change may take place all the same.
-    #[error("no majority of the members confirmed the change in time; it may still take effect")]
-    NoMajority,
-    /// Whoever sees to them has not answered. A change that was asked for may have begun, and goes on then.
-    #[error("the daemon manager did not answer: {0}")]
-    Failed(#[from] AskError),
-}
-
-impl DaemonsError {
-    /// Whether no answer came within the time limit.
-    #[must_use]
-    pub const fn is_timeout(self) -> bool {
-        match self {
-            Self::Failed(error) => error.is_timeout(),
-            Self::NoMajority => true,
-            Self::InProgress | Self::Count => false,
-        }
-    }
-
-    /// Whether the change may take effect all the same. `false`: nothing changes.
-    #[must_use]
-    pub const fn may_have_been_handled(self) -> bool {
-        match self {
-            Self::Failed(error) => error.may_have_been_handled(),
-            Self::NoMajority => true,
-            Self::InProgress | Self::Count => false,
         }
     }
 }

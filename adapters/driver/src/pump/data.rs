@@ -1,5 +1,5 @@
-//! Replicated data between callers and the node: hands operations in, and changes out to who listens. Decides
-//! nothing.
+//! Replicated data and the keyed store between callers and the node: hands operations in, and changes out to
+//! who listens. Decides nothing.
 
 use std::sync::Arc;
 
@@ -11,13 +11,17 @@ use super::replies::ReplyWaiter;
 use crate::commands::DataCommand;
 
 impl<M: Machine> Pump<M> {
-    /// Something for the replicator, or about watches.
+    /// Something for the replicator or the keyed store, or about watches.
     pub(crate) fn data(&mut self, command: DataCommand) {
         let (token, command) = match command {
             DataCommand::Watch { watch, target, reply } => {
                 let token = self.replies.insert(ReplyWaiter::Owner(reply));
                 let command = ShardingCommand::Watch { watch, target };
                 return self.hand_in(token, Command::Sharding(command));
+            }
+            DataCommand::Keyed { command, reply } => {
+                let token = self.replies.insert(ReplyWaiter::Owner(reply));
+                return self.hand_in(token, Command::Kv(command));
             }
             DataCommand::Unwatch(watch, place) => {
                 drop(place);

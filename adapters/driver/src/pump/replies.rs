@@ -19,7 +19,7 @@ pub(crate) enum ReplyWaiter {
     Ask(Sender<Result<Payload, AskFailure>>),
     /// An operation on replicated data.
     Data(Sender<DdataAnswer>),
-    /// An owner of a log, or of a watch, or a caller who waits for room.
+    /// An owner of a log, or of a watch, or a caller of the keyed store or who waits for room.
     Owner(Sender<Answer>),
     /// A subscription.
     Subscription(Arc<ChangeInbox>),

@@ -88,7 +88,7 @@ impl<R: Runtime> Runner<R> {
                 }
                 self.order(orders);
             }
-            ShutdownPhase::ClusterLeave => self.order(vec![MembershipCommand::HandOver(DrainPart::Paths)]),
+            ShutdownPhase::ClusterLeave => self.order(vec![MembershipCommand::HandOver(DrainPart::Kv)]),
             ShutdownPhase::ClusterExiting => {
                 self.order(vec![MembershipCommand::HandOver(DrainPart::Singletons)])
             }

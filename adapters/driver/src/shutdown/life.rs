@@ -27,9 +27,10 @@ struct NodeFacts {
     is_wanted: bool,
     /// It leaves because its executor stands still.
     is_stalled: bool,
-    /// Its shards, its slots of paths, and its singletons, were handed over.
+    /// Its shards, its slots of paths, its ranges of buckets, and its singletons, were handed over.
     has_no_shards: bool,
     has_no_slots: bool,
+    has_no_ranges: bool,
     has_no_singletons: bool,
     /// It is no member any more, and why.
     out: Option<Termination>,
@@ -62,7 +63,9 @@ impl NodeFacts {
         match phase {
             ShutdownPhase::ClusterShardingShutdownRegion => self.has_no_shards,
             ShutdownPhase::ClusterLeave => {
-                is_gone || (self.has_no_slots && matches!(self.status, Status::Leaving))
+                let is_out = matches!(self.status, Status::Down | Status::Removed);
+                let has_left = is_gone || (self.has_no_slots && matches!(self.status, Status::Leaving));
+                is_out || (has_left && self.has_no_ranges)
             }
             ShutdownPhase::ClusterExiting => self.has_no_singletons && is_gone,
             ShutdownPhase::ClusterExitingDone => self.out.is_some(),
@@ -142,13 +145,14 @@ impl Life {
         let limits = config.shutdown.clone();
         let state = LifeState {
             phases: Phases::new(limits.clone()),
-            for_slots: Some(config.paths.exit_timeout),
+            for_slots: Some(config.paths.exit_timeout.max(config.kv.exit_timeout)),
             facts: NodeFacts {
                 status: Status::Removed,
                 is_wanted: false,
                 is_stalled: false,
                 has_no_shards: false,
                 has_no_slots: false,
+                has_no_ranges: false,
                 has_no_singletons: false,
                 out: None,
                 closed: None,
@@ -268,6 +272,7 @@ impl Life {
         self.learn(|facts| match part {
             ShutdownProgress::Sharding => facts.has_no_shards = true,
             ShutdownProgress::Paths => facts.has_no_slots = true,
+            ShutdownProgress::Kv => facts.has_no_ranges = true,
             ShutdownProgress::Singletons => facts.has_no_singletons = true,
             // Data is told in one step, and what a later version adds has no phase here.
             ShutdownProgress::Ddata | ShutdownProgress::Exiting | _ => {}
@@ -312,10 +317,10 @@ impl Life {
         {
             return Some(step(next));
         }
-        // A node that hosts slots of paths has longer: others take them over one after the other.
+        // A node that hosts slots of paths or owns ranges has longer: others take them over one after the other.
         if phases.present() == Some(ShutdownPhase::ClusterLeave)
             && phases.deadline().is_some_and(|at| at <= now)
-            && !facts.has_no_slots
+            && !(facts.has_no_slots && facts.has_no_ranges)
             && let Some(more) = state.for_slots.take()
         {
             phases.allow(more, now);

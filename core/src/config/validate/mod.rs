@@ -144,6 +144,7 @@ impl Config {
         self.sharding.check()?;
         self.singleton.check()?;
         self.paths.check()?;
+        self.kv.check()?;
         self.shutdown.check()?;
         self.executor.check()?;
         self.load.check()?;

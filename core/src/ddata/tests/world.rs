@@ -414,6 +414,7 @@ impl World {
             | Event::Singleton { .. }
             | Event::Path { .. }
             | Event::Journal(_)
+            | Event::Kv { .. }
             | Event::Rejected { .. } => None,
         });
         of_ddata.collect()
@@ -434,6 +435,7 @@ impl World {
             | Event::Singleton { .. }
             | Event::Path { .. }
             | Event::Journal(_)
+            | Event::Kv { .. }
             | Event::Sharding { .. } => None,
         });
         rejected.collect()

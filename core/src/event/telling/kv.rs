@@ -33,6 +33,11 @@ impl TellEvent for KvEvent {
                 &[],
                 format_args!("other members have opened it with other settings: {settings}"),
             ),
+            Self::StoreDamaged => to.hear(
+                marks.error("store_damaged"),
+                &[],
+                format_args!("what the store of this node holds of it is damaged"),
+            ),
             Self::OwnerOf { range } => to.hear(
                 marks.debug("owner"),
                 &[],

@@ -152,6 +152,7 @@ impl Display for ShutdownProgress {
         f.write_str(match self {
             Self::Sharding => "handing the shards over",
             Self::Paths => "stopping the instances of paths",
+            Self::Kv => "handing the ranges of buckets over",
             Self::Singletons => "handing the singletons over",
             Self::Ddata => "sending the last changes of replicated data",
             Self::Exiting => "waiting for the leader to move this node to Exiting",

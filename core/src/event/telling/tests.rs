@@ -228,6 +228,9 @@ fn all() -> Vec<Event> {
         MembershipEvent::ShutdownPhaseTimedOut {
             phase: ShutdownProgress::Paths,
         },
+        MembershipEvent::ShutdownPhaseTimedOut {
+            phase: ShutdownProgress::Kv,
+        },
     ]);
     let report = DowningReport {
         strategy: "keep-majority",

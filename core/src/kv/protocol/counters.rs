@@ -11,6 +11,8 @@ counters! {
     /// as one.
     pub calls_done,
     pub calls_failed,
+    /// Answers of owners to calls that were over.
+    pub answers_late,
     /// Questions about keys that this node's stores were asked.
     pub asked,
     /// Times that a call was asked again because an owner had not answered.
@@ -25,7 +27,13 @@ counters! {
     pub moves_ended,
     /// Moves that this node's coordinators undid.
     pub moves_undone,
+    /// Keys of which this node had something forgotten that nobody needed any more.
+    pub keys_settled,
+    /// Keys that were read because owners did not hold the same.
+    pub keys_repaired,
     pub parts_sent,
     pub parts_merged,
+    /// Times that the node's store did not do what it was asked, and was asked again.
+    pub store_failures,
 }
 }

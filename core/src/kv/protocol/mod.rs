@@ -100,8 +100,8 @@ impl Msg {
 /// What is said about who owns what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeStatement {
-    /// A member to the oldest of the bucket's role: it has opened the bucket, and asks for the table. Repeated
-    /// until there is one.
+    /// A member to the oldest of the bucket's role: it has opened the bucket, and asks for the table.
+    /// Repeated until there is one.
     Look {
         /// How it has opened it.
         settings: BucketSettings,
@@ -158,6 +158,15 @@ pub enum RangeStatement {
         store: StoreId,
         /// The ranges.
         ranges: Vec<AdoptedRange>,
+    },
+    /// The coordinator to an owner: give the others what they lack of a range.
+    Repair {
+        /// Of this coordinator.
+        term: Token,
+        /// Which store.
+        store: StoreId,
+        /// Which range.
+        range: RangeId,
     },
     /// A newcomer to an owner: adopt this, and say so.
     Refuse {
@@ -324,6 +333,12 @@ pub enum KvCommandError {
         /// These.
         settings: Box<BucketSettings>,
     },
+    /// The bucket is durable, and the node has no store.
+    #[error("the bucket is durable, and this node has no store")]
+    NoStore,
+    /// What the node's store holds of the bucket is damaged. Start the node with another store.
+    #[error("what the store holds of the bucket is damaged")]
+    StoreDamaged,
     /// This node has as many buckets as it may have.
     #[error("a node opens at most {BUCKETS_MAX} buckets")]
     TooManyBuckets,
@@ -372,6 +387,9 @@ pub enum Event {
         /// Those of the rest.
         settings: BucketSettings,
     },
+    /// What the node's store holds of it is damaged: this node takes no part until it is started with another
+    /// store.
+    StoreDamaged,
     /// This node's store has become an owner of a range: it holds what the others held.
     OwnerOf {
         /// Which range.

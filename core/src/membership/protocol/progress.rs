@@ -10,6 +10,8 @@ pub enum ShutdownProgress {
     Sharding,
     /// Slots of paths are handed over (`paths.exit_timeout`).
     Paths,
+    /// Ranges of buckets are handed over (`kv.exit_timeout`).
+    Kv,
     /// Singletons are handed over (`cluster_exiting_timeout`).
     Singletons,
     /// The last changes of replicated data are told to others (1 s).
@@ -26,6 +28,7 @@ impl ShutdownProgress {
             DrainPart::Sharding => Self::Sharding,
             DrainPart::Paths => Self::Paths,
             DrainPart::Singletons => Self::Singletons,
+            DrainPart::Kv => Self::Kv,
             DrainPart::Ddata => Self::Ddata,
         }
     }

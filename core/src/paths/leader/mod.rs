@@ -21,10 +21,9 @@ use crate::ident::{Role, UniqueAddress};
 use crate::membership::state::leader::acting_leader;
 use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedMap;
-use crate::planner::gate::{is_settled, neighbours};
+use crate::planner::gate::gate_of;
 use crate::planner::{
-    NodeStanding, PlanLimits, PlanNode, PlanSituation, PlanSlot, PlanUnit, PlanningGate, SlotStage,
-    WantedMove, plan,
+    NodeStanding, PlanLimits, PlanNode, PlanSituation, PlanSlot, PlanUnit, SlotStage, WantedMove, plan,
 };
 use crate::time::Instant;
 use crate::view::View;
@@ -228,7 +227,7 @@ impl PathLeader {
             commanded,
             by_load: by_load.clone(),
         };
-        let planned = plan(&situation, gate(view), limits);
+        let planned = plan(&situation, gate_of(view), limits);
         for change in &planned.changes {
             if change.from.is_none() && change.to.is_none() {
                 continue;
@@ -401,19 +400,6 @@ fn plan_slot(
         },
         host,
     })
-}
-
-/// How far the planner may go now.
-fn gate(view: &View) -> PlanningGate {
-    if !view.unreachable().is_empty() || view.is_shutting_down() {
-        return PlanningGate::Closed;
-    }
-    let versions = view.members_in(Status::Up).map(|member| &member.app_version);
-    if is_settled(versions, neighbours(view)) {
-        PlanningGate::Open
-    } else {
-        PlanningGate::Needed
-    }
 }
 
 /// Members that can host a path with this role.

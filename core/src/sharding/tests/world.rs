@@ -501,6 +501,7 @@ impl World {
                 | Timer::Singleton(_)
                 | Timer::Path(_)
                 | Timer::Journal(_)
+                | Timer::Kv(_)
                 | Timer::Load(_) => {
                     unreachable!()
                 }

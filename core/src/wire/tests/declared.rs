@@ -13,6 +13,14 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
+use crate::kv::protocol::{AdoptedRange, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt};
+use crate::kv::state::call::{Ballot, CallId, RequestId};
+use crate::kv::state::clock::{Actor, VersionDot};
+use crate::kv::state::configuration::{Configuration, Owners};
+use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
+use crate::kv::state::level::Level;
+use crate::kv::state::part::{RangeItem, RangePart};
+use crate::kv::state::settings::BucketSettings;
 use crate::load::state::sample::{LoadSample, PartLoad};
 use crate::message::{
     ChordProbe, ChordReply, GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message,
@@ -40,7 +48,7 @@ use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
 use crate::wire::declare::Rows;
 use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
-use crate::wire::{ddata, detector, journal, load, membership, paths, sharding, singleton};
+use crate::wire::{ddata, detector, journal, kv, load, membership, paths, sharding, singleton};
 
 fn rows_of(all: &[fn() -> Vec<String>]) -> Vec<String> {
     all.iter().flat_map(|rows| rows()).collect()
@@ -53,7 +61,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 23] = [
+const ENUMS: [Declared; 32] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -76,6 +84,15 @@ const ENUMS: [Declared; 23] = [
     declared::<PathBody>(),
     declared::<PathRequest>(),
     declared::<PathRefusal>(),
+    declared::<RangeStatement>(),
+    declared::<Level>(),
+    declared::<Owners>(),
+    declared::<KvAsk>(),
+    declared::<KvChange>(),
+    declared::<SettleStep>(),
+    declared::<KvAnswer>(),
+    declared::<KvRefusal>(),
+    declared::<RangeContent>(),
     declared::<RejectReason>(),
 ];
 
@@ -91,6 +108,7 @@ fn tables() -> Vec<String> {
         ddata::rows,
         load::rows,
         paths::rows,
+        kv::rows,
     ]);
     [kinds, rows_of(&enums)].concat()
 }
@@ -138,6 +156,20 @@ fn records() -> Vec<String> {
         MoveRef::rows,
         PathStatement::rows,
         PathMark::rows,
+        BucketSettings::rows,
+        Configuration::rows,
+        AdoptedRange::rows,
+        OwnerAsk::rows,
+        Mint::rows,
+        RequestId::rows,
+        CallId::rows,
+        Ballot::rows,
+        Actor::rows,
+        VersionDot::rows,
+        OwnerAnswer::rows,
+        StoreAt::rows,
+        RangePart::rows,
+        RangeItem::rows,
         KeyDigest::rows,
         CarriedValue::rows,
         DeltaEntry::rows,
@@ -177,6 +209,7 @@ fn every_message_is_declared() {
         ddata::rows(),
         load::rows(),
         paths::rows(),
+        kv::rows(),
     ];
     let declared = rows.iter().map(Vec::len).sum::<usize>();
     assert_eq!(declared, Message::TAGS.into_iter().flatten().count());

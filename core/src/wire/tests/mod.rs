@@ -4,6 +4,7 @@ mod declared;
 mod frames;
 mod golden;
 mod handshakes;
+mod kv;
 mod limits;
 mod paths;
 mod placements;
@@ -313,6 +314,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     all.extend(journal_messages(&to));
     all.extend(load_messages(&to));
     all.extend(paths::path_messages(&to));
+    all.extend(kv::kv_messages(&to));
     let registry = registry_messages(&to).into_iter();
     all.extend(
         watch_messages().map(|(name, message)| (name, Message::Sharding(ShardingMsg::Watch(message)))),

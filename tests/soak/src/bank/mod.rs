@@ -44,9 +44,11 @@ Five node processes share sixty durable accounts, and their clients transfer bet
 other is killed, cut off or stands still, and is started again; at last all are killed at once. No transfer may be lost, none
 may count twice, and all balances together have to be what they were.";
     const SECONDS: &'static str = "how long things happen to nodes; each of them once at least";
-    const STORE: &'static str = "\
+    const STORE: Option<&'static str> = Some(
+        "\
 keep the accounts in this folder, in one file for each node of which three keep every log; a further
-                     run with it goes on with the balances of the last one";
+                     run with it goes on with the balances of the last one",
+    );
     const POSTGRES: Option<&'static str> = Some("keep the accounts in PostgreSQL instead, `host=… user=…`");
     const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str = "0 if every transfer is there once and the work went on, 1 if not";

@@ -39,7 +39,8 @@ burns as many threads as there are cores; load moves by the selector `cpu`, with
 has to give up a slot and a shard, and for the cool-down of 30 s nothing may come to it, neither that nor anything in its place.";
     const SECONDS: &'static str =
         "how long is watched whether anything comes to it, from when it gave up the last of the two";
-    const STORE: &'static str = "keep the nodes' promises in this folder, in one file for each node";
+    const STORE: Option<&'static str> =
+        Some("keep the nodes' promises in this folder, in one file for each node");
     const EXIT: &'static str = "\
 0 if a slot and a shard left the burning node in time, and nothing came to it, 1 if not";
     const RANGE: (u64, u64, u64) = (COOL_DOWN.as_secs(), 3_600, COOL_DOWN.as_secs());

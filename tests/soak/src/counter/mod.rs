@@ -45,9 +45,11 @@ cut off, one leaves, then all are killed at once. Counters leave memory and come
 No command that was acknowledged may be lost, and none may count twice. After all were killed each counter has to be where it
 was, and twenty alarms that the cluster remembers have to run without a message.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
-    const STORE: &'static str = "\
+    const STORE: Option<&'static str> = Some(
+        "\
 keep the counters in this folder, in one file for each node of which three keep every log; a further
-                     run with it checks every value of the last one";
+                     run with it checks every value of the last one",
+    );
     const POSTGRES: Option<&'static str> = Some("keep the counters in PostgreSQL instead, `host=… user=…`");
     const STATE: Option<&'static str> = Some(
         "\

@@ -29,8 +29,10 @@ Five node processes send messages to entities through durable producers, and pus
 all of them pull. One node after the other is killed and started again; at last all are killed at once. Everything that was
 acknowledged has to be handled; what is handled twice is counted.";
     const SECONDS: &'static str = "how long nodes are killed; twice at least";
-    const STORE: &'static str = "\
-keep what is not confirmed in this folder, in one file for each node of which three keep every log";
+    const STORE: Option<&'static str> = Some(
+        "\
+keep what is not confirmed in this folder, in one file for each node of which three keep every log",
+    );
     const POSTGRES: Option<&'static str> = Some("keep it in PostgreSQL instead, `host=… user=…`");
     const BYTES: Option<(&'static str, (usize, usize, usize))> =
         Some(("bytes of a message", (0, 1_000_000, 1_024)));

@@ -67,7 +67,8 @@ them. A slot of each path is moved by command, a host is killed, the leader leav
 the killed process, none may be late where order is promised, two may never be alive where that is promised, and at least one
 instance of each path has to run all the time.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
-    const STORE: &'static str = "keep the nodes' promises in this folder, in one file for each node";
+    const STORE: Option<&'static str> =
+        Some("keep the nodes' promises in this folder, in one file for each node");
     const EXIT: &'static str = "\
 0 if 10,000 messages were sent, none is lost, late or handled twice, never two were alive and always one ran, 1 if not";
     const RANGE: (u64, u64, u64) = (4, 3_600, 24);

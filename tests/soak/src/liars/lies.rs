@@ -172,7 +172,8 @@ fn make_readable(message: &mut Message) {
         | Message::Path(_)
         | Message::Ddata(_)
         | Message::Journal(_)
-        | Message::Load(_) => return,
+        | Message::Load(_)
+        | Message::Kv(_) => return,
     };
     let bytes = vec![0xA5_u8; payload.len().min(PAYLOAD_BYTES_MAX - LENGTH_BYTES)];
     if let Ok(readable) = postcard::to_allocvec(&bytes) {

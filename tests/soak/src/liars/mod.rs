@@ -42,7 +42,8 @@ kind whose numbers are not so, beside what its node says; none that members trus
 states say of members). Nobody else may end, the memory of the three may grow by less than 64 MiB, and after the liar's removal
 five more nodes join.";
     const SECONDS: &'static str = "how long the lies take, at least";
-    const STORE: &'static str = "keep the nodes' stores in this folder, in one file for each node";
+    const STORE: Option<&'static str> =
+        Some("keep the nodes' stores in this folder, in one file for each node");
     const MESSAGES: Option<(&'static str, (u64, u64, u64))> =
         Some(("lies of each kind", (1, 100_000, 1_000)));
     const EXIT: &'static str =

@@ -38,9 +38,11 @@ impl Program for Likes {
 Five node processes count likes and keep followers, each on its own; one stands still for a while, one is cut off, one is
 killed and started again. At the end all replicas must be equal to the byte and hold every update that was acknowledged.";
     const SECONDS: &'static str = "how long they write";
-    const STORE: &'static str = "\
+    const STORE: Option<&'static str> = Some(
+        "\
 keep the data in files in this folder. At the end all nodes are killed at once and started again, and a
-                     further run with the same folder goes on from there";
+                     further run with the same folder goes on from there",
+    );
     const EXIT: &'static str = "\
 0 if all replicas are equal, nothing that was acknowledged is missing and the sums are exact, 1 if not";
     // Shortest: everything that is to happen has its time. Longest: the followers of processes that were
@@ -234,6 +236,7 @@ mod tests {
         let options = Options {
             time: Duration::from_secs(10),
             transport: "tokio".to_owned(),
+            input: None,
             store: None,
             postgres: None,
             state: crate::stores::State::default(),

@@ -38,8 +38,10 @@ Five node processes host two instances with durable mailboxes and send numbered 
 and in every second move the old host is killed (SIGKILL). What a sender was told is kept has to be handled, in its order, and
 what is handled again has to be the last one and marked.";
     const SECONDS: &'static str = "how long slots are moved; four times at least";
-    const STORE: &'static str = "\
-keep what is not handled in this folder, in one file for each node of which three keep every log";
+    const STORE: Option<&'static str> = Some(
+        "\
+keep what is not handled in this folder, in one file for each node of which three keep every log",
+    );
     const POSTGRES: Option<&'static str> = Some("keep it in PostgreSQL instead, `host=… user=…`");
     const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str =

@@ -30,8 +30,10 @@ Five node processes have one instance between them that numbers invoices, and st
 book that another process holds. The oldest node is killed, one is cut off while its instance writes, the oldest leaves.
 Nothing that was acknowledged may be missing, nothing doubled, and no lower token accepted.";
     const SECONDS: &'static str = "how long they work, besides the time that faults take";
-    const STORE: &'static str = "\
-keep the book and the nodes' promises in this folder; a further run with it goes on with higher tokens";
+    const STORE: Option<&'static str> = Some(
+        "\
+keep the book and the nodes' promises in this folder; a further run with it goes on with higher tokens",
+    );
     const EXIT: &'static str = "\
 0 if nothing is missing, nothing is doubled, no lower token was accepted and the work went on, 1 if not";
     const RANGE: (u64, u64, u64) = (8, 600, 20);

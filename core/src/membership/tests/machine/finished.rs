@@ -80,7 +80,7 @@ fn a_finished_node_changes_nothing_and_says_nothing() {
 fn a_node_that_left_and_drains_late_says_goodbye_once() {
     let mut rig = Rig::member("b", state("a bL c", "a b c", "a b"));
     rig.gossip("a", &state("a bX c", "a", "a a b"));
-    rig.run(secs(81));
+    rig.run(secs(141));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
     assert!(rig.sent().contains("confirmed>a"));
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Sharding));

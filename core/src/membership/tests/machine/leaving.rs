@@ -163,6 +163,7 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
     rig.gossip("c", &state("a bX cL dJ", "c", "a a a b c"));
     rig.run(secs(10));
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Paths));
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Kv));
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Singletons));
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Ddata));
     assert_eq!(rig.halted(), Some(HaltReason::Left));
@@ -175,7 +176,7 @@ fn an_exiting_node_whose_time_ran_out_does_not_say_that_it_is_gone() {
 fn a_goodbye_after_a_time_out_removes_its_sender_and_proves_nothing() {
     let mut leaver = exiting();
     leaver.did();
-    leaver.run(secs(81));
+    leaver.run(secs(141));
     // Its handler ends only now, when it has gone: nobody hears of it any more.
     drained(&mut leaver);
     assert!(leaver.m.gossip.gone().is_empty());
@@ -201,8 +202,11 @@ fn work_that_is_not_handed_over_in_time_does_not_hold_an_exiting_node() {
     assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-paths", None));
     assert!(rig.told().contains("timed-out(Sharding)"));
     rig.run(secs(60));
-    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-singletons", None));
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-kv", None));
     assert!(rig.told().contains("timed-out(Paths)"));
+    rig.run(secs(60));
+    assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-singletons", None));
+    assert!(rig.told().contains("timed-out(Kv)"));
     rig.run(secs(10));
     assert_eq!((rig.heard().as_str(), rig.halted()), ("drain-ddata", None));
     assert!(rig.told().contains("timed-out(Singletons)"));
@@ -412,6 +416,8 @@ fn a_host_with_work_of_its_own_is_waited_for_between_the_parts() {
     hand_over(&mut rig, DrainPart::Singletons);
     assert_eq!(rig.heard(), "drain-paths");
     rig.call(|m, cx| m.on_drained(cx, DrainPart::Paths));
+    assert_eq!(rig.heard(), "drain-kv");
+    rig.call(|m, cx| m.on_drained(cx, DrainPart::Kv));
     assert_eq!(rig.heard(), "drain-singletons");
     rig.did();
     // The host waits no longer.

@@ -360,7 +360,7 @@ fn a_hand_over_that_takes_too_long_does_not_keep_a_leaving_node() {
     let mut rig = Rig::member("b", state("a b c", "a b c", "a"));
     rig.call(|m, cx| m.on_leave_command(cx, TOKEN, Some(&at("b"))));
     rig.did();
-    rig.run(secs(81));
+    rig.run(secs(141));
     assert!(rig.told().contains("timed-out(Sharding)"));
     rig.gossip("a", &state("a bX c", "a", "a a b"));
     assert_eq!(rig.halted(), Some(HaltReason::Left), "drained is drained");

@@ -224,6 +224,7 @@ impl Rig {
                 DrainPart::Sharding => "drain",
                 DrainPart::Singletons => "drain-singletons",
                 DrainPart::Paths => "drain-paths",
+                DrainPart::Kv => "drain-kv",
                 DrainPart::Ddata => "drain-ddata",
             })),
             Signal::Verdicts(_)
@@ -402,6 +403,7 @@ fn show(effect: &Effect) -> Option<String> {
                 Answer::Ddata(_) => unreachable!("membership holds no replicas"),
                 Answer::Singleton(_) => unreachable!("membership answers no ask"),
                 Answer::Journal(_) => unreachable!("membership keeps no logs"),
+                Answer::Kv(_) => unreachable!("membership keeps no buckets"),
             }
         }
         Effect::Quarantine(node) => alloc::format!("quarantine({})", names([node])),
@@ -417,6 +419,7 @@ fn show(effect: &Effect) -> Option<String> {
             | Event::Singleton { .. }
             | Event::Path { .. }
             | Event::Ddata(_)
+            | Event::Kv { .. }
             | Event::Journal(_),
         )
         | Effect::Host(..)
@@ -465,6 +468,7 @@ fn show_message(message: &Message) -> String {
         | Message::Path(_)
         | Message::Ddata(_)
         | Message::Journal(_)
+        | Message::Kv(_)
         | Message::Load(_) => unreachable!("membership does not say {message:?}"),
     })
 }

@@ -1,0 +1,121 @@
+//! The handle of a bucket: makes calls of keys and values. Holds a name and what the bucket's users have said;
+//! decides nothing. Spec: sharding 5.6, 10.7.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::ddata::state::key::Key;
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::level::Level;
+use quorate_core::kv::state::settings::BucketSettings;
+use serde::Serialize;
+
+use super::builder::Merge;
+use super::calls::{Change, KvGet, KvPut, KvPutIf};
+use super::found::{KvContext, KvVersion};
+use crate::codec;
+use crate::shared::Shared;
+
+/// A bucket that is open on this node: see [`Cluster::kv`](crate::Cluster::kv). Cheap to clone; does not keep
+/// the node alive. A key is text of 1 to [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes.
+///
+/// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`] or [`KvPutIf`].
+pub struct Kv<V> {
+    bucket: Arc<Bucket<V>>,
+}
+
+/// What calls need to know.
+pub(super) struct Bucket<V> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) name: BucketName,
+    pub(super) reads: Level,
+    pub(super) writes: Level,
+    pub(super) merge: Option<Merge<V>>,
+}
+
+impl<V> Clone for Kv<V> {
+    fn clone(&self) -> Self {
+        let bucket = Arc::clone(&self.bucket);
+        Self { bucket }
+    }
+}
+
+impl<V> fmt::Debug for Kv<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kv")
+            .field("bucket", &self.bucket.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<V> Kv<V> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        name: BucketName,
+        settings: &BucketSettings,
+        merge: Option<Merge<V>>,
+    ) -> Self {
+        let bucket = Arc::new(Bucket {
+            shared,
+            name,
+            reads: settings.read_least,
+            writes: settings.write_least,
+            merge,
+        });
+        Self { bucket }
+    }
+
+    /// Reads a key. What it finds is on W owners, W the bucket's least, before it is given, so that no later
+    /// get goes back behind it; not if it was asked for less than the bucket's least R.
+    pub fn get(&self, key: impl AsRef<str>) -> KvGet<V> {
+        KvGet::new(Arc::clone(&self.bucket), Key::new(key.as_ref()).ok())
+    }
+
+    /// Deletes what the context has seen of a key. Values that others have put meanwhile stay.
+    pub fn delete(&self, key: impl AsRef<str>, context: &KvContext) -> KvPut<V> {
+        self.write(key.as_ref(), Some(Change::Delete), context)
+    }
+
+    /// Deletes a key if it holds this version; `None`: if it has no value.
+    pub fn delete_if(&self, key: impl AsRef<str>, expected: Option<KvVersion>) -> KvPutIf<V> {
+        self.write_if(key.as_ref(), Some(Change::Delete), expected)
+    }
+
+    fn write(&self, key: &str, change: Option<Change>, context: &KvContext) -> KvPut<V> {
+        let key = Key::new(key).ok();
+        KvPut::new(Arc::clone(&self.bucket), key, change, context.clone())
+    }
+
+    fn write_if(&self, key: &str, change: Option<Change>, expected: Option<KvVersion>) -> KvPutIf<V> {
+        let key = Key::new(key).ok();
+        KvPutIf::new(Arc::clone(&self.bucket), key, change, expected)
+    }
+}
+
+impl<V: Serialize> Kv<V> {
+    /// Gives a key a value, in place of what the context has seen: that of the get before, or
+    /// `KvContext::default()`. Values that others have put meanwhile stay beside it, as siblings; a key has
+    /// at most [`SIBLINGS_MAX`](super::SIBLINGS_MAX), with
+    /// [`VALUES_BYTES_MAX`](super::VALUES_BYTES_MAX) bytes together.
+    pub fn put(&self, key: impl AsRef<str>, value: &V, context: &KvContext) -> KvPut<V> {
+        self.write(key.as_ref(), Change::put(value), context)
+    }
+
+    /// Gives a key a value if it holds this version, which a get gave ([`KvFound::version`]) or a conditional
+    /// put before; `None`: if it has no value. Of several that expect the same version at most one ever takes
+    /// effect. A key that was written like this is written like this only: [`Self::put`] and
+    /// [`Self::delete`] are refused, as a conditional put is where a value was put without a condition.
+    ///
+    /// [`KvFound::version`]: super::KvFound::version
+    pub fn put_if(&self, key: impl AsRef<str>, expected: Option<KvVersion>, value: &V) -> KvPutIf<V> {
+        self.write_if(key.as_ref(), Change::put(value), expected)
+    }
+}
+
+impl Change {
+    /// Nothing if the value cannot be serialised.
+    fn put<V: Serialize>(value: &V) -> Option<Self> {
+        let bytes = codec::encode(value)?.into();
+        Some(Self::Put { bytes, ttl: None })
+    }
+}

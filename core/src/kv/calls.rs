@@ -1,0 +1,362 @@
+//! Calls of this node that are open: each waits until it is known who owns its key, then asks, repeats, and
+//! ends in time. What is asked is the call's to decide. Spec: sharding 5.6.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::bucket::{BucketStanding, OpenBucket};
+use super::protocol::{Answer, BucketBody, KvCommandError, OwnerAnswer, OwnerAsk, Rejection, Timer};
+use super::requests::{Call, CallOutput, CallPlace};
+use super::state::bucket::BucketName;
+use super::state::call::{Ballot, CallId};
+use super::state::exchange::{KvAnswer, KvRefusal};
+use super::state::outcome::{CallAnswer, CallError, CallGoal};
+use super::state::table::RangeId;
+use super::{Cx, Kv, send};
+use crate::ddata::state::key::Key;
+use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::ident::UniqueAddress;
+use crate::input::Token as CallerToken;
+use crate::ordered::{OrderedMap, OrderedSet};
+use crate::time::Instant;
+
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+const TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
+
+/// How far a call is.
+#[derive(Clone, Debug)]
+enum CallProgress {
+    /// Nobody has said yet who owns its range.
+    Waiting(CallGoal),
+    /// Owners are asked.
+    Asking(Box<Call>),
+}
+
+#[derive(Clone, Debug)]
+struct OpenCall {
+    bucket: BucketName,
+    key: Key,
+    range: RangeId,
+    /// Who is to be answered, and has not been.
+    caller: Option<CallerToken>,
+    progress: CallProgress,
+    deadline: Instant,
+    /// When it is looked at again: the deadline, or a repetition.
+    due: Instant,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenCalls {
+    last: u64,
+    open: OrderedMap<u64, OpenCall>,
+    due: OrderedSet<(Instant, u64)>,
+}
+
+impl OpenCalls {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// When a call is to be looked at next.
+    fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The number of the next call, or of something else that owners are asked.
+    pub(super) fn draw_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn insert(&mut self, call: OpenCall) -> u64 {
+        let number = self.draw_number();
+        self.due.insert((call.due, number));
+        self.open.insert(number, call);
+        number
+    }
+
+    fn remove(&mut self, number: u64) -> Option<OpenCall> {
+        let call = self.open.remove(&number)?;
+        self.due.remove(&(call.due, number));
+        Some(call)
+    }
+
+    /// Has a call looked at again at this time, or at its deadline if that is before.
+    fn schedule(&mut self, number: u64, at: Instant) {
+        if let Some(call) = self.open.get_mut(&number) {
+            self.due.remove(&(call.due, number));
+            call.due = at.min(call.deadline);
+            self.due.insert((call.due, number));
+        }
+    }
+
+    /// Whether each of them has one time at which it is looked at.
+    pub(super) fn is_consistent(&self) -> bool {
+        let is_due = |(number, call): (&u64, &OpenCall)| self.due.contains(&(call.due, *number));
+        self.open.len() == self.due.len() && self.open.iter().all(is_due)
+    }
+}
+
+impl Kv {
+    /// A caller wants something of a key.
+    pub(super) fn begin_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        caller: CallerToken,
+        (bucket, key): (BucketName, Key),
+        goal: CallGoal,
+        timeout: Duration,
+    ) {
+        let open = self.buckets.get(&bucket);
+        if open.is_none_or(|open| open.standing == BucketStanding::Refused) {
+            return refuse(cx, caller, KvCommandError::NotOpen);
+        }
+        if self.calls.len() >= cx.config().kv.open_calls_max {
+            return refuse(cx, caller, KvCommandError::TooManyCalls);
+        }
+        self.insert_call(cx, Some(caller), (bucket, key), goal, timeout);
+    }
+
+    /// Reads a key for nobody, so that each owner gets what it lacks.
+    pub(super) fn begin_repair(
+        &mut self,
+        cx: &mut Cx<'_>,
+        of: (BucketName, Key),
+        goal: CallGoal,
+        timeout: Duration,
+    ) {
+        if self.calls.len() < cx.config().kv.open_calls_max {
+            self.insert_call(cx, None, of, goal, timeout);
+        }
+    }
+
+    fn insert_call(
+        &mut self,
+        cx: &mut Cx<'_>,
+        caller: Option<CallerToken>,
+        (bucket, key): (BucketName, Key),
+        goal: CallGoal,
+        timeout: Duration,
+    ) {
+        let Some(open) = self.buckets.get(&bucket) else {
+            return;
+        };
+        let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
+        let call = OpenCall {
+            range: open.settings().range_of(&key),
+            bucket,
+            key,
+            caller,
+            progress: CallProgress::Waiting(goal),
+            deadline,
+            due: deadline,
+        };
+        let number = self.calls.insert(call);
+        self.ask_owners(cx, number);
+    }
+
+    /// Begins to ask, if it is known whom.
+    fn ask_owners(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let open_from = self.calls.open.keys().next().copied().unwrap_or(number);
+        let Some(open) = self.calls.open.get_mut(&number) else {
+            return;
+        };
+        let Some(bucket) = self.buckets.get(&open.bucket) else {
+            return;
+        };
+        let (CallProgress::Waiting(goal), Some(configuration)) =
+            (&open.progress, bucket.configuration(open.range))
+        else {
+            return;
+        };
+        let origin = cx.me().uid();
+        let place = CallPlace {
+            id: CallId { origin, number },
+            open_from,
+            levels: bucket.levels(),
+            configuration: configuration.clone(),
+            minters: bucket.minters(open.range, cx.view()),
+            last_turn: Ballot::NONE,
+        };
+        let mut out = Vec::new();
+        let call = Call::begin(place, goal.clone(), &mut out);
+        open.progress = CallProgress::Asking(Box::new(call));
+        let again = cx.mono() + cx.config().kv.repeat_interval;
+        self.calls.schedule(number, again);
+        self.perform(cx, number, out);
+    }
+
+    /// It is known who owns what: calls that waited for it begin. Linear in the open calls.
+    pub(super) fn ask_waiting(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
+        let waits =
+            |call: &OpenCall| call.bucket == *bucket && matches!(call.progress, CallProgress::Waiting(_));
+        let waiting = self.calls.open.iter().filter(|(_, call)| waits(call));
+        let waiting: Vec<u64> = waiting.map(|(number, _)| *number).collect();
+        for number in waiting {
+            self.ask_owners(cx, number);
+        }
+    }
+
+    /// An owner answers.
+    pub(super) fn on_owner_answer(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: OwnerAnswer) {
+        let number = said.call;
+        if self.on_settled(cx, from, &said) {
+            return;
+        }
+        let Some(open) = self.calls.open.get_mut(&number) else {
+            cx.counters().answers_late += 1;
+            return;
+        };
+        let Some(bucket) = self.buckets.get_mut(&open.bucket) else {
+            return;
+        };
+        match bucket.node_of(said.store) {
+            Some(node) if node == from => {}
+            Some(_) => return self.reject(cx, from, Rejection::NotItsStore),
+            None => {
+                cx.counters().ignored += 1;
+                return;
+            }
+        }
+        note_owner(bucket, open.range, &said.answer);
+        let CallProgress::Asking(call) = &mut open.progress else {
+            return;
+        };
+        let is_hindered = matches!(
+            said.answer,
+            KvAnswer::Refused(KvRefusal::Blocked(_) | KvRefusal::Busy)
+        );
+        let mut out = Vec::new();
+        let (owner, now_ms) = ((said.store, said.epoch), cx.now().unix_ms);
+        call.on_answer(owner, said.step, said.answer, now_ms, &mut out);
+        if is_hindered && out.is_empty() {
+            // Somebody else's turn: two that wait for as long would meet again.
+            let again = cx.config().kv.repeat_interval / 8;
+            let spread = u64::try_from(again.as_micros()).unwrap_or(u64::MAX).max(1);
+            let wait = again + Duration::from_micros(u64::from(cx.rng().next_u32()) % spread);
+            let at = open.due.min(cx.mono() + wait);
+            self.calls.schedule(number, at);
+        }
+        self.perform(cx, number, out);
+    }
+
+    /// Does what a call wants.
+    fn perform(&mut self, cx: &mut Cx<'_>, number: u64, out: Vec<CallOutput>) {
+        for output in out {
+            match output {
+                CallOutput::Ask { to, step, ask } => {
+                    let Some(open) = self.calls.open.get(&number) else {
+                        return;
+                    };
+                    let CallProgress::Asking(call) = &open.progress else {
+                        return;
+                    };
+                    let Some(bucket) = self.buckets.get_mut(&open.bucket) else {
+                        return;
+                    };
+                    let Some(node) = bucket.node_of(to).cloned() else {
+                        bucket.miss();
+                        continue;
+                    };
+                    let asked = OwnerAsk {
+                        store: to,
+                        range: open.range,
+                        configuration: call.configuration().clone(),
+                        key: open.key.clone(),
+                        call: number,
+                        step,
+                        ask,
+                    };
+                    send(cx, &node, &open.bucket, BucketBody::Ask(Box::new(asked)));
+                }
+                CallOutput::Answer(result) => self.answer_call(cx, number, result),
+                CallOutput::Over => {
+                    self.calls.remove(number);
+                }
+            }
+        }
+    }
+
+    fn answer_call(&mut self, cx: &mut Cx<'_>, number: u64, result: Result<CallAnswer, CallError>) {
+        let open = self.calls.open.get_mut(&number);
+        let Some(caller) = open.and_then(|open| open.caller.take()) else {
+            return;
+        };
+        match &result {
+            Ok(_) => cx.counters().calls_done += 1,
+            Err(_) => cx.counters().calls_failed += 1,
+        }
+        cx.reply(caller, AnyAnswer::Kv(Answer::Called(result)));
+    }
+
+    /// Calls are to be repeated, or their time is over.
+    pub(super) fn on_calls_due(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.mono();
+        while let Some((_, number)) = self.calls.due.first().copied().filter(|(at, _)| *at <= now) {
+            let Some(open) = self.calls.open.get_mut(&number) else {
+                return;
+            };
+            let mut out = Vec::new();
+            let is_over = open.deadline <= now;
+            match &mut open.progress {
+                CallProgress::Waiting(_) => {
+                    out.push(CallOutput::Answer(Err(CallError::Timeout { acknowledged: 0 })));
+                }
+                CallProgress::Asking(call) if is_over => call.on_timeout(&mut out),
+                CallProgress::Asking(call) => {
+                    cx.counters().calls_repeated += 1;
+                    call.repeat(&mut out);
+                    let at = now + cx.config().kv.repeat_interval;
+                    self.calls.schedule(number, at);
+                }
+            }
+            self.perform(cx, number, out);
+            if is_over {
+                self.calls.remove(number);
+            }
+        }
+    }
+
+    /// The node ends: nobody hears any more what becomes of a call.
+    pub(super) fn end_calls(&mut self, cx: &mut Cx<'_>) {
+        while let Some(number) = self.calls.open.keys().next().copied() {
+            let mut out = Vec::new();
+            match self.calls.open.get_mut(&number).map(|open| &mut open.progress) {
+                Some(CallProgress::Asking(call)) => call.on_timeout(&mut out),
+                Some(CallProgress::Waiting(_)) | None => {
+                    out.push(CallOutput::Answer(Err(CallError::Timeout { acknowledged: 0 })));
+                }
+            }
+            self.perform(cx, number, out);
+            self.calls.remove(number);
+        }
+    }
+
+    /// Waits for what is due next.
+    pub(super) fn await_calls(&self, cx: &mut Cx<'_>) {
+        match self.calls.next_due() {
+            Some(at) => cx.wake(Timer::Calls, at),
+            None => {
+                cx.cancel(Timer::Calls);
+            }
+        }
+    }
+}
+
+/// Takes note of what an answer says of the range.
+fn note_owner(bucket: &mut OpenBucket, range: RangeId, answer: &KvAnswer) {
+    match answer {
+        KvAnswer::Minted { dot, .. } => bucket.on_actor(range, dot.actor),
+        KvAnswer::Refused(KvRefusal::OtherActor(actor)) => bucket.on_actor(range, *actor),
+        KvAnswer::Refused(KvRefusal::OtherConfiguration(configuration)) => {
+            bucket.on_configuration(range, configuration);
+        }
+        KvAnswer::Held(_) | KvAnswer::Done | KvAnswer::Refused(_) => {}
+    }
+}
+
+pub(super) fn refuse(cx: &mut Cx<'_>, caller: CallerToken, error: KvCommandError) {
+    cx.reply(caller, AnyAnswer::Refused(AnyError::Kv(error)));
+}

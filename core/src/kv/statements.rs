@@ -1,0 +1,201 @@
+//! What nodes say about who owns what: to the coordinator, to stores, to members that look. Only finds out
+//! whom it concerns. Spec: sharding 10.1, 10.19 a and b.
+
+use super::bucket::BucketStanding;
+use super::protocol::{BucketBody, Event, KvCommandError, RangeContent, RangeStatement, Rejection};
+use super::state::bucket::BucketName;
+use super::state::settings::BucketSettings;
+use super::{Cx, Kv, refuse, send};
+use crate::effect::Answer as AnyAnswer;
+use crate::ident::UniqueAddress;
+use crate::membership::state::member::UpNumber;
+use crate::oldest::state::may_speak;
+use crate::token::Token;
+use alloc::boxed::Box;
+
+impl Kv {
+    /// A node says something about who owns what.
+    pub(super) fn on_statement(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        bucket: &BucketName,
+        statement: RangeStatement,
+    ) -> Result<(), Rejection> {
+        let now = cx.mono();
+        match statement {
+            RangeStatement::Look { settings, store } => {
+                if let Some(lead) = self.lead_if_oldest(cx, bucket, &settings)? {
+                    return lead.on_look(cx, bucket, from, (&settings, store));
+                }
+            }
+            RangeStatement::Differs { settings } => self.on_differs(cx, from, bucket, settings),
+            RangeStatement::Seek { term } => self.on_seek(cx, from, bucket, term),
+            RangeStatement::NotOpen { term } => {
+                if let Some(lead) = self.leads.get_mut(bucket).filter(|lead| lead.term() == term) {
+                    lead.on_not_open(from);
+                }
+            }
+            RangeStatement::Recall { term, store } => {
+                if self.coordinates(cx, from, bucket, term)
+                    && let Some(store) = self.store_of(bucket, store).filter(|own| own.id() == store)
+                    && store.hears(term)
+                {
+                    store.on_recall(from, term);
+                }
+            }
+            RangeStatement::Found {
+                term,
+                store,
+                known,
+                is_last,
+            } => {
+                if let Some(lead) = self.leads.get_mut(bucket).filter(|lead| lead.term() == term) {
+                    return lead.on_found((from, store), &known, is_last);
+                }
+            }
+            RangeStatement::Tell { term, store, ranges } => {
+                if self.coordinates(cx, from, bucket, term)
+                    && let Some(store) = self.store_of(bucket, store)
+                    && store.hears(term)
+                {
+                    return store.on_tell(from, term, &ranges, now);
+                }
+            }
+            RangeStatement::Adopted { term, store, ranges } => {
+                if let Some(lead) = self.leads.get_mut(bucket).filter(|lead| lead.term() == term) {
+                    return lead.on_adopted((from, store), &ranges);
+                }
+            }
+            RangeStatement::Repair { term, store, range } => {
+                if self.coordinates(cx, from, bucket, term) && self.store_of(bucket, store).is_some() {
+                    self.repair_range(bucket, range);
+                }
+            }
+            RangeStatement::Refuse {
+                store,
+                range,
+                configuration,
+            } => {
+                if let Some(store) = self.store_of(bucket, store) {
+                    return store.on_refuse(from, range, &configuration, now);
+                }
+            }
+            RangeStatement::Refuses { store, range, epoch } => {
+                let open = self.buckets.get_mut(bucket);
+                if let Some(open) = open.filter(|open| open.node_of(store) == Some(from))
+                    && let Some(own) = open.store.as_mut()
+                {
+                    own.on_refuses(store, (range, epoch), now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A node sends a table, asks for what this node's store holds, or sends what its own holds.
+    pub(super) fn on_content(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        bucket: &BucketName,
+        content: RangeContent,
+    ) -> Result<(), Rejection> {
+        let now = cx.mono();
+        match content {
+            RangeContent::Table { term, stores, table } => {
+                if !self.coordinates(cx, from, bucket, term) {
+                    return Ok(());
+                }
+                let Some(open) = self.buckets.get_mut(bucket) else {
+                    return Ok(());
+                };
+                if open.standing == BucketStanding::Refused {
+                    return Ok(());
+                }
+                open.on_table(term, stores, table);
+                for caller in core::mem::take(&mut open.waits) {
+                    cx.reply(caller, AnyAnswer::Done);
+                }
+                self.ask_waiting(cx, bucket);
+            }
+            RangeContent::Pull {
+                store,
+                range,
+                configuration,
+                after,
+            } => {
+                if let Some(store) = self.store_of(bucket, store) {
+                    let is_sent = store.on_pull(from, (range, &configuration), after, now)?;
+                    cx.counters().parts_sent += u64::from(is_sent);
+                }
+            }
+            RangeContent::Part {
+                store,
+                range,
+                epoch,
+                after,
+                part,
+            } => {
+                let open = self.buckets.get_mut(bucket);
+                if let Some(open) = open.filter(|open| open.node_of(store) == Some(from))
+                    && let Some(own) = open.store.as_mut()
+                {
+                    let sent = (after.as_deref(), part);
+                    let is_merged = own.on_part(store, (range, epoch), sent)?;
+                    cx.counters().parts_merged += u64::from(is_merged);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the sender may coordinate the bucket in this picture, under this term. What was said before
+    /// this node heard of it is said again.
+    fn coordinates(&self, cx: &mut Cx<'_>, from: &UniqueAddress, bucket: &BucketName, term: Token) -> bool {
+        let number = u32::try_from(term.term).map(UpNumber::new);
+        let role = self.buckets.get(bucket).map(|open| open.settings().role.as_ref());
+        let (Some(role), Ok(number)) = (role, number) else {
+            return false;
+        };
+        let is_so = may_speak(cx.view(), role, from, number);
+        cx.counters().ignored += u64::from(!is_so);
+        is_so
+    }
+
+    /// The coordinator asks whether the bucket is open here.
+    fn on_seek(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, bucket: &BucketName, term: Token) {
+        let statement = match self.buckets.get(bucket) {
+            // Asked again when it is known which store it has.
+            Some(open) if open.is_loading => return,
+            Some(open) if open.standing != BucketStanding::Refused => open.question(),
+            Some(_) | None => RangeStatement::NotOpen { term },
+        };
+        send(cx, from, bucket, BucketBody::Ranges(statement));
+    }
+
+    /// The bucket has other settings elsewhere.
+    fn on_differs(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        bucket: &BucketName,
+        settings: BucketSettings,
+    ) {
+        let view = alloc::sync::Arc::clone(cx.view());
+        let Some(open) = self.buckets.get_mut(bucket) else {
+            return;
+        };
+        let oldest = crate::oldest::state::oldest(&view, open.settings().role.as_ref());
+        let is_from_oldest = oldest.is_some_and(|oldest| oldest.node == *from);
+        if !is_from_oldest || open.standing != BucketStanding::Looking || settings == *open.settings() {
+            return;
+        }
+        open.standing = BucketStanding::Refused;
+        for caller in core::mem::take(&mut open.waits) {
+            let settings = Box::new(settings.clone());
+            refuse(cx, caller, KvCommandError::Differs { settings });
+        }
+        cx.notify((bucket.clone(), Event::Refused { settings }));
+    }
+}

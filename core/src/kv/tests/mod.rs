@@ -1,0 +1,5 @@
+//! The machine among others of its kind.
+
+mod durable;
+mod machine;
+mod world;
