@@ -1,7 +1,7 @@
-//! Whether the history of one key that many write at once is one of siblings: what was acknowledged, and what a
-//! get has shown, is there for every later get until something overwrites it that had seen it; nothing
-//! overwritten returns; and what is shown was put, once. Judges gets and puts at levels that promise something;
-//! leave out others. Spec: sharding 10.19; reliability I-70 to I-73, I-75.
+//! Whether the history of one key that many write at once is one of siblings: what was acknowledged, and what
+//! a get has shown, is there for every later get until something overwrites it that had seen it; nothing
+//! overwritten returns; and what is shown was put, once. Judges gets and puts at levels that promise
+//! something; leave out others. Spec: sharding 10.19; reliability I-70 to I-73, I-75.
 
 use std::collections::BTreeMap;
 
@@ -219,8 +219,8 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Whether a get knows a put, or what overwrote it; a delete may be forgotten after its grace, and so may a
-    /// value that has ended.
+    /// Whether a get knows a put, or what overwrote it; a delete may be forgotten after its grace, and so may
+    /// a value that has ended.
     fn is_dominated(&self, put: &PutCall, get: &GetCall) -> bool {
         if self.covers(&get.clock, put) {
             return true;

@@ -1,6 +1,9 @@
 //! The books of a workload about the keyed store: what was called of which key, what became of it, and when a
 //! key may be called so that its history can be judged. Who calls what, where, is the workload's.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use quorate_core::kv::state::clock::VersionClock;
@@ -144,6 +147,12 @@ impl KeyBook {
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_over || (self.use_of != KeyUse::Shared && self.calls.len() >= CALLS_MAX)
+    }
+
+    /// Whether no call is open.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.open == 0
     }
 
     /// Whether what was acknowledged has to be there still.
@@ -313,13 +322,13 @@ impl Books {
         }
     }
 
-    /// Judges all keys by what was answered up to a time.
+    /// Judges all keys by what was answered up to a time; what was deleted is remembered for the grace.
     ///
     /// # Errors
     /// The first key that no correct store answers so: what is broken, and why.
-    pub fn judge(&mut self, until: u64) -> Result<(), Broken> {
+    pub fn judge(&mut self, until: u64, grace: Option<u64>) -> Result<(), Broken> {
         for at in 0..self.keys.len() {
-            let judged = self.judge_key(at, until);
+            let judged = self.judge_key(at, until, grace);
             judged.map_err(|(invariant, what)| (invariant, format!("{}: {what}", self.keys[at].key)))?;
         }
         Ok(())
@@ -329,13 +338,22 @@ impl Books {
     ///
     /// # Errors
     /// What is broken, and why.
-    pub fn judge_key(&mut self, at: usize, until: u64) -> Result<(), Broken> {
+    pub fn judge_key(&mut self, at: usize, until: u64, grace: Option<u64>) -> Result<(), Broken> {
         self.counts.judged += 1;
         let book = &self.keys[at];
         match book.use_of {
-            KeyUse::Shared => dominance::judge(&siblings_of(book, until)),
+            KeyUse::Shared => {
+                let mut history = siblings_of(book, until);
+                history.grace = grace;
+                dominance::judge(&history)
+            }
             KeyUse::OneWriter | KeyUse::Conditional => self.judge_register(book, until),
         }
+    }
+
+    /// Forgets the calls of a key that nobody calls any more.
+    pub fn close_key(&mut self, at: usize) {
+        self.keys[at].calls = Vec::new();
     }
 
     fn judge_register(&self, book: &KeyBook, until: u64) -> Result<(), Broken> {
@@ -443,79 +461,4 @@ fn siblings_of(book: &KeyBook, until: u64) -> KeyHistory {
         }
     }
     history
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(books: &mut Books, key: usize, (asked, answered): (u64, u64), told: Told) -> u64 {
-        let number = books.next_number();
-        let written = Written {
-            number,
-            is_delete: false,
-        };
-        let context = books.keys[key].context.clone();
-        let is_judged = true;
-        let put = Asked::Put {
-            written,
-            context,
-            is_judged,
-        };
-        let place = books.begin(key, asked, put);
-        books.end(place, answered, told);
-        number
-    }
-
-    fn read(books: &mut Books, key: usize, (asked, answered): (u64, u64), numbers: &[u64]) {
-        let sibling = |number: &u64| Sibling {
-            number: *number,
-            dot: None,
-        };
-        let place = books.begin(key, asked, Asked::Get { is_judged: true });
-        let told = Told::Found {
-            clock: VersionClock::new(),
-            siblings: numbers.iter().map(sibling).collect(),
-            decided: None,
-        };
-        books.end(place, answered, told);
-    }
-
-    #[test]
-    fn a_key_with_one_writer_waits_until_it_was_seen_and_ends_with_an_unknown_outcome() {
-        let mut books = Books::default();
-        let key = books.add_key("w".to_owned(), KeyUse::OneWriter);
-        let number = write(&mut books, key, (1, 2), Told::Written(None));
-        assert!(!books.keys[key].may_call(true), "nobody knows its version");
-        read(&mut books, key, (3, 4), &[number]);
-        assert!(books.keys[key].may_call(true));
-        assert_eq!(books.judge(9), Ok(()));
-        write(&mut books, key, (5, 6), Told::Unknown);
-        assert!(books.keys[key].is_done() && !books.keys[key].may_call(true));
-        read(&mut books, key, (7, 8), &[number]);
-        assert_eq!(books.judge(9), Ok(()));
-        read(&mut books, key, (9, 10), &[]);
-        assert_eq!(books.judge(8), Ok(()), "not judged any more");
-        assert_eq!(books.judge(10).map_err(|broken| broken.0), Err("linearizable"));
-        books.excuse(8, |at| at == key);
-        assert_eq!(books.judge(10), Ok(()));
-    }
-
-    #[test]
-    fn a_register_has_moments_in_which_nobody_waits() {
-        let mut books = Books::default();
-        let key = books.add_key("c".to_owned(), KeyUse::Conditional);
-        let mut open = std::collections::VecDeque::new();
-        let mut most = 0;
-        for now in 0..100 {
-            if books.keys[key].may_call(true) {
-                open.push_back(books.begin(key, now, Asked::Get { is_judged: true }));
-                most = most.max(open.len());
-            } else if let Some(place) = open.pop_front() {
-                books.end(place, now, Told::Nothing);
-            }
-        }
-        assert_eq!(most, OPEN_MAX);
-        assert!(books.keys[key].unbroken <= UNBROKEN_MAX, "it never breaks off");
-    }
 }
