@@ -201,9 +201,17 @@ impl Sim {
         Ok(())
     }
 
+    /// The owners of the highest epoch that somebody knows who runs: what was told only to those who have
+    /// ended counts no more.
+    fn present(&self, bucket: usize, range: RangeId) -> Option<Configuration> {
+        let copies = self.copies(bucket, range);
+        let latest = copies.iter().max_by_key(|copy| copy.configuration.epoch);
+        latest.map(|copy| copy.configuration.clone())
+    }
+
     /// Whether all owners are there, and hold the same.
     fn is_whole(&self, bucket: usize, range: RangeId) -> bool {
-        let Some(latest) = self.keyed.watched.latest(bucket, range) else {
+        let Some(latest) = self.present(bucket, range) else {
             return false;
         };
         let Owners::Stable(owners) = &latest.owners else {
@@ -215,12 +223,14 @@ impl Sim {
             .filter(|copy| owners.contains(&copy.store))
             .collect();
         copies.len() == usize::from(COPIES)
-            && copies.iter().all(|copy| copy.configuration == latest)
+            && copies.iter().all(|copy| *copy.configuration == latest)
             && self.keys_in(bucket, range).all(|at| {
                 let first = self.entry_at(copies[0], at);
-                copies
-                    .iter()
-                    .all(|copy| are_alike(&self.entry_at(copy, at), &first))
+                // What is deleted is forgotten by one owner after the other.
+                let is_dead = |entry: &KvEntry| entry.register.is_none() && entry.siblings.is_dead();
+                let is_going = |entry: &KvEntry| self.keyed.forgets && is_dead(entry) && is_dead(&first);
+                let is_same = |entry: &KvEntry| are_alike(entry, &first) || is_going(entry);
+                copies.iter().all(|copy| is_same(&self.entry_at(copy, at)))
             })
     }
 
@@ -312,7 +322,7 @@ impl Sim {
             let is_quiet = sim.now >= sim.keyed.watched.changed_at + QUIET;
             is_quiet
                 && ranges().all(|(bucket, range)| {
-                    let latest = sim.keyed.watched.latest(bucket, range);
+                    let latest = sim.present(bucket, range);
                     let stores = sim.stores_of(bucket);
                     latest.is_some_and(|latest| match &latest.owners {
                         Owners::Stable(owners) => owners.iter().all(|store| stores.contains(store)),
