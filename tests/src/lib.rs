@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod decisions;
+pub mod histories;
 pub mod invariants;
 pub mod lease;
 pub mod liar;

@@ -256,8 +256,7 @@ impl Kv {
                     let Some(bucket) = self.buckets.get_mut(&open.bucket) else {
                         return;
                     };
-                    let Some(node) = bucket.node_of(to).cloned() else {
-                        bucket.miss();
+                    let Some(node) = bucket.place_of(to, cx.view()) else {
                         continue;
                     };
                     let asked = OwnerAsk {

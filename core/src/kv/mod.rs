@@ -392,7 +392,7 @@ impl Kv {
         for (to, body) in said {
             let node = match to {
                 Listener::Node(node) => Some(node),
-                Listener::Store(store) => open.node_of(store).cloned(),
+                Listener::Store(store) => open.place_of(store, &view),
                 Listener::Coordinator => {
                     let oldest = oldest(&view, open.settings().role.as_ref());
                     oldest.map(|oldest| oldest.node.clone())

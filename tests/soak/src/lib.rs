@@ -18,5 +18,6 @@ mod node;
 pub mod only_one;
 mod processes;
 mod program;
+pub mod store_history;
 mod stores;
 pub mod word_index;

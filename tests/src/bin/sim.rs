@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use lexopt::prelude::{Long, Short, ValueExt};
 use quorate_tests::sim::campaign::{self, Outcome, Report};
 use quorate_tests::sim::figures::{self, Scenario};
-use quorate_tests::sim::paths::steps::every_step;
 use quorate_tests::sim::plan::{Plan, Profile};
 use quorate_tests::sim::starts;
 use quorate_tests::sim::{FaultKind, Show};
+use quorate_tests::sim::{keyed, paths};
 use serde_json::{Map, Value, json};
 
 const HELP: &str = "\
@@ -28,6 +28,7 @@ Runs the deterministic cluster simulator.
                    singleton: singletons of two roles, with and without a lease, that write through their tokens;
                    durable: durable entities over a faulty database;
                    paths: paths of every preset, whose slots are moved all the time
+                   kv: buckets of the keyed store, whose ranges are moved all the time
   --chaos S        seconds with faults, at least 1 (default: the profile's; the quiet rest follows)
   --seeds A..B     seeds to run, B excluded (default 0..100); one number runs that seed alone
   --fresh N        N seeds that nobody has run before, drawn now; the first line says which, the last how
@@ -45,7 +46,8 @@ Runs the deterministic cluster simulator.
                    seconds, messages and bytes per node, beside those of Akka's algorithm
   --starts         for each seed --nodes N start at once, each with all of them as seed nodes, while up to 30 %
                    of all frames are lost (with --faults none, none): they have to form exactly one cluster
-  --steps          for each seed one run for every preset of paths, step of a hand-off and fault at it
+  --steps          for each seed one run for every preset of paths, step of a hand-off and fault at it;
+                   with --profile kv for every step of a move of a range
   --only RUN       of these runs the one of this name
   --json           the last line of the output is one JSON object
   --hash           print the hash of each seed's trace
@@ -93,6 +95,12 @@ fn main() -> ExitCode {
         return start_at_once(&options);
     }
     if options.steps {
+        let is_kv = options.profile == Profile::Kv;
+        let every_step = if is_kv {
+            keyed::steps::every_step
+        } else {
+            paths::steps::every_step
+        };
         return every_step(&options.seeds, options.show, options.only.as_deref());
     }
     let plan = plan_of(&options);
@@ -405,17 +413,7 @@ fn print_report(report: &Report, options: &Options) {
         "{} seeds of {} nodes: {:.1} seeds/s, {hours_per_core_s:.3} simulated hours per core-second, {} steps",
         totals.seeds,
         if options.mix {
-            match options.profile {
-                Profile::Data | Profile::Durable => "2 to 6",
-                Profile::Singleton => "2 to 7",
-                Profile::Paths => "3 to 7",
-                Profile::Sharding
-                | Profile::Membership
-                | Profile::Stored
-                | Profile::Remember
-                | Profile::Life => "5 to 9",
-            }
-            .to_owned()
+            options.profile.mixed_nodes_text().to_owned()
         } else {
             options.nodes.to_string()
         },

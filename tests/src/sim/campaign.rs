@@ -287,7 +287,14 @@ impl Branches {
             ("halted as JoinAborted", halted("JoinAborted")),
             ("halted as JoinRefused", halted("JoinRefused")),
         ];
-        Self(counts.into_iter().chain(sim.durables.branches()).collect())
+        let of_profiles = sim.durables.branches().into_iter().chain(sim.keyed.branches());
+        let kv = [
+            ("moves of ranges begun", sim.sum(|stats| stats.kv.moves_begun)),
+            ("moves of ranges ended", sim.sum(|stats| stats.kv.moves_ended)),
+            ("moves of ranges undone", sim.sum(|stats| stats.kv.moves_undone)),
+            ("parts of ranges merged", sim.sum(|stats| stats.kv.parts_merged)),
+        ];
+        Self(counts.into_iter().chain(of_profiles).chain(kv).collect())
     }
 
     fn absorb(&mut self, other: &Self) {

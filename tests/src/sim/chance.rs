@@ -51,6 +51,8 @@ pub enum Purpose {
     PathCommands,
     /// How busy nodes are.
     Load,
+    /// Which ranges of the keyed store are moved.
+    Keyed,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -80,6 +82,7 @@ impl Purpose {
             Self::Paths => 20,
             Self::PathCommands => 21,
             Self::Load => 22,
+            Self::Keyed => 23,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

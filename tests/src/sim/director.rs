@@ -111,11 +111,7 @@ impl Director<'_> {
                 break;
             }
             self.pass(LOOK);
-            self.sim.wish_homes(self.plan.nodes);
-            self.sim.command_paths(self.plan.nodes);
-            self.sim.measure_loads(self.plan.nodes);
-            self.sim.look_at_paths();
-            self.sim.trouble_shard_leases(self.plan.nodes);
+            self.sim.look_at_work(self.plan.nodes);
             self.go_on();
             self.conflict.go_on(self.sim);
             self.liar.go_on(self.sim);
@@ -137,8 +133,7 @@ impl Director<'_> {
         self.sim.lease_keeper = LeaseKeeper::default();
         self.sim.lives.leases.repair();
         self.sim.durables.repair();
-        self.sim.singletons.calm_down();
-        self.sim.paths.calm_down();
+        self.sim.calm_down();
         if self.sim.is_shutting_down() {
             self.sim.blackout(self.plan.nodes);
         }
@@ -200,6 +195,9 @@ impl Director<'_> {
             if self.sim.has_data && self.sim.violation.is_none() {
                 self.sim.rest_of_data();
             }
+            if self.sim.keyed.enabled && self.sim.violation.is_none() {
+                self.sim.rest_of_keyed();
+            }
         } else if self.sim.assumptions.safe() {
             let what = self.sim.report("no rest after the last fault");
             self.sim.violated("liveness", 0, what);
@@ -211,22 +209,9 @@ impl Director<'_> {
     /// Lets time pass with the workload on.
     fn pass(&mut self, time: u64) {
         let until = self.sim.now + time;
-        let has_work = self.sim.has_workload
-            || self.sim.has_data
-            || self.sim.singletons.enabled
-            || self.sim.paths.enabled;
-        while has_work && self.next_message <= until && self.sim.violation.is_none() {
+        while self.sim.has_work() && self.next_message <= until && self.sim.violation.is_none() {
             self.sim.advance(self.next_message.max(self.sim.now));
-            if self.sim.has_data {
-                self.sim.random_data(self.plan.nodes);
-            } else if self.sim.singletons.enabled {
-                self.sim.random_singleton_message(self.plan.nodes);
-            } else if self.sim.paths.enabled {
-                self.sim.random_path_message(self.plan.nodes);
-            } else {
-                self.sim.random_message(self.plan.nodes);
-                self.sim.random_watch(self.plan.nodes);
-            }
+            self.sim.random_work(self.plan.nodes);
             let mean = SECOND / self.mix.messages_per_second;
             self.next_message += self.sim.until_next_message(mean);
         }

@@ -111,8 +111,8 @@ impl Sim {
             )
             | Message::Ddata(_)
             | Message::Journal(_)
-            | Message::Load(_)
-            | Message::Kv(_) => {}
+            | Message::Load(_) => {}
+            Message::Kv(message) => self.note_kv_message(message),
             Message::Path(message) => self.note_path_message(message),
         }
         self.send(process, to, message, is_offer);
@@ -169,6 +169,7 @@ impl Sim {
             | Event::Journal(_)
             | Event::Rejected { .. } => {}
             Event::Singleton { event, .. } => self.on_singleton_event(process, event),
+            Event::Kv { bucket, event } => self.on_kv_event(process, bucket, event),
             Event::Path { path, event } => self.on_path_event(process, *path, event),
             // A later version's.
             _ => {}
@@ -300,6 +301,10 @@ impl Sim {
             }
             (Open::Host(name), answer) => self.on_hosting(process, name, &answer),
             (Open::Tell(at), answer) => self.on_told(process, at, &answer),
+            (Open::Keyed(place), Answer::Kv(answer)) => self.on_keyed_answer(place, answer),
+            (open @ Open::Keyed(_), answer) => {
+                self.violated("I-44", process, format!("{open:?} is answered with {answer:?}"));
+            }
             (Open::Watch(at), answer) => self.on_watch_answer(process, at, &answer),
             (Open::Command(name), answer) => {
                 if answer != Answer::Done {
@@ -316,7 +321,12 @@ impl Sim {
         *self.halts.entry(format!("{reason:?}")).or_default() += 1;
         let host = &mut self.processes[process as usize];
         host.life = Life::Halted(reason);
-        let unanswered = |open: &&Open| matches!(open, Open::Ask(_) | Open::Data(_) | Open::Watch(_));
+        let unanswered = |open: &&Open| {
+            matches!(
+                open,
+                Open::Ask(_) | Open::Data(_) | Open::Watch(_) | Open::Keyed(_)
+            )
+        };
         let unanswered = host.open.values().find(unanswered);
         if let Some(open) = unanswered {
             let what = format!("halts with {open:?} unanswered");
@@ -332,6 +342,7 @@ impl Sim {
 
     pub(crate) fn bury(&mut self, process: ProcessId, life: Life) {
         self.data_asker_is_gone(process);
+        self.keyed_caller_is_gone(process);
         let host = &mut self.processes[process as usize];
         host.wake = None;
         host.leases.clear();

@@ -17,6 +17,7 @@ use super::durable::Durables;
 use super::faults::FaultCounts;
 pub(crate) use super::happening::Happening;
 use super::history::{History, Life, ProcessId, Whereabouts};
+use super::keyed::Keyed;
 use super::leases::LeaseKeeper;
 use super::liars::Liars;
 use super::life::Lives;
@@ -103,6 +104,8 @@ pub struct Sim {
     pub(crate) singletons: Singletons,
     /// Paths, what is commanded of them, and whether there are any.
     pub(crate) paths: Paths,
+    /// Buckets of the keyed store, and what is called of them.
+    pub(crate) keyed: Keyed,
     /// How busy nodes are.
     pub(crate) loads: UnequalLoads,
     /// For how many stable periods nodes count who is Down, if it is not the usual number.
@@ -156,6 +159,7 @@ impl Sim {
             data: Books::default(),
             singletons: Singletons::new(seed),
             paths: Paths::new(seed),
+            keyed: Keyed::new(seed),
             loads: UnequalLoads::new(seed),
             held_periods: None,
             is_bare: false,
@@ -262,7 +266,7 @@ impl Sim {
             started: self.now,
             origin: self.process_chance.below(1 << 45),
             skew_ms: self.process_chance.below(1 << 40)
-                % if self.durables.enabled {
+                % if self.durables.enabled || self.keyed.enabled {
                     2_000
                 } else if self.has_data || self.remembered.store().is_some() || self.lives.enabled {
                     100_000

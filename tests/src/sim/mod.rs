@@ -17,6 +17,7 @@ mod faults;
 pub mod figures;
 mod happening;
 mod history;
+pub mod keyed;
 mod leases;
 mod liars;
 mod life;

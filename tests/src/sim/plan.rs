@@ -42,6 +42,9 @@ pub enum Profile {
     /// all the time: 40 seconds with faults. At rest each has as many instances as it should, and they answer
     /// everybody.
     Paths,
+    /// Buckets of the keyed store, which everybody calls and whose ranges are moved all the time: 40 seconds
+    /// with faults. At rest each node finds what was acknowledged.
+    Kv,
 }
 
 impl Profile {
@@ -53,7 +56,7 @@ impl Profile {
                 3_600_000 * 1_000
             }
             Self::Data | Self::Remember | Self::Life => 1_000,
-            Self::Durable => 20,
+            Self::Durable | Self::Kv => 20,
         }
     }
 
@@ -62,12 +65,14 @@ impl Profile {
     pub(crate) const fn longest_jump(self) -> u64 {
         match self {
             Self::Sharding | Self::Stored | Self::Singleton | Self::Paths => 60 * SECOND,
-            Self::Membership | Self::Data | Self::Remember | Self::Life | Self::Durable => 3 * SECOND,
+            Self::Membership | Self::Data | Self::Remember | Self::Life | Self::Durable | Self::Kv => {
+                3 * SECOND
+            }
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sharding,
         Self::Membership,
         Self::Data,
@@ -77,6 +82,7 @@ impl Profile {
         Self::Life,
         Self::Durable,
         Self::Paths,
+        Self::Kv,
     ];
 
     /// Its name on the command line.
@@ -92,6 +98,18 @@ impl Profile {
             Self::Life => "life",
             Self::Durable => "durable",
             Self::Paths => "paths",
+            Self::Kv => "kv",
+        }
+    }
+
+    /// How many nodes the seeds of the mixed campaign have, see [`Plan::of_seed`].
+    #[must_use]
+    pub const fn mixed_nodes_text(self) -> &'static str {
+        match self {
+            Self::Data | Self::Durable => "2 to 6",
+            Self::Singleton => "2 to 7",
+            Self::Paths | Self::Kv => "3 to 7",
+            Self::Sharding | Self::Membership | Self::Stored | Self::Remember | Self::Life => "5 to 9",
         }
     }
 
@@ -105,7 +123,7 @@ impl Profile {
                 .chain([FaultKind::Down, FaultKind::LeaveTwo])
                 .collect(),
             Self::Membership => FaultKind::ALL.into_iter().chain(FaultKind::LAST_RESORT).collect(),
-            Self::Data | Self::Stored | Self::Remember | Self::Durable => {
+            Self::Data | Self::Stored | Self::Remember | Self::Durable | Self::Kv => {
                 FaultKind::ALL.into_iter().chain(FaultKind::STORES).collect()
             }
             Self::Singleton => {
@@ -150,6 +168,7 @@ impl Plan {
             Profile::Data => (20, 26),
             Profile::Stored | Profile::Life => (40, 60),
             Profile::Paths => (40, 52),
+            Profile::Kv => (30, 42),
             Profile::Singleton | Profile::Remember => (40, 50),
             Profile::Durable => (30, 40),
         };
@@ -182,7 +201,7 @@ impl Plan {
             (false, _) => self.nodes,
             // Two to six: majorities of every kind.
             (true, Profile::Data | Profile::Durable) => [3, 5, 4, 3, 5, 2, 6][(seed % 7) as usize],
-            (true, Profile::Paths) => [4, 3, 5, 4, 6, 3, 7][(seed % 7) as usize],
+            (true, Profile::Paths | Profile::Kv) => [4, 3, 5, 4, 6, 3, 7][(seed % 7) as usize],
             // Two to seven: roles of one member up to five.
             (true, Profile::Singleton) => [5, 3, 4, 5, 6, 2, 7][(seed % 7) as usize],
             (
@@ -254,7 +273,7 @@ impl Mix {
         // Drawn last, so that the seeds of the other profiles stay what they are.
         let (shorter, special): (u64, &[FaultKind]) = match plan.profile {
             Profile::Data => (4, &FaultKind::STORES),
-            Profile::Stored | Profile::Durable => (2, &FaultKind::STORES),
+            Profile::Stored | Profile::Durable | Profile::Kv => (2, &FaultKind::STORES),
             Profile::Remember => (1, &FaultKind::STORES),
             Profile::Singleton => (2, &SINGLETONS_AND_STORES),
             Profile::Life => (2, &[]),

@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::chance::Purpose;
 use super::entities::Entities;
 use super::history::{Life, ProcessId};
+use super::keyed::CallPlace;
 use super::leases::HeldLeases;
 use super::paths::PathInstance;
 use super::singletons::Instance;
@@ -117,6 +118,8 @@ pub(crate) enum Open {
     Subscription,
     /// A watch: its number.
     Watch(usize),
+    /// A call of the keyed store: where it stands in the books.
+    Keyed(CallPlace),
     /// Anything else.
     Command(&'static str),
 }

@@ -51,6 +51,11 @@ impl Sim {
             self.durables.configure(&mut self.config, plan.nodes);
             self.passivations.configure(&mut self.config.sharding);
         }
+        if plan.profile == Profile::Kv {
+            self.has_workload = false;
+            self.keyed.configure(&mut self.config, self.seed);
+            self.enable_keyed();
+        }
         if plan.profile == Profile::Paths {
             self.has_workload = false;
             self.enable_paths();
@@ -60,6 +65,49 @@ impl Sim {
             self.singletons.enable(plan.nodes, mix.orderly);
             super::singletons::configure(&mut self.config);
         }
+    }
+
+    /// Whether nodes are asked for anything.
+    pub(super) const fn has_work(&self) -> bool {
+        self.has_workload
+            || self.has_data
+            || self.singletons.enabled
+            || self.paths.enabled
+            || self.keyed.enabled
+    }
+
+    /// One random piece of the work of the profile.
+    pub(super) fn random_work(&mut self, nodes: usize) {
+        if self.has_data {
+            self.random_data(nodes);
+        } else if self.keyed.enabled {
+            self.random_call(nodes);
+        } else if self.singletons.enabled {
+            self.random_singleton_message(nodes);
+        } else if self.paths.enabled {
+            self.random_path_message(nodes);
+        } else {
+            self.random_message(nodes);
+            self.random_watch(nodes);
+        }
+    }
+
+    /// What is commanded beside it, and looked at, again and again.
+    pub(super) fn look_at_work(&mut self, nodes: usize) {
+        self.wish_homes(nodes);
+        self.command_paths(nodes);
+        self.measure_loads(nodes);
+        self.look_at_paths();
+        self.trouble_shard_leases(nodes);
+        self.command_range_moves();
+        self.look_at_ranges();
+    }
+
+    /// The quiet phase of whatever does odd things.
+    pub(super) fn calm_down(&mut self) {
+        self.singletons.calm_down();
+        self.paths.calm_down();
+        self.keyed.calm_down();
     }
 
     /// Where the shards of the workload's kind live, by address, as their coordinator says; empty while none

@@ -95,6 +95,7 @@ impl Sim {
         }
         self.register_singletons(process);
         self.register_paths(process);
+        self.open_buckets(process);
         let seeds = seeds.iter().map(|seed| self.address(*seed)).collect();
         self.command(
             process,
@@ -383,7 +384,7 @@ impl Sim {
 
     /// Nothing is on its way, and every ask of a living node has its answer.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.unanswered() == 0 && self.open_data() == 0 && self.durables.is_quiet()
+        self.unanswered() == 0 && self.open_data() == 0 && self.keyed.open() == 0 && self.durables.is_quiet()
     }
 
     /// Virtual time since the beginning.

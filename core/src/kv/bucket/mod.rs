@@ -136,6 +136,15 @@ impl OpenBucket {
         }
     }
 
+    /// Where to send what is for a store. A durable one goes on in another process, which its coordinator
+    /// knows: who knows of none that is a member asks for the table.
+    pub(super) fn place_of(&mut self, store: StoreId, view: &View) -> Option<UniqueAddress> {
+        let node = self.nodes.get(&store).filter(|node| view.member(node).is_some());
+        let node = node.cloned();
+        self.is_behind |= node.is_none();
+        node
+    }
+
     /// A message cannot be sent, because nobody has said where its store is.
     pub(super) const fn miss(&mut self) {
         self.is_behind = true;

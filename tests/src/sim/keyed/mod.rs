@@ -1,0 +1,211 @@
+//! The keyed store of the simulated nodes: two buckets on all of them, one in memory and one that outlives
+//! processes. Everybody calls their keys, somebody moves their ranges all the time. Brings it about; what
+//! must hold is in `checks` and in the checkers of histories. Spec: sharding 5.6, 10.19; reliability I-70 to
+//! I-75.
+
+mod checks;
+pub mod steps;
+mod work;
+
+use core::time::Duration;
+
+use quorate_core::config::Config;
+use quorate_core::input::Command;
+use quorate_core::kv::protocol::{Command as KvCommand, Event as KvEvent};
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::level::Level;
+use quorate_core::kv::state::settings::BucketSettings;
+
+use self::checks::Watched;
+use super::chance::{Chance, Purpose};
+use super::engine::Sim;
+use super::history::ProcessId;
+use super::plan::SECOND;
+use super::process::Open;
+pub(crate) use crate::histories::books::CallPlace;
+use crate::histories::books::{Books, Told};
+
+/// One of the buckets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketKind {
+    pub(crate) name: &'static str,
+    pub(crate) is_durable: bool,
+}
+
+/// All of them.
+pub(crate) const BUCKETS: [BucketKind; 2] = [
+    BucketKind {
+        name: "carts",
+        is_durable: false,
+    },
+    BucketKind {
+        name: "kept",
+        is_durable: true,
+    },
+];
+
+/// In half of the seeds what was deleted is remembered for so long: longer than anything lasts here, pauses
+/// and the difference of clocks included.
+const GRACE: Duration = Duration::from_secs(18);
+/// What of that is sure, by one clock for all.
+const GRACE_SURE: u64 = 12 * SECOND;
+
+/// Ranges of a bucket: few, so that each has several keys.
+const RANGES: u16 = 4;
+/// N, and R and W by quorum.
+const COPIES: u8 = 3;
+
+impl BucketKind {
+    pub(crate) fn bucket(&self) -> BucketName {
+        BucketName::new(self.name).expect("invariant: a short name is legal")
+    }
+
+    pub(crate) fn settings(&self) -> BucketSettings {
+        BucketSettings {
+            copies: COPIES,
+            read_least: Level::Quorum,
+            write_least: Level::Quorum,
+            ranges: RANGES,
+            merge: None,
+            is_durable: self.is_durable,
+            role: None,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    /// Whether nodes open buckets.
+    pub(crate) enabled: bool,
+    /// The quiet phase: nobody moves anything.
+    calm: bool,
+    forgets: bool,
+    chance: Chance,
+    next_move: u64,
+    /// The keys that are called now, by place in the books.
+    current: Vec<usize>,
+    pub(crate) books: Books,
+    /// The bucket of each key in the books.
+    buckets: Vec<usize>,
+    pub(crate) watched: Watched,
+    /// What was said first about moves since this was cleared, in order.
+    said: Vec<&'static str>,
+}
+
+impl Keyed {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            enabled: false,
+            calm: false,
+            forgets: false,
+            chance: Chance::new(seed, Purpose::Keyed),
+            next_move: 0,
+            current: Vec::new(),
+            books: Books::default(),
+            buckets: Vec::new(),
+            watched: Watched::default(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Every second seed forgets what was deleted within the run.
+    pub(crate) fn configure(&mut self, config: &mut Config, seed: u64) {
+        self.forgets = seed.is_multiple_of(2);
+        if self.forgets {
+            config.kv.tombstone_grace = GRACE;
+        }
+    }
+
+    /// How long what was deleted is remembered, as far as a run is concerned.
+    fn grace(&self) -> Option<u64> {
+        self.forgets.then_some(GRACE_SURE)
+    }
+
+    /// The quiet phase begins.
+    pub(crate) fn calm_down(&mut self) {
+        self.calm = true;
+    }
+
+    /// What happened, for the report.
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 13] {
+        let (books, seen) = (self.books.counts, self.watched.counts);
+        [
+            ("gets of keys answered", books.found),
+            ("gets that found siblings", books.siblings),
+            ("puts of keys acknowledged", books.written),
+            ("conditional puts that took effect", books.decided),
+            ("conditional puts that met another version", books.conflicts),
+            ("calls of keys with an unknown outcome", books.unknown),
+            ("calls of keys that failed", books.refused),
+            ("histories of keys judged", books.judged),
+            (
+                "histories of keys cut because too many copies were lost",
+                books.excused,
+            ),
+            ("epochs of ranges", seen.epochs),
+            (
+                "acknowledged puts whose copies were counted",
+                seen.copies_looked_at,
+            ),
+            ("ranges that had all their copies again", seen.whole_again),
+            ("runs in which all owners of ranges were alike", seen.rested),
+        ]
+    }
+
+    /// Calls that wait for an answer of a process that runs.
+    pub(crate) const fn open(&self) -> usize {
+        self.books.open()
+    }
+}
+
+impl Sim {
+    /// Nodes have buckets from now on.
+    pub(crate) fn enable_keyed(&mut self) {
+        self.keyed.enabled = true;
+        for bucket in 0..BUCKETS.len() {
+            for use_of in work::USES {
+                let key = self.new_key(bucket, use_of);
+                self.keyed.current.push(key);
+            }
+        }
+    }
+
+    /// A new process opens all buckets.
+    pub(crate) fn open_buckets(&mut self, process: ProcessId) {
+        if !self.keyed.enabled {
+            return;
+        }
+        for kind in BUCKETS {
+            let (bucket, settings) = (kind.bucket(), kind.settings());
+            let command = KvCommand::Open { bucket, settings };
+            self.command(process, Open::Command("open bucket"), Command::Kv(command));
+        }
+    }
+
+    /// A process has ended: what it was asked is answered by nobody, and what its memory held is gone.
+    pub(crate) fn keyed_caller_is_gone(&mut self, process: ProcessId) {
+        let open = self.processes[process as usize].open.values();
+        let places: Vec<CallPlace> = open
+            .filter_map(|open| {
+                if let Open::Keyed(place) = open {
+                    Some(*place)
+                } else {
+                    None
+                }
+            })
+            .collect();
+        for place in places {
+            self.keyed.books.end(place, self.now, Told::Unknown);
+        }
+        self.lose_copies(process);
+    }
+
+    /// A node said something about a bucket.
+    pub(crate) fn on_kv_event(&mut self, process: ProcessId, bucket: &BucketName, event: &KvEvent) {
+        if let KvEvent::RefusedOn { .. } | KvEvent::Refused { .. } = event {
+            let what = format!("bucket {bucket}: {event:?}, although all are the same");
+            self.violated("kv", process, what);
+        }
+    }
+}
