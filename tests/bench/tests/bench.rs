@@ -47,6 +47,22 @@ fn a_quick_run_measures_updates_of_replicated_data_beside_both_floors() {
     assert!(bytes(0) < bytes(1), "{json}");
 }
 
+#[test]
+fn a_quick_run_measures_calls_of_the_keyed_store_beside_three_bare_links() {
+    let _alone = crate::alone();
+    let _alone = alone();
+    let ended = Program::start(env!("CARGO_BIN_EXE_bench"), &["--kv", "--quick", "--json"]).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
+    let rows = json["transports"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 10, "{json}");
+    for row in rows {
+        for figure in ["p50_us", "p99_us", "per_s"] {
+            assert!(row[figure].as_f64().is_some_and(|value| value > 0.0), "{row}");
+        }
+    }
+}
+
 /// What is counted is what it is said to be: the program ends with an error unless every message and every
 /// answer has come.
 #[test]

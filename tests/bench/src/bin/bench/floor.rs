@@ -114,12 +114,22 @@ async fn echo(mut reader: impl LinkReader, mut writer: impl LinkWriter) -> io::R
     }
 }
 
-/// The asking end. Each lane has one message in flight at most.
+/// Answers of a lane that nobody has waited for, at most; beyond that the lane's messages are not sent.
+const UNHEARD_MAX: usize = 64;
+
+/// The asking end. In each lane one message at a time is waited for; who gives up waiting leaves the answer to
+/// the next, which passes it over.
 pub(crate) struct Client<A: Adapter> {
     queue: mpsc::Sender<(u32, Vec<u8>)>,
-    answers: Vec<tokio::sync::Mutex<mpsc::Receiver<Vec<u8>>>>,
+    lanes: Vec<tokio::sync::Mutex<FloorLane>>,
     /// What a transport dials from.
     _port: (A::Transport, <A::Transport as Transport>::Listener),
+}
+
+struct FloorLane {
+    answers: mpsc::Receiver<Vec<u8>>,
+    /// Messages that were sent and not answered.
+    unheard: usize,
 }
 
 impl<A: Adapter> Client<A> {
@@ -131,29 +141,36 @@ impl<A: Adapter> Client<A> {
         let to = Address::new(&to.ip().to_string(), to.port())?;
         let (reader, writer) = transport.dial(&to, LinkKind::User).await?;
         let (queue, queued) = mpsc::channel(QUEUE_MESSAGES);
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..IN_FLIGHT).map(|_| mpsc::channel(1)).unzip();
+        let (senders, receivers): (Vec<_>, Vec<_>) = (0..IN_FLIGHT).map(|_| mpsc::channel(UNHEARD_MAX)).unzip();
         runtime.spawn(async move {
             let _ = write(writer, queued).await;
         });
         runtime.spawn(async move {
             let _ = read(reader, senders).await;
         });
-        let answers = receivers.into_iter().map(tokio::sync::Mutex::new).collect();
+        let lane = |answers| FloorLane { answers, unheard: 0 };
+        let lanes = receivers.into_iter().map(lane).map(tokio::sync::Mutex::new);
         Ok(Self {
             queue,
-            answers,
+            lanes: lanes.collect(),
             _port: (transport, listener),
         })
     }
 
     async fn exchange(&self, lane: usize, payload: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        self.queue.send((u32::try_from(lane)?, payload)).await?;
-        Ok(self.answers[lane]
-            .lock()
-            .await
-            .recv()
-            .await
-            .ok_or("the stream has ended")?)
+        let mut waiting = self.lanes[lane].lock().await;
+        if waiting.unheard < UNHEARD_MAX {
+            let place = self.queue.reserve().await?;
+            waiting.unheard += 1;
+            place.send((u32::try_from(lane)?, payload));
+        }
+        loop {
+            let answer = waiting.answers.recv().await.ok_or("the stream has ended")?;
+            waiting.unheard -= 1;
+            if waiting.unheard == 0 {
+                return Ok(answer);
+            }
+        }
     }
 }
 
@@ -197,7 +214,7 @@ async fn read(mut reader: impl LinkReader, answers: Vec<mpsc::Sender<Vec<u8>>>) 
     let mut incoming = Incoming::new();
     let each = |lane: u32, payload: &[u8]| {
         if let Some(answer) = answers.get(lane as usize) {
-            // Each lane waits for one answer, so its place is free.
+            // There is a place for each message that was sent.
             let _ = answer.try_send(payload.to_vec());
         }
     };

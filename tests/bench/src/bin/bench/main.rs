@@ -1,12 +1,13 @@
 //! A smoke run of the message path: sharded `tell` and `ask` between two processes over loopback, beside a
 //! bare link of the same transport with the same payload in the same run. With `--data` updates of replicated
-//! data on three nodes instead, with `--instructions` what the core alone takes for a message.
+//! data on three nodes instead, with `--kv` calls of the keyed store, with `--instructions` what the core alone takes for a message.
 //! `docs/benchmarks.md` says how to read it.
 #![forbid(unsafe_code)]
 
 mod core_alone;
 mod data;
 mod floor;
+mod kv;
 mod measure;
 mod sharded;
 mod table;
@@ -35,13 +36,15 @@ use crate::table::{Row, Table};
 const HELP: &str = "\
 Measures sharded tell and ask between two processes over loopback, beside a bare link of the same
 transport with the same payload in the same run; or, with --data, updates of replicated data on three
-nodes, beside bare links to two of them and beside redb's own commit.
+nodes, beside bare links to two of them and beside redb's own commit; or, with --kv, calls of the keyed
+store by a node beside three owners, beside bare links to the three.
 
 Usage: bench [OPTIONS]
 
 Options:
       --transport NAME  tokio (default), tokio-tls, smol, smol-tls, quinn, or all, one after the other
       --data            replicated data instead
+      --kv              the keyed store instead
       --store DIR       with --data: make a folder for the stores in this one (default: the system's for such things)
       --instructions    instead: instructions of the core alone per message, by valgrind's callgrind; no sockets
       --quick           a few seconds each: shows that it works, not how fast it is
@@ -68,6 +71,8 @@ struct Stage {
     serve: fn() -> Result<(), Failure>,
     measure_data: fn(&Stage, &Options) -> Result<data::Report, Failure>,
     serve_data: fn(&data::Place) -> Result<(), Failure>,
+    measure_kv: fn(&Stage, &Options) -> Result<data::Report, Failure>,
+    serve_kv: fn(&str) -> Result<(), Failure>,
 }
 
 impl Stage {
@@ -82,6 +87,8 @@ impl Stage {
             serve: || on::<H, _>(serve::<H::Adapter>()),
             measure_data: |stage, options| on::<H, _>(data::run::<H::Adapter>(stage, options)),
             serve_data: |place| on::<H, _>(data::serve::<H::Adapter>(place)),
+            measure_kv: |stage, options| on::<H, _>(kv::run::<H::Adapter>(stage, options)),
+            serve_kv: |seed| on::<H, _>(kv::serve::<H::Adapter>(seed)),
         }
     }
 }
@@ -98,6 +105,7 @@ const STAGES: [Stage; 5] = [
 struct Options {
     transport: String,
     data: bool,
+    kv: bool,
     instructions: bool,
     store: Option<PathBuf>,
     quick: bool,
@@ -107,13 +115,16 @@ struct Options {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next().unwrap_or_default();
-    if first == SERVER || first == data::SERVER {
+    if first == SERVER || first == data::SERVER || first == kv::SERVER {
         let name = arguments.next().unwrap_or_default();
         let Some(stage) = STAGES.iter().find(|stage| name == stage.name) else {
             return end(Err("no such transport".into()));
         };
         return end(if first == SERVER {
             (stage.serve)()
+        } else if first == kv::SERVER {
+            let seed = arguments.next().unwrap_or_default();
+            (stage.serve_kv)(&seed.to_string_lossy())
         } else {
             data::Place::read(arguments).and_then(|place| (stage.serve_data)(&place))
         });
@@ -123,7 +134,8 @@ fn main() -> ExitCode {
     }
     match parse() {
         Ok(Some(options)) if options.instructions => end(core_alone::count(options.json).map_err(Into::into)),
-        Ok(Some(options)) if options.data => end(measure_all_data(&options)),
+        Ok(Some(options)) if options.data => end(report_all(&options, |stage| stage.measure_data)),
+        Ok(Some(options)) if options.kv => end(report_all(&options, |stage| stage.measure_kv)),
         Ok(Some(options)) => end(measure_all(&options)),
         Ok(None) => {
             print!("{HELP}");
@@ -150,6 +162,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     let mut options = Options {
         transport: "tokio".to_owned(),
         data: false,
+        kv: false,
         instructions: false,
         store: None,
         quick: false,
@@ -161,6 +174,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Short('h') | Long("help") => return Ok(None),
             Long("transport") => options.transport = parser.value()?.string()?,
             Long("data") => options.data = true,
+            Long("kv") => options.kv = true,
             Long("instructions") => options.instructions = true,
             Long("store") => {
                 let folder = parser.value()?;
@@ -209,11 +223,13 @@ fn measure_all(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure_all_data(options: &Options) -> Result<(), Failure> {
+type Measure = fn(&Stage, &Options) -> Result<data::Report, Failure>;
+
+fn report_all(options: &Options, measure: fn(&Stage) -> Measure) -> Result<(), Failure> {
     let mut reports = Vec::new();
     for stage in &STAGES {
         if options.transport == "all" || options.transport == stage.name {
-            let report = (stage.measure_data)(stage, options)?;
+            let report = measure(stage)(stage, options)?;
             println!("{}", report.text());
             reports.push(report);
         }
@@ -241,7 +257,7 @@ fn on<H: Host, T>(what: impl Future<Output = Result<T, Failure>>) -> Result<T, F
 async fn serve<A: Adapter>() -> Result<(), Failure> {
     let security = trust::introduced(&process::introduction()?)?;
     process::end_with_parent()?;
-    let cluster = sharded::host::<A>(&security).await?;
+    let cluster = sharded::host::<A>(&security, None).await?;
     let (address, floor) = floor::listen::<A>(&security).await?;
     let mut out = std::io::stdout();
     writeln!(out, "{} {address}", cluster.address().address())?;
@@ -263,7 +279,8 @@ where
     let (node, stream) = line
         .split_once(' ')
         .ok_or_else(|| format!("the server did not start: {line}"))?;
-    let sharded = Arc::new(sharded::Client::join::<A>(node, &security).await?);
+    let cluster = sharded::client::<A>(node, &security).await?;
+    let sharded = Arc::new(sharded::Entities::of(&cluster).await?);
     let floor = Arc::new(floor::Client::<A>::connect(stream, &security).await?);
     let mut rows = Vec::new();
     for bytes in PAYLOADS {
@@ -280,5 +297,6 @@ where
         rows.push(Row { bytes, ours, bare });
     }
     drop(server);
+    cluster.stop().await;
     Ok(rows)
 }

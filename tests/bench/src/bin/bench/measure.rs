@@ -69,7 +69,7 @@ pub(crate) async fn figures<S: System>(
 ) -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     (figures.ask_p50_us, figures.ask_p99_us) = one_in_flight(&**system, bytes, size).await?;
-    figures.asks_per_s = many_in_flight(runtime, system, bytes, size).await?;
+    figures.asks_per_s = many_in_flight(runtime, system, bytes, size).await?.per_s;
     (figures.tells_per_s, figures.tells_arrived) = one_way(&**system, bytes, size).await?;
     Ok(figures)
 }
@@ -89,46 +89,62 @@ pub(crate) async fn one_in_flight(
             times.push(asked.elapsed());
         }
     }
-    Ok(percentiles(times))
+    Ok(percentiles(&mut times))
 }
 
 /// The median and the 99th percentile, in microseconds, of at least one time.
-pub(crate) fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
+pub(crate) fn percentiles(times: &mut [Duration]) -> (f64, f64) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
     (at(50), at(99))
 }
 
-/// Asks per second.
+/// Asks in flight.
+pub(crate) struct InFlight {
+    pub(crate) per_s: f64,
+    times: Vec<Duration>,
+}
+
+impl InFlight {
+    /// The median and the 99th percentile of how long an ask took, in microseconds.
+    pub(crate) fn percentiles(&mut self) -> (f64, f64) {
+        percentiles(&mut self.times)
+    }
+}
+
+/// One ask after the other in each lane.
 pub(crate) async fn many_in_flight<S: Asked>(
     runtime: &impl Runtime,
     system: &Arc<S>,
     bytes: usize,
     size: Size,
-) -> Result<f64, Failure> {
+) -> Result<InFlight, Failure> {
     let started = Instant::now();
-    let (done, mut lanes) = mpsc::channel::<Result<u64, Failure>>(IN_FLIGHT);
+    let (done, mut lanes) = mpsc::channel::<Result<Vec<Duration>, Failure>>(IN_FLIGHT);
     for lane in 0..IN_FLIGHT {
         let (system, done) = (Arc::clone(system), done.clone());
         runtime.spawn(async move {
             let asking = async {
-                let mut asked: u64 = 0;
-                while started.elapsed() < size.each {
+                let (mut times, mut now) = (Vec::new(), started.elapsed());
+                while now < size.each {
                     check(system.ask(lane, vec![1; bytes]).await?, bytes)?;
-                    asked += 1;
+                    let then = started.elapsed();
+                    times.push(then.saturating_sub(now));
+                    now = then;
                 }
-                Ok(asked)
+                Ok(times)
             };
             // Nobody listens any more only if another lane has failed.
             let _ = done.send(asking.await).await;
         });
     }
     drop(done);
-    let mut asked = 0;
+    let mut times = Vec::new();
     while let Some(lane) = lanes.recv().await {
-        asked += lane?;
+        times.extend(lane?);
     }
-    Ok(asked as f64 / started.elapsed().as_secs_f64())
+    let per_s = times.len() as f64 / started.elapsed().as_secs_f64();
+    Ok(InFlight { per_s, times })
 }
 
 async fn one_way(system: &impl System, bytes: usize, size: Size) -> Result<(f64, f64), Failure> {

@@ -15,8 +15,8 @@ use crate::Failure;
 use crate::measure::{Asked, IN_FLIGHT, System};
 use crate::payload::Bytes;
 
-/// The role of the node that answers.
-const SERVER: &str = "server";
+/// The role of nodes that answer.
+pub(crate) const SERVER: &str = "server";
 /// An ask that takes longer has failed.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -50,59 +50,59 @@ async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster, St
     builder.security(security.clone()).start().await
 }
 
-/// A node that hosts all entities and forms the cluster.
-pub(crate) async fn host<A: Adapter>(security: &Security) -> Result<Cluster, Failure> {
+/// A node that hosts entities; it joins the seed's cluster, or forms one.
+pub(crate) async fn host<A: Adapter>(security: &Security, seed: Option<&str>) -> Result<Cluster, Failure> {
     let cluster = node::<A>(SERVER, security).await?;
     cluster.entities(kind()).start(|_| Echo { received: 0 }).await?;
-    cluster.form().await?;
+    match seed {
+        Some(seed) => cluster.join([seed]).await?,
+        None => cluster.form().await?,
+    }
+    cluster.up().await?;
     Ok(cluster)
 }
 
-/// The asking node.
-pub(crate) struct Client {
-    entities: Vec<EntityRef<Bytes, Bytes>>,
-    // Dropping it would stop the node.
-    _cluster: Cluster,
+/// A node that hosts nothing, in the cluster of a node that does, once all its members are up.
+pub(crate) async fn client<A: Adapter>(server: &str, security: &Security) -> Result<Cluster, Failure> {
+    let cluster = node::<A>("client", security).await?;
+    cluster.join([server]).await?;
+    cluster.up().await?;
+    while cluster.members().iter().any(|member| member.status != Status::Up) {
+        cluster.events().next().await.ok_or(ClusterError::Stopped)?;
+        yield_now().await;
+    }
+    Ok(cluster)
 }
 
-impl Client {
-    /// Joins the server's cluster and makes sure that every entity runs.
-    pub(crate) async fn join<A: Adapter>(server: &str, security: &Security) -> Result<Self, Failure> {
-        let cluster = node::<A>("client", security).await?;
+/// The entities, one for each lane.
+pub(crate) struct Entities(Vec<EntityRef<Bytes, Bytes>>);
+
+impl Entities {
+    /// As a node reaches them; every one runs.
+    pub(crate) async fn of(cluster: &Cluster) -> Result<Self, Failure> {
         let region = cluster.entities(kind()).proxy().await?;
-        cluster.join([server]).await?;
-        cluster.up().await?;
-        while cluster.members().iter().any(|member| member.status != Status::Up) {
-            cluster.events().next().await.ok_or(ClusterError::Stopped)?;
-            yield_now().await;
-        }
-        let entities: Vec<_> = (0..IN_FLIGHT)
-            .map(|number| region.entity(format!("echo-{number}")))
-            .collect();
-        let client = Self {
-            entities,
-            _cluster: cluster,
-        };
-        client.received().await?;
-        Ok(client)
+        let entities = (0..IN_FLIGHT).map(|number| region.entity(format!("echo-{number}")));
+        let entities = Self(entities.collect());
+        entities.received().await?;
+        Ok(entities)
     }
 }
 
-impl Asked for Client {
+impl Asked for Entities {
     fn ask(&self, lane: usize, payload: Vec<u8>) -> impl Future<Output = Result<usize, Failure>> + Send {
-        let ask = self.entities[lane].ask(Bytes(payload)).timeout(TIMEOUT);
+        let ask = self.0[lane].ask(Bytes(payload)).timeout(TIMEOUT);
         async move { Ok(ask.await?.0.len()) }
     }
 }
 
-impl System for Client {
+impl System for Entities {
     async fn tell(&self, lane: usize, payload: &[u8]) -> Result<(), Failure> {
-        Ok(self.entities[lane].tell(&Bytes(payload.to_vec())).await?)
+        Ok(self.0[lane].tell(&Bytes(payload.to_vec())).await?)
     }
 
     async fn received(&self) -> Result<u64, Failure> {
         let mut sum = 0;
-        for entity in &self.entities {
+        for entity in &self.0 {
             let answer = entity.ask(Bytes::default()).timeout(TIMEOUT).await?;
             sum += answer
                 .0

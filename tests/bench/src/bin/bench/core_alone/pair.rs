@@ -341,7 +341,8 @@ impl Side {
                 | Answer::Sharding(_)
                 | Answer::Ddata(_)
                 | Answer::Singleton(_)
-                | Answer::Journal(_) => arrived.failed += 1,
+                | Answer::Journal(_)
+                | Answer::Kv(_) => arrived.failed += 1,
             },
             Effect::Host(
                 owner,

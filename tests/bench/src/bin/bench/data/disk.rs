@@ -24,7 +24,7 @@ pub(super) fn figures(file: &Path, bytes: usize, size: Size) -> Result<Figures, 
             times.push(asked.elapsed());
         }
     }
-    let (p50_us, p99_us) = percentiles(times);
+    let (p50_us, p99_us) = percentiles(&mut times);
     let (started, mut written) = (Instant::now(), 0);
     while started.elapsed() < size.each {
         commit(&database, IN_FLIGHT, bytes)?;

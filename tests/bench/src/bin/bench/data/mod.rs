@@ -19,12 +19,11 @@ use quorate_driver::spi::{Adapter, Runtime, Transport};
 use quorate_driver::{Cluster, Security};
 
 pub(crate) use node::{Place, serve};
-pub(crate) use report::{Report, json};
+pub(crate) use report::{Figures, Report, Row, json, median};
 
 use crate::measure::{self, Asked, Size};
 use crate::{Failure, Options, PAYLOADS, Stage, floor};
 use load::{Registers, TwoPeers};
-use report::{Figures, Row, median};
 
 /// The hidden subcommand of a process with another replica.
 pub(crate) const SERVER: &str = "data-process";
@@ -91,7 +90,7 @@ where
         floor::Client::<A>::connect(two, &security).await?,
     );
     let bare = Arc::new(bare);
-    let mut report = Report::new(stage.name, size.rounds);
+    let mut report = Report::new("replicated data on three processes", stage.name, size);
     for bytes in PAYLOADS {
         let (data, file) = (three.cluster.data(), folder.0.join(format!("alone-{bytes}.redb")));
         let mut rounds: Vec<[Row; 6]> = Vec::new();
@@ -166,7 +165,9 @@ async fn figures<A: Adapter, S: Asked>(
         let _ = done.send(measure::one_in_flight(&*one, bytes, size).await);
     });
     let (p50_us, p99_us) = asked.await??;
-    let per_s = measure::many_in_flight(&runtime, system, bytes, size).await?;
+    let per_s = measure::many_in_flight(&runtime, system, bytes, size)
+        .await?
+        .per_s;
     Ok(Figures {
         p50_us,
         p99_us,

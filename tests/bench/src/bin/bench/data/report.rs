@@ -2,22 +2,22 @@
 
 use std::fmt::Write;
 
-use crate::measure::IN_FLIGHT;
+use crate::measure::{IN_FLIGHT, Size};
 
 /// What came out for one system.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
-    pub(super) p50_us: f64,
-    pub(super) p99_us: f64,
-    pub(super) per_s: f64,
+pub(crate) struct Figures {
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) per_s: f64,
 }
 
 /// One system with one size of value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) system: &'static str,
-    pub(super) bytes: usize,
-    pub(super) figures: Figures,
+pub(crate) struct Row {
+    pub(crate) system: &'static str,
+    pub(crate) bytes: usize,
+    pub(crate) figures: Figures,
 }
 
 /// Bytes sent per update.
@@ -31,9 +31,13 @@ pub(super) struct Bytes {
 /// All of one transport.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
+    /// What is measured.
+    what: &'static str,
     transport: &'static str,
     rounds: usize,
-    pub(super) rows: Vec<Row>,
+    /// How many calls were in flight while their times were taken.
+    pub(crate) in_flight: usize,
+    pub(crate) rows: Vec<Row>,
     pub(super) bytes: Vec<Bytes>,
 }
 
@@ -41,13 +45,14 @@ pub(crate) struct Report {
 fn floor_of(system: &str) -> Option<&'static str> {
     match system {
         "Majority" => Some("bare, two peers"),
+        "get" | "put" | "conditional put" => Some("bare, two of three peers"),
         "Majority, durable" | "Local, durable" => Some("redb alone"),
         _ => None,
     }
 }
 
 /// Each figure's median over the rounds.
-pub(super) fn median<const N: usize>(rounds: &[[Row; N]]) -> Vec<Row> {
+pub(crate) fn median<const N: usize>(rounds: &[[Row; N]]) -> Vec<Row> {
     let of = |at: usize, figure: fn(&Figures) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(|round| figure(&round[at].figures)).collect();
         values.sort_by(f64::total_cmp);
@@ -66,10 +71,12 @@ pub(super) fn median<const N: usize>(rounds: &[[Row; N]]) -> Vec<Row> {
 }
 
 impl Report {
-    pub(super) const fn new(transport: &'static str, rounds: usize) -> Self {
+    pub(crate) const fn new(what: &'static str, transport: &'static str, size: Size) -> Self {
         Self {
+            what,
             transport,
-            rounds,
+            rounds: size.rounds,
+            in_flight: 1,
             rows: Vec::new(),
             bytes: Vec::new(),
         }
@@ -89,12 +96,13 @@ impl Report {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let mut out = format!(
-            "{}: replicated data on three processes, loopback, medians of {} rounds.\n\n",
-            self.transport, self.rounds
+            "{}: {}, loopback, medians of {} rounds.\n\n",
+            self.transport, self.what, self.rounds
         );
         let _ = writeln!(
             out,
-            "| value | system | p50 / p99 us, 1 in flight | updates/s, {IN_FLIGHT} in flight | p50, updates/s to the floor |\n|---|---|---|---|---|"
+            "| value | system | p50 / p99 us, {} in flight | calls/s, {IN_FLIGHT} in flight | p50, calls/s to the floor |\n|---|---|---|---|---|",
+            self.in_flight
         );
         for row in &self.rows {
             let Figures {
@@ -110,6 +118,9 @@ impl Report {
                 "| {} B | {} | {p50_us:.1} / {p99_us:.1} | {per_s:.0} | {ratio} |",
                 row.bytes, row.system
             );
+        }
+        if self.bytes.is_empty() {
+            return out;
         }
         let _ = writeln!(
             out,
@@ -178,7 +189,7 @@ mod tests {
                 per_s: 1.0,
             },
         };
-        let mut report = Report::new("t", 1);
+        let mut report = Report::new("calls", "t", Size::QUICK);
         report.rows = vec![
             row("redb alone", 16, 2.0),
             row("redb alone", 1024, 4.0),
