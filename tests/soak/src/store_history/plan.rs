@@ -272,7 +272,7 @@ mod tests {
                     .get(&key)
                     .map_or_else(|| "-".to_owned(), |held| format!("{held:032x}"));
                 let value = words.get(3).copied().unwrap_or_default();
-                let mut write = |key: String| match value.parse() {
+                let write = |held: &mut BTreeMap<String, u64>, key: String| match value.parse() {
                     Ok(number) => drop(held.insert(key, number)),
                     Err(_) => drop(held.remove(&key)),
                 };
@@ -287,11 +287,11 @@ mod tests {
                             plan.hear("nothing", token);
                             continue;
                         }
-                        write(key);
+                        write(&mut held, key);
                         plan.hear("written", token);
                     }
                     _ if words[4] == version || (words[4] == "-" && !held.contains_key(&key)) => {
-                        write(key.clone());
+                        write(&mut held, key.clone());
                         let name = u128::from(plan.tokens);
                         versions.insert(key, name);
                         plan.hear("decided", &format!("{token} {name:032x}"));

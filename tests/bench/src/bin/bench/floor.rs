@@ -141,7 +141,8 @@ impl<A: Adapter> Client<A> {
         let to = Address::new(&to.ip().to_string(), to.port())?;
         let (reader, writer) = transport.dial(&to, LinkKind::User).await?;
         let (queue, queued) = mpsc::channel(QUEUE_MESSAGES);
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..IN_FLIGHT).map(|_| mpsc::channel(UNHEARD_MAX)).unzip();
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..IN_FLIGHT).map(|_| mpsc::channel(UNHEARD_MAX)).unzip();
         runtime.spawn(async move {
             let _ = write(writer, queued).await;
         });

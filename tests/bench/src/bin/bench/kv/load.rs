@@ -66,7 +66,9 @@ impl Asked for Puts {
     async fn ask(&self, _: usize, payload: Vec<u8>) -> Result<usize, Failure> {
         let (bytes, number) = (payload.len(), self.next.fetch_add(1, Ordering::Relaxed));
         let key = format!("put-{}-{number}", self.bytes);
-        self.bucket.put(key, &Bytes(payload), &KvContext::default()).await?;
+        self.bucket
+            .put(key, &Bytes(payload), &KvContext::default())
+            .await?;
         Ok(bytes)
     }
 }

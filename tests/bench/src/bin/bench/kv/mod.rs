@@ -71,7 +71,11 @@ where
     let entities = Arc::new(Entities::of(&cluster).await?);
     let bare: [floor::Client<A>; OWNERS] = bare.try_into().map_err(|_| "a process is missing")?;
     let bare = Arc::new(ThreePeers(bare));
-    let mut report = Report::new("calls of the keyed store, 3 copies, R = W = 2, in memory", stage.name, size);
+    let mut report = Report::new(
+        "calls of the keyed store, 3 copies, R = W = 2, in memory",
+        stage.name,
+        size,
+    );
     report.in_flight = IN_FLIGHT;
     for bytes in PAYLOADS {
         let (gets, puts, puts_if) = (
