@@ -74,6 +74,7 @@ const SHORT: Duration = Duration::from_millis(70);
 fn decided(content: VersionContent) -> KvEntry {
     let decision = KeyDecision::Value(DecidedVersion {
         version: VERSION,
+        before: None,
         at_ms: 1,
         content,
     });
