@@ -8,8 +8,8 @@ pub use quorate_core::agreement::{
 pub use quorate_core::config::{
     CapacitySelector, Config, ConfigError, CustomStrategy, DdataConfig, DetectorImplementation,
     DownAllWhenUnstable, DowningConfig, DowningStrategy, ExecutorConfig, FailureDetectorConfig,
-    JournalConfig, LeaseMajorityConfig, Limits, LoadConfig, LoadSpread, MembershipConfig, PathsConfig,
-    ShardingConfig, ShutdownConfig, SingletonConfig, ValidConfig,
+    JournalConfig, KvConfig, LeaseMajorityConfig, Limits, LoadConfig, LoadSpread, MembershipConfig,
+    PathsConfig, ShardingConfig, ShutdownConfig, SingletonConfig, ValidConfig,
 };
 pub use quorate_links::{Bounds, LinkLimits, ValidLinkLimits};
 

@@ -13,7 +13,7 @@ use quorate_programs::{Program, command_lines::AT_ONCE};
 const TWO_STORES: &[&str] = &["--store", "nowhere", "--postgres", "host=nowhere"];
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 15] = rows! {
+static ROWS: [Row; 16] = rows! {
     "bank": [TWO_STORES, NO_STORE, &["--postgres", ""]],
     "burning": [NO_STORE, &["--transport", "pigeon"], &["--seconds", "29"]],
     "chaos": [&["pigeons"], &[]],
@@ -28,6 +28,7 @@ static ROWS: [Row; 15] = rows! {
     "only_one": [NO_STORE, &["--postgres", "host=nowhere"]],
     "rolling": [],
     "rotation": [&["--transport", "pigeon"]],
+    "store_history": [&["--transport", "pigeon"], &["--store", "nowhere"]],
     "word_index": [&["--input", "/no/such/folder"], &["--store", "nowhere"], &["--transport", "pigeon"]],
 };
 

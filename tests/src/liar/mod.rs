@@ -11,6 +11,7 @@
 pub mod ddata;
 pub mod entities;
 pub mod journal;
+pub mod kv;
 pub mod load;
 pub mod membership;
 mod numbers;
@@ -90,6 +91,8 @@ pub enum Kind {
     Load(load::Kind),
     /// Of paths.
     Path(paths::Kind),
+    /// Of buckets.
+    Kv(kv::Kind),
 }
 
 impl Kind {
@@ -106,6 +109,7 @@ impl Kind {
         let journal = journal::Kind::ALL.into_iter().map(Self::Journal);
         let load = load::Kind::ALL.into_iter().map(Self::Load);
         let paths = paths::Kind::ALL.into_iter().map(Self::Path);
+        let kv = kv::Kind::ALL.into_iter().map(Self::Kv);
         let first = membership.chain(regions).chain(entities).chain(registry);
         first
             .chain(survey)
@@ -114,6 +118,7 @@ impl Kind {
             .chain(journal)
             .chain(load)
             .chain(paths)
+            .chain(kv)
             .collect()
     }
 
@@ -141,7 +146,7 @@ impl Kind {
             Message::Journal(msg) => Some(Self::Journal(journal::Kind::of(msg))),
             Message::Path(msg) => Some(Self::Path(paths::Kind::of(msg))),
             Message::Load(msg) => Some(Self::Load(load::Kind::of(msg))),
-            Message::Kv(_) => None,
+            Message::Kv(msg) => Some(Self::Kv(kv::Kind::of(msg))),
         }
     }
 }
@@ -174,6 +179,7 @@ pub fn lie(kind: Kind, to: &UniqueAddress, known: &Known, heard: &Heard, chance:
         Kind::Journal(kind) => journal::say(kind, &mut lie),
         Kind::Load(kind) => load::say(kind, &mut lie),
         Kind::Path(kind) => paths::say(kind, &mut lie),
+        Kind::Kv(kind) => kv::say(kind, &mut lie),
     }
 }
 

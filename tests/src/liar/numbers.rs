@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use quorate_core::ddata::crdt::VERSION_MAX;
 use quorate_core::journal::protocol::NUMBER_MAX;
+use quorate_core::kv::state::table::RANGES_MAX;
 use quorate_core::message::Message;
 use quorate_core::paths::state::settings::{EXPECTED_LOAD_MAX, INSTANCES_MAX};
 use quorate_core::wire::COUNTER_MAX;
@@ -87,6 +88,10 @@ numbers! {
     SLOT = "slot of a path", 0, u16::MAX as u64;
     INSTANCES = "instances of a path", 1, INSTANCES_MAX as u64;
     EXPECTED_LOAD = "load that users expect of a path", 1, EXPECTED_LOAD_MAX as u64;
+    RANGE = "range of a bucket", 0, RANGES_MAX as u64 - 1;
+    RANGE_EPOCH = "epoch of a range", 1, NUMBER_MAX;
+    BALLOT = "round of a turn", 0, NUMBER_MAX;
+    CALL = "number of a call of the keyed store", 0, u64::MAX;
     TOLERANCE = "hosts that a path may lose", 0, u16::MAX as u64;
     STATE_BYTES = "bytes of an instance's state", 0, u64::MAX;
     SIZE = "bytes of a payload", 0, PAYLOAD_BYTES_MAX as u64;

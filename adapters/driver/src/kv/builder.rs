@@ -10,12 +10,10 @@ use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
 
+use super::bucket::Merge;
 use super::handle::Kv;
 use crate::error::ClusterError;
 use crate::shared::Shared;
-
-/// Makes one value of two siblings.
-pub(super) type Merge<V> = Arc<dyn Fn(V, V) -> V + Send + Sync>;
 
 /// Describes a bucket. See [`Cluster::kv`](crate::Cluster::kv).
 ///
@@ -94,8 +92,8 @@ impl<V> KvBuilder<V> {
 
     /// Opens the bucket on this node, which can call it from then on and, if it has the role, owns ranges of
     /// it. Completes when the oldest member of the role has accepted the settings, and waits for one; a
-    /// bucket stays open as long as the node runs. Opening it again gives another handle. Ranges get owners once as
-    /// many members of the role as there are copies have opened it.
+    /// bucket stays open as long as the node runs. Opening it again gives another handle. Ranges get owners
+    /// once as many members of the role as there are copies have opened it.
     ///
     /// # Errors
     /// [`ClusterError::Bucket`] for a name that is empty or too long, [`ClusterError::Name`] if the role is

@@ -16,9 +16,10 @@ use quorate_core::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use quorate_core::store::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::bucket::Bucket;
 use super::errors::{KvGetError, KvPutError, KvPutIfError};
-use super::found::{KvContext, KvFound, KvVersion};
-use super::handle::Bucket;
+use super::found::{KvContext, KvFound};
+use super::version::KvVersion;
 use crate::request::{Request, TIMEOUT_DEFAULT};
 
 /// What becomes of a key.

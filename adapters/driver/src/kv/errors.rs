@@ -3,7 +3,7 @@
 use quorate_core::effect::CommandError;
 use quorate_core::kv::state::outcome::CallError;
 
-use super::found::KvVersion;
+use super::version::KvVersion;
 
 /// Why a get failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

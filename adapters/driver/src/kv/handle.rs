@@ -8,13 +8,13 @@ use quorate_core::ddata::state::key::Key;
 use quorate_core::input::{Command, KvCommand};
 use quorate_core::kv::protocol::ranges::RangeCommand;
 use quorate_core::kv::state::bucket::BucketName;
-use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
 use serde::Serialize;
 
-use super::builder::Merge;
+use super::bucket::{Bucket, Merge};
 use super::calls::{Change, KvGet, KvPut, KvPutIf};
-use super::found::{KvContext, KvVersion};
+use super::found::KvContext;
+use super::version::KvVersion;
 use crate::codec;
 use crate::error::ClusterError;
 use crate::shared::Shared;
@@ -25,15 +25,6 @@ use crate::shared::Shared;
 /// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`] or [`KvPutIf`].
 pub struct Kv<V> {
     bucket: Arc<Bucket<V>>,
-}
-
-/// What calls need to know.
-pub(super) struct Bucket<V> {
-    pub(super) shared: Arc<Shared>,
-    pub(super) name: BucketName,
-    pub(super) reads: Level,
-    pub(super) writes: Level,
-    pub(super) merge: Option<Merge<V>>,
 }
 
 impl<V> Clone for Kv<V> {

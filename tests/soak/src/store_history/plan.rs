@@ -292,7 +292,7 @@ mod tests {
                     }
                     _ if words[4] == version || (words[4] == "-" && !held.contains_key(&key)) => {
                         write(&mut held, key.clone());
-                        let name = u128::from(plan.tokens);
+                        let name: u128 = token.parse().unwrap();
                         versions.insert(key, name);
                         plan.hear("decided", &format!("{token} {name:032x}"));
                     }

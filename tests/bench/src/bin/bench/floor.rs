@@ -117,8 +117,8 @@ async fn echo(mut reader: impl LinkReader, mut writer: impl LinkWriter) -> io::R
 /// Answers of a lane that nobody has waited for, at most; beyond that the lane's messages are not sent.
 const UNHEARD_MAX: usize = 64;
 
-/// The asking end. In each lane one message at a time is waited for; who gives up waiting leaves the answer to
-/// the next, which passes it over.
+/// The asking end. In each lane one message at a time is waited for; who gives up waiting leaves the answer
+/// to the next, which passes it over.
 pub(crate) struct Client<A: Adapter> {
     queue: mpsc::Sender<(u32, Vec<u8>)>,
     lanes: Vec<tokio::sync::Mutex<FloorLane>>,

@@ -1,5 +1,6 @@
-//! Calls of the keyed store: gets, puts and conditional puts of a node that owns nothing, at (3, 2, 2), to three
-//! that own everything, each a process. In turns with bare links to the three, and with asks of an entity there.
+//! Calls of the keyed store: gets, puts and conditional puts of a node that owns nothing, at (3, 2, 2), to
+//! three that own everything, each a process. In turns with bare links to the three, and with asks of an
+//! entity there.
 
 mod load;
 mod node;

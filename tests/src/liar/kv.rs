@@ -1,0 +1,233 @@
+//! What nodes say about buckets of the keyed store. What an owner holds is its own to say, so nothing is said of
+//! what keys hold: epochs, terms, turns, dots and stores are drawn. Spec: sharding 2.5, 10.19, `docs/WIRE.md` 4.
+
+use quorate_core::ddata::state::key::Key;
+use quorate_core::journal::state::StoreId;
+use quorate_core::kv::protocol::{
+    AdoptedRange, BucketBody, Msg, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
+};
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::call::{Ballot, CallId};
+use quorate_core::kv::state::configuration::{Configuration, Owners};
+use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
+use quorate_core::kv::state::part::RangePart;
+use quorate_core::kv::state::settings::BucketSettings;
+use quorate_core::kv::state::table::{RangeId, TableChange};
+use quorate_core::message::Message;
+
+use super::Lie;
+use super::numbers::{BALLOT, CALL, COUNT, HASH, RANGE, RANGE_EPOCH};
+
+/// Buckets of which it speaks: those that the simulator opens, and one that nobody does.
+const BUCKETS: [&str; 3] = ["carts", "kept", "lie"];
+
+/// See [`super::Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names of the messages")]
+pub enum Kind {
+    Ranges,
+    Ask,
+    Answer,
+    Content,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 4] = [Self::Ranges, Self::Ask, Self::Answer, Self::Content];
+
+    pub(super) const fn of(msg: &Msg) -> Self {
+        match &msg.body {
+            BucketBody::Ranges(_) => Self::Ranges,
+            BucketBody::Ask(_) => Self::Ask,
+            BucketBody::Answer(_) => Self::Answer,
+            BucketBody::Content(_) => Self::Content,
+        }
+    }
+}
+
+pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
+    let body = match kind {
+        Kind::Ranges => BucketBody::Ranges(statement(lie)),
+        Kind::Ask => BucketBody::Ask(Box::new(OwnerAsk {
+            store: store(lie),
+            range: range(lie),
+            configuration: configuration(lie),
+            key: key(lie),
+            call: lie.number(CALL),
+            step: lie.number_u32(COUNT),
+            ask: if lie.flag() {
+                KvAsk::Get
+            } else {
+                KvAsk::Promise(ballot(lie))
+            },
+        })),
+        Kind::Answer => BucketBody::Answer(Box::new(OwnerAnswer {
+            store: store(lie),
+            call: lie.number(CALL),
+            step: lie.number_u32(COUNT),
+            epoch: lie.number(RANGE_EPOCH),
+            answer: answer(lie),
+        })),
+        Kind::Content => BucketBody::Content(content(lie)),
+    };
+    let name = lie.one(&BUCKETS).unwrap_or("lie");
+    Message::Kv(Msg {
+        to_uid: lie.to.uid(),
+        bucket: BucketName::new(name).expect("invariant: a short name is legal"),
+        body,
+    })
+}
+
+fn statement(lie: &mut Lie<'_>) -> RangeStatement {
+    match lie.chance.below(11) {
+        0 => RangeStatement::Look {
+            settings: BucketSettings::default(),
+            store: lie.flag().then(|| store(lie)),
+        },
+        1 => RangeStatement::Differs {
+            settings: BucketSettings::default(),
+        },
+        2 => RangeStatement::Seek { term: lie.token() },
+        3 => RangeStatement::NotOpen { term: lie.token() },
+        4 => RangeStatement::Recall {
+            term: lie.token(),
+            store: store(lie),
+        },
+        5 => RangeStatement::Found {
+            term: lie.token(),
+            store: store(lie),
+            known: configurations(lie),
+            is_last: lie.flag(),
+        },
+        6 => RangeStatement::Tell {
+            term: lie.token(),
+            store: store(lie),
+            ranges: configurations(lie),
+        },
+        7 => RangeStatement::Adopted {
+            term: lie.token(),
+            store: store(lie),
+            ranges: ranges(lie)
+                .into_iter()
+                .map(|range| AdoptedRange {
+                    range,
+                    epoch: lie.number(RANGE_EPOCH),
+                    merged: Vec::new(),
+                })
+                .collect(),
+        },
+        8 => RangeStatement::Repair {
+            term: lie.token(),
+            store: store(lie),
+            range: range(lie),
+        },
+        9 => RangeStatement::Refuse {
+            store: store(lie),
+            range: range(lie),
+            configuration: configuration(lie),
+        },
+        _ => RangeStatement::Refuses {
+            store: store(lie),
+            range: range(lie),
+            epoch: lie.number(RANGE_EPOCH),
+        },
+    }
+}
+
+fn answer(lie: &mut Lie<'_>) -> KvAnswer {
+    match lie.chance.below(4) {
+        0 => KvAnswer::Done,
+        1 => KvAnswer::Refused(KvRefusal::OtherConfiguration(configuration(lie))),
+        2 => KvAnswer::Refused(KvRefusal::Blocked(ballot(lie))),
+        _ => KvAnswer::Refused(KvRefusal::TooFarAhead),
+    }
+}
+
+fn content(lie: &mut Lie<'_>) -> RangeContent {
+    match lie.chance.below(3) {
+        0 => {
+            let node = lie.node();
+            RangeContent::Table {
+                term: lie.token(),
+                stores: vec![StoreAt {
+                    store: store(lie),
+                    node,
+                }],
+                table: TableChange::default(),
+            }
+        }
+        1 => RangeContent::Pull {
+            store: store(lie),
+            range: range(lie),
+            configuration: configuration(lie),
+            after: None,
+        },
+        _ => RangeContent::Part {
+            store: store(lie),
+            range: range(lie),
+            epoch: lie.number(RANGE_EPOCH),
+            after: None,
+            part: RangePart {
+                items: Vec::new(),
+                is_last: true,
+            },
+        },
+    }
+}
+
+fn store(lie: &mut Lie<'_>) -> StoreId {
+    match lie.one(&lie.known.stores) {
+        Some(store) if lie.flag() => store,
+        _ => StoreId(u128::from(lie.number(HASH))),
+    }
+}
+
+fn range(lie: &mut Lie<'_>) -> RangeId {
+    RangeId(lie.number_u16(RANGE))
+}
+
+/// A few, ascending.
+fn ranges(lie: &mut Lie<'_>) -> Vec<RangeId> {
+    let mut ranges = lie.few(range);
+    ranges.sort_unstable();
+    ranges.dedup();
+    ranges
+}
+
+fn configurations(lie: &mut Lie<'_>) -> Vec<(RangeId, Configuration)> {
+    let ranges = ranges(lie);
+    ranges
+        .into_iter()
+        .map(|range| (range, configuration(lie)))
+        .collect()
+}
+
+/// Three owners, each once.
+fn configuration(lie: &mut Lie<'_>) -> Configuration {
+    let mut owners: Vec<StoreId> = Vec::new();
+    let mut next = store(lie);
+    while owners.len() < 3 {
+        if !owners.contains(&next) {
+            owners.push(next);
+        }
+        next = StoreId(next.0.wrapping_add(1));
+    }
+    Configuration {
+        epoch: lie.number(RANGE_EPOCH),
+        owners: Owners::Stable(owners),
+    }
+}
+
+fn ballot(lie: &mut Lie<'_>) -> Ballot {
+    Ballot {
+        round: lie.number(BALLOT),
+        call: CallId {
+            origin: lie.number(HASH),
+            number: lie.number(CALL),
+        },
+    }
+}
+
+fn key(lie: &mut Lie<'_>) -> Key {
+    let name = format!("lie-{}", lie.chance.below(64));
+    Key::new(&name).expect("invariant: a short name is legal")
+}
