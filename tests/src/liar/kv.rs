@@ -1,5 +1,5 @@
-//! What nodes say about buckets of the keyed store. What an owner holds is its own to say, so nothing is said of
-//! what keys hold: epochs, terms, turns, dots and stores are drawn. Spec: sharding 2.5, 10.19, `docs/WIRE.md` 4.
+//! What nodes say about buckets of the keyed store. What an owner holds is its own to say, so nothing is said
+//! of what keys hold: epochs, terms, turns and stores are drawn. Spec: sharding 2.5, 10.19, `docs/WIRE.md` 4.
 
 use quorate_core::ddata::state::key::Key;
 use quorate_core::journal::state::StoreId;
