@@ -13,7 +13,7 @@ use super::state::call::{Ballot, CallId};
 use super::state::exchange::{KvAnswer, KvRefusal};
 use super::state::outcome::{CallAnswer, CallError, CallGoal};
 use super::state::table::RangeId;
-use super::{Cx, Kv, send};
+use super::{Cx, KeyedStore, send};
 use crate::ddata::state::key::Key;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
@@ -99,7 +99,7 @@ impl OpenCalls {
     }
 }
 
-impl Kv {
+impl KeyedStore {
     /// A caller wants something of a key.
     pub(super) fn begin_call(
         &mut self,

@@ -13,7 +13,7 @@ use super::protocol::{Event, KvCommandError};
 use super::state::bucket::BucketName;
 use super::state::entry::KvEntry;
 use super::state::settings::BucketSettings;
-use super::{Cx, Kv, refuse};
+use super::{Cx, KeyedStore, refuse};
 use crate::store::limits::ANSWER_BYTES_MAX;
 use crate::store::{
     Bytes, Change, StoreAnswer, StoreError, StoreIdentity, StoreOrder, StoreReport, StoreRequest,
@@ -68,7 +68,7 @@ impl Keeping {
     }
 }
 
-impl Kv {
+impl KeyedStore {
     /// A durable bucket is to be read before its store says anything.
     pub(super) fn load_bucket(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
         self.keeping

@@ -54,7 +54,7 @@ pub(crate) type Cx<'a> = crate::cx::Cx<'a, OfKv>;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct Kv {
+pub struct KeyedStore {
     buckets: OrderedMap<BucketName, OpenBucket>,
     leads: OrderedMap<BucketName, LeadBucket>,
     calls: OpenCalls,
@@ -67,7 +67,7 @@ pub struct Kv {
     is_halted: bool,
 }
 
-impl Kv {
+impl KeyedStore {
     /// A bucket that is open here.
     #[must_use]
     pub fn bucket(&self, bucket: &BucketName) -> Option<&OpenBucket> {

@@ -9,7 +9,7 @@ use super::hosting::{BucketStore, HostSettings};
 use super::protocol::{BUCKETS_MAX, BucketBody, KvCommandError};
 use super::state::bucket::BucketName;
 use super::state::settings::BucketSettings;
-use super::{Cx, Kv, refuse, send};
+use super::{Cx, KeyedStore, refuse, send};
 use crate::effect::Answer as AnyAnswer;
 use crate::ident::Role;
 use crate::input::Token as CallerToken;
@@ -19,7 +19,7 @@ use crate::oldest::state::{may_act, oldest};
 /// Callers who wait until one bucket is open, at most.
 const WAITS_MAX: usize = 1_024;
 
-impl Kv {
+impl KeyedStore {
     pub(super) fn open(
         &mut self,
         cx: &mut Cx<'_>,

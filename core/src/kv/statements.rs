@@ -5,7 +5,7 @@ use super::bucket::BucketStanding;
 use super::protocol::{BucketBody, Event, KvCommandError, RangeContent, RangeStatement, Rejection};
 use super::state::bucket::BucketName;
 use super::state::settings::BucketSettings;
-use super::{Cx, Kv, refuse, send};
+use super::{Cx, KeyedStore, refuse, send};
 use crate::effect::Answer as AnyAnswer;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
@@ -13,7 +13,7 @@ use crate::oldest::state::may_speak;
 use crate::token::Token;
 use alloc::boxed::Box;
 
-impl Kv {
+impl KeyedStore {
     /// A node says something about who owns what.
     pub(super) fn on_statement(
         &mut self,

@@ -15,7 +15,7 @@ use super::state::exchange::{KvAnswer, KvRefusal};
 use super::state::level::Level;
 use super::state::outcome::CallGoal;
 use super::state::table::RangeId;
-use super::{Cx, Kv, send};
+use super::{Cx, KeyedStore, send};
 use crate::ddata::state::key::Key;
 use crate::ident::UniqueAddress;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -71,7 +71,7 @@ impl Sweep {
     }
 }
 
-impl Kv {
+impl KeyedStore {
     /// Looks at some keys of each bucket, and ends what has waited for long enough.
     pub(super) fn sweep(&mut self, cx: &mut Cx<'_>) {
         let now = cx.mono();

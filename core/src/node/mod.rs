@@ -19,7 +19,7 @@ use crate::explain::{self, Explanation};
 use crate::ident::UniqueAddress;
 use crate::input::{Caller, Command, HostReport, Input, LinkEvent, MessageCommand};
 use crate::journal::Journals;
-use crate::kv::Kv;
+use crate::kv::KeyedStore;
 use crate::load::Load;
 use crate::load::state::sample::Loads;
 use crate::membership::machine::Membership;
@@ -75,7 +75,7 @@ pub(crate) struct NodeMachines {
     pub(crate) journals: Journals,
     pub(crate) load: Load,
     pub(crate) paths: Paths,
-    pub(crate) kv: Kv,
+    pub(crate) kv: KeyedStore,
 }
 
 impl NodeMachines {
@@ -140,7 +140,7 @@ impl<R: Rng> Node<R> {
             journals: Journals::default(),
             load: Load::default(),
             paths: Paths::default(),
-            kv: Kv::default(),
+            kv: KeyedStore::default(),
         };
         let base = NodeBase::idle(config, me, rng, now);
         Self {
@@ -266,7 +266,7 @@ impl<R: Rng> Node<R> {
 
     /// The keyed store, to look at.
     #[must_use]
-    pub const fn kv(&self) -> &Kv {
+    pub const fn kv(&self) -> &KeyedStore {
         &self.machines.kv
     }
 

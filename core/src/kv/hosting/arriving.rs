@@ -6,10 +6,12 @@ use alloc::vec::Vec;
 use super::range::PART_LIMITS;
 use super::unkept::MergedPart;
 use super::{BucketStore, Listener};
+use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
 use crate::kv::moving::{Arrival, ArrivalEffect};
 use crate::kv::protocol::{AdoptedRange, BucketBody, RangeContent, RangeStatement, Rejection};
 use crate::kv::state::part::{RangeItem, RangePart};
+use crate::kv::state::settings::range_of;
 use crate::kv::state::table::RangeId;
 use crate::time::Instant;
 
@@ -82,7 +84,13 @@ impl BucketStore {
         };
         let epoch = held.epoch();
         for item in items {
-            if let Some(key) = held.take_over(epoch, item).ok_or(Rejection::Entry)?
+            let key = item_key(item).ok_or(Rejection::Entry)?;
+            if range_of(&key, self.settings.ranges) != range {
+                return Err(Rejection::KeyElsewhere(range));
+            }
+            if held
+                .take_over(epoch, &key, &item.content)
+                .ok_or(Rejection::Entry)?
                 && self.is_durable
             {
                 self.unkept.keys.insert((range, key));
@@ -109,14 +117,14 @@ impl BucketStore {
             return;
         };
         match effect {
-            ArrivalEffect::AskRefusal { owner } => self.say(
-                Listener::Store(owner),
-                RangeStatement::Refuse {
+            ArrivalEffect::AskRefusal { owner } => {
+                let refuse = RangeStatement::Refuse {
                     store: owner,
                     range,
                     configuration,
-                },
-            ),
+                };
+                self.say(Listener::Store(owner), BucketBody::Ranges(refuse));
+            }
             ArrivalEffect::AskPart { owner, after } => {
                 let content = RangeContent::Pull {
                     store: owner,
@@ -124,8 +132,7 @@ impl BucketStore {
                     configuration,
                     after,
                 };
-                self.said
-                    .push((Listener::Store(owner), BucketBody::Content(content)));
+                self.say(Listener::Store(owner), BucketBody::Content(content));
             }
             ArrivalEffect::Report => {
                 let adopted = AdoptedRange {
@@ -136,7 +143,7 @@ impl BucketStore {
                 let (term, store) = (self.term, self.id);
                 let ranges = [adopted].into();
                 let statement = RangeStatement::Adopted { term, store, ranges };
-                self.say(Listener::Coordinator, statement);
+                self.say(Listener::Coordinator, BucketBody::Ranges(statement));
             }
             // Merged where it came.
             ArrivalEffect::Merge { .. } => {}
@@ -160,4 +167,8 @@ impl BucketStore {
     pub(in crate::kv) fn is_arriving(&self) -> bool {
         self.ranges.values().any(|held| held.arrival.is_some())
     }
+}
+
+fn item_key(item: &RangeItem) -> Option<Key> {
+    Key::new(core::str::from_utf8(&item.key).ok()?).ok()
 }

@@ -5,6 +5,8 @@
 mod arriving;
 mod range;
 mod sweeping;
+#[cfg(test)]
+mod tests;
 mod unkept;
 
 use alloc::boxed::Box;
@@ -24,7 +26,7 @@ use super::state::bucket::BucketName;
 use super::state::configuration::Configuration;
 use super::state::entry::KvEntry;
 use super::state::exchange::{KvAnswer, KvRefusal};
-use super::state::settings::BucketSettings;
+use super::state::settings::{BucketSettings, range_of};
 use super::state::table::{RangeId, RangeLevels};
 use crate::ddata::state::key::Key;
 use crate::ident::UniqueAddress;
@@ -38,9 +40,11 @@ use crate::token::Token;
 /// What a store that is kept in memory counts as its openings: it has one.
 const BOOT: u64 = 1;
 
-/// Answers that wait until the node's store has kept what came before, at most: as many as a commit has
-/// changes. What is asked beyond them is asked again.
+/// What waits until the node's store has kept what came before, at most: as many answers as a commit has
+/// changes, and as many bytes as a disk writes in a fraction of a second. What is asked beyond that is asked
+/// again.
 const WAITING_ANSWERS_MAX: usize = CHANGES_PER_BATCH_MAX;
+const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// To whom a store says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub struct BucketStore {
     term: Token,
     /// What may be said as soon as what came before is kept.
     said: Vec<(Listener, BucketBody)>,
+    /// Bytes of users in that.
+    said_bytes: usize,
     /// What may be said.
     ready: Vec<(Listener, BucketBody)>,
     news: Vec<Event>,
@@ -109,6 +115,7 @@ impl BucketStore {
             turn: None,
             term: Token::NONE,
             said: Vec::new(),
+            said_bytes: 0,
             ready: Vec::new(),
             news: Vec::new(),
         }
@@ -172,6 +179,7 @@ impl BucketStore {
         }
         if self.turn.is_none() && self.unkept.is_empty() {
             self.ready.append(&mut self.said);
+            self.said_bytes = 0;
         }
         mem::take(&mut self.ready)
     }
@@ -180,6 +188,7 @@ impl BucketStore {
     pub(super) fn batch(&mut self, bucket: &BucketName) -> Option<Vec<Change>> {
         if self.turn.is_none() && !self.unkept.is_empty() {
             let (unkept, said) = (mem::take(&mut self.unkept), mem::take(&mut self.said));
+            self.said_bytes = 0;
             let ranges = &self.ranges;
             let stored = |thing: StoredThing<'_>| match thing {
                 StoredThing::Head(range) => ranges.get(&range).map(|held| held.replica.head()),
@@ -206,8 +215,14 @@ impl BucketStore {
         mem::take(&mut self.news)
     }
 
-    fn say(&mut self, to: Listener, statement: RangeStatement) {
-        self.said.push((to, BucketBody::Ranges(statement)));
+    fn say(&mut self, to: Listener, body: BucketBody) {
+        self.said_bytes = self.said_bytes.saturating_add(body.bytes());
+        self.said.push((to, body));
+    }
+
+    /// Whether more may wait for the node's store.
+    const fn has_room(&self) -> bool {
+        self.said.len() < WAITING_ANSWERS_MAX && self.said_bytes < WAITING_BYTES_MAX
     }
 
     /// Whether a coordinator with this term may speak: none with a higher one has.
@@ -223,7 +238,10 @@ impl BucketStore {
         asked: &OwnerAsk,
         now: Now,
     ) -> Result<(), Rejection> {
-        if self.said.len() >= WAITING_ANSWERS_MAX {
+        if range_of(&asked.key, self.settings.ranges) != asked.range {
+            return Err(Rejection::KeyElsewhere(asked.range));
+        }
+        if !self.has_room() {
             return Ok(());
         }
         self.adopt(asked.range, &asked.configuration, now.mono)?;
@@ -246,7 +264,7 @@ impl BucketStore {
             answer,
         };
         let to = Listener::Node(from.clone());
-        self.said.push((to, BucketBody::Answer(Box::new(answered))));
+        self.say(to, BucketBody::Answer(Box::new(answered)));
         Ok(())
     }
 
@@ -317,6 +335,9 @@ impl BucketStore {
         told: &[(RangeId, Configuration)],
         now: Instant,
     ) -> Result<(), Rejection> {
+        if !self.has_room() {
+            return Ok(());
+        }
         let mut ranges = Vec::with_capacity(told.len());
         for (range, configuration) in told {
             // Who goes may have known nothing of it: it has to refuse what named it.
@@ -331,12 +352,15 @@ impl BucketStore {
         }
         let store = self.id;
         let adopted = RangeStatement::Adopted { term, store, ranges };
-        self.say(Listener::Node(from.clone()), adopted);
+        self.say(Listener::Node(from.clone()), BucketBody::Ranges(adopted));
         Ok(())
     }
 
     /// The coordinator asks what is known.
     pub(super) fn on_recall(&mut self, from: &UniqueAddress, term: Token) {
+        if !self.has_room() {
+            return;
+        }
         let known = self.ranges.iter();
         let known = known.filter_map(|(range, held)| Some((*range, held.configuration()?.clone())));
         let known: Vec<_> = known.collect();
@@ -356,7 +380,7 @@ impl BucketStore {
             said.push(found(part, parts.peek().is_none()));
         }
         for statement in said {
-            self.say(Listener::Node(from.clone()), statement);
+            self.say(Listener::Node(from.clone()), BucketBody::Ranges(statement));
         }
     }
 
@@ -368,13 +392,14 @@ impl BucketStore {
         configuration: &Configuration,
         now: Instant,
     ) -> Result<(), Rejection> {
+        if !self.has_room() {
+            return Ok(());
+        }
         self.adopt(range, configuration, now)?;
         if let Some(held) = self.ranges.get(&range) {
             let (store, epoch) = (self.id, held.epoch());
-            self.say(
-                Listener::Node(from.clone()),
-                RangeStatement::Refuses { store, range, epoch },
-            );
+            let refuses = RangeStatement::Refuses { store, range, epoch };
+            self.say(Listener::Node(from.clone()), BucketBody::Ranges(refuses));
         }
         Ok(())
     }
@@ -387,6 +412,9 @@ impl BucketStore {
         after: Option<Bytes>,
         now: Instant,
     ) -> Result<bool, Rejection> {
+        if !self.has_room() {
+            return Ok(false);
+        }
         self.adopt(range, configuration, now)?;
         let Some(held) = self.ranges.get(&range) else {
             return Ok(false);
@@ -403,8 +431,7 @@ impl BucketStore {
             after,
             part,
         };
-        let to = Listener::Node(from.clone());
-        self.said.push((to, BucketBody::Content(content)));
+        self.say(Listener::Node(from.clone()), BucketBody::Content(content));
         Ok(true)
     }
 

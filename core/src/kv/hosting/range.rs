@@ -141,17 +141,16 @@ impl HostedRange {
         RangePart::cut(items, PART_LIMITS)
     }
 
-    /// Takes in what an owner holds of a key, and says of which if that changed anything. `None` if no owner
-    /// holds such a thing.
-    pub(super) fn take_over(&mut self, epoch: u64, item: &RangeItem) -> Option<Option<Key>> {
-        let key = Key::new(core::str::from_utf8(&item.key).ok()?).ok()?;
-        let theirs = KvEntry::decode(&item.content).ok()?;
-        let mut entry = self.entries.get(&key).cloned().unwrap_or_default();
-        let is_changed = self.replica.take_over((&key, &mut entry), epoch, &theirs);
-        if is_changed.ok()? {
+    /// Takes in what an owner holds of a key; whether that changed anything. `None` if no owner holds such a
+    /// thing.
+    pub(super) fn take_over(&mut self, epoch: u64, key: &Key, content: &[u8]) -> Option<bool> {
+        let theirs = KvEntry::decode(content).ok()?;
+        let mut entry = self.entries.get(key).cloned().unwrap_or_default();
+        let is_changed = self.replica.take_over((key, &mut entry), epoch, &theirs);
+        let is_changed = is_changed.ok()?;
+        if is_changed {
             self.entries.insert(key.clone(), entry);
-            return Some(Some(key));
         }
-        Some(None)
+        Some(is_changed)
     }
 }

@@ -86,14 +86,21 @@ impl Msg {
     /// About how many bytes it takes. Linear in its parts.
     #[must_use]
     pub fn payload_bytes(&self) -> usize {
-        MESSAGE_BYTES
-            + match &self.body {
-                BucketBody::Ranges(_) => 0,
-                BucketBody::Ask(asked) => asked.ask.bytes(),
-                BucketBody::Answer(answered) => answered.answer.bytes(),
-                BucketBody::Content(RangeContent::Part { part, .. }) => part.bytes(),
-                BucketBody::Content(RangeContent::Table { .. } | RangeContent::Pull { .. }) => 0,
-            }
+        MESSAGE_BYTES + self.body.bytes()
+    }
+}
+
+impl BucketBody {
+    /// About how many bytes of users it has.
+    #[must_use]
+    pub(in crate::kv) fn bytes(&self) -> usize {
+        match self {
+            Self::Ranges(_) => 0,
+            Self::Ask(asked) => asked.ask.bytes(),
+            Self::Answer(answered) => answered.answer.bytes(),
+            Self::Content(RangeContent::Part { part, .. }) => part.bytes(),
+            Self::Content(RangeContent::Table { .. } | RangeContent::Pull { .. }) => 0,
+        }
     }
 }
 
@@ -409,6 +416,9 @@ pub enum Rejection {
     /// The bucket has no such range.
     #[error("the bucket has no range {}", .0.0)]
     NoRange(RangeId),
+    /// The key lies in another range.
+    #[error("the key does not lie in range {}", .0.0)]
+    KeyElsewhere(RangeId),
     /// It speaks for a store that is another member's.
     #[error("the store is another member's")]
     NotItsStore,

@@ -115,8 +115,13 @@ impl BucketSettings {
     /// The range of a key, the same on every node: ranges are equal arcs of the ring of the keys' hashes.
     #[must_use]
     pub fn range_of(&self, key: &Key) -> RangeId {
-        let scaled = u128::from(key.hash()) * u128::from(self.ranges);
-        // Below the number of ranges, which is a u16.
-        RangeId(u16::try_from(scaled >> 64).unwrap_or_default())
+        range_of(key, self.ranges)
     }
+}
+
+/// See [`BucketSettings::range_of`].
+pub(in crate::kv) fn range_of(key: &Key, ranges: u16) -> RangeId {
+    let scaled = u128::from(key.hash()) * u128::from(ranges);
+    // Below the number of ranges, which is a u16.
+    RangeId(u16::try_from(scaled >> 64).unwrap_or_default())
 }

@@ -23,7 +23,7 @@ use crate::kv::state::level::Level;
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::table::RangeId;
-use crate::kv::{Cx, Kv};
+use crate::kv::{Cx, KeyedStore};
 use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::ordered::{OrderedMap, OrderedSet};
@@ -39,7 +39,7 @@ const STEP: Duration = Duration::from_millis(1);
 
 pub(super) struct Peer {
     pub(super) fixture: Fixture,
-    pub(super) machine: Kv,
+    pub(super) machine: KeyedStore,
     pub(super) events: Vec<Event>,
     /// What peers did wrong, as this node says.
     pub(super) rejections: usize,
@@ -180,7 +180,7 @@ impl World {
         }
         self.peers.push(Peer {
             fixture,
-            machine: Kv::default(),
+            machine: KeyedStore::default(),
             events: Vec::new(),
             rejections: 0,
             answers: OrderedMap::new(),
@@ -279,7 +279,7 @@ impl World {
         }
     }
 
-    pub(super) fn with(&mut self, index: usize, act: impl FnOnce(&mut Kv, &mut Cx<'_>)) {
+    pub(super) fn with(&mut self, index: usize, act: impl FnOnce(&mut KeyedStore, &mut Cx<'_>)) {
         let peer = &mut self.peers[index];
         if peer.is_dead {
             return;
