@@ -39,6 +39,7 @@ mod script;
 mod shard_leases;
 mod singletons;
 pub mod starts;
+mod stepwise;
 mod store;
 mod swallowed;
 mod trace;

@@ -3,7 +3,6 @@
 //! comes to rest and is looked at as at the end of a random run.
 
 use core::ops::Range;
-use core::time::Duration;
 use std::process::ExitCode;
 
 use quorate_core::input::Command;
@@ -20,6 +19,7 @@ use crate::sim::engine::Sim;
 use crate::sim::plan::SECOND;
 use crate::sim::process::Open;
 use crate::sim::script::all_up;
+use crate::sim::stepwise::{StepFault, StepTally};
 use crate::sim::{Show, Violation};
 
 /// Nodes of each run: a caller beside four that a move has parts for.
@@ -67,18 +67,9 @@ enum Part {
 }
 
 /// What happens at the step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StepFault {
-    Crash(Part),
-    /// A process stands still for so many tenths of a second.
-    Pause(Part, u64),
-    /// The links between two break.
-    Reset(Part, Part),
-    /// A member leaves. If it coordinates, another one does from then on.
-    Leave(Part),
-}
+type Fault = StepFault<Part>;
 
-const FAULTS: [StepFault; 15] = [
+const FAULTS: [Fault; 15] = [
     StepFault::Crash(Part::Coordinator),
     StepFault::Crash(Part::Old),
     StepFault::Crash(Part::New),
@@ -160,7 +151,7 @@ fn run(
     seed: u64,
     show: Show,
     bucket: usize,
-    (step, fault): (&'static str, StepFault),
+    (step, fault): (&'static str, Fault),
 ) -> (bool, Option<Violation>) {
     let mut sim = Sim::showing(seed, show);
     sim.has_workload = false;
@@ -175,10 +166,13 @@ fn run(
     let mut reached = false;
     if let (None, Some(cast)) = (&sim.violation, sim.cast_of(bucket)) {
         reached = sim.move_range_until(step, cast);
-        sim.strike_at_range(fault, cast);
+        sim.strike(fault, |part| cast.of(part));
         sim.call_until(sim.now + GO_ON, |_| false);
         sim.keyed.calm_down();
-        sim.come_to_rest_with_ranges();
+        sim.come_to_rest(NODES, Sim::look_at_ranges);
+        if sim.violation.is_none() {
+            sim.rest_of_keyed();
+        }
     }
     (reached, sim.violation)
 }
@@ -265,42 +259,12 @@ impl Sim {
         self.command(process, Open::Command("move range"), Command::Kv(command));
         self.call_until(self.now + STEP_MAX, |sim| sim.keyed.said.contains(&step))
     }
-
-    fn strike_at_range(&mut self, fault: StepFault, cast: Cast) {
-        match fault {
-            StepFault::Crash(part) => self.crash(cast.of(part)),
-            StepFault::Pause(part, tenths) => self.pause(cast.of(part), Duration::from_millis(tenths * 100)),
-            StepFault::Reset(one, other) => self.reset(cast.of(one), cast.of(other)),
-            StepFault::Leave(part) => self.leave(cast.of(part)),
-        }
-    }
-
-    fn come_to_rest_with_ranges(&mut self) {
-        let limit = self.now + 60 * SECOND;
-        while self.violation.is_none() && self.now < limit {
-            for index in 0..NODES {
-                if self.running_at(index).is_none() && all_up(self) {
-                    self.start(index);
-                }
-            }
-            self.advance(self.now + SECOND / 10);
-            self.look_at_ranges();
-            if self.running().len() == NODES && all_up(self) {
-                return self.rest_of_keyed();
-            }
-        }
-        if self.violation.is_none() {
-            let what = self.report("no rest after the fault");
-            self.violated("liveness", 0, what);
-        }
-    }
 }
 
 /// Every fault at every step of a move, once for each seed, said on the standard output.
 #[must_use]
 pub fn every_step(seeds: &Range<u64>, show: Show, only: Option<&str>) -> ExitCode {
-    let begun = std::time::Instant::now();
-    let (mut runs, mut reached, mut broken) = (0_u64, 0_u64, 0_u64);
+    let mut tally = StepTally::new("--profile kv --steps");
     let buckets = (0..BUCKETS.len()).flat_map(|bucket| STEPS.map(|step| (bucket, step)));
     let all = buckets.flat_map(|(bucket, step)| FAULTS.map(|fault| (bucket, step, fault)));
     for (seed, (bucket, step, fault)) in seeds
@@ -308,28 +272,10 @@ pub fn every_step(seeds: &Range<u64>, show: Show, only: Option<&str>) -> ExitCod
         .flat_map(|seed| all.clone().map(move |run| (seed, run)))
     {
         let name = format!("{} {step} {fault:?}", BUCKETS[bucket].name);
-        if only.is_some_and(|only| only != name) {
-            continue;
-        }
-        let (came, violation) = run(seed, show, bucket, (step, fault));
-        runs += 1;
-        reached += u64::from(came);
-        if let Some(violation) = violation {
-            broken += 1;
-            println!("VIOLATION seed {seed}, {name}: {violation}");
-            println!(
-                "replay: cargo run --release -p quorate-tests --bin sim -- --profile kv --steps --seeds {seed} \
-                 --only '{name}' --trace"
-            );
+        if only.is_none_or(|only| only == name) {
+            let (came, violation) = run(seed, show, bucket, (step, fault));
+            tally.note(seed, name, came, violation.as_ref());
         }
     }
-    println!(
-        "{runs} runs, {reached} of them came to their step, {broken} broke something; {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
-    if broken == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    tally.end()
 }

@@ -14,7 +14,7 @@ use super::{PATHS, PathKind};
 use crate::sim::engine::Sim;
 use crate::sim::plan::SECOND;
 use crate::sim::process::Open;
-use crate::sim::script::all_up;
+use crate::sim::stepwise::{StepFault, StepTally};
 use crate::sim::{Show, Violation};
 
 /// Nodes of each run. The first one leads.
@@ -72,39 +72,26 @@ pub enum Part {
 }
 
 /// What happens at the step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepFault {
-    /// A process crashes. If it leads, another one does from then on.
-    Crash(Part),
-    /// A process stands still for so many tenths of a second.
-    Pause(Part, u64),
-    /// The links between two break.
-    Reset(Part, Part),
-    /// A member leaves.
-    Leave(Part),
-}
+type Fault = StepFault<Part>;
 
-impl StepFault {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::Crash(Part::Leader),
-        Self::Crash(Part::OldHost),
-        Self::Crash(Part::NewHost),
-        Self::Crash(Part::Sender),
-        Self::Pause(Part::OldHost, 7),
-        Self::Pause(Part::NewHost, 7),
-        Self::Pause(Part::OldHost, 25),
-        Self::Pause(Part::NewHost, 25),
-        Self::Pause(Part::Leader, 25),
-        Self::Reset(Part::OldHost, Part::NewHost),
-        Self::Reset(Part::Sender, Part::OldHost),
-        Self::Reset(Part::Sender, Part::NewHost),
-        Self::Leave(Part::Leader),
-        Self::Leave(Part::OldHost),
-        Self::Leave(Part::NewHost),
-        Self::Leave(Part::Sender),
-    ];
-}
+const FAULTS: [Fault; 16] = [
+    StepFault::Crash(Part::Leader),
+    StepFault::Crash(Part::OldHost),
+    StepFault::Crash(Part::NewHost),
+    StepFault::Crash(Part::Sender),
+    StepFault::Pause(Part::OldHost, 7),
+    StepFault::Pause(Part::NewHost, 7),
+    StepFault::Pause(Part::OldHost, 25),
+    StepFault::Pause(Part::NewHost, 25),
+    StepFault::Pause(Part::Leader, 25),
+    StepFault::Reset(Part::OldHost, Part::NewHost),
+    StepFault::Reset(Part::Sender, Part::OldHost),
+    StepFault::Reset(Part::Sender, Part::NewHost),
+    StepFault::Leave(Part::Leader),
+    StepFault::Leave(Part::OldHost),
+    StepFault::Leave(Part::NewHost),
+    StepFault::Leave(Part::Sender),
+];
 
 /// What came of one run.
 #[derive(Clone, Debug)]
@@ -121,7 +108,7 @@ pub struct StepOutcome {
 pub fn run_all(seed: u64, show: Show, only: Option<&str>, seen: &mut dyn FnMut(&StepOutcome)) {
     for kind in PATHS.iter().take(5) {
         for step in HandoffStep::ALL {
-            for fault in StepFault::ALL {
+            for fault in FAULTS {
                 let name = format!("{} {step:?} {fault:?}", kind.name);
                 if only.is_none_or(|only| only == name) {
                     let (reached, violation) = run(seed, show, kind, (step, fault));
@@ -160,7 +147,7 @@ fn run(
     seed: u64,
     show: Show,
     kind: &PathKind,
-    (step, fault): (HandoffStep, StepFault),
+    (step, fault): (HandoffStep, Fault),
 ) -> (bool, Option<Violation>) {
     let mut sim = Sim::showing(seed, show);
     sim.has_workload = false;
@@ -176,13 +163,16 @@ fn run(
         sim.paths.calm = false;
         reached = sim.move_until(kind, slot, (step, cast));
         sim.paths.calm = true;
-        sim.strike(fault, cast);
+        sim.strike(fault, |part| cast.of(part));
         let end = sim.now + GO_ON;
         while sim.violation.is_none() && sim.now < end {
             sim.send_round(kind, slot);
             sim.advance(sim.now + ROUND);
         }
-        sim.come_to_rest();
+        sim.come_to_rest(NODES, Sim::look_at_paths);
+        if sim.violation.is_none() {
+            sim.rest_of_paths();
+        }
     }
     (reached, sim.violation)
 }
@@ -255,63 +245,16 @@ impl Sim {
         }
         false
     }
-
-    fn strike(&mut self, fault: StepFault, cast: Cast) {
-        match fault {
-            StepFault::Crash(part) => self.crash(cast.of(part)),
-            StepFault::Pause(part, tenths) => self.pause(cast.of(part), Duration::from_millis(tenths * 100)),
-            StepFault::Reset(one, other) => self.reset(cast.of(one), cast.of(other)),
-            StepFault::Leave(part) => self.leave(cast.of(part)),
-        }
-    }
-
-    fn come_to_rest(&mut self) {
-        let limit = self.now + 60 * SECOND;
-        while self.violation.is_none() && self.now < limit {
-            for index in 0..NODES {
-                if self.running_at(index).is_none() && all_up(self) {
-                    self.start(index);
-                }
-            }
-            self.advance(self.now + SECOND / 10);
-            self.look_at_paths();
-            if self.running().len() == NODES && all_up(self) {
-                return self.rest_of_paths();
-            }
-        }
-        if self.violation.is_none() {
-            let what = self.report("no rest after the fault");
-            self.violated("liveness", 0, what);
-        }
-    }
 }
 
 /// Every fault at every step of a hand-off, once for each seed, said on the standard output.
 #[must_use]
 pub fn every_step(seeds: &Range<u64>, show: Show, only: Option<&str>) -> ExitCode {
-    let begun = std::time::Instant::now();
-    let (mut runs, mut reached, mut broken) = (0_u64, 0_u64, 0_u64);
+    let mut tally = StepTally::new("--steps");
     for seed in seeds.clone() {
         run_all(seed, show, only, &mut |outcome| {
-            runs += 1;
-            reached += u64::from(outcome.reached);
-            if let Some(violation) = &outcome.violation {
-                broken += 1;
-                println!("VIOLATION seed {seed}, {}: {violation}", outcome.name);
-                println!(
-                    "replay: cargo run --release -p quorate-tests --bin sim -- --steps --seeds {seed} --only '{}' --trace",
-                    outcome.name
-                );
-            }
+            tally.note(seed, &outcome.name, outcome.reached, outcome.violation.as_ref());
         });
     }
-    println!(
-        "{runs} runs, {reached} of them came to their step, {broken} broke something; {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
-    if broken == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    tally.end()
 }
