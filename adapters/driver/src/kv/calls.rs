@@ -24,12 +24,12 @@ use crate::request::{Request, TIMEOUT_DEFAULT};
 
 /// What becomes of a key.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum KeyWrite {
     Put { bytes: Bytes, ttl: Option<Duration> },
     Delete,
 }
 
-impl Change {
+impl KeyWrite {
     fn set_ttl(&mut self, life: Duration) {
         match self {
             Self::Put { ttl, .. } => *ttl = Some(life),
@@ -38,15 +38,15 @@ impl Change {
     }
 }
 
-impl From<Change> for KvChange {
-    fn from(change: Change) -> Self {
+impl From<KeyWrite> for KvChange {
+    fn from(change: KeyWrite) -> Self {
         match change {
-            Change::Put { bytes, ttl } => Self::Put {
+            KeyWrite::Put { bytes, ttl } => Self::Put {
                 bytes,
                 // Too long a life for a u64 is too long for the core.
                 ttl_ms: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
             },
-            Change::Delete => Self::Delete,
+            KeyWrite::Delete => Self::Delete,
         }
     }
 }
@@ -195,7 +195,7 @@ pub struct KvPut<V> {
     bucket: Arc<Bucket<V>>,
     key: Option<Key>,
     /// Nothing if the value cannot be serialised.
-    change: Option<Change>,
+    change: Option<KeyWrite>,
     context: KvContext,
     level: Level,
     timeout: Duration,
@@ -205,7 +205,7 @@ impl<V> KvPut<V> {
     pub(super) fn new(
         bucket: Arc<Bucket<V>>,
         key: Option<Key>,
-        change: Option<Change>,
+        change: Option<KeyWrite>,
         context: KvContext,
     ) -> Self {
         Self {
@@ -277,7 +277,7 @@ pub struct KvPutIf<V> {
     bucket: Arc<Bucket<V>>,
     key: Option<Key>,
     /// Nothing if the value cannot be serialised.
-    change: Option<Change>,
+    change: Option<KeyWrite>,
     expected: Option<KvVersion>,
     timeout: Duration,
 }
@@ -286,7 +286,7 @@ impl<V> KvPutIf<V> {
     pub(super) const fn new(
         bucket: Arc<Bucket<V>>,
         key: Option<Key>,
-        change: Option<Change>,
+        change: Option<KeyWrite>,
         expected: Option<KvVersion>,
     ) -> Self {
         Self {

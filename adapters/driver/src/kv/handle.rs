@@ -12,7 +12,7 @@ use quorate_core::kv::state::settings::BucketSettings;
 use serde::Serialize;
 
 use super::bucket::{Bucket, Merge};
-use super::calls::{Change, KvGet, KvPut, KvPutIf};
+use super::calls::{KeyWrite, KvGet, KvPut, KvPutIf};
 use super::found::KvContext;
 use super::version::KvVersion;
 use crate::codec;
@@ -83,20 +83,20 @@ impl<V> Kv<V> {
 
     /// Deletes what the context has seen of a key. Values that others have put meanwhile stay.
     pub fn delete(&self, key: impl AsRef<str>, context: &KvContext) -> KvPut<V> {
-        self.write(key.as_ref(), Some(Change::Delete), context)
+        self.write(key.as_ref(), Some(KeyWrite::Delete), context)
     }
 
     /// Deletes a key if it holds this version; `None`: if it has no value.
     pub fn delete_if(&self, key: impl AsRef<str>, expected: Option<KvVersion>) -> KvPutIf<V> {
-        self.write_if(key.as_ref(), Some(Change::Delete), expected)
+        self.write_if(key.as_ref(), Some(KeyWrite::Delete), expected)
     }
 
-    fn write(&self, key: &str, change: Option<Change>, context: &KvContext) -> KvPut<V> {
+    fn write(&self, key: &str, change: Option<KeyWrite>, context: &KvContext) -> KvPut<V> {
         let key = Key::new(key).ok();
         KvPut::new(Arc::clone(&self.bucket), key, change, context.clone())
     }
 
-    fn write_if(&self, key: &str, change: Option<Change>, expected: Option<KvVersion>) -> KvPutIf<V> {
+    fn write_if(&self, key: &str, change: Option<KeyWrite>, expected: Option<KvVersion>) -> KvPutIf<V> {
         let key = Key::new(key).ok();
         KvPutIf::new(Arc::clone(&self.bucket), key, change, expected)
     }
@@ -108,7 +108,7 @@ impl<V: Serialize> Kv<V> {
     /// at most [`SIBLINGS_MAX`](super::SIBLINGS_MAX), with
     /// [`VALUES_BYTES_MAX`](super::VALUES_BYTES_MAX) bytes together.
     pub fn put(&self, key: impl AsRef<str>, value: &V, context: &KvContext) -> KvPut<V> {
-        self.write(key.as_ref(), Change::put(value), context)
+        self.write(key.as_ref(), KeyWrite::put(value), context)
     }
 
     /// Gives a key a value if it holds this version, which a get gave ([`KvFound::version`]) or a conditional
@@ -118,11 +118,11 @@ impl<V: Serialize> Kv<V> {
     ///
     /// [`KvFound::version`]: super::KvFound::version
     pub fn put_if(&self, key: impl AsRef<str>, expected: Option<KvVersion>, value: &V) -> KvPutIf<V> {
-        self.write_if(key.as_ref(), Change::put(value), expected)
+        self.write_if(key.as_ref(), KeyWrite::put(value), expected)
     }
 }
 
-impl Change {
+impl KeyWrite {
     /// Nothing if the value cannot be serialised.
     fn put<V: Serialize>(value: &V) -> Option<Self> {
         let bytes = codec::encode(value)?.into();
