@@ -401,6 +401,7 @@ impl World {
             watches: &Watches::Everybody,
             lately_down: &lately_down.collect(),
             withdrawn: &OrderedSet::new(),
+            heard: &named(heard).collect(),
         })
     }
 

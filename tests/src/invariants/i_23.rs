@@ -3,7 +3,7 @@
 //! than the stable period and the patience for unrest after unrest began. Under the cascade-safe rule
 //! patience may begin anew, as often as it ends before somebody came back: a side that would stay waits until
 //! losses end. By the rule of the fewest nodes it may also when somebody came back, so the limit counts from
-//! the last change. A decision that waits for the lease counts from when it was made, and nothing is late
+//! the last change; whom the process itself reports is one, for it tells who is near. A decision that waits for the lease counts from when it was made, and nothing is late
 //! while only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
 //! itself: whom it downs must have been silent for the stable period. Times are those of the process's own
 //! clock.
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use quorate_core::event::DowningReport;
 use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::member::Status;
+use quorate_core::membership::reachability::ReachabilityStatus;
 use quorate_core::view::{MembershipPhase, View};
 
 use super::Moment;
@@ -27,7 +28,7 @@ struct Watch {
     silent: BTreeMap<UniqueAddress, u64>,
     /// When somebody became unreachable or came back last, or the process went on after it had stood still.
     changed: u64,
-    /// The same, or when somebody became Down.
+    /// The same, or when somebody became Down, or this process reported others than before.
     moved: u64,
     /// Since when somebody is missing without a decision.
     unrest: Option<u64>,
@@ -43,6 +44,8 @@ struct Change {
     back: bool,
     joined: bool,
     downed: bool,
+    /// This process reports others than before.
+    reported: bool,
     /// A full member is missing after it.
     missing: bool,
 }
@@ -64,9 +67,17 @@ impl Change {
                 .members()
                 .iter()
                 .any(|member| member.status == Status::Down && was(&member.node) != Some(Status::Down)),
+            reported: !reported(before).eq(reported(after)),
             missing: missing.any(|member| member.status.is_up_like()),
         }
     }
+}
+
+/// Whom the view's node reports.
+fn reported(view: &View) -> impl Iterator<Item = &UniqueAddress> {
+    let rows = view.gossip().reachability().records().iter();
+    rows.filter(|row| row.observer == *view.me() && row.status != ReachabilityStatus::Reachable)
+        .map(|row| &row.subject)
 }
 
 /// See the module.
@@ -97,6 +108,9 @@ impl InTime {
             if change.back {
                 watch.flapping.get_or_insert(now);
             }
+        }
+        if change.reported {
+            watch.moved = now;
         }
         if !change.missing {
             watch.unrest = None;

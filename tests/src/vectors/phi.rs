@@ -60,6 +60,7 @@ fn settings(case: &Node<'_>) -> Result<PhiSettings, IllFormed> {
         threshold: case.get("threshold")?.float()?,
         max_sample_size: usize::try_from(samples.natural()?).map_err(|_| samples.refuse("too large"))?,
         min_std_deviation: millis("min_std")?,
+        max_std_deviation: Duration::MAX,
         acceptable_heartbeat_pause: millis("pause")?,
         first_heartbeat_estimate: millis("first_estimate")?,
     };

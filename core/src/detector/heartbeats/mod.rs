@@ -405,6 +405,7 @@ fn phi_settings(config: &FailureDetectorConfig) -> PhiSettings {
         threshold: config.threshold,
         max_sample_size: config.max_sample_size,
         min_std_deviation: config.min_std_deviation.max(Duration::from_micros(1)),
+        max_std_deviation: config.heartbeat_interval,
         acceptable_heartbeat_pause: config.acceptable_heartbeat_pause,
         first_heartbeat_estimate: config.heartbeat_interval.max(Duration::from_millis(1)),
     }

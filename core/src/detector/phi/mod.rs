@@ -20,6 +20,10 @@ pub struct PhiSettings {
     /// Lower limit of the standard deviation, so that a very regular peer is not declared silent at the first
     /// hiccup. Above 0; default 100 ms. Mirrors `min-std-deviation`.
     pub min_std_deviation: Duration,
+    /// Upper limit of the standard deviation, unless the lower one is higher: a peer that comes and goes does
+    /// not teach one observer a patience that the others have not. Default 1 s; a node takes the heartbeat
+    /// interval.
+    pub max_std_deviation: Duration,
     /// Silence that is always tolerated on top of the mean interval (a collection, a scheduling gap). Default
     /// 3 s. Mirrors `acceptable-heartbeat-pause`.
     pub acceptable_heartbeat_pause: Duration,
@@ -34,6 +38,7 @@ impl Default for PhiSettings {
             threshold: 8.0,
             max_sample_size: 1000,
             min_std_deviation: Duration::from_millis(100),
+            max_std_deviation: Duration::from_secs(1),
             acceptable_heartbeat_pause: Duration::from_secs(3),
             first_heartbeat_estimate: Duration::from_secs(1),
         }
@@ -148,7 +153,8 @@ impl PhiAccrual {
         let silence_ms = now.as_millis().saturating_sub(last.as_millis());
         let mean_ms = self.history.mean_ms() + millis_f64(self.settings.acceptable_heartbeat_pause);
         let floor_ms = millis_f64(self.settings.min_std_deviation);
-        let std_deviation_ms = self.history.std_deviation_ms().max(floor_ms);
+        let most_ms = millis_f64(self.settings.max_std_deviation);
+        let std_deviation_ms = self.history.std_deviation_ms().min(most_ms).max(floor_ms);
         math::phi(silence_ms as f64, mean_ms, std_deviation_ms)
     }
 

@@ -162,6 +162,34 @@ fn m_277_m_278_irregular_heartbeats_widen_the_window() {
 }
 
 #[test]
+fn i_19_a_peer_that_comes_and_goes_is_borne_no_longer_than_the_largest_deviation_says() {
+    // Heard every 200 ms, but for three gaps that were forgiven.
+    let beats = || (0..30).map(|beat| beat * 200 + beat / 8 * 1300);
+    let last = beats().next_back().unwrap();
+    let settings = |max_std_deviation| PhiSettings {
+        max_std_deviation,
+        first_heartbeat_estimate: Duration::from_millis(200),
+        ..settings(1500)
+    };
+    let patient = fed(settings(Duration::MAX), beats());
+    let bounded = fed(settings(Duration::from_millis(200)), beats());
+    assert!(patient.std_deviation_ms() > 350.0);
+    let mean = patient.mean_ms() as u64;
+    assert!(first_unavailable(&patient, last) > mean + 1500 + 1046 + 800);
+    assert_eq!(
+        first_unavailable(&bounded, last).abs_diff(mean + 1500 + 1046) / 5,
+        0
+    );
+    // The lower limit counts, if it is higher.
+    let higher = PhiSettings {
+        min_std_deviation: Duration::from_millis(400),
+        ..settings(Duration::from_millis(200))
+    };
+    let higher = first_unavailable(&fed(higher, beats()), last);
+    assert_eq!(higher.abs_diff(mean + 1500 + 2092) / 5, 0);
+}
+
+#[test]
 fn m_279_an_interval_of_two_thirds_of_the_pause_is_worth_a_warning() {
     let mut detector = fed(settings(3000), [0]);
     assert_eq!(detector.heartbeat(at(1999)), None);
