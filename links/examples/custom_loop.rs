@@ -157,7 +157,7 @@ impl Host {
     fn open(&mut self, link: LinkId, stream: Result<TcpStream, Address>) {
         let ((write, writes), (read, buffers)) = (channel::<Vec<u8>>(), channel::<ReadChunk>());
         self.sockets.insert(link, (write, read));
-        let reports = self.reports.clone();
+        let (reports, origin) = (self.reports.clone(), self.origin);
         let report = move |input| drop(reports.send(LoopInput::Link(input)));
         spawn(move || {
             let dialed = |_: &TcpStream| report(LinkInput::Dialed(link));
@@ -179,16 +179,15 @@ impl Host {
                 }
                 drop(writer.shutdown(Shutdown::Both));
             });
-            let mut buffer = vec![0; quorate_links::limits::READ_BYTES_MIN];
-            loop {
-                match reader.read(&mut buffer) {
+            let first = ReadChunk::from(&[0; quorate_links::limits::READ_BYTES_MIN][..]);
+            // Until a buffer comes back nothing more is read: all there is to back-pressure (step 7).
+            for mut chunk in std::iter::once(first).chain(buffers) {
+                match reader.read(&mut chunk.buffer) {
                     Ok(0) => return report(LinkInput::Closed(link)),
-                    Ok(len) => report(LinkInput::Received(link, ReadChunk { buffer, len })),
+                    Ok(len) => (chunk.len, chunk.read_at) = (len, Some(now(origin).mono)),
                     Err(_) => return report(LinkInput::Broken(link)),
                 }
-                // Until it comes back nothing more is read: all there is to back-pressure (step 7).
-                let Ok(chunk) = buffers.recv() else { return };
-                buffer = chunk.buffer;
+                report(LinkInput::Received(link, chunk));
             }
         });
     }

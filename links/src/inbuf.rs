@@ -5,6 +5,7 @@
 use alloc::vec::Vec;
 use quorate_core::admission::is_welcome;
 use quorate_core::config::Limits;
+use quorate_core::time::Instant;
 use quorate_core::wire::{DecodedFrame, decode_frame, frame_kind};
 
 use crate::budget::QueueBudget;
@@ -67,6 +68,11 @@ impl InBuffer {
         }
         self.at = 0;
         self.chunk.take()
+    }
+
+    /// When what is looked at was read.
+    pub(crate) fn read_at(&self) -> Option<Instant> {
+        self.chunk.as_ref().and_then(|chunk| chunk.read_at)
     }
 
     /// Whether bytes wait that nobody looked at.
@@ -293,6 +299,7 @@ mod tests {
             let mut seen = 0;
             for piece in bytes.chunks(size) {
                 buffer.put(ReadChunk {
+                    read_at: None,
                     buffer: piece.to_vec(),
                     len: piece.len(),
                 });
@@ -316,6 +323,7 @@ mod tests {
         bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         let mut buffer = InBuffer::default();
         buffer.put(ReadChunk {
+            read_at: None,
             len: bytes.len(),
             buffer: bytes,
         });

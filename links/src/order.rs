@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use quorate_core::event::SeedCause;
 use quorate_core::ident::Address;
+use quorate_core::time::Instant;
 use quorate_core::wire::handshake::LinkKind;
 
 use crate::authentication::PeerIdentity;
@@ -20,6 +21,11 @@ pub struct ReadChunk {
     pub buffer: Vec<u8>,
     /// How much of it was read.
     pub len: usize,
+    /// When it was read: gossip that has waited for longer than [`MembershipConfig::gossip_time_to_live`]
+    /// since then is dropped. `None`: just now.
+    ///
+    /// [`MembershipConfig::gossip_time_to_live`]: quorate_core::config::MembershipConfig::gossip_time_to_live
+    pub read_at: Option<Instant>,
 }
 
 impl ReadChunk {
@@ -35,6 +41,7 @@ impl From<&[u8]> for ReadChunk {
         Self {
             buffer: bytes.into(),
             len: bytes.len(),
+            read_at: None,
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct LinkStats {
     pub frames_too_large: u64,
     pub gossip_frames_beyond_rate: u64,
     pub control_frames_beyond_rate: u64,
+    /// Gossip that had waited for longer than its time to live when it would have been handled.
+    pub gossip_frames_stale: u64,
     /// How often a link had to wait for room in the budget of inbound bytes.
     pub inbound_waits: u64,
     pub strangers_closed_for_idling: u64,

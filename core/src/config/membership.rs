@@ -14,6 +14,10 @@ use crate::ident::Role;
 pub struct MembershipConfig {
     /// Time between gossip rounds (default 1 s). Mirrors `gossip-interval`.
     pub gossip_interval: Duration,
+    /// How long gossip may wait between its arrival and its handling; a node that has not come to it by then
+    /// drops and counts it, for the next round brings a newer state (default 2 s). Mirrors
+    /// `gossip-time-to-live`.
+    pub gossip_time_to_live: Duration,
     /// Time between leader actions (default 1 s). Mirrors `leader-actions-interval`.
     pub leader_actions_interval: Duration,
     /// Delay before the first periodic task (default 1 s; a longer interval waits its own length). Mirrors
@@ -64,6 +68,7 @@ impl Default for MembershipConfig {
     fn default() -> Self {
         Self {
             gossip_interval: Duration::from_secs(1),
+            gossip_time_to_live: Duration::from_secs(2),
             leader_actions_interval: Duration::from_secs(1),
             periodic_tasks_initial_delay: Duration::from_secs(1),
             seed_node_timeout: Duration::from_secs(5),
@@ -109,6 +114,7 @@ impl MembershipConfig {
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         positive("membership.gossip_interval", self.gossip_interval)?;
+        positive("membership.gossip_time_to_live", self.gossip_time_to_live)?;
         positive("membership.leader_actions_interval", self.leader_actions_interval)?;
         positive(
             "membership.periodic_tasks_initial_delay",

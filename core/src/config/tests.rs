@@ -101,6 +101,9 @@ fn every_interval_is_from_a_microsecond_to_400_days() {
         ("shutdown.after_signal_timeout", |c, v| {
             c.shutdown.after_signal_timeout = v
         }),
+        ("membership.gossip_time_to_live", |c, v| {
+            c.membership.gossip_time_to_live = v;
+        }),
         ("membership.allow_weakly_up_members", |c, v| {
             c.membership.allow_weakly_up_members = Some(v);
         }),

@@ -33,6 +33,8 @@ pub(crate) struct ReadTurn {
 pub(crate) enum ReadOutcome {
     Handled,
     OldEpoch,
+    /// Gossip that has waited for too long since it was read.
+    Stale,
     WrongLane(UniqueAddress),
     BadChecksum,
     BeyondRate(Lane),
@@ -163,6 +165,8 @@ impl Links {
                 false => Gathers::Nothing,
             };
         }
+        let waited = held.bytes.read_at().map(|read_at| now.mono.since(read_at));
+        let is_stale = waited > Some(self.base.config.membership.gossip_time_to_live);
         let (asked, meter, identity) = (&mut held.asked, &mut held.meter, &held.identity);
         let authentication = &self.base.authentication;
         let found = held.bytes.next(frames, &mut room, |decoded| match decoded {
@@ -175,6 +179,9 @@ impl Links {
                     RateVerdict::Within => {}
                     RateVerdict::Beyond => return ReadOutcome::BeyondRate(frame.lane),
                     RateVerdict::TooLong => return ReadOutcome::TooLongBeyondRate(frame.lane),
+                }
+                if is_stale && frame.lane == Lane::Gossip {
+                    return ReadOutcome::Stale;
                 }
                 *asked |= admission::asks_to_join(frame.kind);
                 let input = Input::Frame {
@@ -209,6 +216,7 @@ impl Links {
         match found {
             ReadOutcome::Handled => self.base.stats.frames_received += 1,
             ReadOutcome::OldEpoch => self.base.stats.frames_of_old_epoch += 1,
+            ReadOutcome::Stale => self.base.stats.gossip_frames_stale += 1,
             ReadOutcome::BadChecksum => {
                 self.base.stats.frames_skipped += 1;
                 if self.inbound.bad_checksum(&self.base, link) {

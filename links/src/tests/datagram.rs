@@ -32,7 +32,14 @@ fn receive(bench: &mut Bench, link: LinkId, bytes: &[u8]) {
     let mut buffer = vec![0; 4_096];
     buffer[..bytes.len()].copy_from_slice(bytes);
     let len = bytes.len();
-    bench.link(LinkInput::Datagram(link, ReadChunk { buffer, len }));
+    bench.link(LinkInput::Datagram(
+        link,
+        ReadChunk {
+            buffer,
+            len,
+            read_at: None,
+        },
+    ));
 }
 
 #[test]

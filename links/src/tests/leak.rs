@@ -19,7 +19,14 @@ fn i_91_a_link_that_ends_in_the_middle_of_a_frame_gives_back_all_that_it_drew() 
         let mut begun = gossip_header(4 << 20, 1);
         begun.resize(4 << 10, 0);
         let len = begun.len();
-        bench.link(LinkInput::Received(link, ReadChunk { buffer: begun, len }));
+        bench.link(LinkInput::Received(
+            link,
+            ReadChunk {
+                buffer: begun,
+                len,
+                read_at: None,
+            },
+        ));
         assert!(bench.links.stats().inbound_bytes_held > 4 << 20);
         bench.link(LinkInput::Broken(link));
         bench.actions();
@@ -46,7 +53,14 @@ fn a_datagram_on_a_user_link_ends_it_and_reaches_nobody() {
     let link = bench.greeted(peer(), HOME, LinkKind::User).unwrap();
     let buffer = frame(&heartbeat(me()), 1);
     let len = buffer.len();
-    bench.link(LinkInput::Datagram(link, ReadChunk { buffer, len }));
+    bench.link(LinkInput::Datagram(
+        link,
+        ReadChunk {
+            buffer,
+            len,
+            read_at: None,
+        },
+    ));
     assert!(aborts(&bench.actions(), link));
     assert!(bench.heard().is_empty());
 }

@@ -271,6 +271,7 @@ impl Bench {
         let chunk = ReadChunk {
             len: bytes.len(),
             buffer,
+            read_at: None,
         };
         self.link(LinkInput::Received(link, chunk));
     }
@@ -1064,6 +1065,28 @@ fn deliver(bench: &mut Bench, link: LinkId, bytes: &[u8], read: usize) -> usize 
 }
 
 #[test]
+fn gossip_that_has_waited_for_longer_than_its_time_to_live_is_dropped_and_counted() {
+    let mut bench = Bench::new();
+    let link = bench.accepted(LinkKind::Control, 1);
+    bench.pass(3_000);
+    let bytes = [frame(&gossip(me()), 1), frame(&heartbeat(me()), 1)].concat();
+    let mut heard_of = |read_at| {
+        let mut chunk = ReadChunk::from(&bytes[..]);
+        chunk.buffer.push(0);
+        chunk.read_at = read_at;
+        bench.link(LinkInput::Received(link, chunk));
+        let heard = bench.heard();
+        let frames = heard.iter().filter(|heard| matches!(heard, Heard::Frame(..)));
+        (frames.count(), bench.links.stats().gossip_frames_stale)
+    };
+    let at = |millis| Some(Instant::from_millis(millis));
+    assert_eq!(heard_of(None), (2, 0));
+    assert_eq!(heard_of(at(1_000)), (2, 0), "two seconds old");
+    assert_eq!(heard_of(at(999)), (1, 1), "the heartbeat is handled all the same");
+    assert_eq!(heard_of(at(3_000)), (2, 1));
+}
+
+#[test]
 fn b_51_gossip_beyond_the_rate_is_dropped_and_counted_and_ten_seconds_of_it_end_the_link() {
     let mut bench = Bench::new();
     let link = bench.accepted(LinkKind::Control, 1);
@@ -1184,7 +1207,14 @@ fn read_buffers_grow_while_there_is_room_and_links_are_refused_when_there_is_non
         let mut buffer = bytes.clone();
         buffer.truncate(bytes.len());
         let len = buffer.len();
-        bench.link(LinkInput::Received(link, ReadChunk { buffer, len }));
+        bench.link(LinkInput::Received(
+            link,
+            ReadChunk {
+                buffer,
+                len,
+                read_at: None,
+            },
+        ));
         let grown = bench.actions().into_iter().find_map(|action| match action {
             LinkOrder::Resume { chunk, .. } => Some(chunk.buffer.len()),
             _ => None,

@@ -132,7 +132,14 @@ impl World {
                     .iter_mut()
                     .zip(pipe.bytes.drain(..len))
                     .for_each(|(place, byte)| *place = byte);
-                place.input(LinkInput::Received(link, ReadChunk { buffer, len }));
+                place.input(LinkInput::Received(
+                    link,
+                    ReadChunk {
+                        buffer,
+                        len,
+                        read_at: None,
+                    },
+                ));
             }
         }
         let place = &mut self.places[at];

@@ -279,6 +279,7 @@ impl Bench {
         let chunk = ReadChunk {
             len: bytes.len(),
             buffer,
+            read_at: None,
         };
         self.pump.link(LinkInput::Received(link, chunk));
     }

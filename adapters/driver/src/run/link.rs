@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use crate::proved::Proved;
+use crate::runtime::Runtime;
 use crate::sync::{Either, Notify, Pile, Rarely, both, lock, race};
 use crate::transport::{Datagrams, LinkRead, LinkReader, LinkWriter, Unproved};
+use quorate_core::time::Instant;
 use quorate_links::limits::READ_BYTES_MIN;
 use quorate_links::{LinkId, LinkInput, PeerIdentity, ReadChunk};
 
 /// What happens to links, on its way to the loop. Bounded: a link has at most one read, one dial result and
 /// one end under way, and as many writes as the pump has handed over.
-#[derive(Debug)]
 pub(crate) struct LinkInputs {
     queue: Pile<LinkInput>,
+    /// The node's monotonic clock.
+    clock: Box<dyn Fn() -> Instant + Send + Sync>,
     /// A count and the newest reason: strangers decide how many there are.
     turned_away: Rarely<(u64, String)>,
     accept_failed: AtomicBool,
@@ -26,9 +29,11 @@ pub(crate) struct LinkInputs {
 }
 
 impl LinkInputs {
-    pub(crate) fn new(wake: Arc<Notify>) -> Self {
+    pub(crate) fn new(runtime: &impl Runtime, wake: Arc<Notify>) -> Self {
+        let runtime = runtime.clone();
         Self {
             queue: Pile::default(),
+            clock: Box::new(move || runtime.mono()),
             turned_away: Rarely::default(),
             accept_failed: AtomicBool::new(false),
             wake,
@@ -219,6 +224,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<LinkContro
     let mut chunk = ReadChunk {
         buffer: vec![0; READ_BYTES_MIN],
         len: 0,
+        read_at: None,
     };
     let mut identified = false;
     loop {
@@ -234,6 +240,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<LinkContro
             }
             Either::Right(Ok(LinkRead::Datagram(len))) => {
                 chunk.len = len;
+                chunk.read_at = Some((inputs.clock)());
                 inputs.push(LinkInput::Datagram(link, chunk));
             }
             Either::Right(Ok(LinkRead::Stream(len))) => {
@@ -245,6 +252,7 @@ async fn read(mut reader: impl LinkReader, link: LinkId, control: Arc<LinkContro
                     }
                 }
                 chunk.len = len;
+                chunk.read_at = Some((inputs.clock)());
                 inputs.push(LinkInput::Received(link, chunk));
             }
         }

@@ -75,7 +75,7 @@ pub(crate) fn start<R: Runtime, T: Transport>(
     commands: Commands,
 ) {
     let wake = Arc::clone(&shared.wake);
-    let inputs = Arc::new(LinkInputs::new(Arc::clone(&wake)));
+    let inputs = Arc::new(LinkInputs::new(&runtime, Arc::clone(&wake)));
     let (knocks_in, knocks) = async_channel::bounded(KNOCKS_WAITING_MAX);
     let hands = LoopHands::new(
         runtime.clone(),

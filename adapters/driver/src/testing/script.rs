@@ -178,8 +178,14 @@ impl Stage {
 
     fn received(&mut self, link: LinkId, buffer: Vec<u8>) {
         let len = buffer.len();
-        self.pump
-            .link(LinkInput::Received(link, ReadChunk { buffer, len }));
+        self.pump.link(LinkInput::Received(
+            link,
+            ReadChunk {
+                buffer,
+                len,
+                read_at: None,
+            },
+        ));
         self.turn();
     }
 }

@@ -113,6 +113,9 @@ fn every_setting_outside_of_its_range_is_refused_by_its_key() {
         ("shutdown.after_signal_timeout", |c| {
             c.shutdown.after_signal_timeout = Duration::ZERO
         }),
+        ("membership.gossip_time_to_live", |c| {
+            c.membership.gossip_time_to_live = Duration::ZERO
+        }),
         ("membership.allow_weakly_up_members", |c| {
             c.membership.allow_weakly_up_members = Some(Duration::ZERO)
         }),

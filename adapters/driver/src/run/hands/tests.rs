@@ -144,7 +144,7 @@ struct Bench {
 impl Bench {
     fn adopting(in_loop: bool, established: bool, refuses: bool) -> Self {
         let (runtime, wake) = (Later::default(), Arc::<Notify>::default());
-        let inputs = Arc::new(LinkInputs::new(Arc::clone(&wake)));
+        let inputs = Arc::new(LinkInputs::new(&runtime, Arc::clone(&wake)));
         let mut hands = LoopHands::new(
             runtime.clone(),
             runtime.clone(),
