@@ -66,6 +66,9 @@ over_tokio! {
         keys_are_there_after_all_nodes_were_killed,
         i_70_keys_outlive_an_owner_and_go_over_to_a_newcomer,
     }
+    kv_many {
+        many_keys_are_put_and_read_with_an_outcome_each,
+    }
     life {
         an_answer_may_be_given_later,
         an_entity_has_timers_and_notices_when_no_message_comes,

@@ -30,7 +30,15 @@ pub(super) enum KeyWrite {
 }
 
 impl KeyWrite {
-    fn set_ttl(&mut self, life: Duration) {
+    /// Bytes of its value.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Put { bytes, .. } => bytes.len(),
+            Self::Delete => 0,
+        }
+    }
+
+    pub(super) fn set_ttl(&mut self, life: Duration) {
         match self {
             Self::Put { ttl, .. } => *ttl = Some(life),
             Self::Delete => {}
@@ -72,6 +80,44 @@ impl<V> Bucket<V> {
                 | Answer::Singleton(_)
                 | Answer::Journal(_),
             ) => Err(Uncalled::Stopped),
+        }
+    }
+
+    /// What a key holds.
+    pub(super) async fn entry(
+        &self,
+        key: Key,
+        level: Level,
+        timeout: Duration,
+    ) -> Result<KvEntry, KvGetError> {
+        match self.call(key, CallGoal::Get { level }, timeout).await? {
+            CallAnswer::Found(entry) => Ok(entry),
+            CallAnswer::Written(_)
+            | CallAnswer::Decided(_)
+            | CallAnswer::Conflict { .. }
+            | CallAnswer::Resolved => Err(KvGetError::Stopped),
+        }
+    }
+
+    /// Changes what the context has seen of a key.
+    pub(super) async fn write(
+        &self,
+        key: Key,
+        change: KeyWrite,
+        context: KvContext,
+        (level, timeout): (Level, Duration),
+    ) -> Result<(), KvPutError> {
+        let goal = CallGoal::Write {
+            change: change.into(),
+            context: context.0,
+            level,
+        };
+        match self.call(key, goal, timeout).await? {
+            CallAnswer::Written(_) => Ok(()),
+            CallAnswer::Found(_)
+            | CallAnswer::Decided(_)
+            | CallAnswer::Conflict { .. }
+            | CallAnswer::Resolved => Err(KvPutError::Stopped),
         }
     }
 }
@@ -150,20 +196,14 @@ impl<V: DeserializeOwned + 'static> IntoFuture for KvGet<V> {
     fn into_future(self) -> Self::IntoFuture {
         Request::new(self.timeout, async move |timeout| {
             let key = self.key.ok_or(KvGetError::BadKey)?;
-            let goal = CallGoal::Get { level: self.level };
-            match self.bucket.call(key, goal, timeout).await? {
-                CallAnswer::Found(entry) => self.bucket.found(&entry),
-                CallAnswer::Written(_)
-                | CallAnswer::Decided(_)
-                | CallAnswer::Conflict { .. }
-                | CallAnswer::Resolved => Err(KvGetError::Stopped),
-            }
+            let entry = self.bucket.entry(key, self.level, timeout).await?;
+            self.bucket.found(&entry)
         })
     }
 }
 
 impl<V: DeserializeOwned> Bucket<V> {
-    fn found(&self, entry: &KvEntry) -> Result<KvFound<V>, KvGetError> {
+    pub(super) fn found(&self, entry: &KvEntry) -> Result<KvFound<V>, KvGetError> {
         let merge = self.merge.as_ref();
         let context = KvContext(entry.siblings.clock().clone());
         let decided = match entry.accepted().map(|accepted| &accepted.decision) {
@@ -248,18 +288,9 @@ impl<V: 'static> IntoFuture for KvPut<V> {
     fn into_future(self) -> Self::IntoFuture {
         Request::new(self.timeout, async move |timeout| {
             let key = self.key.ok_or(KvPutError::BadKey)?;
-            let goal = CallGoal::Write {
-                change: self.change.ok_or(KvPutError::Encode)?.into(),
-                context: self.context.0,
-                level: self.level,
-            };
-            match self.bucket.call(key, goal, timeout).await? {
-                CallAnswer::Written(_) => Ok(()),
-                CallAnswer::Found(_)
-                | CallAnswer::Decided(_)
-                | CallAnswer::Conflict { .. }
-                | CallAnswer::Resolved => Err(KvPutError::Stopped),
-            }
+            let change = self.change.ok_or(KvPutError::Encode)?;
+            let how = (self.level, timeout);
+            self.bucket.write(key, change, self.context, how).await
         })
     }
 }

@@ -3,6 +3,7 @@
 use quorate_core::effect::CommandError;
 use quorate_core::kv::state::outcome::CallError;
 
+use super::many::{MANY_BYTES_MAX, MANY_KEYS_MAX};
 use super::version::KvVersion;
 
 /// Why a get failed.
@@ -21,6 +22,10 @@ pub enum KvGetError {
     /// The key has not 1 to 255 bytes.
     #[error("a key has 1 to 255 bytes")]
     BadKey,
+    /// Of a get of many keys: those before it hold [`MANY_BYTES_MAX`] already. It was not read; ask for it
+    /// again.
+    #[error("the keys before it hold {MANY_BYTES_MAX} bytes already; ask for it again")]
+    ManyBytes,
     /// The node has stopped.
     #[error("this node has stopped")]
     Stopped,
@@ -73,6 +78,21 @@ impl KvPutError {
             Self::Refused(_) | Self::Encode | Self::BadKey => false,
         }
     }
+}
+
+/// Why a get or a put of many keys was not begun: nobody was asked anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KvManyError {
+    /// They are more keys than [`MANY_KEYS_MAX`].
+    #[error("at most {MANY_KEYS_MAX} keys are read or put at once, not {found}")]
+    Keys {
+        /// How many.
+        found: usize,
+    },
+    /// The values have more bytes than [`MANY_BYTES_MAX`] together.
+    #[error("at most {MANY_BYTES_MAX} bytes are put at once")]
+    Bytes,
 }
 
 /// Why a conditional put or delete did not take effect, as far as is known.

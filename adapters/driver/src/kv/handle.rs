@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::bucket::{Bucket, Merge};
 use super::calls::{KeyWrite, KvGet, KvPut, KvPutIf};
 use super::found::KvContext;
+use super::many::{KvGetMany, KvPutMany};
 use super::version::KvVersion;
 use crate::codec;
 use crate::error::ClusterError;
@@ -22,7 +23,8 @@ use crate::shared::Shared;
 /// A bucket that is open on this node: see [`Cluster::kv`](crate::Cluster::kv). Cheap to clone; does not keep
 /// the node alive. A key is text of 1 to [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes.
 ///
-/// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`] or [`KvPutIf`].
+/// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`], [`KvPutIf`], [`KvGetMany`] or
+/// [`KvPutMany`].
 pub struct Kv<V> {
     bucket: Arc<Bucket<V>>,
 }
@@ -63,6 +65,27 @@ impl<V> Kv<V> {
     /// get goes back behind it; not if it was asked for less than the bucket's least R.
     pub fn get(&self, key: impl AsRef<str>) -> KvGet<V> {
         KvGet::new(Arc::clone(&self.bucket), Key::new(key.as_ref()).ok())
+    }
+
+    /// Reads many keys, each as [`Self::get`] does: they are not read at one moment. At most
+    /// [`MANY_KEYS_MAX`](super::MANY_KEYS_MAX), and no further one once those that were read hold
+    /// [`MANY_BYTES_MAX`](super::MANY_BYTES_MAX).
+    ///
+    /// ```no_run
+    /// # async fn example(carts: quorate_driver::kv::Kv<String>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let users = ["u-1", "u-2"];
+    /// for (user, found) in users.iter().zip(carts.get_many(users).await?) {
+    ///     match found {
+    ///         Ok(found) => println!("{user}: {:?}", found.values),
+    ///         Err(error) => println!("{user}: {error}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_many<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> KvGetMany<V> {
+        let keys = keys.into_iter().map(|key| Key::new(key.as_ref()).ok());
+        KvGetMany::new(Arc::clone(&self.bucket), keys.collect())
     }
 
     /// Has the coordinator move a range to another owner, compare what its owners hold, or make the copies of
@@ -109,6 +132,23 @@ impl<V: Serialize> Kv<V> {
     /// [`VALUES_BYTES_MAX`](super::VALUES_BYTES_MAX) bytes together.
     pub fn put(&self, key: impl AsRef<str>, value: &V, context: &KvContext) -> KvPut<V> {
         self.write(key.as_ref(), KeyWrite::put(value), context)
+    }
+
+    /// Gives many keys values, each as [`Self::put`] does and none depending on another: no transaction. At
+    /// most [`MANY_KEYS_MAX`](super::MANY_KEYS_MAX), with [`MANY_BYTES_MAX`](super::MANY_BYTES_MAX) together.
+    pub fn put_many<'v, K: AsRef<str>>(
+        &self,
+        puts: impl IntoIterator<Item = (K, &'v V, &'v KvContext)>,
+    ) -> KvPutMany<V>
+    where
+        V: 'v,
+    {
+        let write = |(key, value, context): (K, &V, &KvContext)| {
+            let key = Key::new(key.as_ref()).ok();
+            (key, KeyWrite::put(value), context.clone())
+        };
+        let writes = puts.into_iter().map(write).collect();
+        KvPutMany::new(Arc::clone(&self.bucket), writes)
     }
 
     /// Gives a key a value if it holds this version, which a get gave ([`KvFound::version`]) or a conditional

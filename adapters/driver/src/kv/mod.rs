@@ -7,15 +7,17 @@ mod calls;
 mod errors;
 mod found;
 mod handle;
+mod many;
 #[cfg(test)]
 mod tests;
 mod version;
 
 pub use builder::KvBuilder;
 pub use calls::{KvGet, KvPut, KvPutIf};
-pub use errors::{KvGetError, KvPutError, KvPutIfError};
+pub use errors::{KvGetError, KvManyError, KvPutError, KvPutIfError};
 pub use found::{BadContext, KvContext, KvFound};
 pub use handle::Kv;
+pub use many::{KvGetMany, KvPutMany, MANY_BYTES_MAX, MANY_KEYS_MAX};
 pub use quorate_core::ddata::state::key::KEY_BYTES_MAX;
 pub use quorate_core::effect::KvCommandError;
 pub use quorate_core::event::KvEvent;

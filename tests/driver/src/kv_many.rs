@@ -1,0 +1,62 @@
+//! Calls of the keyed store about more than one key, over real links: from a node that owns nothing, with
+//! each key's outcome its own. Spec: sharding 5.6.
+
+use quorate_conformance::support::{all_up, cluster_of, joined, node, within};
+use quorate_driver::kv::{Kv, KvContext, KvGetError, KvPutError, Level};
+use quorate_driver::spi::Adapter;
+use quorate_driver::{Cluster, Security};
+
+/// Three owners, and a caller that owns nothing and is the last one; all have opened the bucket.
+async fn owners_and_caller<A: Adapter>(security: &Security) -> (Vec<Cluster>, Vec<Kv<String>>) {
+    let mut nodes = cluster_of::<A>(3, || node::<A>(security).role("keeper")).await;
+    let seed = nodes[0].address().address().clone();
+    nodes.push(joined::<A>(&seed, security).await);
+    let mut handles = Vec::new();
+    for node in &nodes {
+        all_up::<A>(node, nodes.len()).await;
+    }
+    for node in &nodes {
+        let open = node.kv("notes").ranges(8).memory().role("keeper").open();
+        let handle = within::<A, _>("a bucket is open", open).await;
+        handles.push(handle.expect("all say the same of it"));
+    }
+    (nodes, handles)
+}
+
+/// Values of many keys are put and read at once; a key that fails fails alone.
+pub async fn many_keys_are_put_and_read_with_an_outcome_each<A: Adapter>(security: &Security) {
+    let (_nodes, handles) = owners_and_caller::<A>(security).await;
+    let [owner, .., caller] = &handles[..] else {
+        panic!()
+    };
+    let context = KvContext::default();
+    let keys: Vec<String> = (0..300).map(|key| format!("key {key}")).collect();
+    let puts = keys.iter().map(|key| (key, key, &context));
+    let empty = String::new();
+    let puts = puts.chain([(&empty, &empty, &context)]);
+    let put = within::<A, _>("all are put", async { caller.put_many(puts).await }).await;
+    let put = put.expect("they are few");
+    assert!(put[..300].iter().all(Result::is_ok), "{put:?}");
+    assert_eq!(put[300..], [Err(KvPutError::BadKey)]);
+
+    let named = keys.iter().map(String::as_str).chain(["", "nobody has put it"]);
+    let found = owner.get_many(named).level(Level::Quorum).await;
+    let found = found.expect("they are few");
+    for (key, found) in keys.iter().zip(&found) {
+        let found = found.as_ref().expect("it is answered");
+        assert_eq!(found.values, [key.as_str()]);
+    }
+    assert_eq!(found[300], Err(KvGetError::BadKey));
+    let missing = found[301].as_ref().expect("it is answered");
+    assert_eq!(missing.values, [""; 0]);
+
+    let overwritten = found[..300].iter().flatten();
+    let puts: Vec<_> = keys.iter().zip(overwritten).collect();
+    let new = "new".to_owned();
+    let puts = puts.iter().map(|(key, found)| (key, &new, &found.context));
+    let put = owner.put_many(puts).await.expect("they are few");
+    assert!(put.iter().all(Result::is_ok), "{put:?}");
+    let found = caller.get_many(&keys).await.expect("they are few");
+    let found = found.into_iter().map(|found| found.map(|found| found.values));
+    assert!(found.into_iter().all(|values| values == Ok(vec![new.clone()])));
+}
