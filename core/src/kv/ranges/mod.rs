@@ -84,6 +84,8 @@ pub struct RangeCoordinator {
     /// Until when a store is not chosen for a range again that it did not take over in time.
     refused: OrderedMap<(RangeId, StoreId), Instant>,
     placed_last: Option<StoreId>,
+    /// When was planned last, and how far the gate was open; `None` if something has changed since.
+    planned: Option<(Instant, PlanningGate)>,
     effects: Vec<RangeEffect>,
 }
 
@@ -109,6 +111,7 @@ impl RangeCoordinator {
             wanted: Vec::new(),
             refused: OrderedMap::new(),
             placed_last: None,
+            planned: None,
             effects: Vec::new(),
         }
     }
@@ -153,6 +156,9 @@ impl RangeCoordinator {
     pub fn on_stores(&mut self, stores: impl IntoIterator<Item = RangeStore>, now: Instant) {
         let stores = stores.into_iter().map(|store| (store.store, store));
         let before = mem::replace(&mut self.stores, stores.collect());
+        if before != self.stores {
+            self.planned = None;
+        }
         for (store, known) in before {
             if !self.stores.contains_key(&store) {
                 self.away.insert(store, (now, known.zone));
@@ -215,6 +221,7 @@ impl RangeCoordinator {
         }
         self.given_up.retain(|store| !change.lost.contains(store));
         self.table.apply(change);
+        self.planned = None;
         let news = mem::take(&mut self.news);
         self.effects.extend(news.into_iter().map(RangeEffect::Notify));
     }
@@ -245,6 +252,7 @@ impl RangeCoordinator {
                 }
                 if !self.wanted.contains(&wanted) {
                     self.wanted.push(wanted);
+                    self.planned = None;
                 }
             }
             RangeCommand::Repair { range } => {

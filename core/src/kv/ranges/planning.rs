@@ -84,13 +84,18 @@ impl RangeCoordinator {
         }
     }
 
-    /// Adds what is to be begun, of ranges about which nothing else is decided.
+    /// Adds what is to be begun, of ranges about which nothing else is decided. Linear in the ranges, and a
+    /// move has some ten statements, after none of which there is more to begin: so it plans when stores or
+    /// owners have changed or something is commanded, and else once in a while.
     pub(super) fn plan(&mut self, now: Instant, gate: PlanningGate, change: &mut TableChange) {
         let open = |node: &&PlanNode<StoreId>| node.standing == NodeStanding::Open;
         let limits = PlanLimits::for_nodes(self.nodes(now).iter().filter(open).count());
-        if self.is_busy(limits, change) {
+        let again = self.settings.tell_again;
+        let is_planned = |(at, by): (Instant, PlanningGate)| by == gate && now.since(at) < again;
+        if self.planned.is_some_and(is_planned) && change.entries.is_empty() || self.is_busy(limits, change) {
             return;
         }
+        self.planned = Some((now, gate));
         let situation = self.situation(now);
         let planned = plan(&situation, gate, limits);
         self.placed_last = planned.placed_last;

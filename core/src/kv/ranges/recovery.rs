@@ -48,8 +48,8 @@ impl RangeCoordinator {
         } else if !newer.is_empty() {
             return self.outdone();
         }
-        if is_last {
-            self.heard.insert(store);
+        if is_last && self.heard.insert(store) {
+            self.planned = None;
         }
     }
 

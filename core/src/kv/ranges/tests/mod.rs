@@ -480,3 +480,19 @@ fn copies_are_spread_over_zones() {
         assert_eq!(zones, [0, 1, 2]);
     }
 }
+
+#[test]
+fn within_an_interval_is_planned_again_only_when_something_has_changed() {
+    let mut driven = Driven::given();
+    let planned = driven.coordinator.planned;
+    driven.now = driven.now + Duration::from_millis(999);
+    driven.adopt([1], 1, &[]);
+    driven.look();
+    assert!(planned.is_some() && driven.coordinator.planned == planned);
+    driven.stores(1..=5);
+    driven.look();
+    assert_eq!(driven.coordinator.planned, Some((driven.now, driven.gate)));
+    driven.later(1);
+    driven.look();
+    assert_eq!(driven.coordinator.planned, Some((driven.now, driven.gate)));
+}
