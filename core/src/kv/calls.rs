@@ -44,6 +44,8 @@ struct OpenCall {
     deadline: Instant,
     /// When it is looked at again: the deadline, or a repetition.
     due: Instant,
+    /// How long after a repetition the next one comes, once nobody waits for the call any more.
+    pause: Duration,
 }
 
 /// See the module.
@@ -52,11 +54,24 @@ pub(super) struct OpenCalls {
     last: u64,
     open: OrderedMap<u64, OpenCall>,
     due: OrderedSet<(Instant, u64)>,
+    /// Calls that nobody waits for: they only give owners what they lack.
+    unawaited: OrderedSet<u64>,
 }
 
 impl OpenCalls {
     pub(super) fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// Whether one more has room among so many: the oldest that nobody waits for give way.
+    fn make_room(&mut self, max: usize) -> bool {
+        while self.open.len() >= max {
+            let Some(oldest) = self.unawaited.pop_first() else {
+                return false;
+            };
+            self.remove(oldest);
+        }
+        true
     }
 
     /// When a call is to be looked at next.
@@ -73,6 +88,9 @@ impl OpenCalls {
     fn insert(&mut self, call: OpenCall) -> u64 {
         let number = self.draw_number();
         self.due.insert((call.due, number));
+        if call.caller.is_none() {
+            self.unawaited.insert(number);
+        }
         self.open.insert(number, call);
         number
     }
@@ -80,6 +98,7 @@ impl OpenCalls {
     fn remove(&mut self, number: u64) -> Option<OpenCall> {
         let call = self.open.remove(&number)?;
         self.due.remove(&(call.due, number));
+        self.unawaited.remove(&number);
         Some(call)
     }
 
@@ -92,10 +111,22 @@ impl OpenCalls {
         }
     }
 
-    /// Whether each of them has one time at which it is looked at.
+    /// Takes the caller of a call, who is to be answered now.
+    fn take_caller(&mut self, number: u64) -> Option<CallerToken> {
+        let caller = self.open.get_mut(&number)?.caller.take()?;
+        self.unawaited.insert(number);
+        Some(caller)
+    }
+
+    /// Whether each of them has one time at which it is looked at, and those are known that nobody waits for.
     pub(super) fn is_consistent(&self) -> bool {
-        let is_due = |(number, call): (&u64, &OpenCall)| self.due.contains(&(call.due, *number));
-        self.open.len() == self.due.len() && self.open.iter().all(is_due)
+        let is_noted = |(number, call): (&u64, &OpenCall)| {
+            self.due.contains(&(call.due, *number))
+                && self.unawaited.contains(number) == call.caller.is_none()
+        };
+        self.open.len() == self.due.len()
+            && self.unawaited.iter().all(|number| self.open.contains_key(number))
+            && self.open.iter().all(is_noted)
     }
 }
 
@@ -113,7 +144,7 @@ impl KeyedStore {
         if open.is_none_or(|open| open.standing == BucketStanding::Refused) {
             return refuse(cx, caller, KvCommandError::NotOpen);
         }
-        if self.calls.len() >= cx.config().kv.open_calls_max {
+        if !self.calls.make_room(cx.config().kv.open_calls_max) {
             return refuse(cx, caller, KvCommandError::TooManyCalls);
         }
         self.insert_call(cx, Some(caller), (bucket, key), goal, timeout);
@@ -152,6 +183,7 @@ impl KeyedStore {
             progress: CallProgress::Waiting(goal),
             deadline,
             due: deadline,
+            pause: cx.config().kv.repeat_interval,
         };
         let number = self.calls.insert(call);
         self.ask_owners(cx, number);
@@ -279,8 +311,7 @@ impl KeyedStore {
     }
 
     fn answer_call(&mut self, cx: &mut Cx<'_>, number: u64, result: Result<CallAnswer, CallError>) {
-        let open = self.calls.open.get_mut(&number);
-        let Some(caller) = open.and_then(|open| open.caller.take()) else {
+        let Some(caller) = self.calls.take_caller(number) else {
             return;
         };
         match &result {
@@ -307,7 +338,11 @@ impl KeyedStore {
                 CallProgress::Asking(call) => {
                     cx.counters().calls_repeated += 1;
                     call.repeat(&mut out);
-                    let at = now + cx.config().kv.repeat_interval;
+                    let at = now + open.pause;
+                    // Who is away for longer than an answer takes may be so for good.
+                    if open.caller.is_none() {
+                        open.pause *= 2;
+                    }
                     self.calls.schedule(number, at);
                 }
             }

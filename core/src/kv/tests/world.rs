@@ -131,7 +131,7 @@ fn through_the_wire(msg: Msg) -> Msg {
     }
 }
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     let mut config = Config::lan(ClusterName::new("test").unwrap());
     config.downing.down_removal_margin = Some(Duration::ZERO);
     config.kv.move_timeout = Duration::from_secs(20);
