@@ -23,6 +23,7 @@ mod statements;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -38,6 +39,7 @@ use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, RangeStatemen
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
 use self::sweeping::Sweep;
+use self::turns::OpenTurns;
 use crate::cx::OfKv;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
@@ -60,6 +62,7 @@ pub struct KeyedStore {
     calls: OpenCalls,
     keeping: Keeping,
     sweep: Sweep,
+    turns: OpenTurns,
     /// Coordinators that this node had, so that none has the term of another.
     coordinators: u64,
     is_paused: bool,
@@ -258,6 +261,7 @@ impl KeyedStore {
                 }
                 self.keeping.repeat(cx);
                 self.sweep(cx);
+                self.end_turns(cx);
                 self.look_at_leads(cx);
             }
         }

@@ -7,6 +7,7 @@ mod range;
 mod sweeping;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod unkept;
 
 use alloc::boxed::Box;
@@ -16,6 +17,7 @@ use core::time::Duration;
 
 pub use self::range::HostedRange;
 pub(super) use self::sweeping::{SweepPlace, SweptKey};
+pub(super) use self::turns::OpenTurn;
 use self::unkept::{KeptTurn, StoredThing, Unkept};
 use super::protocol::{
     AdoptedRange, BucketBody, Event, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent,

@@ -31,6 +31,8 @@ counters! {
     pub keys_settled,
     /// Keys that were read because owners did not hold the same.
     pub keys_repaired,
+    /// Turns about keys that nobody had gone on with, and that this node ended.
+    pub turns_resolved,
     pub parts_sent,
     pub parts_merged,
     /// Times that the node's store did not do what it was asked, and was asked again.

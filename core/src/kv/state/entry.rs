@@ -129,6 +129,15 @@ impl KvEntry {
             .map_or(Ballot::NONE, |register| register.promise)
     }
 
+    /// The turn that was promised and has not ended.
+    #[must_use]
+    pub fn open_turn(&self) -> Option<Ballot> {
+        let register = self.register.as_ref()?;
+        let accepted = register.accepted.as_ref();
+        let is_open = accepted.is_none_or(|accepted| accepted.ballot != register.promise);
+        is_open.then_some(register.promise)
+    }
+
     /// Whether ordinary versions may come.
     ///
     /// # Errors

@@ -1,10 +1,12 @@
-//! What calls cost a node while an owner is away.
+//! What calls cost a node while an owner is away, and what becomes of what they leave behind.
 
 use core::time::Duration;
 
-use super::world::{World, config, put, values};
+use super::world::{World, carts, change, config, key, put, settings, values};
+use crate::kv::protocol::BucketBody;
 use crate::kv::state::clock::VersionClock;
-use crate::kv::state::outcome::CallAnswer;
+use crate::kv::state::exchange::KvAsk;
+use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -46,4 +48,44 @@ fn who_is_away_is_asked_less_and_less_by_calls_that_nobody_waits_for() {
     let repeated = world.peers[0].fixture.stats.kv.calls_repeated - before;
     assert!((2..=6).contains(&repeated), "{repeated} times in ten seconds");
     assert_eq!(world.peers[0].machine.open_calls(), 0);
+}
+
+#[test]
+fn a_turn_that_one_owner_promised_and_nobody_ends_is_ended_and_its_key_forgotten() {
+    let mut world = World::new(3);
+    world.open(0..3);
+    let promised = |body: &BucketBody| match body {
+        BucketBody::Ask(asked) => matches!(asked.ask, KvAsk::Promise(_)),
+        _ => false,
+    };
+    // Only the store of the node that calls hears of the turn, and it is not the first owner of anything.
+    let caller = (0..3).find(|index| {
+        let owners = world.owners(0, settings().range_of(&key("a")));
+        owners.first() != Some(&world.store(*index))
+    });
+    let caller = caller.unwrap();
+    world.lose = promised;
+    let condition = CallGoal::Conditional {
+        expected: None,
+        change: change("1"),
+    };
+    let timeout = CallError::Timeout { acknowledged: 0 };
+    assert_eq!(world.call(caller, "a", condition), Err(timeout));
+    world.lose = |_| false;
+    let held = |world: &World| {
+        let stores = world.peers.iter();
+        let stores = stores.map(|peer| peer.machine.bucket(&carts()).unwrap().store().unwrap());
+        let ranges = stores.flat_map(|store| store.ranges());
+        ranges.filter(|(_, held)| held.entry(&key("a")).is_some()).count()
+    };
+    assert_eq!(held(&world), 1);
+    world.run(SECOND * 15);
+    assert_eq!(held(&world), 3, "all have accepted that it holds nothing");
+    world.run(SECOND * 100);
+    assert_eq!(held(&world), 0);
+    let resolved = world
+        .peers
+        .iter()
+        .map(|peer| peer.fixture.stats.kv.turns_resolved);
+    assert_eq!(resolved.sum::<u64>(), 1);
 }
