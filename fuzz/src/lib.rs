@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 45] = [
+pub const KINDS: [u16; 47] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -95,6 +95,8 @@ pub const KINDS: [u16; 45] = [
     KvMsg::KV_ASK.kind,
     KvMsg::KV_ANSWER.kind,
     KvMsg::KV_CONTENT.kind,
+    KvMsg::KV_LIST.kind,
+    KvMsg::KV_LISTED.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

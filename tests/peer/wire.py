@@ -607,6 +607,8 @@ KINDS = {
     0x161: raw("BucketAsk", BULK),
     0x162: raw("BucketAnswer", BULK),
     0x163: raw("BucketContent", BULK),
+    0x168: raw("BucketList", BULK),
+    0x169: raw("BucketListed", BULK),
     0x200: raw("Ddata", BULK),
     0x300: raw("LoadSample", GOSSIP),
     0x301: raw("ChordProbe", GOSSIP),

@@ -33,13 +33,22 @@ enum CallProgress {
     Asking(Box<Call>),
 }
 
+/// Who is told what a call came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asker {
+    /// A caller.
+    User(CallerToken),
+    /// A listing of this node.
+    Listing(u64),
+}
+
 #[derive(Clone, Debug)]
 struct OpenCall {
     bucket: BucketName,
     key: Key,
     range: RangeId,
     /// Who is to be answered, and has not been.
-    caller: Option<CallerToken>,
+    asker: Option<Asker>,
     progress: CallProgress,
     deadline: Instant,
     /// When it is looked at again: the deadline, or a repetition.
@@ -88,7 +97,7 @@ impl OpenCalls {
     fn insert(&mut self, call: OpenCall) -> u64 {
         let number = self.draw_number();
         self.due.insert((call.due, number));
-        if call.caller.is_none() {
+        if call.asker.is_none() {
             self.unawaited.insert(number);
         }
         self.open.insert(number, call);
@@ -111,18 +120,19 @@ impl OpenCalls {
         }
     }
 
-    /// Takes the caller of a call, who is to be answered now.
-    fn take_caller(&mut self, number: u64) -> Option<CallerToken> {
-        let caller = self.open.get_mut(&number)?.caller.take()?;
+    /// Takes who asked for a call and is to be answered now, and the key.
+    fn take_asker(&mut self, number: u64) -> Option<(Asker, Key)> {
+        let call = self.open.get_mut(&number)?;
+        let asker = call.asker.take()?;
         self.unawaited.insert(number);
-        Some(caller)
+        Some((asker, call.key.clone()))
     }
 
     /// Whether each of them has one time at which it is looked at, and those are known that nobody waits for.
     pub(super) fn is_consistent(&self) -> bool {
         let is_noted = |(number, call): (&u64, &OpenCall)| {
             self.due.contains(&(call.due, *number))
-                && self.unawaited.contains(number) == call.caller.is_none()
+                && self.unawaited.contains(number) == call.asker.is_none()
         };
         self.open.len() == self.due.len()
             && self.unawaited.iter().all(|number| self.open.contains_key(number))
@@ -147,7 +157,7 @@ impl KeyedStore {
         if !self.calls.make_room(cx.config().kv.open_calls_max) {
             return refuse(cx, caller, KvCommandError::TooManyCalls);
         }
-        self.insert_call(cx, Some(caller), (bucket, key), goal, timeout);
+        self.insert_call(cx, Some(Asker::User(caller)), (bucket, key), goal, timeout);
     }
 
     /// Reads a key for nobody, so that each owner gets what it lacks.
@@ -163,10 +173,10 @@ impl KeyedStore {
         }
     }
 
-    fn insert_call(
+    pub(super) fn insert_call(
         &mut self,
         cx: &mut Cx<'_>,
-        caller: Option<CallerToken>,
+        asker: Option<Asker>,
         (bucket, key): (BucketName, Key),
         goal: CallGoal,
         timeout: Duration,
@@ -174,12 +184,12 @@ impl KeyedStore {
         let Some(open) = self.buckets.get(&bucket) else {
             return;
         };
-        let deadline = cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX);
+        let deadline = deadline(cx, timeout);
         let call = OpenCall {
             range: open.settings().range_of(&key),
             bucket,
             key,
-            caller,
+            asker,
             progress: CallProgress::Waiting(goal),
             deadline,
             due: deadline,
@@ -311,14 +321,14 @@ impl KeyedStore {
     }
 
     fn answer_call(&mut self, cx: &mut Cx<'_>, number: u64, result: Result<CallAnswer, CallError>) {
-        let Some(caller) = self.calls.take_caller(number) else {
-            return;
-        };
-        match &result {
-            Ok(_) => cx.counters().calls_done += 1,
-            Err(_) => cx.counters().calls_failed += 1,
+        match self.calls.take_asker(number) {
+            Some((Asker::User(caller), _)) => {
+                count(cx, result.is_ok());
+                cx.reply(caller, AnyAnswer::Kv(Answer::Called(result)));
+            }
+            Some((Asker::Listing(listing), key)) => self.on_key_read(cx, listing, &key, result),
+            None => {}
         }
-        cx.reply(caller, AnyAnswer::Kv(Answer::Called(result)));
     }
 
     /// Calls are to be repeated, or their time is over.
@@ -340,7 +350,7 @@ impl KeyedStore {
                     call.repeat(&mut out);
                     let at = now + open.pause;
                     // Who is away for longer than an answer takes may be so for good.
-                    if open.caller.is_none() {
+                    if open.asker.is_none() {
                         open.pause *= 2;
                     }
                     self.calls.schedule(number, at);
@@ -370,13 +380,29 @@ impl KeyedStore {
 
     /// Waits for what is due next.
     pub(super) fn await_calls(&self, cx: &mut Cx<'_>) {
-        match self.calls.next_due() {
+        let due = [self.calls.next_due(), self.listings.next_due()];
+        match due.into_iter().flatten().min() {
             Some(at) => cx.wake(Timer::Calls, at),
             None => {
                 cx.cancel(Timer::Calls);
             }
         }
     }
+}
+
+/// When a call is over that is to be waited for so long.
+pub(super) fn deadline(cx: &Cx<'_>, timeout: Duration) -> Instant {
+    cx.mono() + timeout.clamp(TIMEOUT_MIN, TIMEOUT_MAX)
+}
+
+/// A caller is answered.
+pub(super) fn count(cx: &mut Cx<'_>, is_done: bool) {
+    let counters = cx.counters();
+    *if is_done {
+        &mut counters.calls_done
+    } else {
+        &mut counters.calls_failed
+    } += 1;
 }
 
 /// Takes note of what an answer says of the range.

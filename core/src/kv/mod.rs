@@ -11,6 +11,7 @@ pub mod hosting;
 mod keeping;
 mod layout;
 pub mod leading;
+mod listing;
 pub mod merkle;
 pub mod moving;
 mod opening;
@@ -34,6 +35,7 @@ use self::calls::{OpenCalls, refuse};
 use self::hosting::{BucketStore, Listener};
 use self::keeping::Keeping;
 use self::leading::{LeadBucket, LeadTiming};
+use self::listing::OpenListings;
 use self::protocol::ranges::RangeCommandError;
 use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, RangeStatement, Rejection, Timer};
 use self::state::bucket::BucketName;
@@ -60,6 +62,7 @@ pub struct KeyedStore {
     buckets: OrderedMap<BucketName, OpenBucket>,
     leads: OrderedMap<BucketName, LeadBucket>,
     calls: OpenCalls,
+    listings: OpenListings,
     keeping: Keeping,
     sweep: Sweep,
     turns: OpenTurns,
@@ -123,6 +126,13 @@ impl KeyedStore {
                 Ok(())
             }
             BucketBody::Content(content) => self.on_content(cx, from, &bucket, content),
+            BucketBody::List(asked) => {
+                cx.counters().asked += 1;
+                let now = cx.now();
+                let store = self.store_of(&bucket, asked.store);
+                store.map_or(Ok(()), |store| store.on_list(from, &asked, now))
+            }
+            BucketBody::Listed(answered) => self.on_listed(cx, from, &bucket, *answered),
         };
         if let Err(rejection) = heard {
             self.reject(cx, from, rejection);
@@ -162,6 +172,14 @@ impl KeyedStore {
                 timeout,
             } => {
                 self.begin_call(cx, caller, (bucket, key), goal, timeout);
+                self.await_calls(cx);
+            }
+            Command::List {
+                bucket,
+                wanted,
+                timeout,
+            } => {
+                self.begin_listing(cx, caller, bucket, wanted, timeout);
                 self.await_calls(cx);
             }
             Command::Ranges { bucket, command } => {
@@ -248,7 +266,10 @@ impl KeyedStore {
     /// A timer is due.
     pub(crate) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
-            Timer::Calls => self.on_calls_due(cx),
+            Timer::Calls => {
+                self.on_calls_due(cx);
+                self.on_listings_due(cx);
+            }
             Timer::Repeat => {
                 let (now, buckets) = (cx.mono(), self.buckets.keys().cloned().collect::<Vec<_>>());
                 for bucket in buckets {
@@ -353,6 +374,7 @@ impl KeyedStore {
     pub(crate) fn halt(&mut self, cx: &mut Cx<'_>) {
         self.is_halted = true;
         self.end_calls(cx);
+        self.end_listings(cx);
         for open in self.buckets.values_mut() {
             for caller in core::mem::take(&mut open.waits) {
                 cx.reply(caller, AnyAnswer::Refused(AnyError::Stopped));
@@ -430,7 +452,7 @@ impl KeyedStore {
 
     /// Checks the machine's rules. Linear.
     pub(crate) fn check_invariants(&self) -> Result<(), String> {
-        if !self.calls.is_consistent() {
+        if !self.calls.is_consistent() || !self.listings.is_consistent() {
             return Err(String::from(
                 "an open call without a time at which it is looked at",
             ));

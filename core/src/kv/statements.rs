@@ -118,6 +118,7 @@ impl KeyedStore {
                     cx.reply(caller, AnyAnswer::Done);
                 }
                 self.ask_waiting(cx, bucket);
+                self.list_waiting(cx, bucket);
             }
             RangeContent::Pull {
                 store,

@@ -20,9 +20,10 @@ use super::declare::{
     text_as,
 };
 use crate::bytes::WireError;
-use crate::ddata::state::key::Key;
+use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::{NUMBER_MAX, StoreId};
+use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent, RangeStatement,
     STORES_MAX, StoreAt,
@@ -34,6 +35,7 @@ use crate::kv::state::configuration::{Configuration, OWNERS_MAX, Owners};
 use crate::kv::state::entry::{AcceptedDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
+use crate::kv::state::listed::{KeysWanted, LISTED_KEYS_MAX, ListedKey, ListedPart};
 use crate::kv::state::part::{ITEMS_MAX, RangeItem, RangePart};
 use crate::kv::state::settings::{BucketSettings, MERGE_NAME_BYTES_MAX};
 use crate::kv::state::siblings::{PutError, VALUES_BYTES_MAX};
@@ -212,6 +214,37 @@ record! { StoreAt as "store at" { store: StoreId, node: UniqueAddress } }
 record! { RangePart as "part" { items: List<u16, RangeItem, ITEMS_MAX>, is_last: bool } }
 record! { RangeItem as "item" { key: Bytes, content: Bytes, promised: Token } }
 
+record! {
+    ListAsk as "list" {
+        store: StoreId,
+        range: RangeId,
+        configuration: Configuration,
+        listing: u64,
+        wanted: KeysWanted,
+    }
+}
+
+record! { KeysWanted as "keys wanted" { prefix: Text<KEY_BYTES_MAX>, after: Maybe<Key>, keys_max: u16 } }
+record! {
+    ListAnswer as "listed" { store: StoreId, listing: u64, range: RangeId, epoch: u64, said: OwnerListed }
+}
+
+choice! {
+    OwnerListed as "owner listed" {
+        1 Part(part: ListedPart),
+        2 Refused(refusal: KvRefusal),
+    }
+}
+
+record! {
+    ListedPart as "listed part" {
+        keys: List<u16, ListedKey, { LISTED_KEYS_MAX as usize }>,
+        is_last: bool,
+    }
+}
+
+record! { ListedKey as "listed key" { key: Key, digest: u64, is_alive: bool, is_decided: bool } }
+
 by_hand! {
     PutValue: Bytes, "bytes", 4, Bytes::put, |reader, what| match Bytes::read(reader, what)? {
         bytes if bytes.len() > VALUES_BYTES_MAX => Err(WireError::TooLarge {
@@ -252,6 +285,8 @@ pub(super) fn put(msg: &Msg, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         BucketBody::Ask(ask) => <Boxed<OwnerAsk> as Form<Box<OwnerAsk>>>::put(ask, "", out),
         BucketBody::Answer(answer) => <Boxed<OwnerAnswer> as Form<Box<OwnerAnswer>>>::put(answer, "", out),
         BucketBody::Content(content) => RangeContent::put(content, "", out),
+        BucketBody::List(ask) => <Boxed<ListAsk> as Form<Box<ListAsk>>>::put(ask, "", out),
+        BucketBody::Listed(answer) => <Boxed<ListAnswer> as Form<Box<ListAnswer>>>::put(answer, "", out),
     }
 }
 
@@ -263,6 +298,8 @@ pub(super) fn read(tag: MessageTag, reader: &mut FieldSource<'_>) -> Result<Msg,
         Msg::KV_ASK => BucketBody::Ask(<Boxed<OwnerAsk> as Form<_>>::read(reader, "")?),
         Msg::KV_ANSWER => BucketBody::Answer(<Boxed<OwnerAnswer> as Form<_>>::read(reader, "")?),
         Msg::KV_CONTENT => BucketBody::Content(RangeContent::read(reader, "")?),
+        Msg::KV_LIST => BucketBody::List(<Boxed<ListAsk> as Form<_>>::read(reader, "")?),
+        Msg::KV_LISTED => BucketBody::Listed(<Boxed<ListAnswer> as Form<_>>::read(reader, "")?),
         MessageTag { kind, .. } => return Err(WireError::UnknownKind { kind }),
     };
     Ok(Msg { to_uid, bucket, body })
@@ -270,7 +307,14 @@ pub(super) fn read(tag: MessageTag, reader: &mut FieldSource<'_>) -> Result<Msg,
 
 #[cfg(test)]
 pub(super) fn rows() -> Vec<String> {
-    let names = ["BucketRanges", "BucketAsk", "BucketAnswer", "BucketContent"];
+    let names = [
+        "BucketRanges",
+        "BucketAsk",
+        "BucketAnswer",
+        "BucketContent",
+        "BucketList",
+        "BucketListed",
+    ];
     let tags = Msg::TAGS.iter().zip(names);
     tags.map(|(tag, name)| message_row(*tag, name)).collect()
 }

@@ -1,8 +1,10 @@
 //! Calls of the keyed store about more than one key, over real links: from a node that owns nothing, with
 //! each key's outcome its own. Spec: sharding 5.6.
 
+use std::time::Duration;
+
 use quorate_conformance::support::{all_up, cluster_of, joined, node, within};
-use quorate_driver::kv::{Kv, KvContext, KvGetError, KvPutError, Level};
+use quorate_driver::kv::{Kv, KvContext, KvGetError, KvPlace, KvPutError, Level};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{Cluster, Security};
 
@@ -59,4 +61,65 @@ pub async fn many_keys_are_put_and_read_with_an_outcome_each<A: Adapter>(securit
     let found = caller.get_many(&keys).await.expect("they are few");
     let found = found.into_iter().map(|found| found.map(|found| found.values));
     assert!(found.into_iter().all(|values| values == Ok(vec![new.clone()])));
+}
+
+/// All keys of a bucket, by pages of this size.
+async fn listed<A: Adapter>(bucket: &Kv<String>, prefix: &str, size: usize) -> Vec<String> {
+    let (mut all, mut place) = (Vec::new(), Some(KvPlace::default()));
+    while let Some(from) = place {
+        // As a caller elsewhere hands it back.
+        let from = KvPlace::from_bytes(&from.to_bytes()).expect("it is one");
+        let page = async { bucket.keys().prefix(prefix).from(from).limit(size).await };
+        let page = within::<A, _>("a page", page).await.expect("it is answered");
+        assert!(page.keys.len() <= size);
+        all.extend(page.keys);
+        place = page.next;
+    }
+    all.sort_unstable();
+    all
+}
+
+/// Keys with a value are listed page by page from every node, while an owner is lost and its ranges move.
+pub async fn keys_are_listed_page_by_page_from_every_node<A: Adapter>(security: &Security) {
+    let (nodes, handles) = owners_and_caller::<A>(security).await;
+    let [owner, .., caller] = &handles[..] else {
+        panic!()
+    };
+    assert_eq!(listed::<A>(caller, "", 10).await, [""; 0]);
+    let context = KvContext::default();
+    let keys: Vec<String> = (100..200).map(|key| format!("key {key}")).collect();
+    let puts = keys.iter().map(|key| (key, key, &context));
+    let put = caller.put_many(puts).await.expect("they are few");
+    assert!(put.iter().all(Result::is_ok), "{put:?}");
+    for bucket in &handles {
+        assert_eq!(listed::<A>(bucket, "", 7).await, keys);
+    }
+    assert_eq!(listed::<A>(owner, "key 15", 100).await, keys[50..60]);
+
+    let seen = owner.get("key 150").await.expect("it is answered").context;
+    owner.delete("key 150", &seen).await.expect("a quorum has it");
+    let left: Vec<String> = keys.iter().filter(|key| *key != "key 150").cloned().collect();
+    assert_eq!(listed::<A>(caller, "", 100).await, left);
+
+    let page = caller.keys().limit(30).await.expect("it is answered");
+    nodes[1].stop().await;
+    let (mut all, mut place) = (page.keys, page.next);
+    while let Some(from) = place {
+        let page = caller
+            .keys()
+            .from(from)
+            .limit(30)
+            .await
+            .expect("two owners answer");
+        all.extend(page.keys);
+        place = page.next;
+    }
+    all.sort_unstable();
+    assert_eq!(all, left, "two of three are left");
+    let all_owners = caller
+        .keys()
+        .level(Level::All)
+        .timeout(Duration::from_millis(300));
+    let late = all_owners.await.expect_err("one is gone");
+    assert!(late.is_timeout(), "{late}");
 }

@@ -3,6 +3,7 @@
 
 use quorate_core::ddata::state::key::Key;
 use quorate_core::journal::state::StoreId;
+use quorate_core::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use quorate_core::kv::protocol::{
     AdoptedRange, BucketBody, Msg, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
 };
@@ -10,6 +11,7 @@ use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::call::{Ballot, CallId};
 use quorate_core::kv::state::configuration::{Configuration, Owners};
 use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
+use quorate_core::kv::state::listed::{KeysWanted, ListedPart};
 use quorate_core::kv::state::part::RangePart;
 use quorate_core::kv::state::settings::BucketSettings;
 use quorate_core::kv::state::table::{RangeId, TableChange};
@@ -29,10 +31,19 @@ pub enum Kind {
     Ask,
     Answer,
     Content,
+    List,
+    Listed,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Ranges, Self::Ask, Self::Answer, Self::Content];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Ranges,
+        Self::Ask,
+        Self::Answer,
+        Self::Content,
+        Self::List,
+        Self::Listed,
+    ];
 
     pub(super) const fn of(msg: &Msg) -> Self {
         match &msg.body {
@@ -40,6 +51,8 @@ impl Kind {
             BucketBody::Ask(_) => Self::Ask,
             BucketBody::Answer(_) => Self::Answer,
             BucketBody::Content(_) => Self::Content,
+            BucketBody::List(_) => Self::List,
+            BucketBody::Listed(_) => Self::Listed,
         }
     }
 }
@@ -68,6 +81,24 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             answer: answer(lie),
         })),
         Kind::Content => BucketBody::Content(content(lie)),
+        Kind::List => BucketBody::List(Box::new(ListAsk {
+            store: store(lie),
+            range: range(lie),
+            configuration: configuration(lie),
+            listing: lie.number(CALL),
+            wanted: KeysWanted {
+                prefix: "".into(),
+                after: lie.flag().then(|| key(lie)),
+                keys_max: lie.number_u16(COUNT),
+            },
+        })),
+        Kind::Listed => BucketBody::Listed(Box::new(ListAnswer {
+            store: store(lie),
+            listing: lie.number(CALL),
+            range: range(lie),
+            epoch: lie.number(RANGE_EPOCH),
+            said: listed(lie),
+        })),
     };
     let name = lie.one(&BUCKETS).unwrap_or("lie");
     Message::Kv(Msg {
@@ -139,6 +170,18 @@ fn answer(lie: &mut Lie<'_>) -> KvAnswer {
         1 => KvAnswer::Refused(KvRefusal::OtherConfiguration(configuration(lie))),
         2 => KvAnswer::Refused(KvRefusal::Blocked(ballot(lie))),
         _ => KvAnswer::Refused(KvRefusal::TooFarAhead),
+    }
+}
+
+/// Nothing is said of what keys hold.
+fn listed(lie: &mut Lie<'_>) -> OwnerListed {
+    match lie.chance.below(3) {
+        0 => OwnerListed::Refused(KvRefusal::OtherConfiguration(configuration(lie))),
+        1 => OwnerListed::Refused(KvRefusal::Behind),
+        _ => OwnerListed::Part(ListedPart {
+            keys: Vec::new(),
+            is_last: false,
+        }),
     }
 }
 

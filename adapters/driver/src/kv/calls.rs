@@ -78,7 +78,8 @@ impl<V> Bucket<V> {
                 | Answer::Sharding(_)
                 | Answer::Ddata(_)
                 | Answer::Singleton(_)
-                | Answer::Journal(_),
+                | Answer::Journal(_)
+                | Answer::Kv(_),
             ) => Err(Uncalled::Stopped),
         }
     }

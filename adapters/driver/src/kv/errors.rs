@@ -3,7 +3,7 @@
 use quorate_core::effect::CommandError;
 use quorate_core::kv::state::outcome::CallError;
 
-use super::many::{MANY_BYTES_MAX, MANY_KEYS_MAX};
+use super::bucket::{MANY_BYTES_MAX, MANY_KEYS_MAX};
 use super::version::KvVersion;
 
 /// Why a get failed.

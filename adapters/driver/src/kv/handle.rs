@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::bucket::{Bucket, Merge};
 use super::calls::{KeyWrite, KvGet, KvPut, KvPutIf};
 use super::found::KvContext;
+use super::keys::KvKeys;
 use super::many::{KvGetMany, KvPutMany};
 use super::version::KvVersion;
 use crate::codec;
@@ -23,8 +24,8 @@ use crate::shared::Shared;
 /// A bucket that is open on this node: see [`Cluster::kv`](crate::Cluster::kv). Cheap to clone; does not keep
 /// the node alive. A key is text of 1 to [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) bytes.
 ///
-/// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`], [`KvPutIf`], [`KvGetMany`] or
-/// [`KvPutMany`].
+/// Every call gives a builder that is awaited: [`KvGet`], [`KvPut`], [`KvPutIf`], [`KvGetMany`],
+/// [`KvPutMany`] or [`KvKeys`].
 pub struct Kv<V> {
     bucket: Arc<Bucket<V>>,
 }
@@ -54,6 +55,7 @@ impl<V> Kv<V> {
         let bucket = Arc::new(Bucket {
             shared,
             name,
+            ranges: settings.ranges,
             reads: settings.read_least,
             writes: settings.write_least,
             merge,
@@ -86,6 +88,26 @@ impl<V> Kv<V> {
     pub fn get_many<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> KvGetMany<V> {
         let keys = keys.into_iter().map(|key| Key::new(key.as_ref()).ok());
         KvGetMany::new(Arc::clone(&self.bucket), keys.collect())
+    }
+
+    /// Lists keys that have a value, page by page: deleted and expired ones are not listed. Whether one has,
+    /// a page says as a get at its level would, and repairs what it meets. Pages are not of one moment: a
+    /// key that has a value as long as they are asked for is listed once, one that is put or deleted
+    /// meanwhile may be or not. Owners look at every key that begins with the prefix.
+    ///
+    /// ```no_run
+    /// # async fn example(carts: quorate_driver::kv::Kv<String>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut place = Some(Default::default());
+    /// while let Some(from) = place {
+    ///     let page = carts.keys().prefix("user/").from(from).limit(100).await?;
+    ///     println!("{:?}", page.keys);
+    ///     place = page.next;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(&self) -> KvKeys<V> {
+        KvKeys::new(Arc::clone(&self.bucket))
     }
 
     /// Has the coordinator move a range to another owner, compare what its owners hold, or make the copies of

@@ -13,18 +13,11 @@ use quorate_core::ddata::state::key::Key;
 use quorate_core::kv::state::level::Level;
 use serde::de::DeserializeOwned;
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, MANY_BYTES_MAX, MANY_KEYS_MAX};
 use super::calls::KeyWrite;
 use super::errors::{KvGetError, KvManyError, KvPutError};
 use super::found::{KvContext, KvFound};
 use crate::request::{Request, TIMEOUT_DEFAULT};
-
-/// Keys of one [`Kv::get_many`](super::Kv::get_many) or [`Kv::put_many`](super::Kv::put_many) at most.
-pub const MANY_KEYS_MAX: usize = 4_096;
-
-/// Bytes of values that one [`Kv::put_many`](super::Kv::put_many) takes at most, and after which a
-/// [`Kv::get_many`](super::Kv::get_many) reads no further key.
-pub const MANY_BYTES_MAX: usize = 16 << 20;
 
 /// Calls that one request has open at once: enough to keep all owners busy, and few beside
 /// `kv.open_calls_max`.

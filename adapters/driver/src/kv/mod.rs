@@ -7,17 +7,20 @@ mod calls;
 mod errors;
 mod found;
 mod handle;
+mod keys;
 mod many;
 #[cfg(test)]
 mod tests;
 mod version;
 
+pub use bucket::{MANY_BYTES_MAX, MANY_KEYS_MAX};
 pub use builder::KvBuilder;
 pub use calls::{KvGet, KvPut, KvPutIf};
 pub use errors::{KvGetError, KvManyError, KvPutError, KvPutIfError};
 pub use found::{BadContext, KvContext, KvFound};
 pub use handle::Kv;
-pub use many::{KvGetMany, KvPutMany, MANY_BYTES_MAX, MANY_KEYS_MAX};
+pub use keys::{BadPlace, KvKeys, KvPage, KvPlace, PAGE_BYTES_MAX, PAGE_KEYS_MAX};
+pub use many::{KvGetMany, KvPutMany};
 pub use quorate_core::ddata::state::key::KEY_BYTES_MAX;
 pub use quorate_core::effect::KvCommandError;
 pub use quorate_core::event::KvEvent;

@@ -3,6 +3,7 @@
 //! know. Spec: sharding 10.19 b.
 
 mod arriving;
+mod listing;
 mod range;
 mod sweeping;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Types only. Spec: sharding 2.5, 5.6, 10.19.
 
 pub mod counters;
+pub mod listing;
 pub mod ranges;
 
 use alloc::boxed::Box;
@@ -14,6 +15,7 @@ use crate::journal::state::StoreId;
 use crate::kv::state::bucket::BucketName;
 use crate::kv::state::configuration::Configuration;
 use crate::kv::state::exchange::{KvAnswer, KvAsk};
+use crate::kv::state::listed::{KeyPage, PageWanted};
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use crate::kv::state::part::{PartError, RangePart};
 use crate::kv::state::settings::{BucketSettings, BucketSettingsError};
@@ -22,6 +24,7 @@ use crate::lane::{MessageTag, tags};
 use crate::store::Bytes;
 use crate::token::Token;
 
+use listing::{ListAnswer, ListAsk, OwnerListed};
 use ranges::{RangeCommand, RangeCommandError, RangeEvent};
 
 /// Buckets of a node at most: a table and a timer's work for each.
@@ -58,6 +61,10 @@ pub enum BucketBody {
     Answer(Box<OwnerAnswer>),
     /// The table, or what an owner holds.
     Content(RangeContent),
+    /// To an owner, about which keys there are.
+    List(Box<ListAsk>),
+    /// An owner's answer.
+    Listed(Box<ListAnswer>),
 }
 
 impl Msg {
@@ -70,6 +77,10 @@ impl Msg {
         KV_ANSWER = 0x0162 on Bulk;
         /// `BucketContent`; unstable.
         KV_CONTENT = 0x0163 on Bulk;
+        /// `BucketList`; unstable.
+        KV_LIST = 0x0168 on Bulk;
+        /// `BucketListed`; unstable.
+        KV_LISTED = 0x0169 on Bulk;
     }
 
     /// The message's tag.
@@ -80,6 +91,8 @@ impl Msg {
             BucketBody::Ask(_) => Self::KV_ASK,
             BucketBody::Answer(_) => Self::KV_ANSWER,
             BucketBody::Content(_) => Self::KV_CONTENT,
+            BucketBody::List(_) => Self::KV_LIST,
+            BucketBody::Listed(_) => Self::KV_LISTED,
         }
     }
 
@@ -93,13 +106,17 @@ impl Msg {
 impl BucketBody {
     /// About how many bytes of users it has.
     #[must_use]
-    pub(in crate::kv) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Ranges(_) => 0,
             Self::Ask(asked) => asked.ask.bytes(),
             Self::Answer(answered) => answered.answer.bytes(),
             Self::Content(RangeContent::Part { part, .. }) => part.bytes(),
-            Self::Content(RangeContent::Table { .. } | RangeContent::Pull { .. }) => 0,
+            Self::Listed(answered) => match &answered.said {
+                OwnerListed::Part(part) => part.bytes(),
+                OwnerListed::Refused(_) => 0,
+            },
+            Self::List(_) | Self::Content(RangeContent::Table { .. } | RangeContent::Pull { .. }) => 0,
         }
     }
 }
@@ -310,6 +327,15 @@ pub enum Command {
         /// How long to wait (1 ms to 1 h; clamped).
         timeout: Duration,
     },
+    /// Which keys of a range have a value. Answered with [`Answer::Listed`].
+    List {
+        /// In which bucket.
+        bucket: BucketName,
+        /// What is wanted.
+        wanted: PageWanted,
+        /// How long to wait (1 ms to 1 h; clamped).
+        timeout: Duration,
+    },
     /// Move, repair or replace; on the node that coordinates the bucket's ranges. Answered with `Done` when
     /// it has been taken up.
     Ranges {
@@ -325,6 +351,8 @@ pub enum Command {
 pub enum Answer {
     /// Of a call.
     Called(Result<CallAnswer, CallError>),
+    /// Of a listing.
+    Listed(Result<KeyPage, CallError>),
 }
 
 /// Why a command was refused. Nothing was written.

@@ -251,6 +251,15 @@ impl RangeReplica {
         Ok(())
     }
 
+    /// Whether somebody for whom the range is at `epoch` may read here.
+    pub(super) fn check_reads(&self, epoch: u64) -> Result<(), KvRefusal> {
+        self.check(epoch)?;
+        if self.is_behind {
+            return Err(KvRefusal::Behind);
+        }
+        Ok(())
+    }
+
     fn obey(
         &mut self,
         (key, entry): (&Key, &mut KvEntry),

@@ -5,6 +5,7 @@
 //! sharding 5.6, 10.7, 10.19; reliability I-70 to I-73.
 
 mod deciding;
+pub mod listing;
 mod minting;
 mod reading;
 mod settling;

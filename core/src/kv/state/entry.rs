@@ -115,6 +115,15 @@ impl KvEntry {
         self.siblings.is_empty() && self.register.is_none()
     }
 
+    /// Whether the key has a value.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        match self.accepted().map(|accepted| &accepted.decision) {
+            Some(KeyDecision::Value(decided)) => decided.content.value().is_some(),
+            Some(KeyDecision::Ordinary { .. }) | None => self.siblings.values().next().is_some(),
+        }
+    }
+
     /// What was accepted last.
     #[must_use]
     pub fn accepted(&self) -> Option<&AcceptedDecision> {

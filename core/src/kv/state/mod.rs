@@ -8,6 +8,7 @@ pub mod configuration;
 pub mod entry;
 pub mod exchange;
 pub mod level;
+pub mod listed;
 pub mod outcome;
 pub mod part;
 pub mod pruning;

@@ -120,7 +120,7 @@ impl BucketSettings {
 }
 
 /// See [`BucketSettings::range_of`].
-pub(in crate::kv) fn range_of(key: &Key, ranges: u16) -> RangeId {
+pub(crate) fn range_of(key: &Key, ranges: u16) -> RangeId {
     let scaled = u128::from(key.hash()) * u128::from(ranges);
     // Below the number of ranges, which is a u16.
     RangeId(u16::try_from(scaled >> 64).unwrap_or_default())

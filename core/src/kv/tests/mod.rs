@@ -2,5 +2,6 @@
 
 mod calls;
 mod durable;
+mod listing;
 mod machine;
 mod world;

@@ -13,12 +13,14 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
+use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::{AdoptedRange, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt};
 use crate::kv::state::call::{Ballot, CallId, RequestId};
 use crate::kv::state::clock::{Actor, VersionDot};
 use crate::kv::state::configuration::{Configuration, Owners};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
+use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::BucketSettings;
 use crate::load::state::sample::{LoadSample, PartLoad};
@@ -61,7 +63,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 32] = [
+const ENUMS: [Declared; 33] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -93,6 +95,7 @@ const ENUMS: [Declared; 32] = [
     declared::<KvAnswer>(),
     declared::<KvRefusal>(),
     declared::<RangeContent>(),
+    declared::<OwnerListed>(),
     declared::<RejectReason>(),
 ];
 
@@ -170,6 +173,11 @@ fn records() -> Vec<String> {
         StoreAt::rows,
         RangePart::rows,
         RangeItem::rows,
+        ListAsk::rows,
+        KeysWanted::rows,
+        ListAnswer::rows,
+        ListedPart::rows,
+        ListedKey::rows,
         KeyDigest::rows,
         CarriedValue::rows,
         DeltaEntry::rows,

@@ -8,6 +8,7 @@ use super::node;
 use crate::ddata::state::key::Key;
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::StoreId;
+use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
 };
@@ -18,6 +19,7 @@ use crate::kv::state::configuration::{Configuration, Owners};
 use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
+use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::siblings::{PutError, Siblings, Version, VersionContent};
@@ -324,6 +326,52 @@ fn contents(to: &UniqueAddress) -> Vec<(&'static str, RangeContent)> {
     .into()
 }
 
+fn listings() -> Vec<(&'static str, BucketBody)> {
+    let key = |name| Key::new(name).unwrap();
+    let list = |prefix: &str, after| {
+        BucketBody::List(Box::new(ListAsk {
+            store: STORE,
+            range: RANGE,
+            configuration: stable(),
+            listing: 12,
+            wanted: KeysWanted {
+                prefix: prefix.into(),
+                after,
+                keys_max: 300,
+            },
+        }))
+    };
+    let listed = |said| {
+        BucketBody::Listed(Box::new(ListAnswer {
+            store: STORE,
+            listing: 12,
+            range: RANGE,
+            epoch: 7,
+            said,
+        }))
+    };
+    let listed_key = |name, is_alive| ListedKey {
+        key: key(name),
+        digest: 0x1122_3344,
+        is_alive,
+        is_decided: !is_alive,
+    };
+    let part = ListedPart {
+        keys: [listed_key("a", true), listed_key("b", false)].into(),
+        is_last: false,
+    };
+    [
+        ("kv_list", list("", None)),
+        ("kv_list_behind", list("a", Some(key("a key")))),
+        ("kv_listed", listed(OwnerListed::Part(part))),
+        (
+            "kv_listed_refused",
+            listed(OwnerListed::Refused(KvRefusal::Behind)),
+        ),
+    ]
+    .into()
+}
+
 pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let asked = |ask| OwnerAsk {
         store: STORE,
@@ -350,6 +398,7 @@ pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let contents = contents(to).into_iter();
     let contents = contents.map(|(name, content)| (name, BucketBody::Content(content)));
     let bodies = statements.chain(asks).chain(answers).chain(contents);
+    let bodies = bodies.chain(listings());
     let messages = bodies.map(|(name, body)| {
         let msg = KvMsg {
             to_uid: to.uid(),

@@ -143,6 +143,8 @@ fn said_by(message: &Msg) -> Option<&'static str> {
         )
         | BucketBody::Content(RangeContent::Table { .. })
         | BucketBody::Ask(_)
+        | BucketBody::List(_)
+        | BucketBody::Listed(_)
         | BucketBody::Answer(_) => None,
     }
 }

@@ -165,8 +165,10 @@ impl Sim {
 
     /// A call is answered.
     pub(crate) fn on_keyed_answer(&mut self, place: CallPlace, answer: KvAnswer) {
-        let KvAnswer::Called(answer) = answer;
-        self.keyed.books.end(place, self.now, told(answer));
+        // Nothing else was asked.
+        if let KvAnswer::Called(answer) = answer {
+            self.keyed.books.end(place, self.now, told(answer));
+        }
     }
 
     /// A range is moved now and then, from any owner to any other store.
