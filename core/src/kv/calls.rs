@@ -273,7 +273,7 @@ impl KeyedStore {
         let mut out = Vec::new();
         let (owner, now_ms) = ((said.store, said.epoch), cx.now().unix_ms);
         call.on_answer(owner, said.step, said.answer, now_ms, &mut out);
-        if is_hindered && out.is_empty() {
+        if is_hindered && out.is_empty() && open.asker.is_some() {
             // Somebody else's turn: two that wait for as long would meet again.
             let again = cx.config().kv.repeat_interval / 8;
             let spread = u64::try_from(again.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -351,7 +351,7 @@ impl KeyedStore {
                     let at = now + open.pause;
                     // Who is away for longer than an answer takes may be so for good.
                     if open.asker.is_none() {
-                        open.pause *= 2;
+                        open.pause = (open.pause * 2).min(TIMEOUT_MAX);
                     }
                     self.calls.schedule(number, at);
                 }

@@ -51,6 +51,35 @@ fn who_is_away_is_asked_less_and_less_by_calls_that_nobody_waits_for() {
 }
 
 #[test]
+fn a_decision_that_was_answered_asks_an_owner_with_a_later_turn_less_and_less() {
+    let mut world = World::new(3);
+    world.open(0..3);
+    let conditional = |expected, value| CallGoal::Conditional {
+        expected,
+        change: change(value),
+    };
+    world.lose = |body| match body {
+        BucketBody::Ask(asked) => {
+            let last = asked.configuration.owners.sets().0[2];
+            matches!(asked.ask, KvAsk::Accept(_)) && asked.store == last
+        }
+        _ => false,
+    };
+    let owners = world.owners(0, settings().range_of(&key("a")));
+    let caller = (0..3).find(|index| world.store(*index) == owners[0]).unwrap();
+    let Ok(CallAnswer::Decided(first)) = world.call(caller, "a", conditional(None, "1")) else {
+        panic!("nobody else was there")
+    };
+    world.lose = |_| false;
+    let next = world.call(caller, "a", conditional(Some(first), "2"));
+    assert!(matches!(next, Ok(CallAnswer::Decided(_))));
+    let before = world.peers[caller].fixture.stats.kv.calls_repeated;
+    world.run(SECOND * 11);
+    let repeated = world.peers[caller].fixture.stats.kv.calls_repeated - before;
+    assert!((2..=6).contains(&repeated), "{repeated} times in ten seconds");
+}
+
+#[test]
 fn a_turn_that_one_owner_promised_and_nobody_ends_is_ended_and_its_key_forgotten() {
     let mut world = World::new(3);
     world.open(0..3);
