@@ -40,7 +40,7 @@ fn lease(config: &mut Config, change: impl FnOnce(&mut LeaseMajorityConfig)) {
 
 #[test]
 fn every_interval_is_from_a_microsecond_to_400_days() {
-    let keys: [(&str, Set<Duration>); 61] = [
+    let keys: [(&str, Set<Duration>); 62] = [
         ("membership.gossip_interval", |c, v| {
             c.membership.gossip_interval = v
         }),
