@@ -131,8 +131,7 @@ impl OpenCalls {
     /// Whether each of them has one time at which it is looked at, and those are known that nobody waits for.
     pub(super) fn is_consistent(&self) -> bool {
         let is_noted = |(number, call): (&u64, &OpenCall)| {
-            self.due.contains(&(call.due, *number))
-                && self.unawaited.contains(number) == call.asker.is_none()
+            self.due.contains(&(call.due, *number)) && self.unawaited.contains(number) == call.asker.is_none()
         };
         self.open.len() == self.due.len()
             && self.unawaited.iter().all(|number| self.open.contains_key(number))

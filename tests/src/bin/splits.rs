@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use quorate_core::downing::view::IndirectRule;
 use quorate_tests::sim::Show;
-use quorate_tests::splits::detect::{self, Timings};
+use quorate_tests::splits::detect::{self, LossPlan, Timings};
 use quorate_tests::splits::plan::Plan;
 use quorate_tests::splits::safe::a_safe;
 use quorate_tests::splits::sick::{self, Sickness};
@@ -17,7 +17,7 @@ use quorate_tests::splits::{STABLE_AFTER, STRATEGIES, Setting, play, run};
 const USAGE: &str = "\
 usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|cascade-safe|fewest]
               [--share F|never] [--held PERIODS] [--stable-ms N] [--nodes N,N.. --sick KIND]
-       splits --detect [--plans HOURS] [--nodes N,N..]    frames are lost, nodes crash
+       splits --detect [--plans HOURS] [--nodes N,N..] [--loss PERCENT,..] [--rule NAME]..    frames are lost, nodes crash
        splits --pauses [--plans N] [--nodes N,N..] [--timing PAUSE/STABLE]..    nodes stand still
        splits --seed N --strategy NAME --rule NAME [--share F|never]      one plan, told in full
                          (with --nodes N --sick KIND: of one sick node)
@@ -25,7 +25,7 @@ usage: splits [--plans N|A..B] [--threads N] [--strategy NAME] [--rule classic|c
 Plays random plans of several events with real nodes in virtual time (default 200 per setting). Without --strategy, --rule or
 --share: all of them. --held: for how many stable periods who is Down counts on the other side (default 2).
 --stable-ms: stable period and margin (default 2000); silence takes 1100 to 1500. With --sick one node alone is sick: paused, slow, one-way, lying, undecodable, not-reading, half-frames.
---detect and --pauses have the timings that users have (default 5 nodes), or an accepted pause and a stable period in seconds.
+--detect (default 0, 1, 5 and 20 % lost) and --pauses have the timings that users have (default 5 nodes), or an accepted pause and a stable period in seconds.
 ";
 
 struct Options {
@@ -41,6 +41,7 @@ struct Options {
     stable: std::time::Duration,
     figures: Option<Figures>,
     timings: Vec<Timings>,
+    losses: Vec<u64>,
 }
 
 /// What is measured instead of splits.
@@ -69,7 +70,15 @@ fn main() -> ExitCode {
         for nodes in &options.nodes {
             let (plans, threads) = (options.plans.clone(), options.threads);
             match figures {
-                Figures::Detect => detect::say_losses(*nodes, &plans, threads, &say),
+                Figures::Detect => {
+                    let plan = LossPlan {
+                        nodes: *nodes,
+                        hours: &plans,
+                        losses: &options.losses,
+                        rules: &options.rules,
+                    };
+                    detect::say_losses(plan, threads, &say);
+                }
                 Figures::Pauses => detect::say_pauses(&options.timings, *nodes, &plans, threads, &say),
             }
         }
@@ -128,6 +137,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         stable: STABLE_AFTER,
         figures: None,
         timings: Timings::presets().into(),
+        losses: Vec::new(),
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -149,11 +159,11 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                 "fewest" => IndirectRule::Fewest,
                 other => return Err(format!("no rule `{other}`").into()),
             }),
-            Long("nodes") => {
-                for nodes in parser.value()?.string()?.split(',') {
-                    options
-                        .nodes
-                        .push(nodes.parse().map_err(|_| format!("no number `{nodes}`"))?);
+            Long("nodes") => options.nodes.extend(numbers(&mut parser)?),
+            Long("loss") => {
+                options.losses.extend(numbers::<u64>(&mut parser)?);
+                if let Some(more) = options.losses.iter().find(|percent| **percent > 100) {
+                    return Err(format!("more than all frames are lost: {more} %").into());
                 }
             }
             Long("held") => options.held = Some(parser.value()?.parse()?),
@@ -191,10 +201,21 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             vec![3, 5, 9, 20]
         };
     }
+    if options.losses.is_empty() {
+        options.losses = vec![0, 1, 5, 20];
+    }
     if options.shares.is_empty() {
         options.shares = vec![None, Some(0.5)];
     }
     Ok(Some(options))
+}
+
+/// Numbers with commas between them.
+fn numbers<T: std::str::FromStr>(parser: &mut lexopt::Parser) -> Result<Vec<T>, lexopt::Error> {
+    let text = parser.value()?.string()?;
+    let numbers = text.split(',').map(|number| number.parse().map_err(|_| number));
+    let numbers: Result<Vec<T>, &str> = numbers.collect();
+    numbers.map_err(|number| format!("no number `{number}`").into())
 }
 
 /// How many plans, or the seeds from one up to another.

@@ -219,19 +219,30 @@ fn lose(sim: &mut Sim, per_mille: u64) {
     });
 }
 
+/// What is played while frames are lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LossPlan<'a> {
+    /// Nodes of each cluster.
+    pub nodes: usize,
+    /// The seeds; each is an hour.
+    pub hours: &'a Range<u64>,
+    /// How many frames of a hundred are lost.
+    pub losses: &'a [u64],
+    /// The rules.
+    pub rules: &'a [IndirectRule],
+}
+
 /// Prints, by loss and rule: what so many hours of a cluster bring, and what a third as many crashes take.
-pub fn say_losses(nodes: usize, hours: &Range<u64>, threads: usize, say: &dyn Fn(&str)) {
+pub fn say_losses(plan: LossPlan<'_>, threads: usize, say: &dyn Fn(&str)) {
+    let LossPlan { nodes, hours, .. } = plan;
     say(
         "| nodes | lost % | rule | node hours | false suspicions per node and 1000 h | live nodes downed | crash: first report, median and worst s | known everywhere | removed | not cleanly |",
     );
     say("|---|---|---|---|---|---|---|---|---|---|");
     let crashed = hours.start..hours.start + (hours.end - hours.start).div_ceil(3);
-    for per_mille in [0, 10, 50, 200] {
-        for rule in [
-            IndirectRule::Classic,
-            IndirectRule::CascadeSafe,
-            IndirectRule::Fewest,
-        ] {
+    for percent in plan.losses {
+        let per_mille = percent * 10;
+        for rule in plan.rules.iter().copied() {
             let [timings, _] = Timings::presets();
             let timings = timings.judged_by(rule);
             let lossy = losses(&timings, nodes, per_mille, hours.clone(), threads);
@@ -240,10 +251,8 @@ pub fn say_losses(nodes: usize, hours: &Range<u64>, threads: usize, say: &dyn Fn
             let all = [&crashes.first, &crashes.known, &crashes.removed];
             let [first, known, removed] = all.map(|times| shown(times));
             say(&format!(
-                "| {nodes} | {} | {rule} | {:.0} | {suspicions:.1} | {downed:.2} | {first} | {known} | {removed} | {} |",
-                per_mille / 10,
-                lossy.hours,
-                crashes.bad
+                "| {nodes} | {percent} | {rule} | {:.0} | {suspicions:.1} | {downed:.2} | {first} | {known} | {removed} | {} |",
+                lossy.hours, crashes.bad
             ));
         }
     }
