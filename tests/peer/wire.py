@@ -609,6 +609,8 @@ KINDS = {
     0x163: raw("BucketContent", BULK),
     0x168: raw("BucketList", BULK),
     0x169: raw("BucketListed", BULK),
+    0x16A: raw("BucketWatch", BULK),
+    0x16B: raw("BucketNotice", BULK),
     0x200: raw("Ddata", BULK),
     0x300: raw("LoadSample", GOSSIP),
     0x301: raw("ChordProbe", GOSSIP),

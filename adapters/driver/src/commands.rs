@@ -11,6 +11,7 @@ use quorate_core::input::{
     Command, DdataCommand, JournalCommand, KindSettings, KvCommand, PathCommand, Recipient, ShardingCommand,
     SingletonCommand, SingletonSettings,
 };
+use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::paths::state::settings::PathSettings;
 use quorate_core::sharding::chain::AskChain;
 use quorate_core::sharding::errors::AskFailure;
@@ -21,6 +22,7 @@ use quorate_core::singleton::state::{SingletonId, SingletonState};
 use crate::allocating::Decider;
 use crate::error::ClusterError;
 use crate::mailbox::Starter;
+use crate::notices::NoticeInbox;
 use crate::stats::{BucketState, KindState, LinkState, NodeStats, PathState};
 use crate::subscriptions::{ChangeInbox, SubscriberPlace};
 use crate::sync;
@@ -80,6 +82,13 @@ pub(crate) enum DataCommand {
         inbox: Arc<ChangeInbox>,
     },
     Unsubscribe(Arc<ChangeInbox>),
+    /// Changes in a bucket are to be heard of.
+    Follow {
+        bucket: BucketName,
+        pattern: Pattern,
+        inbox: Arc<NoticeInbox>,
+    },
+    Unfollow(Arc<NoticeInbox>),
     Watch {
         watch: WatchId,
         target: WatchTarget,

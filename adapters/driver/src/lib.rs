@@ -53,6 +53,7 @@ mod load;
 mod log_limit;
 mod mailbox;
 pub mod membership;
+mod notices;
 #[cfg(any(feature = "psk", feature = "tls"))]
 mod opening;
 mod path_builder;

@@ -3,8 +3,8 @@
 
 use quorate_core::ddata::state::key::Key;
 use quorate_core::event::{
-    Audit, DataChange, DdataEvent, DetectorEvent, Event, JoinFailure, MembershipEvent, ShardingEvent,
-    ShutdownProgress,
+    Audit, DataChange, DdataEvent, DetectorEvent, Event, JoinFailure, KvEvent, MembershipEvent,
+    ShardingEvent, ShutdownProgress, WatchNews,
 };
 use quorate_core::sharding::ids::KindId;
 
@@ -12,6 +12,8 @@ use quorate_core::sharding::ids::KindId;
 pub(crate) enum Listener<'a> {
     /// The pump alone: streams of a value's changes. Every write of anybody is one.
     Streams(&'a [u64], &'a Key, &'a DataChange),
+    /// The pump alone: a stream of changes in a bucket.
+    Follower(u64, &'a WatchNews),
     /// The pump alone: the door's audit.
     Audit(&'a Audit),
     /// The pump: whether entities may begin with a message. They may not after a pause of the process, until
@@ -54,6 +56,10 @@ impl<'a> Listener<'a> {
                 key,
                 change,
             }) => Self::Streams(subscribers, key, change),
+            Event::Kv {
+                event: KvEvent::Watched { watch, news },
+                ..
+            } => Self::Follower(*watch, news),
             Event::Membership(event) => Self::of_membership(event),
             Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. }) => {
                 Self::Gate(Gate::Hold)

@@ -334,10 +334,17 @@ impl Shared {
 
     /// Hands a subscription or a watch in, or its end, without waiting.
     pub(crate) fn data_later(&self, command: DataCommand) {
-        if let Err(refused) = self.data_later.try_send(command)
-            && let DataCommand::Subscribe { inbox, .. } = refused.into_inner()
-        {
-            inbox.end();
+        if let Err(refused) = self.data_later.try_send(command) {
+            match refused.into_inner() {
+                DataCommand::Subscribe { inbox, .. } => inbox.end(),
+                DataCommand::Follow { inbox, .. } => inbox.end(),
+                DataCommand::Operation { .. }
+                | DataCommand::Keyed { .. }
+                | DataCommand::Unsubscribe(_)
+                | DataCommand::Unfollow(_)
+                | DataCommand::Watch { .. }
+                | DataCommand::Unwatch(..) => {}
+            }
         }
         self.wake.notify();
     }

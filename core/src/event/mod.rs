@@ -8,6 +8,7 @@ pub use crate::downing::protocol::{DowningReport, DowningWait, Event as DowningE
 use crate::ident::UniqueAddress;
 pub use crate::journal::protocol::Event as JournalEvent;
 pub use crate::kv::protocol::Event as KvEvent;
+pub use crate::kv::protocol::watching::WatchNews;
 use crate::kv::state::bucket::BucketName;
 pub use crate::membership::protocol::{
     Audit, Event as MembershipEvent, JoinFailure, SeedCause, SeedFailure, ShutdownProgress,

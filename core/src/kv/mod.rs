@@ -25,6 +25,7 @@ mod sweeping;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod watching;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -42,6 +43,7 @@ use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
 use self::sweeping::Sweep;
 use self::turns::OpenTurns;
+use self::watching::OpenWatches;
 use crate::cx::OfKv;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
@@ -63,6 +65,7 @@ pub struct KeyedStore {
     leads: OrderedMap<BucketName, LeadBucket>,
     calls: OpenCalls,
     listings: OpenListings,
+    watches: OpenWatches,
     keeping: Keeping,
     sweep: Sweep,
     turns: OpenTurns,
@@ -133,6 +136,11 @@ impl KeyedStore {
                 store.map_or(Ok(()), |store| store.on_list(from, &asked, now))
             }
             BucketBody::Listed(answered) => self.on_listed(cx, from, &bucket, *answered),
+            BucketBody::Watch(statement) => {
+                self.on_watch_statement(from, &bucket, statement, cx.mono());
+                Ok(())
+            }
+            BucketBody::Notice(notice) => self.on_notice(cx, from, &bucket, notice),
         };
         if let Err(rejection) = heard {
             self.reject(cx, from, rejection);
@@ -181,6 +189,14 @@ impl KeyedStore {
             } => {
                 self.begin_listing(cx, caller, bucket, wanted, timeout);
                 self.await_calls(cx);
+            }
+            Command::Watch { bucket, pattern } => {
+                self.begin_watch(cx, caller, bucket, pattern);
+                self.await_next(cx);
+            }
+            Command::Unwatch { watch } => {
+                self.end_watch(cx, watch);
+                cx.reply(caller, AnyAnswer::Done);
             }
             Command::Ranges { bucket, command } => {
                 let now = cx.mono();
@@ -280,6 +296,7 @@ impl KeyedStore {
                     self.look_for_table(cx, &bucket);
                     self.speak_for_store(cx, &bucket);
                 }
+                self.say_watches(cx);
                 self.keeping.repeat(cx);
                 self.sweep(cx);
                 self.end_turns(cx);
@@ -410,6 +427,7 @@ impl KeyedStore {
                 | Event::Ranges(_)
                 | Event::RefusedOn { .. }
                 | Event::Refused { .. }
+                | Event::Watched { .. }
                 | Event::StoreDamaged => {}
             }
             cx.notify((bucket.clone(), event));
@@ -438,11 +456,14 @@ impl KeyedStore {
             return;
         }
         let lacks = |open: &OpenBucket| {
-            open.needs_table() || open.store.as_ref().is_some_and(BucketStore::is_arriving)
+            let store = open.store.as_ref();
+            let is_busy = |store: &BucketStore| store.is_arriving() || store.has_watchers();
+            open.needs_table() || store.is_some_and(is_busy)
         };
         let is_needed = !self.leads.is_empty()
             || self.keeping.waits()
             || self.has_to_sweep()
+            || !self.watches.is_empty()
             || self.buckets.values().any(lacks);
         if is_needed {
             let at = cx.mono() + cx.config().kv.repeat_interval;

@@ -20,10 +20,11 @@ use super::declare::{
     text_as,
 };
 use crate::bytes::WireError;
-use crate::ddata::state::key::{KEY_BYTES_MAX, Key};
+use crate::ddata::state::key::{KEY_BYTES_MAX, Key, Pattern};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::{NUMBER_MAX, StoreId};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use crate::kv::protocol::watching::{KeyWatchStatement, NOTICE_KEYS_MAX, NoticeStatement};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent, RangeStatement,
     STORES_MAX, StoreAt,
@@ -236,6 +237,33 @@ choice! {
     }
 }
 
+choice! {
+    KeyWatchStatement as "watch statement" {
+        1 Watch { store: StoreId, watch: u64, pattern: Pattern },
+        2 Unwatch { store: StoreId, watch: u64 },
+    }
+}
+
+choice! {
+    Pattern as "pattern" {
+        1 Key(key: Key),
+        2 Prefix(prefix: Text<KEY_BYTES_MAX>),
+    }
+}
+
+choice! {
+    NoticeStatement as "notice" {
+        1 Changed {
+            store: StoreId,
+            watch: u64,
+            session: u64,
+            number: u64,
+            keys: List<u16, Key, NOTICE_KEYS_MAX>,
+        },
+        2 Refused { store: StoreId, watch: u64 },
+    }
+}
+
 record! {
     ListedPart as "listed part" {
         keys: List<u16, ListedKey, { LISTED_KEYS_MAX as usize }>,
@@ -285,6 +313,8 @@ pub(super) fn put(msg: &Msg, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         BucketBody::Ask(ask) => <Boxed<OwnerAsk> as Form<Box<OwnerAsk>>>::put(ask, "", out),
         BucketBody::Answer(answer) => <Boxed<OwnerAnswer> as Form<Box<OwnerAnswer>>>::put(answer, "", out),
         BucketBody::Content(content) => RangeContent::put(content, "", out),
+        BucketBody::Watch(statement) => KeyWatchStatement::put(statement, "", out),
+        BucketBody::Notice(notice) => NoticeStatement::put(notice, "", out),
         BucketBody::List(ask) => <Boxed<ListAsk> as Form<Box<ListAsk>>>::put(ask, "", out),
         BucketBody::Listed(answer) => <Boxed<ListAnswer> as Form<Box<ListAnswer>>>::put(answer, "", out),
     }
@@ -298,6 +328,8 @@ pub(super) fn read(tag: MessageTag, reader: &mut FieldSource<'_>) -> Result<Msg,
         Msg::KV_ASK => BucketBody::Ask(<Boxed<OwnerAsk> as Form<_>>::read(reader, "")?),
         Msg::KV_ANSWER => BucketBody::Answer(<Boxed<OwnerAnswer> as Form<_>>::read(reader, "")?),
         Msg::KV_CONTENT => BucketBody::Content(RangeContent::read(reader, "")?),
+        Msg::KV_WATCH => BucketBody::Watch(KeyWatchStatement::read(reader, "")?),
+        Msg::KV_NOTICE => BucketBody::Notice(NoticeStatement::read(reader, "")?),
         Msg::KV_LIST => BucketBody::List(<Boxed<ListAsk> as Form<_>>::read(reader, "")?),
         Msg::KV_LISTED => BucketBody::Listed(<Boxed<ListAnswer> as Form<_>>::read(reader, "")?),
         MessageTag { kind, .. } => return Err(WireError::UnknownKind { kind }),
@@ -314,6 +346,8 @@ pub(super) fn rows() -> Vec<String> {
         "BucketContent",
         "BucketList",
         "BucketListed",
+        "BucketWatch",
+        "BucketNotice",
     ];
     let tags = Msg::TAGS.iter().zip(names);
     tags.map(|(tag, name)| message_row(*tag, name)).collect()

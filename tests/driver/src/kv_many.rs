@@ -1,10 +1,13 @@
 //! Calls of the keyed store about more than one key, over real links: from a node that owns nothing, with
 //! each key's outcome its own. Spec: sharding 5.6.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_conformance::support::{all_up, cluster_of, joined, node, within};
-use quorate_driver::kv::{Kv, KvContext, KvGetError, KvPlace, KvPutError, Level};
+use quorate_driver::kv::{
+    Kv, KvChanges, KvChangesError, KvContext, KvGetError, KvNotice, KvPlace, KvPutError, Level,
+};
 use quorate_driver::spi::Adapter;
 use quorate_driver::{Cluster, Security};
 
@@ -122,4 +125,53 @@ pub async fn keys_are_listed_page_by_page_from_every_node<A: Adapter>(security: 
         .timeout(Duration::from_millis(300));
     let late = all_owners.await.expect_err("one is gone");
     assert!(late.is_timeout(), "{late}");
+}
+
+/// The next key that has changed.
+async fn next<A: Adapter>(changes: &mut KvChanges) -> Option<KvNotice> {
+    let next = within::<A, _>("a notice", changes.next()).await;
+    next.map(|notice| notice.expect("it is not refused"))
+}
+
+/// A node that owns nothing hears of changes of a key and of keys that begin alike, until it listens no more
+/// or ends; what it reads behind the last notice is what was put.
+pub async fn changes_of_keys_are_heard_on_every_node<A: Adapter>(security: &Security) {
+    let (mut nodes, handles) = owners_and_caller::<A>(security).await;
+    let [owner, .., caller] = &handles[..] else {
+        panic!()
+    };
+    let mut one = caller.changes("key 1");
+    let mut all = caller.changes_below("key ");
+    for changes in [&mut one, &mut all] {
+        assert_eq!(next::<A>(changes).await, Some(KvNotice::Lagged), "it is in place");
+    }
+    let context = KvContext::default();
+    for name in ["key 2", "other", "key 1"] {
+        owner
+            .put(name, &name.to_owned(), &context)
+            .await
+            .expect("a quorum has it");
+    }
+    let changed = |name: &str| Some(KvNotice::Changed(name.to_owned()));
+    assert_eq!(next::<A>(&mut one).await, changed("key 1"));
+    // Each owner tells of it: the first word may come before the others have it.
+    let mut heard = BTreeSet::new();
+    while heard.len() < 2 {
+        let Some(KvNotice::Changed(name)) = next::<A>(&mut all).await else {
+            panic!("no owner was lost")
+        };
+        heard.insert(name);
+    }
+    assert!(heard.iter().eq(["key 1", "key 2"]), "{heard:?}");
+    let found = caller.get("key 1").await.expect("it is answered");
+    assert_eq!(found.values, ["key 1"]);
+
+    let mut refused = caller.changes("");
+    assert_eq!(refused.next().await, Some(Err(KvChangesError::BadKey)));
+    assert_eq!(refused.next().await, None);
+    drop(all);
+    nodes.remove(3).stop().await;
+    while let Some(notice) = next::<A>(&mut one).await {
+        assert_eq!(Some(notice), changed("key 1"), "what it had heard before");
+    }
 }

@@ -69,6 +69,7 @@ over_tokio! {
     kv_many {
         many_keys_are_put_and_read_with_an_outcome_each,
         keys_are_listed_page_by_page_from_every_node,
+        changes_of_keys_are_heard_on_every_node,
     }
     life {
         an_answer_may_be_given_later,

@@ -1,9 +1,10 @@
 //! What nodes say about buckets of the keyed store. What an owner holds is its own to say, so nothing is said
 //! of what keys hold: epochs, terms, turns and stores are drawn. Spec: sharding 2.5, 10.19, `docs/WIRE.md` 4.
 
-use quorate_core::ddata::state::key::Key;
+use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::journal::state::StoreId;
 use quorate_core::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use quorate_core::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use quorate_core::kv::protocol::{
     AdoptedRange, BucketBody, Msg, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
 };
@@ -33,16 +34,20 @@ pub enum Kind {
     Content,
     List,
     Listed,
+    Watch,
+    Notice,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Ranges,
         Self::Ask,
         Self::Answer,
         Self::Content,
         Self::List,
         Self::Listed,
+        Self::Watch,
+        Self::Notice,
     ];
 
     pub(super) const fn of(msg: &Msg) -> Self {
@@ -53,6 +58,8 @@ impl Kind {
             BucketBody::Content(_) => Self::Content,
             BucketBody::List(_) => Self::List,
             BucketBody::Listed(_) => Self::Listed,
+            BucketBody::Watch(_) => Self::Watch,
+            BucketBody::Notice(_) => Self::Notice,
         }
     }
 }
@@ -92,6 +99,18 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
                 keys_max: lie.number_u16(COUNT),
             },
         })),
+        Kind::Watch => BucketBody::Watch(KeyWatchStatement::Watch {
+            store: store(lie),
+            watch: lie.number(CALL),
+            pattern: Pattern::Key(key(lie)),
+        }),
+        Kind::Notice => BucketBody::Notice(NoticeStatement::Changed {
+            store: store(lie),
+            watch: lie.number(CALL),
+            session: lie.number(COUNT),
+            number: lie.number(COUNT),
+            keys: vec![key(lie)],
+        }),
         Kind::Listed => BucketBody::Listed(Box::new(ListAnswer {
             store: store(lie),
             listing: lie.number(CALL),

@@ -168,6 +168,7 @@ pub const DRIVER: House = House {
             "stats",
             "store",
             "subscriptions",
+            "notices",
             "supervision",
         ],
         &["pump", "shared"],

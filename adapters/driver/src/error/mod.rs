@@ -1,6 +1,7 @@
 //! What can go wrong for a caller, each with the one thing to know about it. Peers' mistakes are events and
 //! counters, never errors of these types.
 
+mod changes;
 mod daemons;
 mod data;
 mod durable;
@@ -25,6 +26,7 @@ use quorate_core::sharding::errors::AskFailure;
 use crate::extract::Unopened;
 use crate::kinds::Mismatch;
 use crate::signals::ShutdownSignal;
+pub use changes::KvChangesError;
 pub use daemons::DaemonsError;
 pub use data::{DataReadError, DataWriteError};
 pub use durable::{DurabilityError, DurableFailure};

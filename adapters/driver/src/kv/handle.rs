@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::ddata::state::key::Key;
+use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::input::{Command, KvCommand};
 use quorate_core::kv::protocol::ranges::RangeCommand;
 use quorate_core::kv::state::bucket::BucketName;
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::bucket::{Bucket, Merge};
 use super::calls::{KeyWrite, KvGet, KvPut, KvPutIf};
+use super::changes::KvChanges;
 use super::found::KvContext;
 use super::keys::KvKeys;
 use super::many::{KvGetMany, KvPutMany};
@@ -108,6 +109,43 @@ impl<V> Kv<V> {
     /// ```
     pub fn keys(&self) -> KvKeys<V> {
         KvKeys::new(Arc::clone(&self.bucket))
+    }
+
+    /// Subscribes to changes of a key. The first thing heard is [`KvNotice::Lagged`](super::KvNotice), once
+    /// the subscription is in place: from then on each put and deletion that was acknowledged at the
+    /// bucket's least W is heard, at least once. A notice names the key, not what it holds, and comes from
+    /// each owner that has taken the change in: a get that begins before W of them have may not find it yet.
+    /// A slow reader hears of a key once, and that it lagged once more keys wait than fit. Where an owner was
+    /// replaced, forgot the subscription or could not be heard, `Lagged` follows as soon as that is known,
+    /// and changes before it may have been missed. That a value ended by its time to live is not told. It
+    /// takes one of the node's `ddata.subscribers_max` places.
+    ///
+    /// ```no_run
+    /// # async fn example(carts: quorate_driver::kv::Kv<String>) -> Result<(), Box<dyn std::error::Error>> {
+    /// use quorate_driver::kv::KvNotice;
+    ///
+    /// let mut changes = carts.changes("u-1");
+    /// while let Some(notice) = changes.next().await {
+    ///     // Whatever it is: what the key holds now.
+    ///     let (KvNotice::Changed(_) | KvNotice::Lagged) = notice?;
+    ///     println!("{:?}", carts.get("u-1").await?.values);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn changes(&self, key: impl AsRef<str>) -> KvChanges {
+        self.follow(Key::new(key.as_ref()).ok().map(Pattern::Key))
+    }
+
+    /// Subscribes to changes of all keys that begin so, as [`Self::changes`] does to one: owners of all
+    /// ranges tell of them.
+    pub fn changes_below(&self, prefix: impl AsRef<str>) -> KvChanges {
+        self.follow(Pattern::below(prefix.as_ref()).ok())
+    }
+
+    fn follow(&self, pattern: Option<Pattern>) -> KvChanges {
+        let shared = Arc::clone(&self.bucket.shared);
+        KvChanges::new(shared, self.bucket.name.clone(), pattern)
     }
 
     /// Has the coordinator move a range to another owner, compare what its owners hold, or make the copies of

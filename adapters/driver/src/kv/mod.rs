@@ -4,6 +4,7 @@
 mod bucket;
 mod builder;
 mod calls;
+mod changes;
 mod errors;
 mod found;
 mod handle;
@@ -16,6 +17,7 @@ mod version;
 pub use bucket::{MANY_BYTES_MAX, MANY_KEYS_MAX};
 pub use builder::KvBuilder;
 pub use calls::{KvGet, KvPut, KvPutIf};
+pub use changes::{KvChanges, KvChangesError, KvNotice};
 pub use errors::{KvGetError, KvManyError, KvPutError, KvPutIfError};
 pub use found::{BadContext, KvContext, KvFound};
 pub use handle::Kv;

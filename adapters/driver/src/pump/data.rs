@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quorate_core::input::{Command, DdataCommand, Input, ShardingCommand, Token};
+use quorate_core::input::{Command, DdataCommand, Input, KvCommand, ShardingCommand, Token};
 
 use super::Pump;
 use super::machine::Machine;
@@ -22,6 +22,22 @@ impl<M: Machine> Pump<M> {
             DataCommand::Keyed { command, reply } => {
                 let token = self.replies.insert(ReplyWaiter::Owner(reply));
                 return self.hand_in(token, Command::Kv(command));
+            }
+            DataCommand::Follow {
+                bucket,
+                pattern,
+                inbox,
+            } => {
+                let token = self.replies.insert(ReplyWaiter::Follower(Arc::clone(&inbox)));
+                self.followers.insert(token, inbox);
+                return self.hand_in(token, Command::Kv(KvCommand::Watch { bucket, pattern }));
+            }
+            DataCommand::Unfollow(inbox) => {
+                let Some(watch) = self.followers.remove(&inbox) else {
+                    return;
+                };
+                let token = self.replies.insert(ReplyWaiter::Nobody);
+                return self.hand_in(token, Command::Kv(KvCommand::Unwatch { watch }));
             }
             DataCommand::Unwatch(watch, place) => {
                 drop(place);
@@ -57,5 +73,6 @@ impl<M: Machine> Pump<M> {
     /// The node has ended: nobody hears anything any more.
     pub(crate) fn end_subscriptions(&mut self) {
         self.subscriptions.clear();
+        self.followers.clear();
     }
 }

@@ -122,6 +122,7 @@ impl<M: Machine> Pump<M> {
     fn hear_of(&mut self, event: Event) {
         match Listener::of(&event) {
             Listener::Streams(tokens, key, change) => return self.subscriptions.tell(tokens, key, change),
+            Listener::Follower(watch, news) => return self.followers.tell(watch, news),
             Listener::Audit(audit) => {
                 return policy::audited(audit, &mut self.base.log, self.base.now.mono);
             }

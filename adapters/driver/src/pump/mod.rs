@@ -66,6 +66,7 @@ use replies::{Replies, ReplyWaiter};
 use crate::commands::{ControlCommand, Registration};
 use crate::lease::Leases;
 use crate::mailbox::Reports;
+use crate::notices::Followers;
 use crate::security::Authentication;
 use crate::stats::NodeStats;
 use crate::store::Stores;
@@ -84,6 +85,7 @@ pub(crate) struct Pump<M = Node<ChaCha8Rng>> {
     load: LoadMeasuring,
     replies: Replies,
     subscriptions: Subscriptions,
+    followers: Followers,
     leases: Leases,
     stores: Stores,
     halted: Option<HaltReason>,
@@ -142,6 +144,7 @@ impl<M: Machine> Pump<M> {
             load: LoadMeasuring::default(),
             replies: Replies::default(),
             subscriptions: Subscriptions::default(),
+            followers: Followers::default(),
             leases: Leases::default(),
             stores: Stores::default(),
             halted: None,

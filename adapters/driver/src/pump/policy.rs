@@ -130,7 +130,13 @@ pub(crate) fn own_command(me: &UniqueAddress, command: &Command) {
         | Command::Singleton(_)
         | Command::Ddata(_)
         | Command::Journal(_)
-        | Command::Kv(KvCommand::Open { .. } | KvCommand::Call { .. } | KvCommand::List { .. }) => return,
+        | Command::Kv(
+            KvCommand::Open { .. }
+            | KvCommand::Call { .. }
+            | KvCommand::List { .. }
+            | KvCommand::Watch { .. }
+            | KvCommand::Unwatch { .. },
+        ) => return,
         Command::Path(command) => return own_path_command(command),
         Command::Kv(KvCommand::Ranges { bucket, .. }) => ("change_ranges", bucket),
     };

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use quorate_core::effect::{Answer, DdataAnswer};
+use quorate_core::effect::{Answer, CommandError, DdataAnswer};
 use quorate_core::input::Token;
 use quorate_core::sharding::errors::AskFailure;
 use quorate_core::sharding::ids::Payload;
 
 use super::hosted::RegistrationUndo;
 use crate::error::DataReadError;
+use crate::notices::NoticeInbox;
 use crate::subscriptions::ChangeInbox;
 use crate::sync::Sender;
 
@@ -23,6 +24,8 @@ pub(crate) enum ReplyWaiter {
     Owner(Sender<Answer>),
     /// A subscription.
     Subscription(Arc<ChangeInbox>),
+    /// A subscription to changes in a bucket.
+    Follower(Arc<NoticeInbox>),
     /// Nobody: the driver gave the command itself.
     Nobody,
     /// A command.
@@ -93,6 +96,20 @@ impl Replies {
                     inbox.refuse(DataReadError::TooManySubscribers);
                 } else if !matches!(answer, Answer::Ddata(DdataAnswer::Subscribed(Ok(())))) {
                     inbox.refuse(DataReadError::Stopped);
+                }
+                None
+            }
+            ReplyWaiter::Follower(inbox) => {
+                match answer {
+                    Answer::Refused(CommandError::Stopped) => inbox.end(),
+                    Answer::Refused(error) => inbox.refuse(error.into()),
+                    Answer::Done
+                    | Answer::Asked(_)
+                    | Answer::Sharding(_)
+                    | Answer::Ddata(_)
+                    | Answer::Singleton(_)
+                    | Answer::Journal(_)
+                    | Answer::Kv(_) => {}
                 }
                 None
             }

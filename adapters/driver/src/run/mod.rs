@@ -296,6 +296,7 @@ impl<R: Runtime, T: Transport> Loop<R, T> {
             Listener::Buffer(kind, buffer) => full.note(kind, buffer),
             Listener::JoinFailed(reason) => hub.join_failed(reason),
             Listener::Streams(..)
+            | Listener::Follower(..)
             | Listener::Audit(_)
             | Listener::Gate(_)
             | Listener::Removed

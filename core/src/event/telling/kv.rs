@@ -5,6 +5,7 @@ use core::fmt;
 use super::{AreaMarks, EventArea, EventField, EventListener, TellEvent};
 use crate::event::KvEvent;
 use crate::kv::protocol::ranges::{RangeEvent, UndoReason};
+use crate::kv::protocol::watching::WatchNews;
 
 impl TellEvent for KvEvent {
     fn tell(&self, to: &mut dyn EventListener) -> fmt::Result {
@@ -38,6 +39,7 @@ impl TellEvent for KvEvent {
                 &[],
                 format_args!("what the store of this node holds of it is damaged"),
             ),
+            Self::Watched { news, .. } => to.hear(marks.debug("watched"), &[], format_args!("{news}")),
             Self::OwnerOf { range } => to.hear(
                 marks.debug("owner"),
                 &[],
@@ -94,6 +96,16 @@ impl TellEvent for RangeEvent {
                 &[(EventField::Reason, error)],
                 format_args!("range {} cannot be moved as commanded: {error}", range.0),
             ),
+        }
+    }
+}
+
+impl fmt::Display for WatchNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed(keys) => write!(f, "a subscriber hears of {} changed keys", keys.len()),
+            Self::Lagged => f.write_str("a subscriber may have missed changes"),
+            Self::Refused => f.write_str("an owner has too many subscriptions"),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::fixture::{member, node};
 use crate::ident::Role;
 use crate::journal::state::StoreId;
 use crate::kv::protocol::ranges::{RangeEvent, UndoReason};
+use crate::kv::protocol::watching::WatchNews;
 use crate::kv::state::bucket::BucketName;
 use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::table::RangeId;
@@ -402,6 +403,10 @@ fn buckets() -> impl Iterator<Item = Event> {
         KvEvent::StoreDamaged,
         KvEvent::OwnerOf { range },
         KvEvent::OwnerNoMore { range },
+        KvEvent::Watched {
+            watch: 9,
+            news: WatchNews::Lagged,
+        },
     ];
     let bucket = BucketName::new("carts").unwrap();
     let events = events.into_iter().chain(ranges.map(KvEvent::Ranges));

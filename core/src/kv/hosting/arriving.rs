@@ -152,6 +152,7 @@ impl BucketStore {
 
     /// Asks again who has not answered.
     pub(in crate::kv) fn on_tick(&mut self, now: Instant) {
+        self.expire_watchers(now);
         let arriving = self.ranges.iter_mut();
         let arriving = arriving.filter_map(|(range, held)| {
             held.arrival.as_mut()?.on_tick(now);

@@ -10,6 +10,7 @@ mod sweeping;
 mod tests;
 mod turns;
 mod unkept;
+mod watching;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,6 +21,7 @@ pub use self::range::HostedRange;
 pub(super) use self::sweeping::{SweepPlace, SweptKey};
 pub(super) use self::turns::OpenTurn;
 use self::unkept::{KeptTurn, StoredThing, Unkept};
+use self::watching::Watchers;
 use super::protocol::{
     AdoptedRange, BucketBody, Event, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent,
     RangeStatement, Rejection,
@@ -94,6 +96,7 @@ pub struct BucketStore {
     /// What may be said.
     ready: Vec<(Listener, BucketBody)>,
     news: Vec<Event>,
+    watchers: Watchers,
 }
 
 /// What the node's store holds of a bucket.
@@ -121,6 +124,7 @@ impl BucketStore {
             said_bytes: 0,
             ready: Vec::new(),
             news: Vec::new(),
+            watchers: Watchers::default(),
         }
     }
 
@@ -181,6 +185,7 @@ impl BucketStore {
             self.on_merged(&unkept.merged, now);
         }
         if self.turn.is_none() && self.unkept.is_empty() {
+            self.tell_watchers();
             self.ready.append(&mut self.said);
             self.said_bytes = 0;
         }
@@ -190,6 +195,7 @@ impl BucketStore {
     /// What the node's store is to keep next of this durable one, if anything.
     pub(super) fn batch(&mut self, bucket: &BucketName) -> Option<Vec<Change>> {
         if self.turn.is_none() && !self.unkept.is_empty() {
+            self.tell_watchers();
             let (unkept, said) = (mem::take(&mut self.unkept), mem::take(&mut self.said));
             self.said_bytes = 0;
             let ranges = &self.ranges;
@@ -253,6 +259,7 @@ impl BucketStore {
             Some(held) => {
                 let answered = held.answer(&asked.key, epoch, &asked.ask, now.unix_ms);
                 if answered.is_changed {
+                    self.watchers.on_changed(&asked.key, &asked.ask);
                     self.note_key(asked.range, asked.key.clone());
                 }
                 answered.answer
@@ -443,5 +450,6 @@ impl BucketStore {
         for held in self.ranges.values_mut() {
             held.replica.forget_origin(origin);
         }
+        self.watchers.forget_origin(origin);
     }
 }

@@ -4,12 +4,13 @@
 pub mod counters;
 pub mod listing;
 pub mod ranges;
+pub mod watching;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ddata::state::key::Key;
+use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::UniqueAddress;
 use crate::journal::state::StoreId;
 use crate::kv::state::bucket::BucketName;
@@ -26,6 +27,7 @@ use crate::token::Token;
 
 use listing::{ListAnswer, ListAsk, OwnerListed};
 use ranges::{RangeCommand, RangeCommandError, RangeEvent};
+use watching::{KeyWatchStatement, NoticeStatement, WatchNews};
 
 /// Buckets of a node at most: a table and a timer's work for each.
 pub const BUCKETS_MAX: usize = 64;
@@ -65,6 +67,10 @@ pub enum BucketBody {
     List(Box<ListAsk>),
     /// An owner's answer.
     Listed(Box<ListAnswer>),
+    /// To an owner, about changes of keys.
+    Watch(KeyWatchStatement),
+    /// An owner tells of changes.
+    Notice(NoticeStatement),
 }
 
 impl Msg {
@@ -81,6 +87,10 @@ impl Msg {
         KV_LIST = 0x0168 on Bulk;
         /// `BucketListed`; unstable.
         KV_LISTED = 0x0169 on Bulk;
+        /// `BucketWatch`; unstable.
+        KV_WATCH = 0x016a on Bulk;
+        /// `BucketNotice`; unstable.
+        KV_NOTICE = 0x016b on Bulk;
     }
 
     /// The message's tag.
@@ -93,6 +103,8 @@ impl Msg {
             BucketBody::Content(_) => Self::KV_CONTENT,
             BucketBody::List(_) => Self::KV_LIST,
             BucketBody::Listed(_) => Self::KV_LISTED,
+            BucketBody::Watch(_) => Self::KV_WATCH,
+            BucketBody::Notice(_) => Self::KV_NOTICE,
         }
     }
 
@@ -108,7 +120,8 @@ impl BucketBody {
     #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Ranges(_) => 0,
+            Self::Ranges(_) | Self::Watch(_) => 0,
+            Self::Notice(notice) => notice.bytes(),
             Self::Ask(asked) => asked.ask.bytes(),
             Self::Answer(answered) => answered.answer.bytes(),
             Self::Content(RangeContent::Part { part, .. }) => part.bytes(),
@@ -336,6 +349,18 @@ pub enum Command {
         /// How long to wait (1 ms to 1 h; clamped).
         timeout: Duration,
     },
+    /// Hear of changes: [`Event::Watched`], which names the command's token. Answered with `Done`.
+    Watch {
+        /// In which bucket.
+        bucket: BucketName,
+        /// Of which keys.
+        pattern: Pattern,
+    },
+    /// Hear no more of them. Answered with `Done`.
+    Unwatch {
+        /// The token of the command that began it.
+        watch: u64,
+    },
     /// Move, repair or replace; on the node that coordinates the bucket's ranges. Answered with `Done` when
     /// it has been taken up.
     Ranges {
@@ -425,6 +450,13 @@ pub enum Event {
     /// What the node's store holds of it is damaged: this node takes no part until it is started with another
     /// store.
     StoreDamaged,
+    /// A subscriber hears something.
+    Watched {
+        /// The token of its command.
+        watch: u64,
+        /// What.
+        news: WatchNews,
+    },
     /// This node's store has become an owner of a range: it holds what the others held.
     OwnerOf {
         /// Which range.

@@ -4,4 +4,5 @@ mod calls;
 mod durable;
 mod listing;
 mod machine;
+mod watching;
 mod world;

@@ -8,12 +8,14 @@ use std::{env, fs};
 
 use crate::agreement::Setting;
 use crate::ddata::protocol::{CarriedValue, DdataBody, DeltaEntry, KeyDigest, Nack};
+use crate::ddata::state::key::Pattern;
 use crate::ddata::state::{DataEnvelope, Pruning};
 use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use crate::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use crate::kv::protocol::{AdoptedRange, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt};
 use crate::kv::state::call::{Ballot, CallId, RequestId};
 use crate::kv::state::clock::{Actor, VersionDot};
@@ -63,7 +65,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 33] = [
+const ENUMS: [Declared; 36] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -96,6 +98,9 @@ const ENUMS: [Declared; 33] = [
     declared::<KvRefusal>(),
     declared::<RangeContent>(),
     declared::<OwnerListed>(),
+    declared::<KeyWatchStatement>(),
+    declared::<Pattern>(),
+    declared::<NoticeStatement>(),
     declared::<RejectReason>(),
 ];
 

@@ -5,10 +5,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::node;
-use crate::ddata::state::key::Key;
+use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::StoreId;
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use crate::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
 };
@@ -372,6 +373,40 @@ fn listings() -> Vec<(&'static str, BucketBody)> {
     .into()
 }
 
+fn watches() -> Vec<(&'static str, BucketBody)> {
+    let (store, watch) = (STORE, 12);
+    let key = |name| Key::new(name).unwrap();
+    let of = |pattern| {
+        BucketBody::Watch(KeyWatchStatement::Watch {
+            store,
+            watch,
+            pattern,
+        })
+    };
+    let notice = |number, keys| {
+        BucketBody::Notice(NoticeStatement::Changed {
+            store,
+            watch,
+            session: 3,
+            number,
+            keys,
+        })
+    };
+    let refused = NoticeStatement::Refused { store, watch };
+    [
+        ("kv_watch_key", of(Pattern::Key(key("a key")))),
+        ("kv_watch_prefix", of(Pattern::Prefix("a ".into()))),
+        (
+            "kv_unwatch",
+            BucketBody::Watch(KeyWatchStatement::Unwatch { store, watch }),
+        ),
+        ("kv_notice", notice(7, [key("a"), key("b")].into())),
+        ("kv_notice_answer", notice(0, Vec::new())),
+        ("kv_notice_refused", BucketBody::Notice(refused)),
+    ]
+    .into()
+}
+
 pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let asked = |ask| OwnerAsk {
         store: STORE,
@@ -398,7 +433,7 @@ pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let contents = contents(to).into_iter();
     let contents = contents.map(|(name, content)| (name, BucketBody::Content(content)));
     let bodies = statements.chain(asks).chain(answers).chain(contents);
-    let bodies = bodies.chain(listings());
+    let bodies = bodies.chain(listings()).chain(watches());
     let messages = bodies.map(|(name, body)| {
         let msg = KvMsg {
             to_uid: to.uid(),

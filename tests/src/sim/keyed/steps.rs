@@ -145,6 +145,8 @@ fn said_by(message: &Msg) -> Option<&'static str> {
         | BucketBody::Ask(_)
         | BucketBody::List(_)
         | BucketBody::Listed(_)
+        | BucketBody::Watch(_)
+        | BucketBody::Notice(_)
         | BucketBody::Answer(_) => None,
     }
 }
