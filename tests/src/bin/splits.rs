@@ -159,7 +159,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                 "fewest" => IndirectRule::Fewest,
                 other => return Err(format!("no rule `{other}`").into()),
             }),
-            Long("nodes") => options.nodes.extend(numbers(&mut parser)?),
+            Long("nodes") => options.nodes.extend(numbers::<usize>(&mut parser)?),
             Long("loss") => {
                 options.losses.extend(numbers::<u64>(&mut parser)?);
                 if let Some(more) = options.losses.iter().find(|percent| **percent > 100) {
