@@ -222,7 +222,9 @@ impl<'a> Judge<'a> {
     /// Whether a get knows a put, or what overwrote it; a delete may be forgotten after its grace, and so may
     /// a value that has ended.
     fn is_dominated(&self, put: &PutCall, get: &GetCall) -> bool {
-        if self.covers(&get.clock, put) {
+        // A delete is shown to nobody: of one whose clock nobody was told only what it overwrote says anything.
+        let is_hidden = put.is_delete && matches!(put.outcome, PutOutcome::Written(_, None));
+        if is_hidden || self.covers(&get.clock, put) {
             return true;
         }
         let earliest = put.ends.map(|(_, earliest)| earliest);
@@ -448,6 +450,20 @@ mod tests {
         history.grace = Some(50);
         history.gets.push(get((95, 96), &[(2, 1)], &[((2, 1), 11)]));
         assert_eq!(judge(&history).map_err(|(invariant, _)| invariant), Err("I-75"));
+    }
+
+    #[test]
+    fn a_delete_is_known_by_what_it_overwrote_where_nobody_was_told_its_clock() {
+        let after = |seen: &[(u128, u64)], shown: &[_]| {
+            let mut history = good();
+            let mut delete = put(13, &[(1, 2), (2, 1)], (40, 45), &[(1, 2), (2, 2)]);
+            delete.is_delete = true;
+            history.puts.push(delete);
+            history.gets.push(get((46, 47), seen, shown));
+            judge(&without_dots(&history)).map_err(|(invariant, _)| invariant)
+        };
+        assert_eq!(after(&[(1, 2), (2, 2)], &[]), Ok(()));
+        assert_eq!(after(&[(1, 2), (2, 1)], &[((1, 2), 12)]), Err("I-75"));
     }
 
     #[test]
