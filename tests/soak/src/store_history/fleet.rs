@@ -74,6 +74,18 @@ impl Fleet {
         Ok(())
     }
 
+    /// Calls until something more is acknowledged: who only listens may have no call open.
+    pub(super) fn call_until_acknowledged(&mut self) -> Result<(), String> {
+        let (told, limit) = (self.proof.acknowledged(), Instant::now() + Histories::PATIENCE);
+        while self.proof.acknowledged() <= told {
+            if Instant::now() > limit {
+                return Err("nothing more is acknowledged".to_owned());
+            }
+            self.call_for(CALL_EVERY)?;
+        }
+        Ok(())
+    }
+
     fn begin_calls(&mut self) {
         let nodes: Vec<usize> = (0..NODES).filter(|index| self.runs(*index)).collect();
         for (node, order) in self.proof.plan.next_calls(&nodes) {

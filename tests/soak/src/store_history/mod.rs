@@ -148,7 +148,7 @@ fn work(fleet: &mut Fleet, time: Duration) -> Result<(), String> {
                 fleet.stands_still(index, AWAY)?;
             }
         }
-        fleet.until_more_is_acknowledged()?;
+        fleet.call_until_acknowledged()?;
     }
     fleet.finish_calls()
 }
