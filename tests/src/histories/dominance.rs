@@ -222,7 +222,7 @@ impl<'a> Judge<'a> {
     /// Whether a get knows a put, or what overwrote it; a delete may be forgotten after its grace, and so may
     /// a value that has ended.
     fn is_dominated(&self, put: &PutCall, get: &GetCall) -> bool {
-        // A delete is shown to nobody: of one whose clock nobody was told only what it overwrote says anything.
+        // A delete is shown to nobody: of one whose clock is not known only what it overwrote says anything.
         let is_hidden = put.is_delete && matches!(put.outcome, PutOutcome::Written(_, None));
         if is_hidden || self.covers(&get.clock, put) {
             return true;
