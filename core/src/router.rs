@@ -275,7 +275,7 @@ impl<R: Rng> Node<R> {
                 machines.sharding.on_paused();
                 machines.singletons.on_paused();
                 machines.paths.on_paused();
-                machines.kv.on_paused();
+                machines.kv.on_paused(&base.cx(), since);
             }
             Signal::StillMember => {
                 machines.resolver.on_still_member(&base.cx());

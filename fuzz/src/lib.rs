@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 12] = [
 
 /// The kinds that [`message_decode`] picks from by its first byte: all that there are, and one that is none.
 /// New ones come last, so that the first byte of an input goes on meaning the same.
-pub const KINDS: [u16; 49] = [
+pub const KINDS: [u16; 50] = [
     MembershipMsg::INIT_JOIN.kind,
     MembershipMsg::INIT_JOIN_ACK.kind,
     MembershipMsg::INIT_JOIN_NACK.kind,
@@ -99,6 +99,7 @@ pub const KINDS: [u16; 49] = [
     KvMsg::KV_LISTED.kind,
     KvMsg::KV_WATCH.kind,
     KvMsg::KV_NOTICE.kind,
+    KvMsg::KV_TREES.kind,
 ];
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);

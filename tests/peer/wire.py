@@ -607,6 +607,7 @@ KINDS = {
     0x161: raw("BucketAsk", BULK),
     0x162: raw("BucketAnswer", BULK),
     0x163: raw("BucketContent", BULK),
+    0x164: raw("BucketTrees", BULK),
     0x168: raw("BucketList", BULK),
     0x169: raw("BucketListed", BULK),
     0x16A: raw("BucketWatch", BULK),

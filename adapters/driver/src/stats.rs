@@ -128,6 +128,11 @@ pub struct BucketState {
     pub is_accepted: bool,
     /// This node's store, if it has the bucket's role.
     pub store: Option<StoreId>,
+    /// Keys that this store has taken over from other owners because it lacked them.
+    pub keys_repaired: u64,
+    /// Whether this store was away for longer than `kv.tombstone_grace`, and does not serve all of its ranges
+    /// before it has caught up.
+    pub is_behind: bool,
     /// The term in which this node coordinates its ranges, if it does.
     pub coordinates: Option<Token>,
     /// Who owns its ranges, by number; `None` if nobody does, as far as is known.

@@ -20,6 +20,9 @@ pub struct KvConfig {
     /// How long what was deleted or has expired is remembered (default 24 h, > 0): longer than any message,
     /// call or pause of a process lasts, and than the clocks of nodes differ.
     pub tombstone_grace: Duration,
+    /// How long a round takes at least in which this node compares what it holds of each range with what the
+    /// range's other owners hold, one range after the other (default 60 s, > 0).
+    pub compare_interval: Duration,
     /// How long a leaving node waits until its ranges have gone to other members (default 60 s, > 0).
     pub exit_timeout: Duration,
     /// Calls of this node that may be open at once (default 10,000, >= 1).
@@ -33,6 +36,7 @@ impl Default for KvConfig {
             move_timeout: Duration::from_secs(300),
             away_max: Duration::from_secs(600),
             tombstone_grace: Duration::from_secs(86_400),
+            compare_interval: Duration::from_secs(60),
             exit_timeout: Duration::from_secs(60),
             open_calls_max: 10_000,
         }
@@ -47,6 +51,7 @@ impl KvConfig {
             move_timeout: Duration::from_secs(30),
             away_max: Duration::from_secs(60),
             tombstone_grace: Duration::from_secs(600),
+            compare_interval: Duration::from_secs(6),
             exit_timeout: Duration::from_secs(6),
             ..Self::default()
         }
@@ -57,6 +62,7 @@ impl KvConfig {
         positive("kv.move_timeout", self.move_timeout)?;
         positive("kv.away_max", self.away_max)?;
         positive("kv.tombstone_grace", self.tombstone_grace)?;
+        positive("kv.compare_interval", self.compare_interval)?;
         positive("kv.exit_timeout", self.exit_timeout)?;
         at_least_one("kv.open_calls_max", self.open_calls_max)
     }

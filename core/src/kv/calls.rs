@@ -159,7 +159,7 @@ impl KeyedStore {
         self.insert_call(cx, Some(Asker::User(caller)), (bucket, key), goal, timeout);
     }
 
-    /// Reads a key for nobody, so that each owner gets what it lacks.
+    /// Reads a key for nobody, or ends the turn about it, so that each owner gets what it lacks.
     pub(super) fn begin_repair(
         &mut self,
         cx: &mut Cx<'_>,
@@ -245,6 +245,11 @@ impl KeyedStore {
         let number = said.call;
         if self.on_settled(cx, from, &said) {
             return;
+        }
+        let deadline = self.calls.open.get(&number).map(|open| open.deadline);
+        if deadline.is_some_and(|deadline| deadline <= cx.mono()) {
+            // What a process that stood still goes on with may have been forgotten since by its owners.
+            self.on_calls_due(cx);
         }
         let Some(open) = self.calls.open.get_mut(&number) else {
             cx.counters().answers_late += 1;

@@ -199,7 +199,7 @@ impl KeyedStore {
         let (Some(open), Some(host)) = (self.buckets.get_mut(bucket), host) else {
             return;
         };
-        let Some(store) = BucketStore::open(identity, host, stored, cx.mono()) else {
+        let Some(store) = BucketStore::open(identity, host, stored, cx.now()) else {
             return self.on_damaged(cx, bucket);
         };
         open.store = Some(store);
@@ -238,6 +238,7 @@ fn range(from: Bytes, to: Bytes) -> StoreOrder {
 fn take_in(stored: &mut StoredBucket, bucket: &BucketName, key: &[u8], value: &Bytes) -> Option<()> {
     match layout::place(bucket, key)? {
         StoredPlace::Settings => stored.settings = Some(BucketSettings::from_bytes(value).ok()?),
+        StoredPlace::Seen => stored.seen_ms = Some(u64::from_le_bytes((**value).try_into().ok()?)),
         StoredPlace::Head(range) => {
             stored.heads.insert(range, value.clone());
         }

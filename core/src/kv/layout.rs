@@ -4,6 +4,7 @@
 //! | key | value |
 //! |---|---|
 //! | bucket, 0 | the settings |
+//! | bucket, 0, 1 | when the store was last known to be open, in milliseconds since the Unix epoch (8) |
 //! | bucket, 1, range (2) | the range's head |
 //! | bucket, 2, range (2), key | the entry |
 //!
@@ -18,6 +19,8 @@ use crate::ddata::state::key::Key;
 use crate::store::Bytes;
 
 const SETTINGS: u8 = 0;
+/// Behind [`SETTINGS`].
+const SEEN: u8 = 1;
 const HEAD: u8 = 1;
 const ENTRY: u8 = 2;
 
@@ -25,6 +28,7 @@ const ENTRY: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StoredPlace {
     Settings,
+    Seen,
     Head(RangeId),
     Entry(RangeId, Key),
 }
@@ -47,6 +51,12 @@ fn range_key(bucket: &BucketName, place: u8, range: RangeId) -> Vec<u8> {
 
 pub(super) fn settings_key(bucket: &BucketName) -> Bytes {
     Bytes::from(key(bucket, SETTINGS))
+}
+
+pub(super) fn seen_key(bucket: &BucketName) -> Bytes {
+    let mut out = key(bucket, SETTINGS);
+    out.push(SEEN);
+    Bytes::from(out)
 }
 
 pub(super) fn head_key(bucket: &BucketName, range: RangeId) -> Bytes {
@@ -81,6 +91,7 @@ pub(super) fn place(bucket: &BucketName, stored: &[u8]) -> Option<StoredPlace> {
     let (place, rest) = stored.strip_prefix(&*name)?.split_first()?;
     match *place {
         SETTINGS if rest.is_empty() => Some(StoredPlace::Settings),
+        SETTINGS if rest == [SEEN] => Some(StoredPlace::Seen),
         HEAD | ENTRY => {
             let (range, rest) = rest.split_first_chunk()?;
             let range = RangeId(u16::from_be_bytes(*range));
@@ -104,6 +115,7 @@ mod tests {
         let key = Key::new("a key").unwrap();
         for (stored, expected) in [
             (settings_key(&bucket), StoredPlace::Settings),
+            (seen_key(&bucket), StoredPlace::Seen),
             (head_key(&bucket, RangeId(258)), StoredPlace::Head(RangeId(258))),
             (
                 entry_key(&bucket, RangeId(258), &key),
@@ -131,6 +143,7 @@ mod tests {
     fn the_keys_are_these_for_ever() {
         let bucket = BucketName::new("ab").unwrap();
         assert_eq!(&*settings_key(&bucket), b"\x02ab\x00");
+        assert_eq!(&*seen_key(&bucket), b"\x02ab\x00\x01");
         assert_eq!(&*head_key(&bucket, RangeId(0x0102)), b"\x02ab\x01\x01\x02");
         let key = Key::new("k").unwrap();
         assert_eq!(&*entry_key(&bucket, RangeId(3), &key), b"\x02ab\x02\x00\x03k");

@@ -179,6 +179,19 @@ impl KeyedStore {
         self.listings.schedule(number, again);
     }
 
+    /// A member asks an owner which keys it holds.
+    pub(super) fn on_list_asked(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &UniqueAddress,
+        bucket: &BucketName,
+        asked: &ListAsk,
+    ) -> Result<(), Rejection> {
+        cx.counters().asked += 1;
+        let store = self.store_of(bucket, asked.store);
+        store.map_or(Ok(()), |store| store.on_list(from, asked, cx.now()))
+    }
+
     /// An owner says which keys it holds.
     pub(super) fn on_listed(
         &mut self,

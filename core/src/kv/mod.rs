@@ -7,6 +7,7 @@
 
 pub mod bucket;
 mod calls;
+mod comparing;
 pub mod hosting;
 mod keeping;
 mod layout;
@@ -33,6 +34,7 @@ use alloc::vec::Vec;
 
 use self::bucket::{BucketStanding, OpenBucket};
 use self::calls::{OpenCalls, refuse};
+use self::comparing::Comparisons;
 use self::hosting::{BucketStore, Listener};
 use self::keeping::Keeping;
 use self::leading::{LeadBucket, LeadTiming};
@@ -52,6 +54,7 @@ use crate::journal::state::StoreId;
 use crate::membership::state::member::Status;
 use crate::oldest::state::{RoleStanding, oldest};
 use crate::ordered::OrderedMap;
+use crate::time::Instant;
 use crate::token::Token;
 use crate::view::View;
 
@@ -68,6 +71,7 @@ pub struct KeyedStore {
     watches: OpenWatches,
     keeping: Keeping,
     sweep: Sweep,
+    comparisons: Comparisons,
     turns: OpenTurns,
     /// Coordinators that this node had, so that none has the term of another.
     coordinators: u64,
@@ -129,17 +133,10 @@ impl KeyedStore {
                 Ok(())
             }
             BucketBody::Content(content) => self.on_content(cx, from, &bucket, content),
-            BucketBody::List(asked) => {
-                cx.counters().asked += 1;
-                let now = cx.now();
-                let store = self.store_of(&bucket, asked.store);
-                store.map_or(Ok(()), |store| store.on_list(from, &asked, now))
-            }
+            BucketBody::Trees(statement) => self.on_tree(cx, from, &bucket, statement),
+            BucketBody::List(asked) => self.on_list_asked(cx, from, &bucket, &asked),
             BucketBody::Listed(answered) => self.on_listed(cx, from, &bucket, *answered),
-            BucketBody::Watch(statement) => {
-                self.on_watch_statement(from, &bucket, statement, cx.mono());
-                Ok(())
-            }
+            BucketBody::Watch(statement) => self.on_watch_statement(cx, from, &bucket, statement),
             BucketBody::Notice(notice) => self.on_notice(cx, from, &bucket, notice),
         };
         if let Err(rejection) = heard {
@@ -286,8 +283,9 @@ impl KeyedStore {
                 self.on_calls_due(cx);
                 self.on_listings_due(cx);
             }
+            Timer::Compare => self.compare(cx),
             Timer::Repeat => {
-                let (now, buckets) = (cx.mono(), self.buckets.keys().cloned().collect::<Vec<_>>());
+                let (now, buckets) = (cx.now(), self.buckets.keys().cloned().collect::<Vec<_>>());
                 for bucket in buckets {
                     let open = self.buckets.get_mut(&bucket);
                     if let Some(store) = open.and_then(|open| open.store.as_mut()) {
@@ -299,6 +297,7 @@ impl KeyedStore {
                 self.say_watches(cx);
                 self.keeping.repeat(cx);
                 self.sweep(cx);
+                self.compare(cx);
                 self.end_turns(cx);
                 self.look_at_leads(cx);
             }
@@ -342,7 +341,8 @@ impl KeyedStore {
     }
 
     /// This process stood still: nothing is decided for others until it is known to be a member.
-    pub(crate) fn on_paused(&mut self) {
+    pub(crate) fn on_paused(&mut self, cx: &Cx<'_>, since: Instant) {
+        self.note_absence(cx, since);
         self.set_paused(true);
     }
 
@@ -452,7 +452,11 @@ impl KeyedStore {
     /// Waits for what there is to wait for.
     fn await_next(&self, cx: &mut Cx<'_>) {
         self.await_calls(cx);
-        if self.is_halted || cx.is_set(Timer::Repeat) {
+        if self.is_halted {
+            return;
+        }
+        self.await_round(cx);
+        if cx.is_set(Timer::Repeat) {
             return;
         }
         let lacks = |open: &OpenBucket| {
@@ -463,6 +467,7 @@ impl KeyedStore {
         let is_needed = !self.leads.is_empty()
             || self.keeping.waits()
             || self.has_to_sweep()
+            || self.is_behind()
             || !self.watches.is_empty()
             || self.buckets.values().any(lacks);
         if is_needed {

@@ -69,7 +69,7 @@ impl KeyedStore {
             }
             RangeStatement::Repair { term, store, range } => {
                 if self.coordinates(cx, from, bucket, term) && self.store_of(bucket, store).is_some() {
-                    self.repair_range(bucket, range);
+                    self.repair_range(cx, bucket, range);
                 }
             }
             RangeStatement::Refuse {

@@ -24,14 +24,11 @@ use crate::time::Instant;
 /// Keys that are looked at in one interval: a fraction of a millisecond of work.
 const SWEPT_MAX: usize = 256;
 
-/// Keys that are read for repair in one interval.
-const REPAIRED_MAX: usize = 64;
-
 /// Keys whose end is under way at once, at most.
 const SETTLING_MAX: usize = 65_536;
 
 /// How long the owners of a key are waited for.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 struct SettlingKey {
@@ -49,8 +46,6 @@ struct SettlingKey {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweep {
     places: OrderedMap<BucketName, SweepPlace>,
-    /// Ranges of which every key is read, and the last one that was. At most the ranges of all buckets.
-    repairing: OrderedMap<(BucketName, RangeId), Option<Key>>,
     keys: OrderedSet<(BucketName, Key)>,
     settling: OrderedMap<u64, SettlingKey>,
     due: OrderedSet<(Instant, u64)>,
@@ -84,7 +79,6 @@ impl KeyedStore {
                 self.ask_to_settle(cx, number, &asks, out);
             }
         }
-        self.repair_some(cx);
         let buckets: Vec<BucketName> = self.buckets.keys().cloned().collect();
         for bucket in buckets {
             let place = self.sweep.places.remove(&bucket);
@@ -97,34 +91,6 @@ impl KeyedStore {
             for swept in found {
                 self.settle(cx, &bucket, swept);
             }
-        }
-    }
-
-    /// Each key of a range that this node's store holds is to be read, which gives other owners what they
-    /// lack.
-    pub(super) fn repair_range(&mut self, bucket: &BucketName, range: RangeId) {
-        let open = self.buckets.get(bucket);
-        if open.is_some_and(|open| range.0 < open.settings().ranges) {
-            self.sweep.repairing.insert((bucket.clone(), range), None);
-        }
-    }
-
-    fn repair_some(&mut self, cx: &mut Cx<'_>) {
-        let Some(((bucket, range), after)) = self.sweep.repairing.pop_first() else {
-            return;
-        };
-        let store = self.buckets.get(&bucket).and_then(|open| open.store.as_ref());
-        let keys = store.map(|store| store.keys_of(range, after.as_ref(), REPAIRED_MAX));
-        let keys = keys.unwrap_or_default();
-        if let Some(last) = keys.last().filter(|_| keys.len() == REPAIRED_MAX) {
-            self.sweep
-                .repairing
-                .insert((bucket.clone(), range), Some(last.clone()));
-        }
-        let level = Level::Quorum;
-        for key in keys {
-            cx.counters().keys_repaired += 1;
-            self.begin_repair(cx, (bucket.clone(), key), CallGoal::Get { level }, ANSWERS_WITHIN);
         }
     }
 
@@ -229,7 +195,6 @@ impl KeyedStore {
     pub(super) fn has_to_sweep(&self) -> bool {
         let stores = self.buckets.values().filter_map(|open| open.store.as_ref());
         !self.sweep.settling.is_empty()
-            || !self.sweep.repairing.is_empty()
             || stores
                 .into_iter()
                 .any(super::hosting::BucketStore::holds_anything)

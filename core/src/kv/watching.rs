@@ -172,11 +172,11 @@ impl KeyedStore {
     /// A node wants to hear of changes of what this node's store holds, or does no more.
     pub(super) fn on_watch_statement(
         &mut self,
+        cx: &Cx<'_>,
         from: &UniqueAddress,
         bucket: &BucketName,
         statement: KeyWatchStatement,
-        now: Instant,
-    ) {
+    ) -> Result<(), Rejection> {
         match statement {
             KeyWatchStatement::Watch {
                 store,
@@ -184,7 +184,7 @@ impl KeyedStore {
                 pattern,
             } => {
                 if let Some(store) = self.store_of(bucket, store) {
-                    store.on_watch(from, watch, pattern, now);
+                    store.on_watch(from, watch, pattern, cx.mono());
                 }
             }
             KeyWatchStatement::Unwatch { store, watch } => {
@@ -193,6 +193,7 @@ impl KeyedStore {
                 }
             }
         }
+        Ok(())
     }
 
     /// An owner tells of changes.

@@ -24,6 +24,7 @@ use crate::ddata::state::key::{KEY_BYTES_MAX, Key, Pattern};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::{NUMBER_MAX, StoreId};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use crate::kv::protocol::trees::{LEAVES_ASKED_MAX, TreeAnswer, TreeAsk, TreeStatement};
 use crate::kv::protocol::watching::{KeyWatchStatement, NOTICE_KEYS_MAX, NoticeStatement};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RANGES_PER_MESSAGE_MAX, RangeContent, RangeStatement,
@@ -37,6 +38,7 @@ use crate::kv::state::entry::{AcceptedDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, LISTED_KEYS_MAX, ListedKey, ListedPart};
+use crate::kv::state::node::{FAN_OUT, MerkleNode, NODES_ASKED_MAX};
 use crate::kv::state::part::{ITEMS_MAX, RangeItem, RangePart};
 use crate::kv::state::settings::{BucketSettings, MERGE_NAME_BYTES_MAX};
 use crate::kv::state::siblings::{PutError, VALUES_BYTES_MAX};
@@ -51,6 +53,9 @@ type OwnerList = List<u8, StoreId, OWNERS_MAX, 1>;
 
 /// Ranges, and who owns each.
 type RangeList = List<u16, (RangeId, Configuration), RANGES_PER_MESSAGE_MAX>;
+
+/// Sums of an answer about a tree.
+const SUMS_MAX: usize = FAN_OUT * NODES_ASKED_MAX;
 
 /// A value that is put.
 struct PutValue;
@@ -211,6 +216,20 @@ choice! {
     }
 }
 
+choice! {
+    TreeStatement as "tree statement" {
+        1 Compare { asked: TreeAsk, nodes: List<u8, MerkleNode, NODES_ASKED_MAX, 1> },
+        2 Sums { said: TreeAnswer, sums: List<u16, u64, SUMS_MAX> },
+        3 Fetch { asked: TreeAsk, leaves: List<u16, MerkleNode, LEAVES_ASKED_MAX, 1>, after: Maybe<Bytes> },
+        4 Held { said: TreeAnswer, items: List<u16, RangeItem, ITEMS_MAX>, next: Maybe<Bytes> },
+    }
+}
+
+record! {
+    TreeAsk as "tree asked" { store: StoreId, range: RangeId, configuration: Configuration, comparison: u64 }
+}
+record! { TreeAnswer as "tree answered" { store: StoreId, comparison: u64 } }
+
 record! { StoreAt as "store at" { store: StoreId, node: UniqueAddress } }
 record! { RangePart as "part" { items: List<u16, RangeItem, ITEMS_MAX>, is_last: bool } }
 record! { RangeItem as "item" { key: Bytes, content: Bytes, promised: Token } }
@@ -288,6 +307,14 @@ by_hand! {
     AcceptedDecision: AcceptedDecision, "decision", 4, |accepted, what, out| {
         put_sized(Ok(accepted.encode()), what, out)
     }, |reader, what| AcceptedDecision::decode(&sized(reader, what)?);
+    MerkleNode: MerkleNode, "level, number of that level", 3, |node, what, out| {
+        let (level, at) = node.numbers();
+        u8::put(&level, what, out)?;
+        u16::put(&at, what, out)
+    }, |reader, what| {
+        let (level, at) = (u8::read(reader, what)?, u16::read(reader, what)?);
+        MerkleNode::of(level, at).ok_or(WireError::Malformed { what })
+    };
     TableChange: TableChange, "table", 4, |table, what, out| put_sized(table.to_bytes(), what, out),
         |reader, what| TableChange::from_bytes(&sized(reader, what)?);
 }
@@ -313,6 +340,7 @@ pub(super) fn put(msg: &Msg, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         BucketBody::Ask(ask) => <Boxed<OwnerAsk> as Form<Box<OwnerAsk>>>::put(ask, "", out),
         BucketBody::Answer(answer) => <Boxed<OwnerAnswer> as Form<Box<OwnerAnswer>>>::put(answer, "", out),
         BucketBody::Content(content) => RangeContent::put(content, "", out),
+        BucketBody::Trees(statement) => TreeStatement::put(statement, "", out),
         BucketBody::Watch(statement) => KeyWatchStatement::put(statement, "", out),
         BucketBody::Notice(notice) => NoticeStatement::put(notice, "", out),
         BucketBody::List(ask) => <Boxed<ListAsk> as Form<Box<ListAsk>>>::put(ask, "", out),
@@ -328,6 +356,7 @@ pub(super) fn read(tag: MessageTag, reader: &mut FieldSource<'_>) -> Result<Msg,
         Msg::KV_ASK => BucketBody::Ask(<Boxed<OwnerAsk> as Form<_>>::read(reader, "")?),
         Msg::KV_ANSWER => BucketBody::Answer(<Boxed<OwnerAnswer> as Form<_>>::read(reader, "")?),
         Msg::KV_CONTENT => BucketBody::Content(RangeContent::read(reader, "")?),
+        Msg::KV_TREES => BucketBody::Trees(TreeStatement::read(reader, "")?),
         Msg::KV_WATCH => BucketBody::Watch(KeyWatchStatement::read(reader, "")?),
         Msg::KV_NOTICE => BucketBody::Notice(NoticeStatement::read(reader, "")?),
         Msg::KV_LIST => BucketBody::List(<Boxed<ListAsk> as Form<_>>::read(reader, "")?),
@@ -344,6 +373,7 @@ pub(super) fn rows() -> Vec<String> {
         "BucketAsk",
         "BucketAnswer",
         "BucketContent",
+        "BucketTrees",
         "BucketList",
         "BucketListed",
         "BucketWatch",

@@ -4,6 +4,7 @@
 use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::journal::state::StoreId;
 use quorate_core::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use quorate_core::kv::protocol::trees::{TreeAnswer, TreeAsk, TreeStatement};
 use quorate_core::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use quorate_core::kv::protocol::{
     AdoptedRange, BucketBody, Msg, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
@@ -13,6 +14,7 @@ use quorate_core::kv::state::call::{Ballot, CallId};
 use quorate_core::kv::state::configuration::{Configuration, Owners};
 use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use quorate_core::kv::state::listed::{KeysWanted, ListedPart};
+use quorate_core::kv::state::node::{FAN_OUT, MerkleNode};
 use quorate_core::kv::state::part::RangePart;
 use quorate_core::kv::state::settings::BucketSettings;
 use quorate_core::kv::state::table::{RangeId, TableChange};
@@ -36,10 +38,11 @@ pub enum Kind {
     Listed,
     Watch,
     Notice,
+    Trees,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Ranges,
         Self::Ask,
         Self::Answer,
@@ -48,6 +51,7 @@ impl Kind {
         Self::Listed,
         Self::Watch,
         Self::Notice,
+        Self::Trees,
     ];
 
     pub(super) const fn of(msg: &Msg) -> Self {
@@ -56,6 +60,7 @@ impl Kind {
             BucketBody::Ask(_) => Self::Ask,
             BucketBody::Answer(_) => Self::Answer,
             BucketBody::Content(_) => Self::Content,
+            BucketBody::Trees(_) => Self::Trees,
             BucketBody::List(_) => Self::List,
             BucketBody::Listed(_) => Self::Listed,
             BucketBody::Watch(_) => Self::Watch,
@@ -88,6 +93,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             answer: answer(lie),
         })),
         Kind::Content => BucketBody::Content(content(lie)),
+        Kind::Trees => BucketBody::Trees(tree(lie)),
         Kind::List => BucketBody::List(Box::new(ListAsk {
             store: store(lie),
             range: range(lie),
@@ -233,6 +239,45 @@ fn content(lie: &mut Lie<'_>) -> RangeContent {
                 is_last: true,
             },
         },
+    }
+}
+
+fn tree(lie: &mut Lie<'_>) -> TreeStatement {
+    let node = |lie: &mut Lie<'_>| {
+        let level = u8::try_from(lie.chance.below(4)).expect("invariant: below four");
+        let last = FAN_OUT.pow(u32::from(level)) as u64 - 1;
+        let at = u16::try_from(lie.chance.below(last + 1)).expect("invariant: few nodes");
+        MerkleNode::of(level, at).unwrap_or(MerkleNode::ROOT)
+    };
+    let said = TreeAnswer {
+        store: store(lie),
+        comparison: lie.number(CALL),
+    };
+    let asked = TreeAsk {
+        store: said.store,
+        range: range(lie),
+        configuration: configuration(lie),
+        comparison: said.comparison,
+    };
+    match lie.chance.below(4) {
+        0 => {
+            let nodes = vec![node(lie)];
+            TreeStatement::Compare { asked, nodes }
+        }
+        1 => {
+            let sums = (0..FAN_OUT).map(|_| lie.number(HASH)).collect();
+            TreeStatement::Sums { said, sums }
+        }
+        2 => {
+            let leaves = vec![node(lie)];
+            let after = None;
+            TreeStatement::Fetch { asked, leaves, after }
+        }
+        _ => {
+            let next = lie.flag().then(|| key(lie).as_str().as_bytes().into());
+            let items = Vec::new();
+            TreeStatement::Held { said, items, next }
+        }
     }
 }
 

@@ -293,6 +293,14 @@ impl Branches {
             ("moves of ranges ended", sim.sum(|stats| stats.kv.moves_ended)),
             ("moves of ranges undone", sim.sum(|stats| stats.kv.moves_undone)),
             ("parts of ranges merged", sim.sum(|stats| stats.kv.parts_merged)),
+            (
+                "trees of ranges compared",
+                sim.sum(|stats| stats.kv.trees_compared),
+            ),
+            (
+                "keys taken over from other owners",
+                sim.sum(|stats| stats.kv.keys_repaired),
+            ),
         ];
         Self(counts.into_iter().chain(of_profiles).chain(kv).collect())
     }

@@ -3,6 +3,7 @@
 
 use super::chance::{Chance, Purpose};
 use super::faults::FaultKind;
+use super::keyed;
 
 /// Microseconds of a second.
 pub(super) const SECOND: u64 = 1_000_000;
@@ -286,6 +287,9 @@ impl Mix {
             if wanted && (kind.is_orderly() || !orderly) {
                 mix.kinds.push(*kind);
             }
+        }
+        if plan.profile == Profile::Kv && keyed::is_away_for_long(seed) {
+            mix.restart_after = (20 * SECOND, 26 * SECOND);
         }
         // From a stream of its own, so that seeds without it stay what they are.
         let mut last_resort = Chance::new(seed, Purpose::LastResort);

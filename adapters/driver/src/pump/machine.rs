@@ -109,6 +109,8 @@ impl<R: Rng> Machine for Node<R> {
                 settings: open.settings().clone(),
                 is_accepted: open.is_accepted(),
                 store: open.store().map(BucketStore::id),
+                keys_repaired: open.store().map_or(0, BucketStore::keys_repaired),
+                is_behind: open.store().is_some_and(BucketStore::is_behind),
                 coordinates: lead.map(LeadBucket::term),
                 stores,
                 ranges,

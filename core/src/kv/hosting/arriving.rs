@@ -13,7 +13,7 @@ use crate::kv::protocol::{AdoptedRange, BucketBody, RangeContent, RangeStatement
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::range_of;
 use crate::kv::state::table::RangeId;
-use crate::time::Instant;
+use crate::time::{Instant, Now};
 
 impl BucketStore {
     /// Has a newcomer of the present configuration get what it lacks.
@@ -151,8 +151,9 @@ impl BucketStore {
     }
 
     /// Asks again who has not answered.
-    pub(in crate::kv) fn on_tick(&mut self, now: Instant) {
+    pub(in crate::kv) fn on_tick(&mut self, Now { mono: now, unix_ms }: Now) {
         self.expire_watchers(now);
+        self.note_seen(unix_ms);
         let arriving = self.ranges.iter_mut();
         let arriving = arriving.filter_map(|(range, held)| {
             held.arrival.as_mut()?.on_tick(now);

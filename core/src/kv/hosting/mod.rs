@@ -3,6 +3,7 @@
 //! know. Spec: sharding 10.19 b.
 
 mod arriving;
+mod comparing;
 mod listing;
 mod range;
 mod sweeping;
@@ -18,6 +19,7 @@ use core::mem;
 use core::time::Duration;
 
 pub use self::range::HostedRange;
+pub(super) use self::range::PART_LIMITS;
 pub(super) use self::sweeping::{SweepPlace, SweptKey};
 pub(super) use self::turns::OpenTurn;
 use self::unkept::{KeptTurn, StoredThing, Unkept};
@@ -96,6 +98,10 @@ pub struct BucketStore {
     /// What may be said.
     ready: Vec<(Listener, BucketBody)>,
     news: Vec<Event>,
+    /// Keys taken over from other owners.
+    repaired: u64,
+    /// When it was last noted that it is open.
+    seen_ms: Option<u64>,
     watchers: Watchers,
 }
 
@@ -106,6 +112,8 @@ pub(super) struct StoredBucket {
     pub(super) settings: Option<BucketSettings>,
     pub(super) heads: OrderedMap<RangeId, Bytes>,
     pub(super) entries: OrderedMap<RangeId, OrderedMap<Key, KvEntry>>,
+    /// When it was last known to be open.
+    pub(super) seen_ms: Option<u64>,
 }
 
 impl BucketStore {
@@ -124,6 +132,8 @@ impl BucketStore {
             said_bytes: 0,
             ready: Vec::new(),
             news: Vec::new(),
+            repaired: 0,
+            seen_ms: None,
             watchers: Watchers::default(),
         }
     }
@@ -133,10 +143,13 @@ impl BucketStore {
         identity: StoreIdentity,
         settings: HostSettings,
         stored: StoredBucket,
-        now: Instant,
+        now: Now,
     ) -> Option<Self> {
         let StoredBucket {
-            heads, mut entries, ..
+            heads,
+            mut entries,
+            seen_ms,
+            ..
         } = stored;
         let mut store = Self::in_memory(StoreId(identity.id), settings);
         (store.is_durable, store.boot) = (true, identity.boot);
@@ -145,9 +158,13 @@ impl BucketStore {
             let held = HostedRange::open(store.of_range(), (store.id, store.boot), Some(&head), held)?;
             store.ranges.insert(range, held);
             // What it had merged it keeps, and merges all of it again.
-            store.begin_arrival(range, now);
+            store.begin_arrival(range, now.mono);
             store.arrive(range);
         }
+        if seen_ms.is_some_and(|seen_ms| store.was_away(seen_ms, now.unix_ms)) {
+            store.set_behind();
+        }
+        store.note_seen(now.unix_ms);
         // What lies outside of any range was dropped, or was never said to be anybody's.
         entries.is_empty().then_some(store)
     }

@@ -17,7 +17,7 @@ use crate::store::limits::VALUE_BYTES_MAX;
 use crate::token::Token;
 
 /// How much a part of a range has: a frame of this size is on its way in a few milliseconds.
-pub(super) const PART_LIMITS: PartLimits = PartLimits {
+pub(in crate::kv) const PART_LIMITS: PartLimits = PartLimits {
     items_max: ITEMS_MAX,
     bytes_max: 64 << 10,
     item_bytes_max: VALUE_BYTES_MAX,
@@ -129,16 +129,7 @@ impl HostedRange {
         let after = after.and_then(|after| Key::new(after).ok());
         let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.entries.range((from, Bound::Unbounded));
-        let items = entries.filter_map(|(key, entry)| {
-            let encoded = entry.encode();
-            debug_assert!(encoded.is_ok(), "what is held can be written");
-            Some(RangeItem {
-                key: Bytes::from(key.as_str().as_bytes()),
-                content: Bytes::from(encoded.ok()?),
-                promised: Token::NONE,
-            })
-        });
-        RangePart::cut(items, PART_LIMITS)
+        RangePart::cut(entries.filter_map(|(key, entry)| item(key, entry)), PART_LIMITS)
     }
 
     /// Takes in what an owner holds of a key; whether that changed anything. `None` if no owner holds such a
@@ -153,4 +144,15 @@ impl HostedRange {
         }
         Some(is_changed)
     }
+}
+
+/// What is held of a key, as it is sent.
+pub(super) fn item(key: &Key, entry: &KvEntry) -> Option<RangeItem> {
+    let encoded = entry.encode();
+    debug_assert!(encoded.is_ok(), "what is held can be written");
+    Some(RangeItem {
+        key: Bytes::from(key.as_str().as_bytes()),
+        content: Bytes::from(encoded.ok()?),
+        promised: Token::NONE,
+    })
 }

@@ -32,14 +32,6 @@ impl BucketStore {
         self.ranges.values().any(|held| held.entries().len() > 0)
     }
 
-    /// Some keys of a range behind one.
-    pub(in crate::kv) fn keys_of(&self, range: RangeId, after: Option<&Key>, count: usize) -> Vec<Key> {
-        let held = self.ranges.get(&range).into_iter();
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let keys = held.flat_map(|held| held.keys_behind(from));
-        keys.take(count).cloned().collect()
-    }
-
     /// Looks at so many keys from a place on; where to go on, if there are more.
     pub(in crate::kv) fn sweep(
         &self,

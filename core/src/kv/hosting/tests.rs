@@ -9,12 +9,14 @@ use crate::ddata::state::key::Key;
 use crate::fixture::node;
 use crate::ident::UniqueAddress;
 use crate::journal::state::StoreId;
-use crate::kv::protocol::{OwnerAsk, Rejection};
+use crate::kv::protocol::trees::{TreeAsk, TreeStatement};
+use crate::kv::protocol::{BucketBody, OwnerAsk, Rejection};
 use crate::kv::state::bucket::BucketName;
 use crate::kv::state::call::RequestId;
 use crate::kv::state::clock::VersionClock;
 use crate::kv::state::configuration::{Configuration, Owners};
 use crate::kv::state::exchange::{KvAsk, KvChange, Mint};
+use crate::kv::state::node::MerkleNode;
 use crate::kv::state::settings::range_of;
 use crate::kv::state::table::{RangeId, RangeLevels};
 use crate::store::{Bytes, StoreIdentity};
@@ -22,6 +24,10 @@ use crate::time::{Instant, Now};
 use crate::token::Token;
 
 const RANGES: u16 = 4;
+const NOW: Now = Now {
+    mono: Instant::ZERO,
+    unix_ms: 1_000_000,
+};
 
 fn peer() -> UniqueAddress {
     node("peer", 7)
@@ -47,7 +53,7 @@ fn store() -> BucketStore {
         ask_again: Duration::from_secs(1),
     };
     let identity = StoreIdentity { id: 1, boot: 1 };
-    let mut store = BucketStore::open(identity, settings, StoredBucket::default(), Instant::ZERO).unwrap();
+    let mut store = BucketStore::open(identity, settings, StoredBucket::default(), NOW).unwrap();
     let told: Vec<_> = (0..RANGES)
         .map(|range| (RangeId(range), configuration()))
         .collect();
@@ -139,4 +145,64 @@ fn what_waits_for_a_disk_that_stands_still_has_a_limit_in_bytes() {
     keep(&mut store);
     ask(&mut store, own, KvAsk::Get).unwrap();
     assert_eq!(store.said.len(), 1, "there is room again");
+}
+
+/// What the store says about trees.
+fn said(store: &mut BucketStore) -> Vec<TreeStatement> {
+    let said = store.take_said(Instant::ZERO).into_iter();
+    let trees = said.filter_map(|(_, body)| match body {
+        BucketBody::Trees(statement) => Some(statement),
+        _ => None,
+    });
+    trees.collect()
+}
+
+#[test]
+fn i_74_trees_are_compared_between_owners_of_one_configuration_alone() {
+    let (mut store, range) = (store(), range_of(&key(), RANGES));
+    let minted = mint(&store, 10);
+    ask(&mut store, range, minted).unwrap();
+    keep(&mut store);
+    let asked = |configuration| TreeAsk {
+        store: StoreId(1),
+        range,
+        configuration,
+        comparison: 7,
+    };
+    let root = [MerkleNode::ROOT];
+    let present = asked(configuration());
+    store.on_compare(&peer(), &present, &root, NOW).unwrap();
+    let [TreeStatement::Sums { sums, .. }] = &said(&mut store)[..] else {
+        panic!("the sums of the root's children")
+    };
+    assert_eq!(sums.iter().filter(|sum| **sum != 0).count(), 1);
+    let leaf = MerkleNode::leaf_of(&key());
+    assert_eq!(
+        store.on_compare(&peer(), &present, &[leaf], NOW),
+        Err(Rejection::Tree)
+    );
+    let unsorted = [leaf, MerkleNode::ROOT];
+    let fetched = store.on_fetch(&peer(), &present, (&unsorted, None), NOW);
+    assert_eq!(fetched, Err(Rejection::Tree));
+    store.on_fetch(&peer(), &present, (&[leaf], None), NOW).unwrap();
+    let [TreeStatement::Held { items, next, .. }] = &said(&mut store)[..] else {
+        panic!("the key")
+    };
+    assert_eq!((items.len(), next), (1, &None));
+    // Behind it there is nothing.
+    let after = Some(Bytes::clone(&items[0].key));
+    store.on_fetch(&peer(), &present, (&[leaf], after), NOW).unwrap();
+    assert!(matches!(&said(&mut store)[..], [TreeStatement::Held { items, .. }] if items.is_empty()));
+    // Who comes later than these owners hears nothing, and neither does anybody during a move.
+    let joint = Configuration {
+        epoch: 2,
+        owners: Owners::Joint {
+            from: [1, 2, 3].map(StoreId).to_vec(),
+            to: [1, 2, 4].map(StoreId).to_vec(),
+        },
+    };
+    store.on_compare(&peer(), &asked(joint), &root, NOW).unwrap();
+    keep(&mut store);
+    store.on_compare(&peer(), &present, &root, NOW).unwrap();
+    assert_eq!(said(&mut store), []);
 }

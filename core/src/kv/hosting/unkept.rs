@@ -32,11 +32,14 @@ pub(super) struct Unkept {
     pub(super) dropped: OrderedSet<RangeId>,
     pub(super) keys: OrderedSet<(RangeId, Key)>,
     pub(super) merged: Vec<MergedPart>,
+    /// When the store was open.
+    pub(super) seen_ms: Option<u64>,
 }
 
 impl Unkept {
     pub(super) fn is_empty(&self) -> bool {
-        self.heads.is_empty() && self.dropped.is_empty() && self.keys.is_empty() && self.merged.is_empty()
+        let is_none = self.heads.is_empty() && self.dropped.is_empty() && self.keys.is_empty();
+        is_none && self.merged.is_empty() && self.seen_ms.is_none()
     }
 }
 
@@ -72,6 +75,9 @@ impl KeptTurn {
                 None => Change::Delete { key },
             });
         };
+        if let Some(seen_ms) = unkept.seen_ms {
+            put(layout::seen_key(bucket), Some(seen_ms.to_le_bytes().into()));
+        }
         for range in &unkept.heads {
             put(
                 layout::head_key(bucket, *range),

@@ -7,71 +7,16 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use super::state::node::{DEPTH, FAN_OUT, MerkleNode, NODES_ASKED_MAX};
 use crate::ddata::state::key::Key;
-
-/// Children of a node.
-pub const FAN_OUT: usize = 16;
-
-/// Levels below the root.
-pub const DEPTH: u8 = 3;
-
-const LEAVES: u64 = 16 * 16 * 16;
 
 /// Where the nodes of a level begin.
 const BEGINS: [usize; DEPTH as usize + 1] = [0, 1, 17, 273];
 const NODES: usize = 273 + 4_096;
 
-/// A node of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MerkleNode {
-    level: u8,
-    at: u16,
-}
-
-impl MerkleNode {
-    /// The whole range.
-    pub const ROOT: Self = Self { level: 0, at: 0 };
-
-    /// The leaf that a key lies in.
-    #[must_use]
-    pub fn leaf_of(key: &Key) -> Self {
-        // Ranges take the upper bits of the hash.
-        let at = u16::try_from(key.hash() % LEAVES).unwrap_or_default();
-        Self { level: DEPTH, at }
-    }
-
-    /// A node by its numbers; `None` if the tree has none of them.
-    #[must_use]
-    pub fn of(level: u8, at: u16) -> Option<Self> {
-        let is_one = level <= DEPTH && usize::from(at) < FAN_OUT.pow(u32::from(level));
-        is_one.then_some(Self { level, at })
-    }
-
-    /// On which level, 0 for the root, and which of that level.
-    #[must_use]
-    pub const fn numbers(self) -> (u8, u16) {
-        (self.level, self.at)
-    }
-
-    /// Whether keys lie in it, and no nodes.
-    #[must_use]
-    pub const fn is_leaf(self) -> bool {
-        self.level == DEPTH
-    }
-
-    fn parent(self) -> Option<Self> {
-        let level = self.level.checked_sub(1)?;
-        let at = self.at / FAN_OUT as u16;
-        Some(Self { level, at })
-    }
-
-    fn index(self) -> usize {
-        BEGINS[usize::from(self.level)] + usize::from(self.at)
-    }
-
-    fn first_child(self) -> Option<Self> {
-        Self::of(self.level + 1, self.at.checked_mul(FAN_OUT as u16)?)
-    }
+fn index(node: MerkleNode) -> usize {
+    let (level, at) = node.numbers();
+    BEGINS[usize::from(level)] + usize::from(at)
 }
 
 /// See the module. Takes 35 kB from the first key on.
@@ -97,7 +42,7 @@ impl MerkleTree {
         }
         let mut node = Some(MerkleNode::leaf_of(key));
         while let Some(at) = node {
-            let sum = &mut self.sums[at.index()];
+            let sum = &mut self.sums[index(at)];
             *sum = sum.wrapping_sub(before).wrapping_add(after);
             node = at.parent();
         }
@@ -106,13 +51,13 @@ impl MerkleTree {
     /// What is below a node: equal where nothing below it differs.
     #[must_use]
     pub fn sum(&self, node: MerkleNode) -> u64 {
-        self.sums.get(node.index()).copied().unwrap_or_default()
+        self.sums.get(index(node)).copied().unwrap_or_default()
     }
 
     /// The sums of a node's children; `None` for a leaf.
     #[must_use]
     pub fn children(&self, node: MerkleNode) -> Option<[u64; FAN_OUT]> {
-        let first = node.first_child()?.index();
+        let first = index(node.first_child()?);
         let mut sums = [0; FAN_OUT];
         if let Some(own) = self.sums.get(first..first + FAN_OUT) {
             sums.copy_from_slice(own);
@@ -126,52 +71,55 @@ impl MerkleTree {
         let (Some(first), Some(own)) = (node.first_child(), self.children(node)) else {
             return Vec::new();
         };
-        let differ = (first.at..).zip(own.iter().zip(theirs));
+        let (level, first) = first.numbers();
+        let differ = (first..).zip(own.iter().zip(theirs));
         let differ = differ.filter(|(_, (own, theirs))| own != theirs);
-        differ
-            .map(|(at, _)| MerkleNode {
-                level: first.level,
-                at,
-            })
-            .collect()
+        differ.filter_map(|(at, _)| MerkleNode::of(level, at)).collect()
     }
 }
 
 /// A comparison with another replica's tree: what to ask for next, and which leaves differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleComparison {
     open: Vec<MerkleNode>,
     leaves: Vec<MerkleNode>,
 }
 
-impl MerkleComparison {
-    /// Begins with the sum of the other one's root.
-    #[must_use]
-    pub fn new(own: &MerkleTree, their_root: u64) -> Self {
-        let differs = own.sum(MerkleNode::ROOT) != their_root;
+impl Default for MerkleComparison {
+    fn default() -> Self {
         Self {
-            open: if differs {
-                [MerkleNode::ROOT].into()
-            } else {
-                Vec::new()
-            },
+            open: [MerkleNode::ROOT].into(),
             leaves: Vec::new(),
         }
     }
+}
 
-    /// The node whose children the other one is asked for next; `None` once all differences are found.
+impl MerkleComparison {
+    /// The nodes whose children the other one is asked for next; none once all differences are found.
     #[must_use]
-    pub fn question(&self) -> Option<MerkleNode> {
-        self.open.last().copied()
+    pub fn question(&self) -> &[MerkleNode] {
+        &self.open[self.first_asked()..]
     }
 
-    /// The other one has said what the children of the node of [`Self::question`] are.
-    pub fn on_children(&mut self, own: &MerkleTree, theirs: &[u64; FAN_OUT]) {
-        let Some(node) = self.open.pop() else { return };
-        let found = own.differing(node, theirs);
-        let (leaves, open): (Vec<_>, Vec<_>) = found.into_iter().partition(|node| node.is_leaf());
-        self.leaves.extend(leaves);
-        self.open.extend(open);
+    fn first_asked(&self) -> usize {
+        self.open.len().saturating_sub(NODES_ASKED_MAX)
+    }
+
+    /// The other one has said what the children of the nodes of [`Self::question`] are, one node's after
+    /// another's. Whether that is what was asked for.
+    pub fn on_children(&mut self, own: &MerkleTree, theirs: &[u64]) -> bool {
+        let (children, rest) = theirs.as_chunks::<FAN_OUT>();
+        if self.question().len() != children.len() || !rest.is_empty() {
+            return false;
+        }
+        let asked = self.open.split_off(self.first_asked());
+        for (node, theirs) in asked.into_iter().zip(children) {
+            let found = own.differing(node, theirs);
+            let (leaves, open): (Vec<_>, Vec<_>) = found.into_iter().partition(|node| node.is_leaf());
+            self.leaves.extend(leaves);
+            self.open.extend(open);
+        }
+        true
     }
 
     /// The leaves that differ, as far as is known.

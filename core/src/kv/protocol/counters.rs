@@ -29,8 +29,13 @@ counters! {
     pub moves_undone,
     /// Keys of which this node had something forgotten that nobody needed any more.
     pub keys_settled,
-    /// Keys that were read because owners did not hold the same.
+    /// Keys of which this node's stores took over from another owner what they lacked, and keys that were
+    /// read because owners did not hold the same.
     pub keys_repaired,
+    /// Times that a store of this node found out in which keys of a range it differs from another owner.
+    pub trees_compared,
+    /// Leaves of trees that differed.
+    pub leaves_differing,
     /// Turns about keys that nobody had gone on with, and that this node ended.
     pub turns_resolved,
     pub parts_sent,

@@ -36,6 +36,15 @@ pub struct ListAnswer {
     pub said: OwnerListed,
 }
 
+impl ListAnswer {
+    pub(super) fn bytes(&self) -> usize {
+        match &self.said {
+            OwnerListed::Part(part) => part.bytes(),
+            OwnerListed::Refused(_) => 0,
+        }
+    }
+}
+
 /// What an owner says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnerListed {

@@ -1,9 +1,11 @@
 //! What nodes say to each other about buckets of the keyed store, what callers want of them, what users hear.
 //! Types only. Spec: sharding 2.5, 5.6, 10.19.
 
+mod content;
 pub mod counters;
 pub mod listing;
 pub mod ranges;
+pub mod trees;
 pub mod watching;
 
 use alloc::boxed::Box;
@@ -18,15 +20,16 @@ use crate::kv::state::configuration::Configuration;
 use crate::kv::state::exchange::{KvAnswer, KvAsk};
 use crate::kv::state::listed::{KeyPage, PageWanted};
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
-use crate::kv::state::part::{PartError, RangePart};
+use crate::kv::state::part::PartError;
 use crate::kv::state::settings::{BucketSettings, BucketSettingsError};
-use crate::kv::state::table::{RangeId, TableChange};
+use crate::kv::state::table::RangeId;
 use crate::lane::{MessageTag, tags};
-use crate::store::Bytes;
 use crate::token::Token;
 
-use listing::{ListAnswer, ListAsk, OwnerListed};
+pub use content::{RangeContent, StoreAt};
+use listing::{ListAnswer, ListAsk};
 use ranges::{RangeCommand, RangeCommandError, RangeEvent};
+use trees::TreeStatement;
 use watching::{KeyWatchStatement, NoticeStatement, WatchNews};
 
 /// Buckets of a node at most: a table and a timer's work for each.
@@ -63,6 +66,8 @@ pub enum BucketBody {
     Answer(Box<OwnerAnswer>),
     /// The table, or what an owner holds.
     Content(RangeContent),
+    /// Between two owners, about what they hold.
+    Trees(TreeStatement),
     /// To an owner, about which keys there are.
     List(Box<ListAsk>),
     /// An owner's answer.
@@ -83,6 +88,8 @@ impl Msg {
         KV_ANSWER = 0x0162 on Bulk;
         /// `BucketContent`; unstable.
         KV_CONTENT = 0x0163 on Bulk;
+        /// `BucketTrees`; unstable.
+        KV_TREES = 0x0164 on Bulk;
         /// `BucketList`; unstable.
         KV_LIST = 0x0168 on Bulk;
         /// `BucketListed`; unstable.
@@ -101,6 +108,7 @@ impl Msg {
             BucketBody::Ask(_) => Self::KV_ASK,
             BucketBody::Answer(_) => Self::KV_ANSWER,
             BucketBody::Content(_) => Self::KV_CONTENT,
+            BucketBody::Trees(_) => Self::KV_TREES,
             BucketBody::List(_) => Self::KV_LIST,
             BucketBody::Listed(_) => Self::KV_LISTED,
             BucketBody::Watch(_) => Self::KV_WATCH,
@@ -118,17 +126,15 @@ impl Msg {
 impl BucketBody {
     /// About how many bytes of users it has.
     #[must_use]
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Ranges(_) | Self::Watch(_) => 0,
             Self::Notice(notice) => notice.bytes(),
             Self::Ask(asked) => asked.ask.bytes(),
             Self::Answer(answered) => answered.answer.bytes(),
             Self::Content(RangeContent::Part { part, .. }) => part.bytes(),
-            Self::Listed(answered) => match &answered.said {
-                OwnerListed::Part(part) => part.bytes(),
-                OwnerListed::Refused(_) => 0,
-            },
+            Self::Listed(answered) => answered.bytes(),
+            Self::Trees(statement) => statement.bytes(),
             Self::List(_) | Self::Content(RangeContent::Table { .. } | RangeContent::Pull { .. }) => 0,
         }
     }
@@ -270,53 +276,6 @@ pub struct OwnerAnswer {
     pub answer: KvAnswer,
 }
 
-/// What takes more bytes than a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RangeContent {
-    /// The coordinator to a member that looks.
-    Table {
-        /// Of this coordinator.
-        term: Token,
-        /// Where the stores are.
-        stores: Vec<StoreAt>,
-        /// Who owns what.
-        table: TableChange,
-    },
-    /// A newcomer to an owner: what it holds.
-    Pull {
-        /// Which store is meant.
-        store: StoreId,
-        /// Of which range.
-        range: RangeId,
-        /// The configuration, which it adopts first.
-        configuration: Configuration,
-        /// Behind this key; `None`: from the first one on.
-        after: Option<Bytes>,
-    },
-    /// An owner to the newcomer: this.
-    Part {
-        /// Which store.
-        store: StoreId,
-        /// Of which range.
-        range: RangeId,
-        /// Its epoch now.
-        epoch: u64,
-        /// As in the question.
-        after: Option<Bytes>,
-        /// The part.
-        part: RangePart,
-    },
-}
-
-/// Where a store is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreAt {
-    /// Which store.
-    pub store: StoreId,
-    /// Whose.
-    pub node: UniqueAddress,
-}
-
 /// What a caller wants of the keyed store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -420,6 +379,8 @@ pub enum Timer {
     Calls,
     /// What was not answered is said again: looks, steps of moves.
     Repeat,
+    /// Owners of ranges compare what they hold.
+    Compare,
 }
 
 /// What happened to a bucket.
@@ -494,6 +455,9 @@ pub enum Rejection {
     /// An entry of a part that no owner holds.
     #[error("the entry of a key cannot be read")]
     Entry,
+    /// Sums or keys of a tree that nobody asked for.
+    #[error("what was said of a tree is not what was asked for")]
+    Tree,
     /// More buckets than there may be.
     #[error("the cluster has too many buckets")]
     TooManyBuckets,

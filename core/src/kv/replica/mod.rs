@@ -21,7 +21,7 @@ use super::state::table::EPOCH_MAX;
 use crate::bytes::WireError;
 use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
-use crate::ordered::OrderedMap;
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// How far a configuration may be above the one that is known, in epochs.
 pub const EPOCHS_AHEAD_MAX: u64 = 1 << 32;
@@ -68,7 +68,9 @@ pub struct RangeReplica {
     seen: OrderedMap<StoreId, VersionDot>,
     minted: MintedRequests,
     tree: MerkleTree,
-    is_behind: bool,
+    /// Of one that was away for longer than the grace: the owners from which it has since taken what they
+    /// hold, in the present epoch.
+    behind: Option<OrderedSet<StoreId>>,
 }
 
 impl RangeReplica {
@@ -94,7 +96,7 @@ impl RangeReplica {
             seen: OrderedMap::new(),
             minted: MintedRequests::default(),
             tree: MerkleTree::new(),
-            is_behind: false,
+            behind: None,
         })
     }
 
@@ -109,7 +111,7 @@ impl RangeReplica {
 
     /// The store holds this since before it was opened.
     pub fn on_loaded(&mut self, key: &Key, entry: &KvEntry) {
-        self.tree.update(key, 0, entry.digest(key));
+        self.tree.update(key, 0, digest(key, entry));
         self.see(entry.siblings.clock());
     }
 
@@ -131,9 +133,35 @@ impl RangeReplica {
         &self.tree
     }
 
-    /// It was away for longer than the grace: until it is told that it has caught up it answers no reads.
-    pub fn set_behind(&mut self, is_behind: bool) {
-        self.is_behind = is_behind;
+    /// It was away for longer than the grace: until it has caught up it answers no reads, makes no versions
+    /// and forgets nothing, because what was sent to it before may still arrive.
+    pub fn set_behind(&mut self) {
+        self.behind = Some(OrderedSet::new());
+    }
+
+    /// Whether it is to catch up first.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// All that an owner held at this epoch is held here now. Enough have been heard once any read that this
+    /// many owners answer would have found the same.
+    pub fn on_caught_up(&mut self, owner: StoreId, epoch: u64, answers: usize) {
+        let is_now = self.check(epoch).is_ok();
+        if let Some(heard) = self.behind.as_mut().filter(|_| is_now) {
+            heard.insert(owner);
+            // Itself is one of them.
+            if heard.len() + 1 >= answers {
+                self.behind = None;
+            }
+        }
+    }
+
+    /// Whether it lacks what an owner holds.
+    #[must_use]
+    pub fn is_behind_of(&self, owner: StoreId) -> bool {
+        self.behind.as_ref().is_some_and(|heard| !heard.contains(&owner))
     }
 
     /// The calls of an incarnation are over, because it is no member any more.
@@ -172,7 +200,10 @@ impl RangeReplica {
             self.minted = MintedRequests::default();
             self.tree = MerkleTree::new();
             self.seen.clear();
-            self.is_behind = false;
+            self.behind = None;
+        }
+        if let Some(heard) = &mut self.behind {
+            heard.clear();
         }
         self.seen.retain(|store, _| configuration.owners.contains(*store));
         self.configuration = Some(configuration.clone());
@@ -254,7 +285,7 @@ impl RangeReplica {
     /// Whether somebody for whom the range is at `epoch` may read here.
     pub(super) fn check_reads(&self, epoch: u64) -> Result<(), KvRefusal> {
         self.check(epoch)?;
-        if self.is_behind {
+        if self.is_behind() {
             return Err(KvRefusal::Behind);
         }
         Ok(())
@@ -267,7 +298,9 @@ impl RangeReplica {
         now_ms: u64,
     ) -> Result<KvAnswer, KvRefusal> {
         match ask {
-            KvAsk::Get | KvAsk::Promise(_) if self.is_behind => Err(KvRefusal::Behind),
+            KvAsk::Get | KvAsk::Promise(_) | KvAsk::Settle { .. } if self.is_behind() => {
+                Err(KvRefusal::Behind)
+            }
             KvAsk::Get | KvAsk::Mint(_) => Ok(KvAnswer::Held(entry.clone())),
             KvAsk::Promise(ballot) => {
                 entry.promise_to(*ballot)?;
@@ -365,7 +398,7 @@ impl RangeReplica {
         now_ms: u64,
     ) -> Result<VersionDot, KvRefusal> {
         self.check(epoch)?;
-        if self.is_behind {
+        if self.is_behind() {
             return Err(KvRefusal::Behind);
         }
         self.check_clock(&mint.context)?;
@@ -443,8 +476,10 @@ impl RangeReplica {
     }
 }
 
+/// What a tree has of a key: nothing where nothing but a turn was promised.
 fn digest(key: &Key, entry: &KvEntry) -> u64 {
-    if entry.is_empty() { 0 } else { entry.digest(key) }
+    let is_held = !entry.siblings.is_empty() || entry.accepted().is_some();
+    if is_held { entry.digest(key) } else { 0 }
 }
 
 impl From<Unchanged> for KvRefusal {

@@ -33,7 +33,9 @@ pub struct RangeItem {
 }
 
 impl RangeItem {
-    fn bytes(&self) -> usize {
+    /// Bytes of its key and content.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.key.len().saturating_add(self.content.len())
     }
 }

@@ -120,7 +120,8 @@ impl BucketSettings {
 }
 
 /// See [`BucketSettings::range_of`].
-pub(crate) fn range_of(key: &Key, ranges: u16) -> RangeId {
+#[must_use]
+pub fn range_of(key: &Key, ranges: u16) -> RangeId {
     let scaled = u128::from(key.hash()) * u128::from(ranges);
     // Below the number of ranges, which is a u16.
     RangeId(u16::try_from(scaled >> 64).unwrap_or_default())

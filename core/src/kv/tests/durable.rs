@@ -13,14 +13,14 @@ use crate::kv::state::table::RangeId;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn durable() -> BucketSettings {
+pub(super) fn durable() -> BucketSettings {
     BucketSettings {
         is_durable: true,
         ..settings()
     }
 }
 
-fn opened(count: usize) -> World {
+pub(super) fn opened(count: usize) -> World {
     let mut world = World::new(count);
     for index in 0..count {
         world.open_as(index, durable());

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::world::{World, carts, change, get, key, put, settings, values};
 use crate::effect::{Answer as AnyAnswer, CommandError};
+use crate::kv::hosting::BucketStore;
 use crate::kv::protocol::ranges::{RangeCommand, RangeCommandError, RangeEvent};
 use crate::kv::protocol::{BucketBody, Event, KvCommandError, RangeStatement};
 use crate::kv::state::clock::VersionClock;
@@ -459,4 +460,31 @@ fn a_level_that_cannot_be_met_ends_in_time_and_says_how_many_have_it() {
         level: Level::Replicas(4),
     };
     assert!(matches!(world.call(0, "a", none), Err(CallError::Level(_))));
+}
+
+#[test]
+fn i_75_what_is_answered_after_a_call_s_time_makes_it_send_nothing_more() {
+    let mut world = World::new(4);
+    world.open(0..4);
+    let own = world.store(3);
+    let is_elsewhere = |name: &alloc::string::String| {
+        let range = settings().range_of(&key(name));
+        !world.owners(0, range).contains(&own)
+    };
+    let name = keys().into_iter().find(is_elsewhere).unwrap();
+    let token = world.begin(3, &name, put("1", VersionClock::new()));
+    // An owner says as whom it makes versions, then has made one when the process that asked stands still.
+    world.run(Duration::from_millis(3));
+    for peer in &mut world.peers {
+        peer.fixture.now.mono = peer.fixture.now.mono + SECOND * 20;
+    }
+    world.run(SECOND);
+    let timeout = Err(CallError::Timeout { acknowledged: 0 });
+    assert_eq!(world.called(3, token), Some(timeout));
+    let stores = world
+        .peers
+        .iter()
+        .map(|peer| peer.machine.bucket(&carts()).unwrap().store().unwrap());
+    let holds = |store: &BucketStore| store.ranges().any(|(_, held)| held.entry(&key(&name)).is_some());
+    assert_eq!(stores.filter(|store| holds(store)).count(), 1);
 }

@@ -9,6 +9,7 @@ use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::StoreId;
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
+use crate::kv::protocol::trees::{TreeAnswer, TreeAsk, TreeStatement};
 use crate::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use crate::kv::protocol::{
     AdoptedRange, BucketBody, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt,
@@ -21,6 +22,7 @@ use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvE
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
+use crate::kv::state::node::MerkleNode;
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::siblings::{PutError, Siblings, Version, VersionContent};
@@ -272,6 +274,54 @@ fn statements() -> Vec<(&'static str, RangeStatement)> {
     .into()
 }
 
+fn trees() -> Vec<(&'static str, TreeStatement)> {
+    let asked = || TreeAsk {
+        store: STORE,
+        range: RANGE,
+        configuration: stable(),
+        comparison: 4,
+    };
+    let said = TreeAnswer {
+        store: STORE,
+        comparison: 4,
+    };
+    let item = RangeItem {
+        key: bytes("b"),
+        content: Arc::from(decided().encode().unwrap()),
+        promised: Token::NONE,
+    };
+    let nodes = [MerkleNode::ROOT, MerkleNode::of(2, 255).unwrap()];
+    let leaves = [MerkleNode::of(3, 4).unwrap(), MerkleNode::of(3, 4_095).unwrap()];
+    let sums = (1..=16).collect();
+    [
+        (
+            "kv_compare",
+            TreeStatement::Compare {
+                asked: asked(),
+                nodes: nodes.into(),
+            },
+        ),
+        ("kv_sums", TreeStatement::Sums { said, sums }),
+        (
+            "kv_fetch",
+            TreeStatement::Fetch {
+                asked: asked(),
+                leaves: leaves.into(),
+                after: Some(bytes("a")),
+            },
+        ),
+        (
+            "kv_tree_held",
+            TreeStatement::Held {
+                said,
+                items: [item].into(),
+                next: Some(bytes("b")),
+            },
+        ),
+    ]
+    .into()
+}
+
 fn contents(to: &UniqueAddress) -> Vec<(&'static str, RangeContent)> {
     let levels = RangeLevels::new(3, 2, 2).unwrap();
     let entry = |configuration| RangeEntry {
@@ -432,7 +482,9 @@ pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let statements = statements.map(|(name, statement)| (name, BucketBody::Ranges(statement)));
     let contents = contents(to).into_iter();
     let contents = contents.map(|(name, content)| (name, BucketBody::Content(content)));
-    let bodies = statements.chain(asks).chain(answers).chain(contents);
+    let trees = trees().into_iter();
+    let trees = trees.map(|(name, statement)| (name, BucketBody::Trees(statement)));
+    let bodies = statements.chain(asks).chain(answers).chain(contents).chain(trees);
     let bodies = bodies.chain(listings()).chain(watches());
     let messages = bodies.map(|(name, body)| {
         let msg = KvMsg {

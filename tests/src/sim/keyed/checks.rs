@@ -10,6 +10,7 @@ use quorate_core::kv::hosting::{BucketStore, HostedRange};
 use quorate_core::kv::state::configuration::{Configuration, Owners};
 use quorate_core::kv::state::entry::KvEntry;
 use quorate_core::kv::state::level::Level;
+use quorate_core::kv::state::node::MerkleNode;
 use quorate_core::kv::state::outcome::CallGoal;
 use quorate_core::kv::state::table::RangeId;
 
@@ -23,6 +24,9 @@ use crate::sim::plan::SECOND;
 const WHOLE_MAX: u64 = 40 * SECOND;
 /// Ranges are at rest when no owner has changed for so long.
 const QUIET: u64 = 3 * SECOND;
+/// How long owners may take to find out by themselves in what they differ, and to take it over: several
+/// rounds, and the wait for an answer that was lost before.
+const ALIKE_MAX: u64 = 30 * SECOND;
 /// How long a call may take at rest.
 const CALL_MAX: Duration = Duration::from_secs(5);
 /// W.
@@ -48,6 +52,8 @@ pub(crate) struct WatchedCounts {
     pub(crate) epochs: u64,
     pub(crate) copies_looked_at: u64,
     pub(crate) whole_again: u64,
+    pub(crate) alike: u64,
+    pub(crate) behind: u64,
     pub(crate) rested: u64,
 }
 
@@ -146,8 +152,12 @@ impl Sim {
         }
         for process in self.running_processes().collect::<Vec<_>>() {
             for bucket in 0..BUCKETS.len() {
-                if let Some(store) = self.store_of(process, bucket).map(BucketStore::id) {
-                    self.keyed.watched.stores.insert((process, bucket), store);
+                let found = self.store_of(process, bucket);
+                let found = found.map(|store| (store.id(), store.is_behind()));
+                if let Some((store, is_behind)) = found {
+                    let watched = &mut self.keyed.watched;
+                    let is_new = watched.stores.insert((process, bucket), store).is_none();
+                    watched.counts.behind += u64::from(is_new && is_behind);
                 }
             }
         }
@@ -339,6 +349,7 @@ impl Sim {
             self.look_at_ranges();
         }
         if nodes >= usize::from(COPIES) {
+            self.become_alike();
             self.get_all();
         }
         let until = self.judged_until();
@@ -350,6 +361,40 @@ impl Sim {
         }
         self.look_at_ranges();
         self.keyed.watched.counts.rested += 1;
+    }
+
+    /// Whether the owners of a range hold the same, and their trees say so.
+    fn is_alike(&self, bucket: usize, range: RangeId) -> bool {
+        let copies = self.copies(bucket, range);
+        let Some(latest) = self.present(bucket, range) else {
+            return false;
+        };
+        let owners = copies.iter().filter(|copy| latest.owners.contains(copy.store));
+        let roots: BTreeSet<u64> = owners
+            .map(|copy| copy.hosted.replica().tree().sum(MerkleNode::ROOT))
+            .collect();
+        roots.len() == 1 && self.is_whole(bucket, range)
+    }
+
+    /// Nobody reads anything: what owners lack they find out by comparing trees.
+    fn become_alike(&mut self) {
+        let (begun, limit) = (self.now, self.now + ALIKE_MAX);
+        let different = |sim: &Self| ranges().find(|(bucket, range)| !sim.is_alike(*bucket, *range));
+        while let Some((bucket, range)) = different(self) {
+            if self.violation.is_some() || self.keyed.watched.changed_at >= begun {
+                return;
+            }
+            if self.now >= limit {
+                if self.is_promised() {
+                    let what = self.difference(bucket, range);
+                    self.violated("I-74", 0, format!("not found by trees: {what}"));
+                }
+                return;
+            }
+            self.advance(self.now + SECOND / 10);
+            self.look_at_ranges();
+        }
+        self.keyed.watched.counts.alike += 1;
     }
 
     fn not_at_rest(&mut self, what: String) {
@@ -394,26 +439,31 @@ impl Sim {
         }
         let different = ranges().find(|(bucket, range)| !self.is_whole(*bucket, *range));
         if let Some((bucket, range)) = different.filter(|_| self.is_promised() && self.violation.is_none()) {
-            let latest = self.keyed.watched.latest(bucket, range);
-            let owned = |copy: &Copy<'_>| latest.is_some_and(|latest| latest.owners.contains(copy.store));
-            let copies = self.copies(bucket, range);
-            let owners: Vec<_> = copies.iter().filter(|copy| owned(copy)).collect();
-            let held = self.keys_in(bucket, range).map(|at| {
-                let entries = owners.iter().map(|copy| (copy.process, self.entry_at(copy, at)));
-                (at, entries.collect::<Vec<_>>())
-            });
-            let differ = |held: &[(ProcessId, KvEntry)]| {
-                let mut others = held.iter();
-                others.any(|(_, entry)| !are_alike(entry, &held[0].1))
-            };
-            let held = held.into_iter().find(|(_, held)| differ(held));
-            let epochs: Vec<_> = owners
-                .iter()
-                .map(|copy| (copy.process, copy.configuration.epoch))
-                .collect();
-            let what = format!("the owners of {range:?} differ at rest: {latest:?}, {epochs:?}, {held:?}");
+            let what = self.difference(bucket, range);
             self.violated("I-74", 0, what);
         }
+    }
+
+    /// In what the owners of a range differ.
+    fn difference(&self, bucket: usize, range: RangeId) -> String {
+        let latest = self.keyed.watched.latest(bucket, range);
+        let owned = |copy: &Copy<'_>| latest.is_some_and(|latest| latest.owners.contains(copy.store));
+        let copies = self.copies(bucket, range);
+        let owners: Vec<_> = copies.iter().filter(|copy| owned(copy)).collect();
+        let held = self.keys_in(bucket, range).map(|at| {
+            let entries = owners.iter().map(|copy| (copy.process, self.entry_at(copy, at)));
+            (at, entries.collect::<Vec<_>>())
+        });
+        let differ = |held: &[(ProcessId, KvEntry)]| {
+            let mut others = held.iter();
+            others.any(|(_, entry)| *entry != held[0].1)
+        };
+        let held = held.into_iter().find(|(_, held)| differ(held));
+        let epochs: Vec<_> = owners
+            .iter()
+            .map(|copy| (copy.process, copy.configuration.epoch))
+            .collect();
+        format!("the owners of {range:?} differ at rest: {latest:?}, {epochs:?}, {held:?}")
     }
 }
 

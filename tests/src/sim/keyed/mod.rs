@@ -50,6 +50,9 @@ const GRACE: Duration = Duration::from_secs(18);
 /// What of that is sure, by one clock for all.
 const GRACE_SURE: u64 = 12 * SECOND;
 
+/// How often owners compare what they hold: often in the seconds that a run has.
+const COMPARE: Duration = Duration::from_secs(2);
+
 /// Ranges of a bucket: few, so that each has several keys.
 const RANGES: u16 = 4;
 /// N, and R and W by quorum.
@@ -73,6 +76,17 @@ impl BucketKind {
     }
 }
 
+/// Every second seed forgets what was deleted within the run.
+fn forgets(seed: u64) -> bool {
+    seed.is_multiple_of(2)
+}
+
+/// In half of these processes that have ended come back only after what was deleted meanwhile could have been
+/// forgotten.
+pub(crate) fn is_away_for_long(seed: u64) -> bool {
+    forgets(seed) && seed.is_multiple_of(4)
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Keyed {
@@ -81,6 +95,8 @@ pub(crate) struct Keyed {
     /// The quiet phase: nobody moves anything.
     calm: bool,
     forgets: bool,
+    /// Processes that have ended stay away for long.
+    is_long: bool,
     chance: Chance,
     next_move: u64,
     /// The keys that are called now, by place in the books.
@@ -99,6 +115,7 @@ impl Keyed {
             enabled: false,
             calm: false,
             forgets: false,
+            is_long: false,
             chance: Chance::new(seed, Purpose::Keyed),
             next_move: 0,
             current: Vec::new(),
@@ -109,9 +126,11 @@ impl Keyed {
         }
     }
 
-    /// Every second seed forgets what was deleted within the run.
+    /// Timings that are met within a run.
     pub(crate) fn configure(&mut self, config: &mut Config, seed: u64) {
-        self.forgets = seed.is_multiple_of(2);
+        self.forgets = forgets(seed);
+        self.is_long = is_away_for_long(seed);
+        config.kv.compare_interval = COMPARE;
         if self.forgets {
             config.kv.tombstone_grace = GRACE;
         }
@@ -128,7 +147,7 @@ impl Keyed {
     }
 
     /// What happened, for the report.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 13] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 15] {
         let (books, seen) = (self.books.counts, self.watched.counts);
         [
             ("gets of keys answered", books.found),
@@ -149,6 +168,8 @@ impl Keyed {
                 seen.copies_looked_at,
             ),
             ("ranges that had all their copies again", seen.whole_again),
+            ("stores that were away for longer than the grace", seen.behind),
+            ("runs in which owners became alike by themselves", seen.alike),
             ("runs in which all owners of ranges were alike", seen.rested),
         ]
     }

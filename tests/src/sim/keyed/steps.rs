@@ -141,6 +141,7 @@ fn said_by(message: &Msg) -> Option<&'static str> {
             | RangeStatement::Found { .. }
             | RangeStatement::Repair { .. },
         )
+        | BucketBody::Trees(_)
         | BucketBody::Content(RangeContent::Table { .. })
         | BucketBody::Ask(_)
         | BucketBody::List(_)

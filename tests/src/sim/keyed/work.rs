@@ -39,6 +39,8 @@ pub(super) const USES: [KeyUse; 8] = [
 
 /// Time between two moves that somebody commands, in microseconds.
 const BETWEEN_MOVES: (u64, u64) = (SECOND / 2, 3 * SECOND);
+/// Where what was deleted is to be forgotten while somebody is away: no move comes in between for long.
+const BETWEEN_RARE_MOVES: (u64, u64) = (20 * SECOND, 60 * SECOND);
 
 impl Sim {
     /// A key that nobody has used.
@@ -60,7 +62,8 @@ impl Sim {
         let (kind, level) = (self.workload.below(10), self.workload.below(20));
         let (blind, delete, stale) = (
             self.workload.per_mille(200),
-            self.workload.per_mille(150),
+            self.workload
+                .per_mille(if self.keyed.is_long { 600 } else { 150 }),
             self.workload.per_mille(150),
         );
         let timeout = Duration::from_millis(self.workload.between(300, 4_000));
@@ -176,7 +179,12 @@ impl Sim {
         if !self.keyed.enabled || self.keyed.calm || self.now < self.keyed.next_move {
             return;
         }
-        self.keyed.next_move = self.now + self.keyed.chance.between(BETWEEN_MOVES.0, BETWEEN_MOVES.1);
+        let (least, most) = if self.keyed.is_long {
+            BETWEEN_RARE_MOVES
+        } else {
+            BETWEEN_MOVES
+        };
+        self.keyed.next_move = self.now + self.keyed.chance.between(least, most);
         let (bucket, range) = (
             self.keyed.chance.index(BUCKETS.len()),
             RangeId(self.keyed.chance.index(usize::from(super::RANGES)) as u16),

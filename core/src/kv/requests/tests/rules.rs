@@ -402,13 +402,23 @@ fn s_338_only_actors_that_give_no_dots_any_more_are_forgotten() {
 #[test]
 fn i_75_who_was_away_for_too_long_answers_no_reads_until_it_has_caught_up() {
     let mut node = node(&stable(1, &[0, 1, 2]));
-    node.replica.set_behind(true);
+    node.replica.set_behind();
     assert_eq!(refused(ask(&mut node, KvAsk::Get)), KvRefusal::Behind);
     let mint = KvAsk::Mint(mint(&node, request(1, 0)));
     assert_eq!(refused(ask(&mut node, mint)), KvRefusal::Behind);
     let merge = KvAsk::Merge(crate::kv::state::entry::KvEntry::default());
     assert_eq!(ask(&mut node, merge), KvAnswer::Done);
-    node.replica.set_behind(false);
+    // It may hold what all others have forgotten, and what was sent to it before may still come.
+    let settle = KvAsk::Settle {
+        digest: 0,
+        step: SettleStep::Compare,
+    };
+    assert_eq!(refused(ask(&mut node, settle)), KvRefusal::Behind);
+    node.replica.on_caught_up(StoreId(1), 2, 2);
+    assert!(node.replica.is_behind(), "that was another epoch");
+    node.replica.on_caught_up(StoreId(1), 1, 3);
+    assert!(node.replica.is_behind() && !node.replica.is_behind_of(StoreId(1)));
+    node.replica.on_caught_up(StoreId(2), 1, 3);
     assert!(matches!(ask(&mut node, KvAsk::Get), KvAnswer::Held(_)));
 }
 

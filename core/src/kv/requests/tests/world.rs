@@ -98,7 +98,7 @@ impl Node {
     pub(super) fn restart(&mut self) {
         let tree = self.replica.tree().clone();
         self.restart_anew();
-        let sum = |of: &crate::kv::merkle::MerkleTree| of.sum(crate::kv::merkle::MerkleNode::ROOT);
+        let sum = |of: &crate::kv::merkle::MerkleTree| of.sum(crate::kv::state::node::MerkleNode::ROOT);
         assert_eq!(sum(self.replica.tree()), sum(&tree), "the tree was kept up");
     }
 
