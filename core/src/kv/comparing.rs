@@ -3,6 +3,7 @@
 //! what was not asked for, so after a round of all owners all hold the same. What is said and merged is the
 //! stores' to decide. Spec: sharding 10.19 f, g; reliability I-74, I-75.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -188,7 +189,7 @@ impl KeyedStore {
                 after: after.clone(),
             },
         };
-        send(cx, &node, bucket, BucketBody::Trees(statement));
+        send(cx, &node, bucket, BucketBody::Trees(Box::new(statement)));
     }
 
     /// Another owner asks about a tree, or answers.

@@ -133,7 +133,7 @@ impl KeyedStore {
                 Ok(())
             }
             BucketBody::Content(content) => self.on_content(cx, from, &bucket, content),
-            BucketBody::Trees(statement) => self.on_tree(cx, from, &bucket, statement),
+            BucketBody::Trees(statement) => self.on_tree(cx, from, &bucket, *statement),
             BucketBody::List(asked) => self.on_list_asked(cx, from, &bucket, &asked),
             BucketBody::Listed(answered) => self.on_listed(cx, from, &bucket, *answered),
             BucketBody::Watch(statement) => self.on_watch_statement(cx, from, &bucket, statement),

@@ -195,7 +195,12 @@ impl Socket {
         };
         match self.stream.read(&mut buffer) {
             Ok(0) => return Err(Ended::Closed),
-            Ok(len) => happened.push_back(LinkInput::Received(link, ReadChunk { buffer, len })),
+            Ok(len) => {
+                // Handled in this turn of the loop.
+                let read_at = None;
+                let chunk = ReadChunk { buffer, len, read_at };
+                happened.push_back(LinkInput::Received(link, chunk));
+            }
             Err(error) if is_later(&error) => self.buffer = Some(buffer),
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 self.buffer = Some(buffer);

@@ -3,10 +3,10 @@
 //! than the stable period and the patience for unrest after unrest began. Under the cascade-safe rule
 //! patience may begin anew, as often as it ends before somebody came back: a side that would stay waits until
 //! losses end. By the rule of the fewest nodes it may also when somebody came back, so the limit counts from
-//! the last change; whom the process itself reports is one, for it tells who is near. A decision that waits for the lease counts from when it was made, and nothing is late
-//! while only members that join are missing: nobody may be able to decide. Auto-down waits for each member by
-//! itself: whom it downs must have been silent for the stable period. Times are those of the process's own
-//! clock.
+//! the last change; whom the process itself reports is one, for it tells who is near. A decision that waits
+//! for the lease counts from when it was made, and nothing is late while only members that join are missing:
+//! nobody may be able to decide. Auto-down waits for each member by itself: whom it downs must have been
+//! silent for the stable period. Times are those of the process's own clock.
 
 use std::collections::BTreeMap;
 

@@ -93,7 +93,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             answer: answer(lie),
         })),
         Kind::Content => BucketBody::Content(content(lie)),
-        Kind::Trees => BucketBody::Trees(tree(lie)),
+        Kind::Trees => BucketBody::Trees(Box::new(tree(lie))),
         Kind::List => BucketBody::List(Box::new(ListAsk {
             store: store(lie),
             range: range(lie),

@@ -2,6 +2,7 @@
 //! then the keys of leaves that differ. Only between owners of one adopted configuration, and not while the
 //! range is being moved. Spec: sharding 10.19 f, g; reliability I-74, I-75.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
@@ -70,7 +71,7 @@ impl BucketStore {
     }
 
     fn answer(&mut self, to: &UniqueAddress, statement: TreeStatement) {
-        self.say(Listener::Node(to.clone()), BucketBody::Trees(statement));
+        self.say(Listener::Node(to.clone()), BucketBody::Trees(Box::new(statement)));
     }
 
     const fn answer_to(&self, asked: &TreeAsk) -> TreeAnswer {

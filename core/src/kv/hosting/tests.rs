@@ -151,7 +151,7 @@ fn what_waits_for_a_disk_that_stands_still_has_a_limit_in_bytes() {
 fn said(store: &mut BucketStore) -> Vec<TreeStatement> {
     let said = store.take_said(Instant::ZERO).into_iter();
     let trees = said.filter_map(|(_, body)| match body {
-        BucketBody::Trees(statement) => Some(statement),
+        BucketBody::Trees(statement) => Some(*statement),
         _ => None,
     });
     trees.collect()

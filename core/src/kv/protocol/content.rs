@@ -1,15 +1,15 @@
-//! What is said about ranges that takes more bytes than a statement: the table, and what a newcomer gets. Types
-//! only. Spec: sharding 10.19 b.
+//! What is said about ranges that takes more bytes than a statement: the table, and what a newcomer gets.
+//! Types only. Spec: sharding 10.19 b.
 
 use alloc::vec::Vec;
 
 use crate::ident::UniqueAddress;
 use crate::journal::state::StoreId;
-use crate::token::Token;
 use crate::kv::state::configuration::Configuration;
 use crate::kv::state::part::RangePart;
 use crate::kv::state::table::{RangeId, TableChange};
 use crate::store::Bytes;
+use crate::token::Token;
 
 /// What takes more bytes than a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

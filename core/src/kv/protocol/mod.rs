@@ -67,7 +67,7 @@ pub enum BucketBody {
     /// The table, or what an owner holds.
     Content(RangeContent),
     /// Between two owners, about what they hold.
-    Trees(TreeStatement),
+    Trees(Box<TreeStatement>),
     /// To an owner, about which keys there are.
     List(Box<ListAsk>),
     /// An owner's answer.

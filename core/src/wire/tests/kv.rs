@@ -483,7 +483,7 @@ pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let contents = contents(to).into_iter();
     let contents = contents.map(|(name, content)| (name, BucketBody::Content(content)));
     let trees = trees().into_iter();
-    let trees = trees.map(|(name, statement)| (name, BucketBody::Trees(statement)));
+    let trees = trees.map(|(name, statement)| (name, BucketBody::Trees(Box::new(statement))));
     let bodies = statements.chain(asks).chain(answers).chain(contents).chain(trees);
     let bodies = bodies.chain(listings()).chain(watches());
     let messages = bodies.map(|(name, body)| {

@@ -223,7 +223,11 @@ impl Lines {
 fn chunk(mut bytes: Vec<u8>) -> ReadChunk {
     let len = bytes.len();
     bytes.push(0);
-    ReadChunk { buffer: bytes, len }
+    ReadChunk {
+        buffer: bytes,
+        len,
+        read_at: None,
+    }
 }
 
 fn is_hello(bytes: &[u8]) -> bool {
