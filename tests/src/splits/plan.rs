@@ -68,8 +68,6 @@ pub struct Plan {
     pub cascade: bool,
     /// Everything that happens concerns this node alone (I-19).
     pub sick: Option<usize>,
-    /// The other end, if one link of it alone is bad: nobody can tell which of the two is sick.
-    pub disputed: Option<usize>,
 }
 
 impl fmt::Display for Plan {
@@ -115,7 +113,6 @@ impl Plan {
             events: draw.events,
             cascade: (45..60).contains(&kind),
             sick,
-            disputed: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use quorate_core::view::MembershipPhase;
 use super::cascade;
 use super::plan::{Event, Plan, SECOND, SETTLED_AFTER};
 use super::safe::a_safe;
-use super::strategy;
+use super::{sick, strategy};
 use crate::invariants::{i_19, i_21, i_22};
 use crate::sim::{Life, Show, Sim, Violation, all_up};
 
@@ -92,6 +92,7 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     sim = sim.nodes(plan.nodes);
     sim.run_until_or(30 * SECOND, &all_up);
     let begun = sim.now;
+    let disputed = sick::disputed(&sim, plan);
     let split = i_22::first_split(plan, SETTLED_AFTER);
     let mut promise = Ok(false);
     for (position, (at, event)) in plan.events.iter().enumerate() {
@@ -107,6 +108,7 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     }
     let margin = u64::try_from(setting.stable.as_micros()).unwrap_or(u64::MAX);
     let mut outcome = classify(&sim, plan);
+    outcome.undecidable = disputed.is_some_and(|other| downed(&sim) == [other]);
     outcome.outside = a_safe(plan, margin).err();
     outcome.stuck = stuck;
     outcome.kept_promise = promise == Ok(true);
@@ -220,7 +222,6 @@ fn classify(sim: &Sim, plan: &Plan) -> Outcome {
         living: living.len(),
         majority_lived: 2 * largest > plan.nodes,
         cascade: plan.cascade,
-        undecidable: plan.disputed.is_some_and(|other| downed(sim) == [other]),
         healthy_downed: plan.sick.map(|sick| i_19::healthy_downed(sick, &downed(sim))),
         ..Outcome::default()
     }

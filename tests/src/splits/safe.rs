@@ -90,7 +90,6 @@ mod tests {
             events: events.to_vec(),
             cascade: false,
             sick: None,
-            disputed: None,
         };
         a_safe(&plan, 2 * SECOND)
     }

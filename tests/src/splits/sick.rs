@@ -2,13 +2,17 @@
 //! A single link that is in dispute costs one of its ends, because nobody can tell which is the sick one; it
 //! is counted apart.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+
+use quorate_core::config::FailureDetectorConfig;
+use quorate_core::detector::ring::HeartbeatRing;
 
 use super::plan::{Event, Plan, SECOND};
 use super::play::{Outcome, Setting, play};
 use super::tally::on_all_cores;
-use crate::sim::{Chance, Purpose, Show, Swallowed, Violation};
+use crate::sim::{Chance, Purpose, Show, Sim, Swallowed, Violation};
 
 /// What is wrong with the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +89,6 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
         events: Vec::new(),
         cascade: false,
         sick: Some(sick),
-        disputed: None,
     };
     let mut now = 0;
     match sickness {
@@ -107,7 +110,6 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
             }
         }
         Sickness::OneWay => {
-            plan.disputed = (hit == 1).then_some(victims[0]);
             for round in 0..=chance.below(3) {
                 let mut cuts = Vec::new();
                 for victim in victims {
@@ -126,7 +128,6 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
             }
         }
         Sickness::Lying | Sickness::Undecodable | Sickness::NotReading => {
-            plan.disputed = (hit == 1).then_some(victims[0]);
             for victim in victims {
                 let event = match sickness {
                     Sickness::Lying => Event::Swallow(*victim, sick, Swallowed::Answers),
@@ -142,7 +143,6 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
             }
         }
         Sickness::HalfFrames => {
-            plan.disputed = (hit == 1).then_some(victims[0]);
             for round in 0..2 + chance.below(5) {
                 if round > 0 {
                     plan.events.push((now, Event::SwallowNothing));
@@ -158,6 +158,36 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
         }
     }
     plan
+}
+
+/// The other end, if one link of the sick node alone will be in dispute: nobody can tell which of the two is
+/// sick. Where not everybody watches everybody it may be at odds with several and watch one of them.
+pub(super) fn disputed(sim: &Sim, plan: &Plan) -> Option<usize> {
+    let sick = plan.sick?;
+    let node = |index| sim.view(index).me().clone();
+    let monitored_by = FailureDetectorConfig::default().monitored_by_nr_of_members;
+    let ring = HeartbeatRing::new(node(sick), (0..plan.nodes).map(node), [], monitored_by);
+    let watches = |one, other| ring.receivers_of(&node(one)).contains(&node(other));
+    let mut ends = BTreeSet::new();
+    for (_, event) in &plan.events {
+        match event {
+            // Who gets no answers reports who gives them; of a cut both ends may report the other.
+            Event::Swallow(from, to, Swallowed::Answers) if watches(*to, *from) => ends.extend([*from, *to]),
+            Event::Swallow(from, to, Swallowed::Everything) if watches(*to, *from) || watches(*from, *to) => {
+                ends.extend([*from, *to]);
+            }
+            Event::BadNode(_, cuts) => {
+                let seen = cuts
+                    .iter()
+                    .filter(|(from, to)| watches(*to, *from) || watches(*from, *to));
+                ends.extend(seen.flat_map(|(from, to)| [*from, *to]));
+            }
+            _ => {}
+        }
+    }
+    ends.remove(&sick);
+    let other = ends.pop_first();
+    other.filter(|_| ends.is_empty())
 }
 
 /// What became of many plans.
