@@ -76,7 +76,6 @@ fn cascade(gap: u64) -> Plan {
         events: vec![(0, Event::Crash(2)), (gap, Event::Crash(6))],
         cascade: true,
         sick: None,
-        disputed: None,
     }
 }
 
@@ -115,7 +114,6 @@ fn long_pause() -> Plan {
         events: vec![(0, Event::Pause(0, 7 * SECOND + 373_736))],
         cascade: false,
         sick: Some(0),
-        disputed: None,
     }
 }
 
@@ -152,7 +150,6 @@ fn i_21_two_sides_are_counted_where_a_strategy_lets_them_stay() {
         events: vec![(0, Event::Split(vec![vec![0, 1, 2], vec![3, 4]]))],
         cascade: false,
         sick: None,
-        disputed: None,
     };
     let auto_down = setting("auto-down", IndirectRule::Classic);
     let outcome = play(1, &split, auto_down, Show::Nothing);

@@ -401,7 +401,6 @@ impl World {
             watches: &Watches::Everybody,
             lately_down: &lately_down.collect(),
             withdrawn: &OrderedSet::new(),
-            heard: &named(heard).collect(),
         })
     }
 

@@ -28,6 +28,7 @@ pub use quorate_core::effect::KvCommandError;
 pub use quorate_core::event::KvEvent;
 pub use quorate_core::journal::state::StoreId;
 pub use quorate_core::kv::protocol::ranges::{RangeCommand, RangeCommandError, RangeEvent, UndoReason};
+pub use quorate_core::kv::protocol::watching::WatchNews;
 pub use quorate_core::kv::state::bucket::{BUCKET_NAME_BYTES_MAX, BadBucketName, BucketName};
 pub use quorate_core::kv::state::configuration::{Configuration, Owners, OwnersError};
 pub use quorate_core::kv::state::level::{Level, LevelError};

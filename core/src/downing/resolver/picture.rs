@@ -67,7 +67,6 @@ impl Resolver {
             watches: &self.evidence.watches(now, config.first_silence()),
             lately_down: &self.evidence.lately_down(now, held),
             withdrawn: &self.evidence.lately_withdrawn(now, period * DOUBTED_PERIODS),
-            heard: &self.heard,
         })
     }
 }

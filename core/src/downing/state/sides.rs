@@ -12,17 +12,6 @@ use crate::ident::UniqueAddress;
 use crate::membership::state::member::{Member, Status};
 use crate::ordered::OrderedSet;
 
-/// How much speaks against a member, what weighs most first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Doubt {
-    /// Its links that came and went lately.
-    withdrawn: usize,
-    /// It is not known to have seen what is reported.
-    is_unheard: bool,
-    /// It reports somebody who has seen that, and hears it.
-    is_denied: bool,
-}
-
 /// What the members of one data center come to, seen from one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sides {
@@ -73,22 +62,21 @@ impl Sides {
             }
         }
         let mut broken = Vec::new();
-        let mut doubts = vec![Doubt::default(); members.len()];
-        for (doubt, member) in doubts.iter_mut().zip(members) {
-            doubt.is_unheard = !at.heard.contains(&member.node);
-        }
+        // How much speaks against each: links of it that came and went lately, and then whether it reports
+        // somebody who hears it.
+        let mut doubts = vec![(0_usize, false); members.len()];
         for (one, reported) in reports.iter().enumerate().filter(|(one, _)| is_near[*one]) {
             for other in reported.iter().copied().filter(|other| is_near[*other]) {
                 broken.push((one.min(other), one.max(other)));
-                let hears_it = !reports[other].contains(&one) && watched_by(other).contains(&one);
-                doubts[one].is_denied |= hears_it && !doubts[other].is_unheard;
+                let is_heard = !reports[other].contains(&one) && watched_by(other).contains(&one);
+                doubts[one].1 |= is_heard;
             }
         }
         broken.sort_unstable();
         broken.dedup();
         for row in at.withdrawn.iter() {
             for end in [&row.observer, &row.subject].into_iter().filter_map(place) {
-                doubts[end].withdrawn += 1;
+                doubts[end].0 += 1;
             }
         }
         let far = members.iter().zip(&is_near).filter(|(_, is_near)| !**is_near);
@@ -105,7 +93,7 @@ impl Sides {
 fn covering(
     members: &[Member],
     broken: &[(usize, usize)],
-    doubts: &[Doubt],
+    doubts: &[(usize, bool)],
     counts: impl Fn(&Member) -> bool,
 ) -> OrderedSet<UniqueAddress> {
     let mut ends: Vec<usize> = broken.iter().flat_map(|(one, other)| [*one, *other]).collect();

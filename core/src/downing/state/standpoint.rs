@@ -38,7 +38,4 @@ pub struct Standpoint<'a> {
     /// Reports that were withdrawn lately: of two ends that could both be the sick one, the one with more of
     /// them goes.
     pub withdrawn: &'a OrderedSet<Observation>,
-    /// Members known to have seen these reports. What another one does not say means nothing, and of two ends
-    /// that could both be the sick one it goes: it may not get its word out.
-    pub heard: &'a OrderedSet<UniqueAddress>,
 }
