@@ -168,23 +168,20 @@ pub(super) fn disputed(sim: &Sim, plan: &Plan) -> Option<usize> {
     let monitored_by = FailureDetectorConfig::default().monitored_by_nr_of_members;
     let ring = HeartbeatRing::new(node(sick), (0..plan.nodes).map(node), [], monitored_by);
     let watches = |one, other| ring.receivers_of(&node(one)).contains(&node(other));
-    let mut ends = BTreeSet::new();
+    let mut bad = Vec::new();
     for (_, event) in &plan.events {
-        match event {
-            // Who gets no answers reports who gives them; of a cut both ends may report the other.
-            Event::Swallow(from, to, Swallowed::Answers) if watches(*to, *from) => ends.extend([*from, *to]),
-            Event::Swallow(from, to, Swallowed::Everything) if watches(*to, *from) || watches(*from, *to) => {
-                ends.extend([*from, *to]);
-            }
-            Event::BadNode(_, cuts) => {
-                let seen = cuts
-                    .iter()
-                    .filter(|(from, to)| watches(*to, *from) || watches(*from, *to));
-                ends.extend(seen.flat_map(|(from, to)| [*from, *to]));
-            }
-            _ => {}
+        if let Event::BadNode(_, cuts) = event {
+            bad.extend(cuts.iter().map(|(from, to)| (*from, *to, Swallowed::Everything)));
+        } else if let Event::Swallow(from, to, what) = event {
+            bad.push((*from, *to, *what));
         }
     }
+    // Who gets no answers reports who gives them; of a cut both ends may report the other.
+    let is_reported = |(from, to, what): &(usize, usize, Swallowed)| {
+        watches(*to, *from) || (*what == Swallowed::Everything && watches(*from, *to))
+    };
+    let reported = bad.into_iter().filter(is_reported);
+    let mut ends: BTreeSet<usize> = reported.flat_map(|(from, to, _)| [from, to]).collect();
     ends.remove(&sick);
     let other = ends.pop_first();
     other.filter(|_| ends.is_empty())
