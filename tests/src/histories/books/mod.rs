@@ -167,6 +167,22 @@ impl KeyBook {
         &self.acknowledged
     }
 
+    /// Whether a delete that had seen all of this clock was asked for by then: its owners may forget it after
+    /// its grace, and what is written afterwards knows nothing of either.
+    #[must_use]
+    pub fn was_deleted(&self, clock: &VersionClock, by: u64) -> bool {
+        self.calls.iter().any(|call| match &call.what {
+            Asked::Put { written, context, .. } if written.is_delete && call.asked <= by => {
+                let made = match &call.told {
+                    Some((_, Told::Written(made))) => made.as_ref(),
+                    _ => None,
+                };
+                context.dominates(clock) || made.is_some_and(|made| made.dominates(clock))
+            }
+            Asked::Get { .. } | Asked::Put { .. } | Asked::Conditional { .. } => false,
+        })
+    }
+
     fn acknowledge(&mut self, clock: &VersionClock) {
         if !self.acknowledged.iter().any(|known| known.dominates(clock)) {
             self.acknowledged.retain(|known| !clock.dominates(known));

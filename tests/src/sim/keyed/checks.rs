@@ -276,12 +276,12 @@ impl Sim {
                 .map(|copy| self.entry_at(copy, at))
                 .collect();
             for clock in book.acknowledged() {
+                let grace = self.keyed.grace();
+                if grace.is_some_and(|grace| book.was_deleted(clock, self.now.saturating_sub(grace))) {
+                    continue;
+                }
                 looked += 1;
-                // What was deleted long ago is forgotten by all of them.
-                let is_held = |entry: &&KvEntry| {
-                    let is_forgotten = self.keyed.forgets && entry.is_empty();
-                    is_forgotten || entry.siblings.clock().dominates(clock)
-                };
+                let is_held = |entry: &&KvEntry| entry.siblings.clock().dominates(clock);
                 let holders = held.iter().filter(is_held).count();
                 if holders + lost < WRITES {
                     return Err(format!(
