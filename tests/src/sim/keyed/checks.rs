@@ -325,9 +325,14 @@ impl Sim {
     /// After the last fault: all ranges have their owners again, everybody is given what was acknowledged,
     /// and the owners are alike.
     pub(crate) fn rest_of_keyed(&mut self) {
-        let limit = self.now + WHOLE_MAX;
         self.look_at_ranges();
         let nodes = self.running().len();
+        // Who does not come back keeps its ranges for a time.
+        let away = match nodes < self.last_at.len() {
+            true => self.config.kv.away_max.as_secs() * SECOND,
+            false => 0,
+        };
+        let limit = self.now + WHOLE_MAX + away;
         let has_owners = |sim: &Self| {
             let is_quiet = sim.now >= sim.keyed.watched.changed_at + QUIET;
             is_quiet
