@@ -23,7 +23,8 @@ pub(super) struct Sides {
 
 impl Sides {
     /// `members` are in node order. Near is where it is seen from, and whoever a near member watches and does
-    /// not report, unless it is Down. What those far say of others, or of those near, counts for nothing.
+    /// not report, unless it is Down. What those far say of others, or of those near, counts for nothing; and
+    /// that one who is not Up yet does not report somebody means nothing, as it may never have heard of it.
     pub(super) fn seen(
         at: Standpoint<'_>,
         members: &[Member],
@@ -57,7 +58,9 @@ impl Sides {
                 let is_heard = !reports[one].contains(&other) && members[other].status != Status::Down;
                 if is_heard && !is_near[other] {
                     is_near[other] = true;
-                    fresh.push_back(other);
+                    if !matches!(members[other].status, Status::Joining | Status::WeaklyUp) {
+                        fresh.push_back(other);
+                    }
                 }
             }
         }
