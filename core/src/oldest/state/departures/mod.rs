@@ -15,7 +15,8 @@ use crate::view::View;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
     pub(crate) node: UniqueAddress,
-    /// Its age; the oldest there is if this node never saw its record.
+    /// Its age; the oldest there is if this node never saw its record, or was not Up then: the number that it
+    /// got afterwards may be lower than that of who was removed just before.
     pub(crate) up_number: UpNumber,
     /// `None` if this node never saw its record.
     roles: Option<Roles>,
@@ -46,12 +47,13 @@ impl Departures {
             return;
         }
         let is_gone = |node: &UniqueAddress| before.gossip().is_gone(node) || after.gossip().is_gone(node);
+        let was_up = before.self_member().is_some_and(|me| me.up_number.is_assigned());
         for member in before.members() {
             let stays = after.member(&member.node).is_some();
             if !stays && member.node != *after.me() && !is_gone(&member.node) {
                 self.recent.push(Departure {
                     node: member.node.clone(),
-                    up_number: member.up_number,
+                    up_number: if was_up { member.up_number } else { UpNumber::FIRST },
                     roles: Some(member.roles.clone()),
                     safe_at,
                 });

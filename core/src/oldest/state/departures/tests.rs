@@ -68,6 +68,28 @@ fn a_tombstone_of_a_node_that_was_never_seen_counts_for_every_role_and_every_age
 }
 
 #[test]
+fn who_was_removed_before_this_node_was_up_is_older_whatever_numbers_both_had() {
+    for (status, expected) in [(Status::Joining, UpNumber::FIRST), (Status::Up, UpNumber::new(6))] {
+        let mut before = Gossip::new();
+        let mut own = member(&me(), status);
+        own.up_number = if status == Status::Up {
+            UpNumber::new(3)
+        } else {
+            UpNumber::NONE
+        };
+        before.upsert_member(own);
+        let mut gone = member(&other(), Status::Up);
+        gone.up_number = UpNumber::new(6);
+        before.upsert_member(gone);
+        let mut left = before.clone();
+        assert!(left.remove(&other()));
+        let (departures, ..) = after(&before, &left);
+        let noted = |departure: &Departure| departure.up_number == expected;
+        assert_eq!(departures.safe_at(None, noted), at(22), "{status}");
+    }
+}
+
+#[test]
 fn the_margin_of_those_that_were_removed_before_begins_when_this_node_is_a_member() {
     let mut heard = Gossip::new();
     heard.upsert_member(member(&other(), Status::Exiting));
