@@ -343,6 +343,10 @@ pub(super) fn was_oldest(
             steps.push(HandOverStep::Retry(number.saturating_add(1)));
         }
         HandOverEvent::HandOverToMe(from) => return facts.hand_over(Some(from), instance),
+        // The other one is gone, or on its way out, before it asked for anything. A lease may be lost by now.
+        HandOverEvent::OldestChanged(Some(node)) if node == *facts.me && !facts.lease => {
+            return (HandOverStage::Oldest { instance }, steps);
+        }
         HandOverEvent::RemovedAfterMargin(node) if Some(&node) == new.as_ref() && !facts.exited => {
             return facts.hand_over(None, instance);
         }

@@ -97,6 +97,27 @@ fn who_was_the_oldest_and_loses_its_lease_stops_its_instance_before_it_is_asked(
 }
 
 #[test]
+fn who_is_the_oldest_again_before_the_other_asked_goes_on() {
+    let new = Some(other());
+    for instance in [true, false] {
+        let was_oldest = HandOverStage::WasOldest {
+            new: new.clone(),
+            instance,
+        };
+        let again = HandOverEvent::OldestChanged(Some(me()));
+        assert_eq!(
+            stepped(was_oldest.clone(), again.clone(), false),
+            (HandOverStage::Oldest { instance }, vec![])
+        );
+        assert_eq!(
+            stepped(was_oldest.clone(), again, true),
+            (was_oldest, vec![]),
+            "the lease may be lost"
+        );
+    }
+}
+
+#[test]
 fn who_lost_its_lease_hands_over_only_once_its_instance_has_ended() {
     let stops = HandOverStage::AcquiringLease { instance: true };
     let asks = HandOverEvent::HandOverToMe(other());

@@ -382,6 +382,9 @@ impl SingletonManager {
         }
         if self.stage == HandOverStage::Stuck && self.instance.is_absent() {
             self.begin_anew(cx);
+        } else if self.is_left_alone(cx) {
+            (self.stage, self.begun) = (HandOverStage::Start, false);
+            self.begin(cx);
         }
     }
 

@@ -29,6 +29,12 @@ impl SingletonManager {
         stays && successor.is_some_and(|to| self.is_free(cx, to))
     }
 
+    /// Whether this node has handed over to nobody, because who was older is gone, and is the oldest.
+    pub(super) fn is_left_alone(&self, cx: &Cx<'_>) -> bool {
+        let is_younger = matches!(self.stage, HandOverStage::Younger { .. });
+        is_younger && self.head.as_ref() == Some(cx.me()) && !cx.view().is_shutting_down()
+    }
+
     /// A node on its way out whose successor is removed, with nobody else left, has nobody to wait for: the
     /// successor that left as well was faster.
     pub(super) fn stop_if_nobody_follows(&mut self, cx: &mut Cx<'_>) {
