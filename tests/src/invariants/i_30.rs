@@ -3,7 +3,9 @@
 //! ended and another has begun. In every run an instance starts only once a majority of those that vote in
 //! its node's picture has promised its term, and its token is above that of every earlier instance of which
 //! every majority knows: where those that do not know of it are more than half of the voters, it cannot be
-//! known, and is counted. (What one database makes of tokens is in `sim/singletons`.)
+//! known, and is counted. So is, outside of the safe shapes, one that begins anew after a failure under the
+//! term that its process has: nobody is asked about that again. (What one database makes of tokens is in
+//! `sim/singletons`.)
 
 use quorate_core::membership::member::Status;
 
@@ -43,7 +45,7 @@ pub(super) fn on_start(start: &InstanceStart<'_>, history: &History) -> Result<I
             found.overlaps += 1;
         }
         if start.token <= other.token {
-            if is_known_to_all_majorities(start, other, history) {
+            if !begins_anew(start, history) && is_known_to_all_majorities(start, other, history) {
                 return Err(format!("starts with {} after {other:?}", start.token));
             }
             found.unordered_tokens += 1;
@@ -81,6 +83,14 @@ fn overlap(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History)
 fn is_left_over(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> bool {
     let node = &history.processes[other.process as usize].node;
     other.told_to_stop && start.view.member(node).is_none() && !start.view.is_removed(node)
+}
+
+/// Whether its process has run the singleton under this term before, outside of the safe shapes.
+fn begins_anew(start: &InstanceStart<'_>, history: &History) -> bool {
+    let before = |it: &InstanceRecord| {
+        it.singleton == start.singleton && it.process == start.process && it.token.term == start.token.term
+    };
+    !start.safe && history.instances.iter().any(before)
 }
 
 fn is_known_to_all_majorities(start: &InstanceStart<'_>, other: &InstanceRecord, history: &History) -> bool {

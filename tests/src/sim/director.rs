@@ -138,8 +138,13 @@ impl Director<'_> {
             self.sim.blackout(self.plan.nodes);
         }
         self.conflict.finish(self.sim);
-        let limit = self.sim.now + REST_MAX;
+        // Disks that were slow still have to do what they were asked for.
+        let disks_done = self.sim.now.max(self.sim.stores_busy_until());
+        let limit = disks_done + REST_MAX;
         let mut at_least = self.plan.total_seconds * SECOND;
+        if disks_done > self.sim.now {
+            at_least = at_least.max(disks_done + 10 * SECOND);
+        }
         if self.sim.liars.process.is_some() {
             // A liar that came late is waited for, and the rest is as long as otherwise.
             let rest = self.plan.total_seconds.saturating_sub(self.plan.chaos_seconds);

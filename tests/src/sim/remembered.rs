@@ -203,7 +203,14 @@ impl Sim {
             !(0..self.processes.len())
                 .any(|at| self.processes[at].runs() && self.is_stored(u32::try_from(at).unwrap_or(0), entity))
         };
-        !keeps && !runs && self.is_forgotten_late(last, entity) && forgotten()
+        let rightly = self.is_forgotten_late(last, entity) || self.is_forgotten_beside(last, entity);
+        !keeps && !runs && rightly && forgotten()
+    }
+
+    /// Whether who handled its last message ran on, cut off, beside a home where it had ended, and is gone.
+    fn is_forgotten_beside(&self, last: ProcessId, entity: &EntityId) -> bool {
+        let mut homes = self.remembered.left.get(entity).into_iter().flatten();
+        !self.assumptions.safe() && !self.processes[last as usize].runs() && homes.any(|home| *home != last)
     }
 
     /// An entity ends, whatever it was told.

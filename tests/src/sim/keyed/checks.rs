@@ -162,10 +162,10 @@ impl Sim {
             }
         }
         for (bucket, range) in ranges() {
+            self.forget_if_gone(bucket, range);
             if let Err((process, what)) = self.note_owners(bucket, range) {
                 return self.violated("owners", process, what);
             }
-            self.forget_if_gone(bucket, range);
             if self.keyed.watched.lost.contains_key(&(bucket, range)) && self.is_whole(bucket, range) {
                 self.keyed.watched.lost.remove(&(bucket, range));
                 self.keyed.watched.counts.whole_again += 1;
