@@ -795,9 +795,8 @@ fn at(micros: u64) -> Now {
 
 fn beat(to: Peer, sequence: u64) -> Heartbeat {
     Heartbeat {
-        to: peer(to),
+        to: peer(to).uid(),
         sequence,
-        sent_at_micros: sequence.wrapping_mul(1_000),
     }
 }
 

@@ -177,8 +177,8 @@ class Member(Peer):
             wire.INIT_JOIN: lambda sender, *_: self.send(sender, wire.INIT_JOIN_NACK),
             wire.INIT_JOIN_ACK: self.on_init_join_ack, wire.WELCOME: self.on_welcome, wire.GOSSIP_: self.on_gossip,
             wire.GOSSIP_STATUS: self.on_status, wire.JOIN_REFUSED: self.on_join_refused, wire.REMOVED: self.on_removed,
-            wire.HEARTBEAT: lambda sender, sequence, sent, to: to == self.me and self.send(
-                sender, wire.HEARTBEAT_RSP, sequence, sent, sender),
+            wire.HEARTBEAT: lambda sender, sequence, to: to == self.me.uid and self.send(
+                sender, wire.HEARTBEAT_RSP, sequence, sender.uid),
             wire.REGISTRY: self.on_registry, wire.SHARDING_: self.on_sharding, wire.ASK_REPLY: self.on_ask_reply,
             wire.HAND_BACK: self.on_hand_back, wire.MARK_ACK: self.on_mark_ack,
             wire.MARK: lambda sender, *mark: self.send(sender, wire.MARK_ACK, *mark),
@@ -215,7 +215,7 @@ class Member(Peer):
         others = self.others()
         for of in others:
             self.counter += 1
-            self.send(of, wire.HEARTBEAT, self.counter, int(time.monotonic() * 1e6), of)
+            self.send(of, wire.HEARTBEAT, self.counter, of.uid)
         if others:
             to = random.choice(others)
             self.send(to, wire.GOSSIP_STATUS, to, wire.seen_digest(self.state.seen), self.state.clock)

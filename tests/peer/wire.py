@@ -557,7 +557,7 @@ def with_state(name):
 
 
 def beat(name):
-    return Kind(name, CONTROL, lambda sequence, sent, to: u64(sequence) + u64(sent) + node(to), lambda r: (r.u64(), r.u64(), r.node()))
+    return Kind(name, CONTROL, lambda sequence, to: u64(sequence) + u64(to), lambda r: (r.u64(), r.u64()))
 
 
 (INIT_JOIN, INIT_JOIN_ACK, INIT_JOIN_NACK, JOIN, WELCOME, LEAVE, DOWN_, HEARTBEAT, HEARTBEAT_RSP, EXITING_CONFIRMED, GOSSIP_STATUS,

@@ -2,9 +2,8 @@
 
 use super::declare::{messages, record};
 use crate::detector::protocol::{Heartbeat, Msg};
-use crate::ident::UniqueAddress;
 
-record! { Heartbeat as "heartbeat" { sequence: u64, sent_at_micros: u64, to: UniqueAddress } }
+record! { Heartbeat as "heartbeat" { sequence: u64, to: u64 } }
 
 messages! {
     Msg {

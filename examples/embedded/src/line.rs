@@ -241,9 +241,8 @@ mod tests {
         let mut bytes = Vec::new();
         for sequence in 1..=count {
             let message = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                to: to.clone(),
+                to: to.uid(),
                 sequence,
-                sent_at_micros: 0,
             }));
             encode_message(&message, 7, &Limits::default(), &mut bytes).expect("a heartbeat");
         }

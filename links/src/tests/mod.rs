@@ -448,9 +448,8 @@ pub(super) fn answer_bytes(answer: &HelloAnswer) -> Vec<u8> {
 
 pub(super) fn heartbeat(to: UniqueAddress) -> Message {
     Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-        to,
+        to: to.uid(),
         sequence: 1,
-        sent_at_micros: 0,
     }))
 }
 

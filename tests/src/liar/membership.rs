@@ -18,7 +18,7 @@ use quorate_core::message::{
 use quorate_core::ordered::OrderedSet;
 
 use super::Lie;
-use super::numbers::{CLOCK, DIGEST, HEARTBEAT, REASON, STAMP};
+use super::numbers::{CLOCK, DIGEST, HEARTBEAT, REASON};
 
 /// Entries of a clock in a hundred that are not so.
 const WRONG_PER_CENT: u64 = 30;
@@ -117,9 +117,8 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
 
 fn heartbeat(lie: &mut Lie<'_>) -> Heartbeat {
     Heartbeat {
-        to: lie.to.clone(),
+        to: lie.to.uid(),
         sequence: lie.number(HEARTBEAT),
-        sent_at_micros: lie.number(STAMP),
     }
 }
 

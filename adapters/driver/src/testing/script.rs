@@ -77,9 +77,8 @@ pub fn play() -> Vec<String> {
         stage.say(
             control,
             &Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                to,
+                to: to.uid(),
                 sequence,
-                sent_at_micros: 0,
             })),
         );
         stage.pass(100);

@@ -152,13 +152,12 @@ impl Detector {
 
     /// Answers who asks for this very incarnation, whatever its status.
     pub(crate) fn on_heartbeat(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, heartbeat: Heartbeat) {
-        if heartbeat.to != *cx.me() {
-            cx.reject(from, Rejection::WrongReceiver { to: heartbeat.to });
-            return;
+        if heartbeat.to != cx.me().uid() {
+            return reject_wrong_receiver(cx, from, heartbeat.to);
         }
         cx.counters().heartbeats_answered += 1;
         let echo = Heartbeat {
-            to: from.clone(),
+            to: from.uid(),
             ..heartbeat
         };
         cx.send(from, DetectorMsg::HeartbeatRsp(echo));
@@ -166,9 +165,8 @@ impl Detector {
 
     /// Takes a sign of life from a receiver.
     pub(crate) fn on_heartbeat_rsp(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, response: Heartbeat) {
-        if response.to != *cx.me() {
-            cx.reject(from, Rejection::WrongReceiver { to: response.to });
-            return;
+        if response.to != cx.me().uid() {
+            return reject_wrong_receiver(cx, from, response.to);
         }
         if response.sequence == 0 || response.sequence > self.sequence {
             cx.reject(
@@ -319,9 +317,8 @@ impl Detector {
         let first_expected = now + cx.config().failure_detector.expected_response_after;
         for node in self.receivers.union(&self.former) {
             let heartbeat = Heartbeat {
-                to: node.clone(),
+                to: node.uid(),
                 sequence: self.sequence,
-                sent_at_micros: now.as_micros(),
             };
             cx.counters().heartbeats_sent += 1;
             cx.send(node, DetectorMsg::Heartbeat(heartbeat));
@@ -395,6 +392,11 @@ fn own_nodes<'a>(view: &'a View, data_center: &'a str) -> impl Iterator<Item = &
         .iter()
         .filter(move |member| member.data_center() == data_center);
     own.map(|member| &member.node)
+}
+
+fn reject_wrong_receiver(cx: &mut Cx<'_>, from: &UniqueAddress, uid: u64) {
+    let to = UniqueAddress::new(cx.me().address().clone(), uid);
+    cx.reject(from, Rejection::WrongReceiver { to });
 }
 
 fn first_heartbeat(node: &UniqueAddress) -> DetectorTimer {

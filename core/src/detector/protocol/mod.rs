@@ -34,14 +34,12 @@ impl Msg {
 }
 
 /// A heartbeat or its echo.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The receiver; answered only by this incarnation.
-    pub to: UniqueAddress,
+    /// The receiver's incarnation; answered by no other.
+    pub to: u64,
     /// Counts the sender's heartbeat rounds from 1.
     pub sequence: u64,
-    /// The sender's monotonic clock in microseconds when it asked; echoed.
-    pub sent_at_micros: u64,
 }
 
 /// Timers of the failure detector.

@@ -150,9 +150,8 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
     let to = node("receiver", 2552, -3);
     let gossip = Arc::new(sample_gossip());
     let beat = Heartbeat {
-        to: to.clone(),
+        to: to.uid(),
         sequence: 3,
-        sent_at_micros: u64::MAX,
     };
     let ask = Some(AskTicket {
         ask: AskRef {

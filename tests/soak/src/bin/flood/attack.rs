@@ -58,9 +58,8 @@ pub(crate) fn hello(to: &Address, from: UniqueAddress, link: LinkKind, epoch: u3
 
 fn heartbeat(to: &UniqueAddress, epoch: u32) -> Vec<u8> {
     let heartbeat = Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-        to: to.clone(),
+        to: to.uid(),
         sequence: 1,
-        sent_at_micros: 0,
     }));
     let mut frame = Vec::new();
     let encoded = encode_message(&heartbeat, epoch, &Limits::default(), &mut frame);
@@ -202,9 +201,8 @@ impl Attack {
             match kind {
                 LinkKind::Control => {
                     put(Message::Detector(DetectorMsg::Heartbeat(Heartbeat {
-                        to: self.to.clone(),
+                        to: self.to.uid(),
                         sequence: number,
-                        sent_at_micros: 0,
                     })));
                     put(Message::Membership(MembershipMsg::GossipStatus(GossipStatus {
                         to: self.to.clone(),
