@@ -28,6 +28,8 @@ pub(crate) enum Caller {
     Host(Token),
     /// Sharding of this node.
     Sharding(StoreAsk),
+    /// The keyed store of this node, about a log that it has opened under this number.
+    Kv(u64),
 }
 
 impl From<Token> for Caller {

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use crate::effect::{Answer, Effect};
-use crate::input::{Command, StoreAsk};
+use crate::input::{Command, JournalCommand, StoreAsk};
 use crate::message::Message;
 
 /// First-in first-out queues. `effects` is drained by the host after each input; the others by the router
@@ -14,4 +14,6 @@ pub(crate) struct NodeOutbox {
     pub(crate) loopback: VecDeque<Message>,
     pub(crate) asked: VecDeque<(StoreAsk, Command)>,
     pub(crate) answered: VecDeque<(StoreAsk, Answer)>,
+    pub(crate) log_asked: VecDeque<(u64, JournalCommand)>,
+    pub(crate) log_answered: VecDeque<(u64, Answer)>,
 }

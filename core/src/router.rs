@@ -77,6 +77,29 @@ impl<R: Rng> Node<R> {
         }
     }
 
+    /// Routes the next of what this node's machines say to each other; `false` if there is nothing.
+    pub(crate) fn route_next(&mut self) -> bool {
+        if let Some(signal) = self.base.signals.take(&self.base.view) {
+            self.route_signal(signal);
+        } else if let Some(message) = self.base.outbox.loopback.pop_front() {
+            let me = self.base.me.clone();
+            self.route_message(&me, message);
+        } else if let Some((ask, command)) = self.base.outbox.asked.pop_front() {
+            self.route_command(Caller::Sharding(ask), command);
+        } else if let Some((opener, command)) = self.base.outbox.log_asked.pop_front() {
+            self.route_command(Caller::Kv(opener), Command::Journal(command));
+        } else if let Some((ask, answer)) = self.base.outbox.answered.pop_front() {
+            let sharding = &mut self.machines.sharding;
+            sharding.on_store_answer(&mut self.base.cx(), ask, answer);
+        } else if let Some((opener, answer)) = self.base.outbox.log_answered.pop_front() {
+            let kv = &mut self.machines.kv;
+            kv.on_log_answer(&mut self.base.cx(), opener, answer);
+        } else {
+            return false;
+        }
+        true
+    }
+
     pub(crate) fn route_message(&mut self, from: &UniqueAddress, message: Message) {
         let (machines, base) = (&mut self.machines, &mut self.base);
         match message {
@@ -116,7 +139,7 @@ impl<R: Rng> Node<R> {
                 machines.kv.on_command(&mut base.cx(), token, command);
             }
             (
-                Caller::Sharding(_),
+                Caller::Sharding(_) | Caller::Kv(_),
                 Command::Message(_)
                 | Command::Membership(_)
                 | Command::Sharding(_)

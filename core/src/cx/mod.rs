@@ -94,6 +94,7 @@ impl<'a, W: MachineWords> Cx<'a, W> {
         match caller.into() {
             Caller::Host(token) => self.push(Effect::Reply { token, answer }),
             Caller::Sharding(ask) => self.outbox.answered.push_back((ask, answer)),
+            Caller::Kv(opener) => self.outbox.log_answered.push_back((opener, answer)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::drain::DrainPart;
 use crate::effect::{AllocationQuestion, Effect, HostOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
-use crate::input::{Command, StoreAsk};
+use crate::input::{Command, JournalCommand, StoreAsk};
 use crate::lease::protocol::LeaseOrder;
 use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
@@ -214,6 +214,12 @@ impl Cx<'_, OfKv> {
     /// Asks the node's store for something; its answer comes home to the keyed store.
     pub(crate) fn order_store(&mut self, request: StoreRequest) {
         self.push(Effect::Store(Requester::Kv, request));
+    }
+
+    /// Asks the quorum logs of this node, as who has opened one under this number; the answer comes home to
+    /// the keyed store.
+    pub(crate) fn ask_log(&mut self, opener: u64, command: JournalCommand) {
+        self.outbox.log_asked.push_back((opener, command));
     }
 }
 

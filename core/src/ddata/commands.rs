@@ -102,7 +102,7 @@ impl Replicator {
                         Ok(())
                     }
                     // Machines of this node ask, and are told nothing else.
-                    Caller::Host(_) | Caller::Sharding(_) => Err(SubscribeError::TooMany),
+                    Caller::Host(_) | Caller::Sharding(_) | Caller::Kv(_) => Err(SubscribeError::TooMany),
                 };
                 reply(cx, caller, Answer::Subscribed(outcome));
             }

@@ -37,7 +37,7 @@ use self::calls::{OpenCalls, refuse};
 use self::comparing::Comparisons;
 use self::hosting::{BucketStore, Listener};
 use self::keeping::Keeping;
-use self::leading::{LeadBucket, LeadTiming};
+use self::leading::LeadBucket;
 use self::listing::OpenListings;
 use self::protocol::ranges::RangeCommandError;
 use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, RangeStatement, Rejection, Timer};
@@ -231,13 +231,8 @@ impl KeyedStore {
             }
             self.coordinators += 1;
             let term = Token::new(u64::from(number.get()), self.coordinators);
-            let config = &cx.config().kv;
-            let timing = LeadTiming {
-                tell_again: config.repeat_interval,
-                move_timeout: config.move_timeout,
-                away_max: config.away_max,
-            };
-            let lead = LeadBucket::new((settings.clone(), levels), term, timing, self.is_paused);
+            let settings = (settings.clone(), levels);
+            let lead = LeadBucket::new(bucket, settings, term, cx.config(), self.is_paused);
             self.leads.insert(bucket.clone(), lead);
         }
         Ok(self.leads.get_mut(bucket))
@@ -255,7 +250,11 @@ impl KeyedStore {
         let begun: Vec<_> = outdone.chain(open).collect();
         self.leads.retain(|_, lead| {
             let role = lead.settings().role.as_ref();
-            succession.standing(role) == Some(RoleStanding::Acting) && !lead.is_outdone()
+            let stays = succession.standing(role) == Some(RoleStanding::Acting) && !lead.is_outdone();
+            if !stays {
+                lead.give_up_log(cx);
+            }
+            stays
         });
         for (bucket, settings) in begun {
             // There may be as many as are open here, and whoever finds no room looks again.
@@ -424,6 +423,8 @@ impl KeyedStore {
                 Event::OwnerNoMore { .. } => cx.counters().ranges_given += 1,
                 Event::Coordinating { .. }
                 | Event::CoordinatorOutdone
+                | Event::CoordinatorRefused { .. }
+                | Event::TableDamaged
                 | Event::Ranges(_)
                 | Event::RefusedOn { .. }
                 | Event::Refused { .. }

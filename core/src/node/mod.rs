@@ -385,18 +385,7 @@ impl<R: Rng> Node<R> {
     /// Delivers statements and messages to myself until there are none, then ends the node if it is finished.
     fn route_until_quiet(&mut self) {
         for _ in 0..STEPS_MAX {
-            if let Some(signal) = self.base.signals.take(&self.base.view) {
-                self.route_signal(signal);
-            } else if let Some(message) = self.base.outbox.loopback.pop_front() {
-                let me = self.base.me.clone();
-                self.route_message(&me, message);
-            } else if let Some((ask, command)) = self.base.outbox.asked.pop_front() {
-                self.route_command(Caller::Sharding(ask), command);
-            } else if let Some((ask, answer)) = self.base.outbox.answered.pop_front() {
-                self.machines
-                    .sharding
-                    .on_store_answer(&mut self.base.cx(), ask, answer);
-            } else {
+            if !self.route_next() {
                 return self.finish();
             }
         }
@@ -469,6 +458,7 @@ impl<R: Rng> Node<R> {
         outbox.effects.extend(leases);
         outbox.loopback.clear();
         outbox.asked.clear();
+        outbox.log_asked.clear();
         self.base.timers.clear();
     }
 

@@ -290,6 +290,14 @@ impl Branches {
         let of_profiles = sim.durables.branches().into_iter().chain(sim.keyed.branches());
         let kv = [
             ("moves of ranges begun", sim.sum(|stats| stats.kv.moves_begun)),
+            (
+                "changes of who owns ranges that voters kept",
+                sim.sum(|stats| stats.kv.changes_kept),
+            ),
+            (
+                "coordinators of ranges refused by voters",
+                sim.sum(|stats| stats.kv.tables_refused),
+            ),
             ("moves of ranges ended", sim.sum(|stats| stats.kv.moves_ended)),
             ("moves of ranges undone", sim.sum(|stats| stats.kv.moves_undone)),
             ("parts of ranges merged", sim.sum(|stats| stats.kv.parts_merged)),

@@ -53,7 +53,7 @@ impl Sim {
         }
         if plan.profile == Profile::Kv {
             self.has_workload = false;
-            self.keyed.configure(&mut self.config, self.seed);
+            self.keyed.configure(&mut self.config, (self.seed, plan.nodes));
             self.enable_keyed();
         }
         if plan.profile == Profile::Paths {

@@ -108,7 +108,13 @@ impl Sim {
 
     /// Ends every process without a word, all at once.
     pub fn blackout(&mut self, nodes: usize) {
-        self.assumptions.breaks(self.now, "all crashed at once");
+        let why = "all crashed at once";
+        if self.keyed.enabled {
+            // What buckets keep their stores have, who owns what included.
+            self.assumptions.fault(self.now, why);
+        } else {
+            self.assumptions.breaks(self.now, why);
+        }
         self.faults.add(FaultKind::Blackout);
         for index in 0..nodes {
             if let Some(process) = self.running_at(index) {

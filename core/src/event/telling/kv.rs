@@ -23,6 +23,16 @@ impl TellEvent for KvEvent {
                     "a store has adopted owners that this node has not decided; they are found again"
                 ),
             ),
+            Self::CoordinatorRefused { error } => to.hear(
+                marks.warn("coordinator_refused"),
+                &[(EventField::Reason, error)],
+                format_args!("those who keep who owns its ranges refuse this node: {error}"),
+            ),
+            Self::TableDamaged => to.hear(
+                marks.error("table_damaged"),
+                &[],
+                format_args!("what is kept of who owns its ranges is damaged; nothing is decided by it"),
+            ),
             Self::Ranges(event) => event.tell(to),
             Self::RefusedOn { node } => to.hear(
                 marks.warn("refused_on"),

@@ -396,6 +396,10 @@ fn buckets() -> impl Iterator<Item = Event> {
             ranges: 256,
         },
         KvEvent::CoordinatorOutdone,
+        KvEvent::CoordinatorRefused {
+            error: JournalCommandError::NotOpen,
+        },
+        KvEvent::TableDamaged,
         KvEvent::RefusedOn { node: node("b", 2) },
         KvEvent::Refused {
             settings: BucketSettings::default(),

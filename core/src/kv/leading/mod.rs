@@ -2,12 +2,16 @@
 //! finds out which member has which store, hands the coordinator what it has to know, and does what it asks
 //! for. What is decided is the coordinator's. Spec: sharding 10.1, 10.13, 10.19 a and b.
 //!
-//! Nobody keeps the table: it is found again from what the stores have adopted.
+//! With `journal.voters` above 0 voters keep the table (`ledger`); else it is found again from what stores
+//! have adopted.
+
+mod ledger;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 
+use self::ledger::TableLedger;
+pub use self::ledger::table_log;
 use super::protocol::ranges::{RangeCommand, RangeCommandError, RangeEvent};
 use super::protocol::{AdoptedRange, BucketBody, Event, RangeContent, RangeStatement, Rejection, StoreAt};
 use super::ranges::{RangeCoordinator, RangeEffect, RangeSettings, RangeStore};
@@ -16,6 +20,7 @@ use super::state::configuration::Configuration;
 use super::state::settings::BucketSettings;
 use super::state::table::{RangeId, RangeLevels, RangeTable};
 use super::{Cx, send};
+use crate::config::ValidConfig;
 use crate::ident::UniqueAddress;
 use crate::journal::state::StoreId;
 use crate::membership::state::member::{Member, Status};
@@ -30,6 +35,8 @@ use crate::view::View;
 #[derive(Clone, Debug)]
 pub struct LeadBucket {
     settings: BucketSettings,
+    /// Where voters keep the table.
+    ledger: Option<TableLedger>,
     term: Token,
     coordinator: RangeCoordinator,
     /// Members of the role, as far as they have said which store they have; removed ones until their margin
@@ -47,33 +54,28 @@ pub struct LeadBucket {
     is_outdone: bool,
 }
 
-/// What a coordinator waits for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeadTiming {
-    pub(super) tell_again: Duration,
-    pub(super) move_timeout: Duration,
-    pub(super) away_max: Duration,
-}
-
 impl LeadBucket {
     /// Knows nothing yet.
     pub(super) fn new(
+        bucket: &BucketName,
         (settings, levels): (BucketSettings, RangeLevels),
         term: Token,
-        timing: LeadTiming,
+        config: &ValidConfig,
         is_paused: bool,
     ) -> Self {
+        let is_kept = config.journal.voters > 0;
         let mut coordinator = RangeCoordinator::new(RangeSettings {
             ranges: settings.ranges,
             levels,
             is_durable: settings.is_durable,
-            is_kept: false,
-            away_max: timing.away_max,
-            tell_again: timing.tell_again,
-            move_timeout: timing.move_timeout,
+            is_kept,
+            away_max: config.kv.away_max,
+            tell_again: config.kv.repeat_interval,
+            move_timeout: config.kv.move_timeout,
         });
         coordinator.on_paused(is_paused);
         Self {
+            ledger: is_kept.then(|| TableLedger::new(bucket, settings.ranges, levels)),
             settings,
             term,
             coordinator,
@@ -223,6 +225,7 @@ impl LeadBucket {
     /// Does what is due. To be called after everything that was heard, and every interval.
     pub(super) fn look(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
         let (view, now) = (Arc::clone(cx.view()), cx.mono());
+        self.claim_log(cx);
         self.count_members(cx, bucket, &view);
         if self.is_complete {
             let stores = self.members.iter().filter_map(|(node, store)| {
@@ -235,9 +238,13 @@ impl LeadBucket {
             });
             let stores: Vec<RangeStore> = stores.collect();
             self.coordinator.on_stores(stores, now);
+            if let Some(kept) = self.take_opened() {
+                self.coordinator.on_opened(kept, now);
+            }
             self.coordinator.look(now, gate_of(&view));
         }
         self.perform(cx, bucket);
+        self.write(cx, bucket);
         if self.is_active() && !self.is_announced {
             self.is_announced = true;
             let (term, ranges) = (self.term, self.table().entries().len());
@@ -280,8 +287,7 @@ impl LeadBucket {
         let mut is_given = false;
         for effect in self.coordinator.take_effects() {
             match effect {
-                // Nobody keeps the table.
-                RangeEffect::Keep(_) => {}
+                RangeEffect::Keep(change) => self.keep(change),
                 RangeEffect::Ask { store } => {
                     if let Some(node) = self.node_of(store) {
                         send_ranges(cx, &node, bucket, RangeStatement::Recall { term, store });

@@ -27,6 +27,10 @@ counters! {
     pub moves_ended,
     /// Moves that this node's coordinators undid.
     pub moves_undone,
+    /// Changes of tables that voters have kept for this node's coordinators.
+    pub changes_kept,
+    /// Times that voters refused one of them, which began anew.
+    pub tables_refused,
     /// Keys of which this node had something forgotten that nobody needed any more.
     pub keys_settled,
     /// Keys of which this node's stores took over from another owner what they lacked, and keys that were

@@ -14,6 +14,7 @@ use core::time::Duration;
 
 use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::UniqueAddress;
+use crate::journal::protocol::JournalCommandError;
 use crate::journal::state::StoreId;
 use crate::kv::state::bucket::BucketName;
 use crate::kv::state::configuration::Configuration;
@@ -396,6 +397,14 @@ pub enum Event {
     },
     /// A store has adopted what this node has not decided: its table was none, and is found again.
     CoordinatorOutdone,
+    /// The voters that keep its table refuse this node: another one has it, or they have no room. It claims
+    /// it anew after a while; meanwhile no range moves by its word.
+    CoordinatorRefused {
+        /// Why.
+        error: JournalCommandError,
+    },
+    /// What voters keep of its table is damaged: nothing is decided by it.
+    TableDamaged,
     /// Of a node that coordinates: something was decided about ranges.
     Ranges(RangeEvent),
     /// Another node has opened the bucket with other settings, and takes no part.

@@ -12,7 +12,8 @@
 //! * An owner that is away keeps its ranges for a set time. One that is gone for good is replaced at once: a
 //!   store that does not outlive its node, or one that an operator has given up.
 //!
-//! Where nobody keeps the table, it is found again from what stores have adopted (`recovery`).
+//! Where nobody keeps the table, or those who keep it have never kept one, it is found again from what stores
+//! have adopted (`recovery`).
 
 mod planning;
 mod recovery;
@@ -49,6 +50,8 @@ enum RangeTenure {
     Recovering,
     /// It decides.
     Active,
+    /// What was found at stores is on its way to be kept.
+    TakingOver,
     /// Its table is none, and nothing is decided by it.
     Outdone,
 }
@@ -58,6 +61,8 @@ enum RangeTenure {
 pub struct RangeCoordinator {
     settings: RangeSettings,
     tenure: RangeTenure,
+    /// The table is to be found at stores.
+    seeks: bool,
     is_paused: bool,
     /// What is decided and kept.
     table: RangeTable,
@@ -94,6 +99,7 @@ impl RangeCoordinator {
     #[must_use]
     pub const fn new(settings: RangeSettings) -> Self {
         Self {
+            seeks: !settings.is_kept,
             settings,
             tenure: RangeTenure::Recovering,
             is_paused: false,
@@ -116,6 +122,21 @@ impl RangeCoordinator {
         }
     }
 
+    /// One with the same settings that knows nothing of what this one has decided.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self {
+            is_paused: self.is_paused,
+            ..Self::new(self.settings.clone())
+        }
+    }
+
+    /// Whether nothing is decided because the node was paused.
+    #[must_use]
+    pub const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     /// What is decided and kept: all that anybody may be told.
     #[must_use]
     pub const fn table(&self) -> &RangeTable {
@@ -133,15 +154,9 @@ impl RangeCoordinator {
         mem::take(&mut self.effects)
     }
 
-    /// Those who keep the table have said what it is.
-    pub fn on_opened(&mut self, table: RangeTable, now: Instant) {
-        if self.tenure == RangeTenure::Recovering && self.settings.is_kept {
-            self.activate(table, now);
-        }
-    }
-
     fn activate(&mut self, table: RangeTable, now: Instant) {
         self.tenure = RangeTenure::Active;
+        self.seeks &= !self.settings.is_kept;
         let timing = (now, self.settings.move_timeout);
         for (range, entry) in table.entries() {
             let Configuration { epoch, owners } = &entry.configuration;
@@ -200,9 +215,15 @@ impl RangeCoordinator {
 
     /// What was to be kept is.
     pub fn on_kept(&mut self, now: Instant) {
-        if let Some(change) = self.keeping.take() {
-            self.apply(change, now);
+        let Some(change) = self.keeping.take() else {
+            return;
+        };
+        if self.tenure == RangeTenure::TakingOver {
+            let mut table = RangeTable::new();
+            table.apply(change);
+            return self.activate(table, now);
         }
+        self.apply(change, now);
     }
 
     /// What is decided and kept counts from now on, and is told.
@@ -272,6 +293,11 @@ impl RangeCoordinator {
         Ok(())
     }
 
+    /// Whether all that owners of a range held is gone for good.
+    fn is_all_gone(&self, entry: &RangeEntry) -> bool {
+        entry.configuration.owners.all().all(|store| self.is_gone(store))
+    }
+
     /// Whether what a store held is gone for good.
     fn is_gone(&self, store: StoreId) -> bool {
         self.table.is_lost(store) || !(self.settings.is_durable || self.stores.contains_key(&store))
@@ -285,11 +311,8 @@ impl RangeCoordinator {
         if self.is_paused {
             return;
         }
-        if self.tenure == RangeTenure::Recovering && !self.settings.is_kept {
-            self.ask(now);
-            if let Some(table) = self.recovered() {
-                self.activate(table, now);
-            }
+        if self.tenure == RangeTenure::Recovering && self.seeks {
+            self.recover(now);
         }
         if !self.is_active() {
             return;
@@ -307,7 +330,7 @@ impl RangeCoordinator {
             }
         }
         self.tell(now);
-        if !self.settings.is_kept {
+        if self.seeks {
             self.ask(now);
         }
     }
@@ -374,7 +397,7 @@ impl RangeCoordinator {
         } else {
             return None;
         };
-        let next = self.next(range, Owners::Stable(owners.to_vec()))?;
+        let next = self.next(range, Owners::Stable(owners.to_vec()), 1)?;
         if matches!(
             event,
             RangeEvent::MoveUndone {
@@ -391,11 +414,11 @@ impl RangeCoordinator {
         Some(next)
     }
 
-    /// The entry of a range after its present one.
-    fn next(&self, range: RangeId, owners: Owners) -> Option<RangeEntry> {
+    /// The entry of a range after its present one, so many epochs ahead.
+    fn next(&self, range: RangeId, owners: Owners, ahead: u64) -> Option<RangeEntry> {
         let present = self.table.get(range)?;
         // What the coordinator before has told last may not have been found.
-        let ahead = 1 + u64::from(self.found.contains(&range));
+        let ahead = ahead + u64::from(self.found.contains(&range));
         let epoch = present.configuration.epoch.saturating_add(ahead);
         if epoch > EPOCH_MAX {
             return None;

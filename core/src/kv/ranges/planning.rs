@@ -14,6 +14,10 @@ use crate::planner::{
 };
 use crate::time::Instant;
 
+/// Epochs that are left out where all owners are gone: nobody is left who says how far they had come by
+/// themselves, and whoever knew of them has to take what is newer.
+const ANEW: u64 = 1 << 16;
+
 type RangeChange = PlannedChange<RangeId, StoreId>;
 
 impl RangeCoordinator {
@@ -24,8 +28,10 @@ impl RangeCoordinator {
         let is_given = open.count() >= self.settings.levels.copies() && self.is_new();
         let ranges = (0..self.settings.ranges).map(RangeId);
         let units = ranges.filter_map(|range| match self.table.get(range) {
+            // Nobody has anything that could be merged: it is as if nobody had ever owned it.
+            Some(entry) if is_given && self.is_all_gone(entry) => Some(self.ownerless(range)),
             Some(entry) => Some(self.unit(range, entry)),
-            None => is_given.then(|| new_unit(range, self.settings.levels.copies(), Vec::new())),
+            None => is_given.then(|| self.ownerless(range)),
         });
         PlanSituation {
             units: units.collect(),
@@ -58,6 +64,10 @@ impl RangeCoordinator {
             pools: Vec::new(),
         });
         there.chain(away).collect()
+    }
+
+    fn ownerless(&self, range: RangeId) -> PlanUnit<RangeId, StoreId> {
+        new_unit(range, self.settings.levels.copies(), Vec::new())
     }
 
     fn unit(&self, range: RangeId, entry: &RangeEntry) -> PlanUnit<RangeId, StoreId> {
@@ -132,7 +142,7 @@ impl RangeCoordinator {
         let owners = &self.table.get(range)?.configuration.owners;
         let (owners, _) = owners.sets();
         let from = *owners.get(usize::from(begun.slot))?;
-        let next = self.next(range, replaced(owners, from, to)?)?;
+        let next = self.next(range, replaced(owners, from, to)?, 1)?;
         let reason = begun.reason;
         self.news.push(RangeEvent::MoveBegun {
             range,
@@ -143,19 +153,29 @@ impl RangeCoordinator {
         Some(next)
     }
 
-    /// Ranges get their first owners, all N at once.
+    /// Ranges get their first owners, all N at once, and new ones after all before are gone.
     fn give(&mut self, first: OrderedMap<RangeId, Vec<(u16, StoreId)>>, change: &mut TableChange) {
         let levels = self.settings.levels;
         let before = change.entries.len();
         for (range, mut slots) in first {
             slots.sort_unstable();
             let owners = Owners::Stable(slots.into_iter().map(|(_, store)| store).collect());
-            let entry = RangeEntry {
-                configuration: Configuration { epoch: 1, owners },
-                levels,
+            let is_known = self.table.get(range).is_some();
+            let is_ending = change.entries.iter().any(|(ending, _)| *ending == range);
+            let entry = if is_known {
+                self.next(range, owners, 1 + ANEW)
+            } else {
+                let configuration = Configuration { epoch: 1, owners };
+                Some(RangeEntry {
+                    configuration,
+                    levels,
+                })
             };
-            if entry.check().is_ok() {
+            if let Some(entry) = entry.filter(|entry| !is_ending && entry.check().is_ok()) {
                 change.entries.push((range, entry));
+                if is_known {
+                    self.news.push(RangeEvent::CopiesLost { range });
+                }
             }
         }
         let ranges = change.entries.len() - before;

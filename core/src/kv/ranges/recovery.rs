@@ -1,11 +1,15 @@
-//! How a table that nobody keeps is found again: each store says which configurations it knows, and the one
-//! with the highest epoch of a range counts. Spec: sharding 10.19 a, 10.1.
+//! How a coordinator gets to know its table: those who keep it say so, or it is found again where nobody
+//! does. Each store says which configurations it knows, and the one with the highest epoch of a range counts.
+//! Spec: sharding 10.16, 10.19 a, 10.1.
 //!
 //! Every store that is there has to speak before anything is decided. A step that was told only to stores
 //! which are away is not found. So a range is left alone until as many of its owners have spoken, or are gone
 //! for good, as could not be missed by any read or write; and the first step after that leaves an epoch out,
 //! which a coordinator before may have given to somebody else. What remains: a range of which more owners are
 //! away at once may come back as it was before its last steps.
+//!
+//! Where the table is to be kept from now on and was not before, it is found in the same way once, under
+//! epochs that nobody can have been told, and counts when it is kept.
 //!
 //! The host gives every coordinator a term, sends it along, and has stores refuse what one of a lower term
 //! tells: else what a coordinator before had told last could arrive after this one has looked for it.
@@ -19,10 +23,41 @@ use crate::kv::state::table::{EPOCH_MAX, RangeEntry, RangeId, RangeTable, TableC
 use crate::time::Instant;
 
 impl RangeCoordinator {
+    /// Those who keep the table have said what it is; `None` if they have never kept one.
+    pub fn on_opened(&mut self, kept: Option<RangeTable>, now: Instant) {
+        if self.tenure != RangeTenure::Recovering || !self.settings.is_kept {
+            return;
+        }
+        match kept {
+            Some(table) => self.activate(table, now),
+            None => self.seeks = true,
+        }
+    }
+
+    /// Looks for the table at the stores.
+    pub(super) fn recover(&mut self, now: Instant) {
+        self.ask(now);
+        let Some(table) = self.recovered() else {
+            return;
+        };
+        if !self.settings.is_kept || table.entries().len() == 0 {
+            return self.activate(table, now);
+        }
+        // Once it is kept nobody knows any more what was not found.
+        let is_whole =
+            table.entries().len() == usize::from(self.settings.ranges) || !self.settings.is_durable;
+        if is_whole && table.entries().all(|(_, entry)| self.was_found(entry)) {
+            self.tenure = RangeTenure::TakingOver;
+            let change = taken_over(&table);
+            self.effects.push(RangeEffect::Keep(change.clone()));
+            self.keeping = Some(change);
+        }
+    }
+
     /// A store says a part of the configurations that it knows, asked by this coordinator; with the last part
     /// it is heard. What no range can have is passed over.
     pub fn on_found(&mut self, store: StoreId, known: &[(RangeId, Configuration)], is_last: bool) {
-        if self.settings.is_kept || self.tenure == RangeTenure::Outdone {
+        if !self.seeks || matches!(self.tenure, RangeTenure::TakingOver | RangeTenure::Outdone) {
             return;
         }
         let is_recovering = self.tenure == RangeTenure::Recovering;
@@ -54,7 +89,7 @@ impl RangeCoordinator {
     }
 
     /// The table, once every store that is there has spoken.
-    pub(super) fn recovered(&self) -> Option<RangeTable> {
+    fn recovered(&self) -> Option<RangeTable> {
         let all = !self.stores.is_empty() && self.stores.keys().all(|store| self.heard.contains(store));
         all.then(|| self.table.clone())
     }
@@ -78,9 +113,10 @@ impl RangeCoordinator {
 
     /// Whether nothing can have happened to a range that is not known here.
     pub(super) fn is_known(&self, entry: &RangeEntry) -> bool {
-        if self.settings.is_kept {
-            return true;
-        }
+        self.settings.is_kept || self.was_found(entry)
+    }
+
+    fn was_found(&self, entry: &RangeEntry) -> bool {
         let is_heard = |store: &&StoreId| self.heard.contains(*store) || self.is_gone(**store);
         // One of those that a step needed is among them, and too few are left that could serve without it.
         let levels = entry.levels;
@@ -95,4 +131,14 @@ impl RangeCoordinator {
     pub(super) fn is_new(&self) -> bool {
         self.settings.is_kept || !self.settings.is_durable || !self.has_found
     }
+}
+
+/// What was found, as the first that is kept: each range as it was, two epochs on. The one between a
+/// coordinator before may have told somebody who is away.
+fn taken_over(table: &RangeTable) -> TableChange {
+    let mut whole = table.whole();
+    for (_, entry) in &mut whole.entries {
+        entry.configuration.epoch = entry.configuration.epoch.saturating_add(2).min(EPOCH_MAX);
+    }
+    whole
 }

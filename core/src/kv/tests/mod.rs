@@ -3,7 +3,9 @@
 mod calls;
 mod comparing;
 mod durable;
+mod kept;
 mod listing;
+mod logs;
 mod machine;
 mod watching;
 mod world;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::logs::Logs;
 use crate::config::Config;
 use crate::ddata::state::key::Key;
 use crate::drain::DrainPart;
@@ -53,6 +54,8 @@ pub(super) struct Peer {
 }
 
 pub(super) struct World {
+    /// Of those that start from now on.
+    pub(super) config: Config,
     pub(super) peers: Vec<Peer>,
     /// Directed links that lose everything.
     pub(super) cut: OrderedSet<(usize, usize)>,
@@ -65,6 +68,8 @@ pub(super) struct World {
     pub(super) failing: OrderedSet<usize>,
     unreachable: Vec<usize>,
     gone: OrderedSet<usize>,
+    /// What voters keep.
+    pub(super) logs: Logs,
 }
 
 pub(super) fn carts() -> BucketName {
@@ -142,7 +147,12 @@ pub(super) fn config() -> Config {
 impl World {
     /// So many members that are Up and know each other, the first one the oldest.
     pub(super) fn new(count: usize) -> Self {
+        Self::with_config(count, config())
+    }
+
+    pub(super) fn with_config(count: usize, config: Config) -> Self {
         let mut world = Self {
+            config,
             peers: Vec::new(),
             cut: OrderedSet::new(),
             on_the_way: Vec::new(),
@@ -152,6 +162,7 @@ impl World {
             failing: OrderedSet::new(),
             unreachable: Vec::new(),
             gone: OrderedSet::new(),
+            logs: Logs::default(),
         };
         for _ in 0..count {
             world.start();
@@ -170,7 +181,7 @@ impl World {
         let index = self.peers.len();
         let me = node(&host, index as u64 + 1);
         store.boot(index as u128 + 1_000);
-        let mut fixture = Fixture::with_config(me, config());
+        let mut fixture = Fixture::with_config(me, self.config.clone());
         if let Some(first) = self.peers.first() {
             fixture.now = first.fixture.now;
         }
@@ -212,6 +223,19 @@ impl World {
             };
             let report = StoreReport { id, outcome };
             self.with(index, |machine, cx| machine.on_stored(cx, report));
+        }
+    }
+
+    /// Has the voters do what the node asked of their logs.
+    fn run_logs(&mut self, index: usize) {
+        if self.peers[index].is_dead {
+            return;
+        }
+        for (opener, command) in core::mem::take(&mut self.peers[index].fixture.outbox.log_asked) {
+            self.logs.ask(index, opener, command);
+        }
+        while let Some((opener, answer)) = self.logs.answer(index) {
+            self.with(index, |machine, cx| machine.on_log_answer(cx, opener, answer));
         }
     }
 
@@ -337,6 +361,7 @@ impl World {
             }
             for index in 0..self.peers.len() {
                 self.run_store(index);
+                self.run_logs(index);
             }
             let timers = self.peers.iter().filter(|peer| !peer.is_dead);
             let timers = timers.filter_map(|peer| peer.fixture.timers.next().map(|(at, _)| at));

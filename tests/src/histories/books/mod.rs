@@ -338,13 +338,14 @@ impl Books {
         }
     }
 
-    /// Judges all keys by what was answered up to a time; what was deleted is remembered for the grace.
+    /// Judges all keys by what was answered up to the time of each; what was deleted is remembered for the
+    /// grace.
     ///
     /// # Errors
     /// The first key that no correct store answers so: what is broken, and why.
-    pub fn judge(&mut self, until: u64, grace: Option<u64>) -> Result<(), Broken> {
+    pub fn judge(&mut self, until: impl Fn(usize) -> u64, grace: Option<u64>) -> Result<(), Broken> {
         for at in 0..self.keys.len() {
-            let judged = self.judge_key(at, until, grace);
+            let judged = self.judge_key(at, until(at), grace);
             judged.map_err(|(invariant, what)| (invariant, format!("{}: {what}", self.keys[at].key)))?;
         }
         Ok(())

@@ -42,19 +42,19 @@ fn a_key_with_one_writer_waits_until_it_was_seen_and_ends_with_an_unknown_outcom
     assert!(!books.keys[key].may_call(true), "nobody knows its version");
     read(&mut books, key, (3, 4), &[number]);
     assert!(books.keys[key].may_call(true));
-    assert_eq!(books.judge(9, None), Ok(()));
+    assert_eq!(books.judge(|_| 9, None), Ok(()));
     write(&mut books, key, (5, 6), Told::Unknown);
     assert!(books.keys[key].is_done() && !books.keys[key].may_call(true));
     read(&mut books, key, (7, 8), &[number]);
-    assert_eq!(books.judge(9, None), Ok(()));
+    assert_eq!(books.judge(|_| 9, None), Ok(()));
     read(&mut books, key, (9, 10), &[]);
-    assert_eq!(books.judge(8, None), Ok(()), "not judged any more");
+    assert_eq!(books.judge(|_| 8, None), Ok(()), "not judged any more");
     assert_eq!(
-        books.judge(10, None).map_err(|broken| broken.0),
+        books.judge(|_| 10, None).map_err(|broken| broken.0),
         Err("linearizable")
     );
     books.excuse(8, |at| at == key);
-    assert_eq!(books.judge(10, None), Ok(()));
+    assert_eq!(books.judge(|_| 10, None), Ok(()));
 }
 
 #[test]

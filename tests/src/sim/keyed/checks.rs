@@ -78,9 +78,22 @@ impl Watched {
 }
 
 impl Sim {
-    /// Whether what this bucket promises holds in this run: where nobody keeps its table, in the safe shapes.
-    fn is_promised(&self) -> bool {
+    /// Whether one table counts in this run: where nobody keeps it, in the safe shapes.
+    fn has_one_table(&self) -> bool {
         self.assumptions.safe() || self.config.journal.voters > 0
+    }
+
+    /// Until when a bucket's answers have to keep what it promises. Who is removed has lost what it held in
+    /// memory: outside of the safe shapes that may be more than one.
+    fn promised_until(&self, bucket: usize) -> u64 {
+        match self.assumptions.broken {
+            Some((at, _)) if !(BUCKETS[bucket].is_durable && self.has_one_table()) => at,
+            Some(_) | None => u64::MAX,
+        }
+    }
+
+    fn is_promised(&self, bucket: usize) -> bool {
+        self.promised_until(bucket) == u64::MAX
     }
 
     /// The store that a process has for a bucket, while its node keeps it.
@@ -162,6 +175,7 @@ impl Sim {
             }
         }
         for (bucket, range) in ranges() {
+            // First: nobody may have looked since the range was given anew.
             self.forget_if_gone(bucket, range);
             if let Err((process, what)) = self.note_owners(bucket, range) {
                 return self.violated("owners", process, what);
@@ -194,7 +208,7 @@ impl Sim {
             .into_iter()
             .map(|copy| (copy.process, copy.configuration.clone()))
             .collect();
-        let (is_promised, now) = (self.is_promised(), self.now);
+        let (is_promised, now) = (self.has_one_table(), self.now);
         for (process, configuration) in adopted {
             let watched = &mut self.keyed.watched;
             let at = (bucket, range, configuration.epoch);
@@ -246,15 +260,12 @@ impl Sim {
 
     /// What was acknowledged has as many copies as W says, those that were lost aside.
     fn check_copies(&mut self) -> Result<(), String> {
-        if !self.is_promised() {
-            return Ok(());
-        }
         let mut looked = 0;
         for (at, book) in self.keyed.books.keys.iter().enumerate() {
-            if !book.is_promised(self.now) {
+            let (bucket, range) = self.range_of(at);
+            if !book.is_promised(self.now) || !self.is_promised(bucket) {
                 continue;
             }
-            let (bucket, range) = self.range_of(at);
             let Some(latest) = self.keyed.watched.latest(bucket, range) else {
                 continue;
             };
@@ -314,14 +325,6 @@ impl Sim {
         }
     }
 
-    /// Until when answers are judged.
-    fn judged_until(&self) -> u64 {
-        match self.assumptions.broken {
-            Some((at, _)) if self.config.journal.voters == 0 => at,
-            Some(_) | None => u64::MAX,
-        }
-    }
-
     /// After the last fault: all ranges have their owners again, everybody is given what was acknowledged,
     /// and the owners are alike.
     pub(crate) fn rest_of_keyed(&mut self) {
@@ -357,7 +360,10 @@ impl Sim {
             self.become_alike();
             self.get_all();
         }
-        let until = self.judged_until();
+        let until: Vec<u64> = (0..BUCKETS.len())
+            .map(|bucket| self.promised_until(bucket))
+            .collect();
+        let until = |at: usize| until[self.keyed.buckets[at]];
         if self.violation.is_some() {
             return;
         }
@@ -390,7 +396,7 @@ impl Sim {
                 return;
             }
             if self.now >= limit {
-                if self.is_promised() {
+                if self.is_promised(bucket) {
                     let what = self.difference(bucket, range);
                     self.violated("I-74", 0, format!("not found by trees: {what}"));
                 }
@@ -403,7 +409,7 @@ impl Sim {
     }
 
     fn not_at_rest(&mut self, what: String) {
-        if self.is_promised() {
+        if self.has_one_table() {
             let what = self.report(&what);
             self.violated("liveness", 0, what);
         } else {
@@ -442,8 +448,9 @@ impl Sim {
         if self.keyed.watched.changed_at >= begun {
             return;
         }
-        let different = ranges().find(|(bucket, range)| !self.is_whole(*bucket, *range));
-        if let Some((bucket, range)) = different.filter(|_| self.is_promised() && self.violation.is_none()) {
+        let mut promised = ranges().filter(|(bucket, _)| self.is_promised(*bucket));
+        let different = promised.find(|(bucket, range)| !self.is_whole(*bucket, *range));
+        if let Some((bucket, range)) = different.filter(|_| self.violation.is_none()) {
             let what = self.difference(bucket, range);
             self.violated("I-74", 0, what);
         }

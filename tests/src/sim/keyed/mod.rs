@@ -81,6 +81,11 @@ fn forgets(seed: u64) -> bool {
     seed.is_multiple_of(2)
 }
 
+/// Every third seed has voters that keep who owns what: what is promised holds there whatever happens.
+pub(crate) const fn has_voters(seed: u64) -> bool {
+    seed % 3 == 2
+}
+
 /// In half of these processes that have ended come back only after what was deleted meanwhile could have been
 /// forgotten.
 pub(crate) fn is_away_for_long(seed: u64) -> bool {
@@ -127,7 +132,10 @@ impl Keyed {
     }
 
     /// Timings that are met within a run.
-    pub(crate) fn configure(&mut self, config: &mut Config, seed: u64) {
+    pub(crate) fn configure(&mut self, config: &mut Config, (seed, nodes): (u64, usize)) {
+        if has_voters(seed) {
+            config.journal.voters = nodes / 2 + 1;
+        }
         self.forgets = forgets(seed);
         self.is_long = is_away_for_long(seed);
         config.kv.compare_interval = COMPARE;

@@ -13,7 +13,7 @@ use quorate_core::kv::protocol::{BucketBody, Command as KvCommand, Msg, RangeCon
 use quorate_core::kv::state::configuration::{Configuration, Owners};
 use quorate_core::kv::state::table::RangeId;
 
-use super::BUCKETS;
+use super::{BUCKETS, has_voters};
 use crate::histories::books::KeyUse;
 use crate::sim::engine::Sim;
 use crate::sim::plan::SECOND;
@@ -160,6 +160,9 @@ fn run(
 ) -> (bool, Option<Violation>) {
     let mut sim = Sim::showing(seed, show);
     sim.has_workload = false;
+    if has_voters(seed) {
+        sim.config.journal.voters = NODES / 2;
+    }
     sim.enable_keyed();
     sim.call_keys_of_one_range(bucket);
     let mut sim = sim.nodes(NODES);

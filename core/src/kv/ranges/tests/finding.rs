@@ -11,7 +11,7 @@ fn a_new_coordinator_tells_a_joint_again_and_ends_it() {
     let table = before.coordinator.table().clone();
     let mut driven = Driven::new(settings(1));
     driven.coordinator = RangeCoordinator::new(settings(1));
-    driven.coordinator.on_opened(table, at(0));
+    driven.coordinator.on_opened(Some(table), at(0));
     driven.stores(1..=4);
     let told = driven.look();
     assert_eq!(told.len(), 4, "all that it names");
@@ -42,7 +42,7 @@ fn i_100_the_epoch_of_a_range_is_what_its_coordinator_decides() {
     });
     let mut driven = Driven::given();
     driven.coordinator = RangeCoordinator::new(settings(1));
-    driven.coordinator.on_opened(last, at(0));
+    driven.coordinator.on_opened(Some(last), at(0));
     driven.stores([2, 3, 4]);
     driven.look();
     driven.later(200);

@@ -52,7 +52,7 @@ impl Driven {
         let is_kept = settings.is_kept;
         let mut coordinator = RangeCoordinator::new(settings);
         if is_kept {
-            coordinator.on_opened(RangeTable::new(), at(0));
+            coordinator.on_opened(Some(RangeTable::new()), at(0));
         }
         let (now, gate) = (at(0), PlanningGate::Open);
         Self {

@@ -47,7 +47,7 @@ impl World {
         self.term += 1;
         self.is_paused = false;
         self.coordinator = RangeCoordinator::new(self.settings.clone());
-        self.coordinator.on_opened(self.log.clone(), self.at());
+        self.coordinator.on_opened(Some(self.log.clone()), self.at());
     }
 
     /// The coordinator is paused, or goes on.
