@@ -153,6 +153,10 @@ impl KeyedStore {
         if open.is_none_or(|open| open.standing == BucketStanding::Refused) {
             return refuse(cx, caller, KvCommandError::NotOpen);
         }
+        let is_log = matches!(goal, CallGoal::Log { .. });
+        if is_log && open.is_some_and(|open| !open.levels().is_strict()) {
+            return refuse(cx, caller, KvCommandError::NotStrict);
+        }
         if !self.calls.make_room(cx.config().kv.open_calls_max) {
             return refuse(cx, caller, KvCommandError::TooManyCalls);
         }
@@ -328,6 +332,7 @@ impl KeyedStore {
         match self.calls.take_asker(number) {
             Some((Asker::User(caller), _)) => {
                 count(cx, result.is_ok());
+                cx.counters().logs_fenced += u64::from(is_fenced(&result));
                 cx.reply(caller, AnyAnswer::Kv(Answer::Called(result)));
             }
             Some((Asker::Listing(listing), key)) => self.on_key_read(cx, listing, &key, result),
@@ -407,6 +412,18 @@ pub(super) fn count(cx: &mut Cx<'_>, is_done: bool) {
     } else {
         &mut counters.calls_failed
     } += 1;
+}
+
+/// Whether who asked had a log, and somebody else has taken it over since.
+const fn is_fenced(result: &Result<CallAnswer, CallError>) -> bool {
+    use super::state::logged::LogDenial::Fenced;
+    matches!(
+        result,
+        Ok(CallAnswer::Logged {
+            log: Err(Fenced { .. }),
+            ..
+        })
+    )
 }
 
 /// Takes note of what an answer says of the range.

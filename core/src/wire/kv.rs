@@ -38,6 +38,7 @@ use crate::kv::state::entry::{AcceptedDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, LISTED_KEYS_MAX, ListedKey, ListedPart};
+use crate::kv::state::logged::{LOG_RECORDS_MAX, LogWrite};
 use crate::kv::state::node::{FAN_OUT, MerkleNode, NODES_ASKED_MAX};
 use crate::kv::state::part::{ITEMS_MAX, RangeItem, RangePart};
 use crate::kv::state::settings::{BucketSettings, MERGE_NAME_BYTES_MAX};
@@ -141,6 +142,15 @@ choice! {
         4 Promise(ballot: Ballot),
         5 Accept(accepted: AcceptedDecision),
         6 Settle { digest: u64, step: SettleStep },
+        7 Extend { ballot: Ballot, write: LogWrite },
+    }
+}
+
+choice! {
+    LogWrite as "log write" {
+        1 Append { token: Token, expected: u64, records: List<u16, Bytes, LOG_RECORDS_MAX, 1> },
+        2 Keep { token: Token, through: u64, state: Bytes },
+        3 Forget { token: Token, through: u64 },
     }
 }
 
@@ -157,7 +167,9 @@ record! {
 
 record! { RequestId as "request id" { call: CallId, attempt: u32 } }
 record! { CallId as "call" { origin: u64, number: u64 } }
-record! { Ballot as "ballot" { round: u64, call: CallId } if |it| it.round <= NUMBER_MAX }
+record! {
+    Ballot as "ballot" { round: u64, call: CallId, step: u32 } if |it| it.round <= NUMBER_MAX
+}
 record! { Actor as "actor" { store: StoreId, boot: u64, since: u64 } if |it| it.since <= NUMBER_MAX }
 record! {
     VersionDot as "dot" { actor: Actor, count: u64 } if |it| (1..=NUMBER_MAX).contains(&it.count)

@@ -14,6 +14,7 @@ use quorate_core::kv::state::call::{Ballot, CallId};
 use quorate_core::kv::state::configuration::{Configuration, Owners};
 use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use quorate_core::kv::state::listed::{KeysWanted, ListedPart};
+use quorate_core::kv::state::logged::LogWrite;
 use quorate_core::kv::state::node::{FAN_OUT, MerkleNode};
 use quorate_core::kv::state::part::RangePart;
 use quorate_core::kv::state::settings::BucketSettings;
@@ -79,10 +80,16 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             key: key(lie),
             call: lie.number(CALL),
             step: lie.number_u32(COUNT),
-            ask: if lie.flag() {
-                KvAsk::Get
-            } else {
-                KvAsk::Promise(ballot(lie))
+            ask: match lie.chance.below(3) {
+                0 => KvAsk::Get,
+                1 => KvAsk::Promise(ballot(lie)),
+                _ => KvAsk::Extend {
+                    ballot: ballot(lie),
+                    write: LogWrite::Forget {
+                        token: lie.token(),
+                        through: lie.number(COUNT),
+                    },
+                },
             },
         })),
         Kind::Answer => BucketBody::Answer(Box::new(OwnerAnswer {
@@ -331,6 +338,7 @@ fn ballot(lie: &mut Lie<'_>) -> Ballot {
             origin: lie.number(HASH),
             number: lie.number(CALL),
         },
+        step: lie.number_u32(COUNT),
     }
 }
 

@@ -96,7 +96,8 @@ impl<V> Bucket<V> {
             CallAnswer::Written(_)
             | CallAnswer::Decided(_)
             | CallAnswer::Conflict { .. }
-            | CallAnswer::Resolved => Err(KvGetError::Stopped),
+            | CallAnswer::Resolved
+            | CallAnswer::Logged { .. } => Err(KvGetError::Stopped),
         }
     }
 
@@ -118,7 +119,8 @@ impl<V> Bucket<V> {
             CallAnswer::Found(_)
             | CallAnswer::Decided(_)
             | CallAnswer::Conflict { .. }
-            | CallAnswer::Resolved => Err(KvPutError::Stopped),
+            | CallAnswer::Resolved
+            | CallAnswer::Logged { .. } => Err(KvPutError::Stopped),
         }
     }
 }
@@ -362,9 +364,10 @@ impl<V: 'static> IntoFuture for KvPutIf<V> {
                 CallAnswer::Conflict { present } => Err(KvPutIfError::Conflict {
                     present: present.map(KvVersion),
                 }),
-                CallAnswer::Found(_) | CallAnswer::Written(_) | CallAnswer::Resolved => {
-                    Err(KvPutError::Stopped.into())
-                }
+                CallAnswer::Found(_)
+                | CallAnswer::Written(_)
+                | CallAnswer::Resolved
+                | CallAnswer::Logged { .. } => Err(KvPutError::Stopped.into()),
             }
         })
     }

@@ -81,6 +81,7 @@ fn decided(content: VersionContent) -> KvEntry {
     let ballot = Ballot {
         round: 1,
         call: VERSION,
+        step: 0,
     };
     KvEntry {
         siblings: Siblings::new(),

@@ -43,7 +43,10 @@ impl Watchers {
     /// A question about a key changed what is held of it.
     pub(super) fn on_changed(&mut self, key: &Key, ask: &KvAsk) {
         // Promises and the end of what is forgotten change no value.
-        if !matches!(ask, KvAsk::Mint(_) | KvAsk::Merge(_) | KvAsk::Accept(_)) {
+        if !matches!(
+            ask,
+            KvAsk::Mint(_) | KvAsk::Merge(_) | KvAsk::Accept(_) | KvAsk::Extend { .. }
+        ) {
             return;
         }
         for watcher in self

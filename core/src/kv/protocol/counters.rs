@@ -42,6 +42,8 @@ counters! {
     pub leaves_differing,
     /// Turns about keys that nobody had gone on with, and that this node ended.
     pub turns_resolved,
+    /// Times that somebody was refused a log of a durable entity because a later owner has it.
+    pub logs_fenced,
     pub parts_sent,
     pub parts_merged,
     /// Times that the node's store did not do what it was asked, and was asked again.

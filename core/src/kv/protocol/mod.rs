@@ -365,6 +365,9 @@ pub enum KvCommandError {
     /// This node has not opened the bucket, or it was refused.
     #[error("the bucket is not open on this node")]
     NotOpen,
+    /// Not every read of the bucket meets every write: it keeps no logs.
+    #[error("a bucket keeps logs of durable entities only if its least R and W are more than N together")]
+    NotStrict,
     /// As many calls are open as may be (`kv.open_calls_max`).
     #[error("too many calls are open; try again later")]
     TooManyCalls,

@@ -225,12 +225,11 @@ impl RangeReplica {
     ) -> AnsweredAsk {
         let before = entry.clone();
         entry.expire(now_ms);
-        let answer = match ask {
-            KvAsk::Mint(mint) => self.mint_once(entry, epoch, mint, now_ms),
-            KvAsk::Get | KvAsk::Merge(_) | KvAsk::Promise(_) | KvAsk::Accept(_) | KvAsk::Settle { .. } => {
-                self.check(epoch)
-                    .and_then(|()| self.obey((key, entry), ask, now_ms))
-            }
+        let answer = if let KvAsk::Mint(mint) = ask {
+            self.mint_once(entry, epoch, mint, now_ms)
+        } else {
+            self.check(epoch)
+                .and_then(|()| self.obey((key, entry), ask, now_ms))
         };
         AnsweredAsk {
             answer: answer.unwrap_or_else(KvAnswer::Refused),
@@ -308,6 +307,10 @@ impl RangeReplica {
             }
             KvAsk::Accept(accepted) => {
                 entry.accept(accepted)?;
+                Ok(KvAnswer::Done)
+            }
+            KvAsk::Extend { ballot, write } => {
+                entry.extend(*ballot, write)?;
                 Ok(KvAnswer::Done)
             }
             KvAsk::Merge(theirs) => {
@@ -488,6 +491,7 @@ impl From<Unchanged> for KvRefusal {
             Unchanged::Blocked { held } => Self::Blocked(held),
             Unchanged::Conditional => Self::Conditional,
             Unchanged::TooFarAhead => Self::TooFarAhead,
+            Unchanged::NotAlike => Self::NotAlike,
         }
     }
 }

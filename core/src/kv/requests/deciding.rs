@@ -12,6 +12,7 @@ use crate::kv::state::call::{Ballot, CallId};
 use crate::kv::state::configuration::OwnersTally;
 use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
+use crate::kv::state::logged::LogDenial;
 use crate::kv::state::siblings::{Siblings, VersionContent};
 
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ enum TurnPhase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TurnOutcome {
+pub(super) enum TurnOutcome {
     /// The call's own put.
     Own,
     /// What was found.
@@ -44,6 +45,10 @@ enum TurnOutcome {
     Conflict(Option<CallId>),
     /// Values without conditions were found.
     Ordinary,
+    /// What was found, which is no log, or no value that is put.
+    OtherKind,
+    /// The log with what the call makes of it, or as it was found and why.
+    Logged(Option<LogDenial>),
     /// Whether an earlier decision of this call was overtaken, or overwritten, nobody knows.
     Unknown,
 }
@@ -57,7 +62,7 @@ impl Turn {
     pub(super) fn acknowledged(&self) -> usize {
         match &self.phase {
             TurnPhase::Accepting {
-                outcome: TurnOutcome::Own,
+                outcome: TurnOutcome::Own | TurnOutcome::Logged(None),
                 ..
             } => self.tally.answered(),
             TurnPhase::Accepting { .. } | TurnPhase::Promising(_) => 0,
@@ -182,9 +187,10 @@ impl Call {
                 });
                 self.compare(*expected, own, found, !all.siblings.is_dead())
             }
+            CallGoal::Log { change, .. } => self.decide_log(change, found, !all.siblings.is_dead(), now_ms),
             CallGoal::Get { .. } | CallGoal::Write { .. } | CallGoal::Resolve => (found, TurnOutcome::Found),
         };
-        if outcome == TurnOutcome::Own {
+        if matches!(outcome, TurnOutcome::Own | TurnOutcome::Logged(None)) {
             self.proposed_on.get_or_insert(present);
         }
         self.next_step();
@@ -210,6 +216,9 @@ impl Call {
         is_alive: bool,
     ) -> (KeyDecision, TurnOutcome) {
         let (present, is_value) = match &found {
+            KeyDecision::Value(decided) if decided.content.log().is_some() => {
+                return (found, TurnOutcome::OtherKind);
+            }
             KeyDecision::Value(decided) => (
                 Some(decided.version),
                 decided.content != VersionContent::Tombstone,
@@ -261,6 +270,9 @@ impl Call {
             (TurnOutcome::Own, _) => Ok(CallAnswer::Decided(self.place.id)),
             (TurnOutcome::Conflict(present), _) => Ok(CallAnswer::Conflict { present: *present }),
             (TurnOutcome::Ordinary, _) => Err(CallError::Ordinary),
+            (TurnOutcome::OtherKind, CallGoal::Log { .. }) => Err(CallError::Conditional),
+            (TurnOutcome::OtherKind, _) => Err(CallError::Log),
+            (TurnOutcome::Logged(denied), _) => self.logged(&accepted.decision, *denied, accepted.ballot),
             (TurnOutcome::Unknown, _) => Err(CallError::Timeout { acknowledged: 0 }),
             (TurnOutcome::Found, CallGoal::Write { .. }) if is_value => Err(CallError::Conditional),
             (TurnOutcome::Found, CallGoal::Get { .. }) if is_value => {
@@ -278,7 +290,7 @@ impl Call {
                 written.siblings.join(siblings);
                 return self.spread(entry_of(written, Some(accepted.clone())), &[], out);
             }
-            (TurnOutcome::Found, CallGoal::Conditional { .. } | CallGoal::Resolve) => {
+            (TurnOutcome::Found, CallGoal::Conditional { .. } | CallGoal::Resolve | CallGoal::Log { .. }) => {
                 Ok(CallAnswer::Resolved)
             }
         };

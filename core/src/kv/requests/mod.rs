@@ -6,6 +6,7 @@
 
 mod deciding;
 pub mod listing;
+mod logging;
 mod minting;
 mod reading;
 mod settling;
@@ -16,6 +17,7 @@ mod tests;
 use alloc::vec::Vec;
 
 use self::deciding::Turn;
+use self::logging::Extending;
 use self::minting::MintingStep;
 use self::reading::ReadingStep;
 pub use self::settling::{Settling, SettlingAnswer};
@@ -92,6 +94,7 @@ enum CallStage {
     Reading(ReadingStep),
     Minting(MintingStep),
     Deciding(Turn),
+    Extending(Extending),
     Spreading(Spreading),
     Over,
 }
@@ -105,7 +108,9 @@ impl Call {
         let copies = place.levels.copies();
         let need = match &goal {
             CallGoal::Get { level } | CallGoal::Write { level, .. } => level.of(copies),
-            CallGoal::Conditional { .. } | CallGoal::Resolve => Ok(place.levels.decisive()),
+            CallGoal::Conditional { .. } | CallGoal::Resolve | CallGoal::Log { .. } => {
+                Ok(place.levels.decisive())
+            }
         };
         let mut call = Self {
             place,
@@ -126,6 +131,7 @@ impl Call {
             (Ok(_), CallGoal::Conditional { .. } | CallGoal::Resolve) => {
                 call.take_turn(call.place.last_turn, out)
             }
+            (Ok(_), CallGoal::Log { .. }) => call.begin_log(out),
         }
         call
     }
@@ -162,6 +168,7 @@ impl Call {
             CallStage::Reading(_) if is_now => self.on_read((from, epoch), answer, out),
             CallStage::Minting(_) if is_now => self.on_minted((from, epoch), answer, out),
             CallStage::Deciding(_) if is_now => self.on_turn((from, epoch), answer, now_ms, out),
+            CallStage::Extending(_) if is_now => self.on_extended((from, epoch), answer, out),
             // Only of this step it is known what was done.
             CallStage::Spreading(_) if is_now || answer != KvAnswer::Done => {
                 self.on_spread((from, epoch), answer, out);
@@ -169,6 +176,7 @@ impl Call {
             CallStage::Reading(_)
             | CallStage::Minting(_)
             | CallStage::Deciding(_)
+            | CallStage::Extending(_)
             | CallStage::Spreading(_)
             | CallStage::Over => {}
         }
@@ -188,6 +196,7 @@ impl Call {
             CallStage::Reading(_) => self.repeat_reading(out),
             CallStage::Minting(_) => self.repeat_minting(out),
             CallStage::Deciding(_) => self.repeat_turn(out),
+            CallStage::Extending(_) => self.repeat_extending(out),
             CallStage::Spreading(_) => self.repeat_spreading(out),
             CallStage::Over => {}
         }
@@ -201,6 +210,7 @@ impl Call {
         let acknowledged = match &self.stage {
             CallStage::Reading(reading) => reading.answered(),
             CallStage::Deciding(turn) => turn.acknowledged(),
+            CallStage::Extending(extending) => extending.answered(),
             CallStage::Spreading(spreading) => spreading.answered(),
             CallStage::Minting(_) | CallStage::Over => 0,
         };
@@ -215,6 +225,11 @@ impl Call {
             CallStage::Deciding(_) if self.is_answered => self.close(out),
             CallStage::Deciding(turn) => {
                 let last = turn.ballot();
+                self.take_turn(last, out);
+            }
+            // Who has promised the turn may own the range no more.
+            CallStage::Extending(extending) => {
+                let last = extending.ballot();
                 self.take_turn(last, out);
             }
             CallStage::Spreading(spreading) => {
@@ -256,7 +271,10 @@ impl Call {
     fn is_guaranteed(&self) -> bool {
         match &self.goal {
             CallGoal::Get { .. } => self.need >= self.place.levels.reads(),
-            CallGoal::Write { .. } | CallGoal::Conditional { .. } | CallGoal::Resolve => true,
+            CallGoal::Write { .. }
+            | CallGoal::Conditional { .. }
+            | CallGoal::Resolve
+            | CallGoal::Log { .. } => true,
         }
     }
 }

@@ -111,7 +111,8 @@ impl Call {
             CallGoal::Get { .. }
             | CallGoal::Write { .. }
             | CallGoal::Conditional { .. }
-            | CallGoal::Resolve => {}
+            | CallGoal::Resolve
+            | CallGoal::Log { .. } => {}
         }
         if is_whole && self.is_answered {
             self.close(out);

@@ -25,13 +25,16 @@ pub struct RequestId {
     pub attempt: u32,
 }
 
-/// A turn to decide what a key holds: whoever has seen a higher one refuses a lower one.
+/// A turn to decide what a key holds: whoever has seen a higher one refuses a lower one. Who has a turn may
+/// decide again and again in it, in steps: no other turn is between two of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
     /// From 1.
     pub round: u64,
     /// Whose it is; no two calls have the same turn.
     pub call: CallId,
+    /// Which decision of the turn, from 0.
+    pub step: u32,
 }
 
 impl Ballot {
@@ -39,6 +42,7 @@ impl Ballot {
     pub const NONE: Self = Self {
         round: 0,
         call: CallId { origin: 0, number: 0 },
+        step: 0,
     };
 
     /// The lowest turn of a call that is above this one.
@@ -47,12 +51,21 @@ impl Ballot {
         Self {
             round: self.round.saturating_add(1),
             call,
+            step: 0,
         }
+    }
+
+    /// The next decision of the same turn, if a number is left.
+    #[must_use]
+    pub fn stepped(self) -> Option<Self> {
+        let step = self.step.checked_add(1)?;
+        Some(Self { step, ..self })
     }
 
     pub(super) fn put(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.round.to_le_bytes());
         self.call.put(out);
+        out.extend_from_slice(&self.step.to_le_bytes());
     }
 
     pub(super) fn take(from: &mut BodyReader<'_>) -> Result<Self, WireError> {
@@ -61,7 +74,8 @@ impl Ballot {
             return Err(WireError::Malformed { what: "ballot" });
         }
         let call = CallId::take(from)?;
-        Ok(Self { round, call })
+        let step = from.u32()?;
+        Ok(Self { round, call, step })
     }
 }
 

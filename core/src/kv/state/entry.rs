@@ -6,6 +6,7 @@
 //! for a value or for [`KeyDecision::Ordinary`]. Behind a value siblings stay, and nobody is shown them or
 //! compares them: what one replica accepted may not be what is decided in the end.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
 
@@ -13,6 +14,7 @@ use siphasher::sip::SipHasher13;
 
 use super::call::{Ballot, CallId};
 use super::clock::Actor;
+use super::logged::LogWrite;
 use super::siblings::{Siblings, VersionContent};
 use crate::bytes::{BodyReader, WireError};
 use crate::ddata::state::key::Key;
@@ -90,6 +92,9 @@ pub enum Unchanged {
     /// The turn is too far above the one that is known.
     #[error("too far ahead")]
     TooFarAhead,
+    /// What is to be written goes on from what is not held.
+    #[error("not alike")]
+    NotAlike,
 }
 
 impl KvEntry {
@@ -188,6 +193,40 @@ impl KvEntry {
         self.promise_to(accepted.ballot)?;
         self.register.get_or_insert_default().accepted = Some(accepted.clone());
         Ok(())
+    }
+
+    /// Goes on within a turn: what was accepted in the step before, with this written to it.
+    ///
+    /// # Errors
+    /// A later turn was promised, or what was accepted in the step before is not held, or no log to which
+    /// that can be written.
+    pub fn extend(&mut self, ballot: Ballot, write: &LogWrite) -> Result<(), Unchanged> {
+        let held = self.promise();
+        if ballot < held {
+            return Err(Unchanged::Blocked { held });
+        }
+        let accepted = self
+            .register
+            .as_ref()
+            .and_then(|register| register.accepted.as_ref());
+        let accepted = accepted.ok_or(Unchanged::NotAlike)?;
+        if accepted.ballot == ballot {
+            return Ok(());
+        }
+        let KeyDecision::Value(decided) = &accepted.decision else {
+            return Err(Unchanged::NotAlike);
+        };
+        let log = decided.content.log().ok_or(Unchanged::NotAlike)?;
+        if accepted.ballot.stepped() != Some(ballot) {
+            return Err(Unchanged::NotAlike);
+        }
+        let log = write.applied(log).map_err(|_| Unchanged::NotAlike)?;
+        let decided = DecidedVersion {
+            content: VersionContent::Log(Arc::new(log)),
+            ..decided.clone()
+        };
+        let decision = KeyDecision::Value(decided);
+        self.accept(&AcceptedDecision { ballot, decision })
     }
 
     /// Takes in what another replica holds; whether that changed anything. What was accepted elsewhere is
@@ -349,7 +388,11 @@ impl AcceptedDecision {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let content = match &self.decision {
-            KeyDecision::Value(decided) => decided.content.value().map_or(0, |bytes| bytes.len()),
+            KeyDecision::Value(decided) => match &decided.content {
+                VersionContent::Value { bytes, .. } => bytes.len(),
+                VersionContent::Log(log) => log.bytes(),
+                VersionContent::Tombstone => 0,
+            },
             KeyDecision::Ordinary { .. } => 0,
         };
         DECISION_BYTES + content

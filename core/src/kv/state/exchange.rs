@@ -7,6 +7,7 @@ use super::call::{Ballot, RequestId};
 use super::clock::{Actor, VersionClock, VersionDot};
 use super::configuration::Configuration;
 use super::entry::{AcceptedDecision, KvEntry};
+use super::logged::LogWrite;
 use super::siblings::{PutError, VALUES_BYTES_MAX, VersionContent};
 use crate::store::Bytes;
 
@@ -26,6 +27,14 @@ pub enum KvAsk {
     Promise(Ballot),
     /// To accept what a turn decides. Answered with [`KvAnswer::Done`].
     Accept(AcceptedDecision),
+    /// To go on within a turn: to write to the log that was accepted in the step before. Answered with
+    /// [`KvAnswer::Done`].
+    Extend {
+        /// The step.
+        ballot: Ballot,
+        /// What is written.
+        write: LogWrite,
+    },
     /// A step of an entry's end, if it holds exactly what this digest stands for. Answered with
     /// [`KvAnswer::Done`].
     Settle {
@@ -147,6 +156,7 @@ impl KvAsk {
             Self::Mint(mint) => mint.context.bytes() + mint.change.bytes(),
             Self::Merge(entry) => entry.bytes(),
             Self::Accept(accepted) => accepted.bytes(),
+            Self::Extend { write, .. } => write.bytes(),
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod entry;
 pub mod exchange;
 pub mod level;
 pub mod listed;
+pub mod logged;
 pub mod node;
 pub mod outcome;
 pub mod part;

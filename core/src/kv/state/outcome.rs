@@ -1,10 +1,13 @@
 //! What a caller wants of a key, and what comes of it. Values only. Spec: sharding 5.6, 10.7, 10.19.
 
-use super::call::CallId;
+use alloc::sync::Arc;
+
+use super::call::{Ballot, CallId};
 use super::clock::VersionClock;
 use super::entry::KvEntry;
 use super::exchange::KvChange;
 use super::level::{Level, LevelError};
+use super::logged::{LogChange, LogDenial, LogRecord};
 use super::siblings::PutError;
 
 /// What a call is for.
@@ -33,6 +36,13 @@ pub enum CallGoal {
     },
     /// To end a turn that somebody left open.
     Resolve,
+    /// To take over or write the log of a durable entity.
+    Log {
+        /// What is done.
+        change: LogChange,
+        /// How the last call about it left it; `None`: nobody knows, or nobody knows what became of one.
+        hold: Option<LogHold>,
+    },
 }
 
 /// What a call came to.
@@ -52,6 +62,22 @@ pub enum CallAnswer {
     },
     /// No turn is open any more.
     Resolved,
+    /// The log is what was wanted, or will never be made so by this call.
+    Logged {
+        /// As it is, if it was taken over; `None`: as it was, with what was written.
+        log: Result<Option<Arc<LogRecord>>, LogDenial>,
+        /// For the next call of who has it.
+        hold: LogHold,
+    },
+}
+
+/// A turn in which who has a log goes on, while its range has the same owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogHold {
+    /// The last step in it.
+    pub ballot: Ballot,
+    /// The range's epoch.
+    pub epoch: u64,
 }
 
 /// Why a call failed.
@@ -70,6 +96,9 @@ pub enum CallError {
     /// Of a conditional put: the key has a value that was put without a condition.
     #[error("the key is written without conditions")]
     Ordinary,
+    /// Of a conditional put: the key holds the log of a durable entity.
+    #[error("the key holds the log of a durable entity")]
+    Log,
     /// The level is none of the bucket's.
     #[error(transparent)]
     Level(#[from] LevelError),

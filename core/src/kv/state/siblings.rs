@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use super::clock::{VersionClock, VersionDot, put_count, put_dot, take_count, take_dot};
 use super::configuration::OWNERS_MAX;
+use super::logged::LogRecord;
 use crate::bytes::{BodyReader, WireError};
 use crate::store::{Bytes, limits};
 
@@ -27,6 +28,9 @@ pub const VALUES_BYTES_MAX: usize = limits::VALUE_BYTES_MAX / (OWNERS_MAX + 1);
 /// What a version costs beside its value, and an entry of the clock: a dot and a time.
 const VERSION_BYTES: usize = 56;
 
+/// How a log is written among contents.
+const LOG: u8 = 3;
+
 /// What a version says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionContent {
@@ -39,6 +43,8 @@ pub enum VersionContent {
     },
     /// It was deleted, or it expired.
     Tombstone,
+    /// The log of a durable entity: only a decision makes one, and it is no value to those who read the key.
+    Log(Arc<LogRecord>),
 }
 
 impl VersionContent {
@@ -47,7 +53,16 @@ impl VersionContent {
     pub const fn value(&self) -> Option<&Bytes> {
         match self {
             Self::Value { bytes, .. } => Some(bytes),
-            Self::Tombstone => None,
+            Self::Tombstone | Self::Log(_) => None,
+        }
+    }
+
+    /// The log.
+    #[must_use]
+    pub const fn log(&self) -> Option<&Arc<LogRecord>> {
+        match self {
+            Self::Log(log) => Some(log),
+            Self::Value { .. } | Self::Tombstone => None,
         }
     }
 
@@ -55,13 +70,17 @@ impl VersionContent {
     pub(super) fn expired_ms(&self, now_ms: u64) -> Option<u64> {
         match self {
             Self::Value { expires_ms, .. } => expires_ms.filter(|end| *end <= now_ms),
-            Self::Tombstone => None,
+            Self::Tombstone | Self::Log(_) => None,
         }
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let (kind, end, bytes): (u8, _, &[u8]) = match self {
             Self::Tombstone => (0, None, &[]),
+            Self::Log(log) => {
+                out.push(LOG);
+                return log.put(out);
+            }
             Self::Value { bytes, expires_ms } => (1 + u8::from(expires_ms.is_some()), *expires_ms, bytes),
         };
         out.push(kind);
@@ -82,6 +101,7 @@ impl VersionContent {
             0 => return Ok(Self::Tombstone),
             1 => None,
             2 => Some(from.u64()?),
+            LOG => return LogRecord::take(from).map(|log| Self::Log(Arc::new(log))),
             _ => return Err(WireError::Malformed { what: "version" }),
         };
         let len = from.u32()? as usize;
@@ -283,6 +303,9 @@ impl Siblings {
                 at_ms: from.u64()?,
                 content: VersionContent::take(from)?,
             };
+            if version.content.log().is_some() {
+                return Err(WireError::Malformed { what: "siblings" });
+            }
             if versions.last().is_some_and(|before| before.dot >= version.dot) {
                 return Err(WireError::NonCanonical { what: "siblings" });
             }

@@ -321,7 +321,7 @@ fn accepted(round: u64, version: Option<u64>) -> AcceptedDecision {
         })
     });
     AcceptedDecision {
-        ballot: Ballot { round, call },
+        ballot: Ballot { round, call, step: 0 },
         decision,
     }
 }
@@ -417,7 +417,7 @@ fn bytes_that_are_none_of_an_entry_are_refused() {
         malformed("siblings"),
         "the clock does not cover it"
     );
-    assert_eq!(refused(100, 3), malformed("version"));
+    assert_eq!(refused(100, 4), malformed("version"));
     assert_eq!(refused(bytes.len() - 1, 3), malformed("entry"));
     assert_eq!(
         VersionClock::decode(&[1, 2]),

@@ -23,6 +23,7 @@ use crate::kv::state::configuration::{Configuration, Owners};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
+use crate::kv::state::logged::LogWrite;
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::BucketSettings;
 use crate::load::state::sample::{LoadSample, PartLoad};
@@ -65,7 +66,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 36] = [
+const ENUMS: [Declared; 37] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -92,6 +93,7 @@ const ENUMS: [Declared; 36] = [
     declared::<Level>(),
     declared::<Owners>(),
     declared::<KvAsk>(),
+    declared::<LogWrite>(),
     declared::<KvChange>(),
     declared::<SettleStep>(),
     declared::<KvAnswer>(),

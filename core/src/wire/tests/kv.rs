@@ -22,6 +22,7 @@ use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvE
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
 use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
+use crate::kv::state::logged::{LogChange, LogRecord, LogWrite};
 use crate::kv::state::node::MerkleNode;
 use crate::kv::state::part::{RangeItem, RangePart};
 use crate::kv::state::settings::BucketSettings;
@@ -68,6 +69,7 @@ fn ballot() -> Ballot {
     Ballot {
         round: 4,
         call: call(),
+        step: 2,
     }
 }
 
@@ -118,6 +120,40 @@ fn value() -> KeyDecision {
     })
 }
 
+fn writes() -> [(&'static str, LogWrite); 3] {
+    let token = Token::new(0, 1);
+    let append = LogWrite::Append {
+        token,
+        expected: 0,
+        records: ["one", "two"].map(bytes).into(),
+    };
+    let keep = LogWrite::Keep {
+        token,
+        through: 1,
+        state: bytes("a state"),
+    };
+    let forget = LogWrite::Forget { token, through: 2 };
+    [
+        ("kv_log_append", append),
+        ("kv_log_keep", keep),
+        ("kv_log_forget", forget),
+    ]
+}
+
+fn log() -> KeyDecision {
+    let claim = LogChange::Claim { placement: None };
+    let mut log = claim.applied(&LogRecord::default()).unwrap();
+    for (_, write) in writes().into_iter().take(2) {
+        log = write.applied(&log).unwrap();
+    }
+    KeyDecision::Value(DecidedVersion {
+        version: call(),
+        before: None,
+        at_ms: 1_700_000_000_003,
+        content: VersionContent::Log(Arc::new(log)),
+    })
+}
+
 fn decided() -> KvEntry {
     let mut entry = KvEntry::of(siblings());
     entry.accept(&accepted(value())).unwrap();
@@ -149,7 +185,11 @@ fn asks() -> Vec<(&'static str, KvAsk)> {
     let ordinary = KeyDecision::Ordinary {
         at_ms: 1_700_000_000_002,
     };
-    [
+    let extends = writes().map(|(name, write)| {
+        let ballot = ballot();
+        (name, KvAsk::Extend { ballot, write })
+    });
+    let asks = [
         ("kv_get", KvAsk::Get),
         ("kv_put", mint(put(None), VersionClock::new())),
         ("kv_put_ttl", mint(put(Some(60_000)), siblings().clock().clone())),
@@ -162,8 +202,9 @@ fn asks() -> Vec<(&'static str, KvAsk)> {
         ("kv_settle_compare", settle(SettleStep::Compare)),
         ("kv_settle_reap", settle(SettleStep::Reap)),
         ("kv_settle_prune", settle(SettleStep::Prune([actor()].into()))),
-    ]
-    .into()
+        ("kv_accept_log", KvAsk::Accept(accepted(log()))),
+    ];
+    asks.into_iter().chain(extends).collect()
 }
 
 fn answers() -> Vec<(&'static str, KvAnswer)> {

@@ -1,7 +1,9 @@
 //! Random schedules of gets, puts, deletes, conditional puts and reaping, with crashes, lost and late
 //! messages and ranges that move. Checked: I-70 (what was acknowledged is dominated by every later get), I-71
 //! (so is what a get has shown), I-73 (no put twice), I-74 (all are equal in the end), I-75 (nothing deleted
-//! returns); of conditional puts that name one version at most one takes effect.
+//! returns); of conditional puts that name one version at most one takes effect; logs ([`logs`]).
+
+mod logs;
 
 use alloc::format;
 use alloc::string::ToString;
@@ -10,6 +12,7 @@ use alloc::vec::Vec;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use self::logs::{LOG, Logs};
 use super::world::{Flight, GRACE_MS, World, key, put};
 use crate::ddata::state::key::Key;
 use crate::journal::state::StoreId;
@@ -80,6 +83,7 @@ struct Model {
     reaped: OrderedSet<Key>,
     pruned: OrderedSet<Actor>,
     tried: [usize; 6],
+    logs: Logs,
 }
 
 impl Model {
@@ -104,6 +108,7 @@ impl Model {
             reaped: OrderedSet::new(),
             pruned: OrderedSet::new(),
             tried: [0; 6],
+            logs: Logs::default(),
         }
     }
 
@@ -128,8 +133,11 @@ impl Model {
             }
         }
         self.world.end_settlings();
+        if self.below(9) == 0 {
+            self.write_log();
+        }
         match self.below(100) {
-            0..62 => (0..4).for_each(|_| self.deliver()),
+            0..62 => (0..6).for_each(|_| self.deliver()),
             62..65 => {
                 if !self.world.flights.is_empty() {
                     let at = self.below(self.world.flights.len());
@@ -243,19 +251,8 @@ impl Model {
         let mut minters: Vec<_> = self.world.nodes.iter().map(|node| node.id).collect();
         let first = self.below(minters.len());
         minters.rotate_left(first);
-        self.begun.push(Begun {
-            key: key.clone(),
-            goal: goal.clone(),
-            at_ms: self.world.now_ms,
-            before: self
-                .shown
-                .iter()
-                .copied()
-                .filter(|write| self.begun[*write].key == key)
-                .collect(),
-            depth: self.depths.get(&key).copied().unwrap_or_default(),
-            is_seen: false,
-        });
+        let begun = self.begun(key.as_str(), goal.clone());
+        self.begun.push(begun);
         self.world.begin(&key, goal, configuration, &minters);
     }
 
@@ -395,11 +392,16 @@ impl Model {
     fn judge(&mut self, number: usize, answer: Result<CallAnswer, CallError>) {
         let begun = self.begun[number].clone();
         let key = begun.key.clone();
+        if let CallGoal::Log { .. } = begun.goal {
+            return self.judge_log(number, answer);
+        }
         match answer {
             Ok(CallAnswer::Found(entry)) => {
                 self.judge_found(number, &entry);
                 let mut version = None;
-                if let Some(KeyDecision::Value(decided)) = entry.accepted().map(|own| &own.decision) {
+                if let Some(KeyDecision::Value(decided)) = entry.accepted().map(|own| &own.decision)
+                    && decided.content.log().is_none()
+                {
                     version = Some(decided.version);
                     self.took_effect(number, decided.version);
                 }
@@ -427,7 +429,7 @@ impl Model {
                     self.took_effect(number, present);
                 }
             }
-            Ok(CallAnswer::Resolved) => {}
+            Ok(CallAnswer::Resolved | CallAnswer::Logged { .. }) => {}
             Err(CallError::Timeout { .. } | CallError::NoOwner | CallError::Context) => {}
             Err(CallError::Ordinary) => assert_eq!(key.as_str(), "x"),
             Err(CallError::Conditional) => assert_eq!(key.as_str(), "x"),
@@ -501,7 +503,10 @@ impl Model {
         };
         let overwrites = |other: &Begun, dot: VersionDot| match &other.goal {
             CallGoal::Write { context, .. } => context.covers(dot),
-            CallGoal::Get { .. } | CallGoal::Conditional { .. } | CallGoal::Resolve => false,
+            CallGoal::Get { .. }
+            | CallGoal::Conditional { .. }
+            | CallGoal::Resolve
+            | CallGoal::Log { .. } => false,
         };
         for write in begun.before.iter().copied() {
             let dot = self.dot_of(write);
@@ -559,8 +564,9 @@ impl Model {
             node.adopt(&configuration);
         }
         self.look();
+        self.end_log();
         for round in 0..2 {
-            for name in KEYS {
+            for name in KEYS.into_iter().chain([LOG]) {
                 self.finish(name, CallGoal::Resolve);
                 let level = Level::Replicas(u16::try_from(self.world.levels.reads()).unwrap());
                 self.finish(name, CallGoal::Get { level });
@@ -584,19 +590,8 @@ impl Model {
     }
 
     fn finish(&mut self, name: &str, goal: CallGoal) {
-        self.begun.push(Begun {
-            key: key(name),
-            goal: goal.clone(),
-            at_ms: self.world.now_ms,
-            before: self
-                .shown
-                .iter()
-                .copied()
-                .filter(|write| self.begun[*write].key == key(name))
-                .collect(),
-            depth: self.depths.get(&key(name)).copied().unwrap_or_default(),
-            is_seen: false,
-        });
+        let begun = self.begun(name, goal.clone());
+        self.begun.push(begun);
         let answer = self.world.run(name, goal, &[]);
         assert!(answer.is_ok(), "seed {}: {answer:?}", self.seed);
         self.look();
@@ -625,6 +620,7 @@ impl Model {
 fn i_70_to_i_75_hold_in_random_schedules() {
     let mut tried = [0; 6];
     let mut answered = [0; 4];
+    let mut logged = [0; 4];
     for seed in 0..SEEDS {
         let mut model = Model::new(seed);
         for _ in 0..STEPS {
@@ -632,6 +628,9 @@ fn i_70_to_i_75_hold_in_random_schedules() {
         }
         model.heal();
         for (all, own) in tried.iter_mut().zip(model.tried) {
+            *all += own;
+        }
+        for (all, own) in logged.iter_mut().zip(model.logs.tried) {
             *all += own;
         }
         for call in &model.world.calls {
@@ -643,6 +642,7 @@ fn i_70_to_i_75_hold_in_random_schedules() {
             }] += 1;
         }
     }
+    assert!(logged.iter().all(|count| *count > 80), "{logged:?}");
     assert!(tried.iter().all(|count| *count > 30), "{tried:?}");
     assert!(answered.iter().all(|count| *count > 200), "{answered:?}");
 }

@@ -264,6 +264,7 @@ fn i_100_dots_and_turns_that_are_too_far_ahead_are_refused() {
     let turn = |round| Ballot {
         round,
         call: CallId { origin: 9, number: 9 },
+        step: 0,
     };
     let far = turn(ROUNDS_AHEAD_MAX + 1);
     assert_eq!(
