@@ -1,5 +1,6 @@
 //! The machine among others of its kind.
 
+mod appends;
 mod calls;
 mod comparing;
 mod durable;
