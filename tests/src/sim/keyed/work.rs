@@ -267,7 +267,9 @@ fn told(answer: Result<CallAnswer, CallError>) -> Told {
         Ok(CallAnswer::Written(clock)) => Told::Written(Some(clock)),
         Ok(CallAnswer::Decided(version)) => Told::Decided(name_of(version)),
         Ok(CallAnswer::Conflict { present }) => Told::Conflict(present.map(name_of)),
-        Ok(CallAnswer::Resolved) | Err(CallError::Timeout { .. }) => Told::Unknown,
+        Ok(CallAnswer::Resolved | CallAnswer::Logged { .. }) | Err(CallError::Timeout { .. }) => {
+            Told::Unknown
+        }
         Err(_) => Told::Nothing,
     }
 }
