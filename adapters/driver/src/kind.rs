@@ -50,6 +50,7 @@ pub struct Kind<M, R> {
     lease: bool,
     pub(crate) config: KindConfig,
     single_host: bool,
+    bucket: Option<Arc<str>>,
     extract: Option<Extract>,
     supervision: Option<Supervision>,
     stop_message: Option<StopMessage>,
@@ -73,6 +74,7 @@ impl<M, R> Kind<M, R> {
             lease: false,
             config: KindConfig::default(),
             single_host: false,
+            bucket: None,
             extract: None,
             supervision: None,
             stop_message: None,
@@ -274,6 +276,21 @@ impl<M, R> Kind<M, R> {
         self.single_host
     }
 
+    /// Keeps the logs of durable entities of this kind in a bucket of the keyed store, which is open on this
+    /// node already and in which every read meets every write: on N of its owners, wherever an entity runs,
+    /// so that neither a shared database nor `journal.voters` are needed. The same on every node that hosts
+    /// the kind. A log has at most [`LOG_BYTES_MAX`](crate::durable::limits::LOG_BYTES_MAX) bytes: snapshots
+    /// take the place of the events that they cover.
+    #[must_use]
+    pub fn backed_by_bucket(mut self, bucket: impl AsRef<str>) -> Self {
+        self.bucket = Some(Arc::from(bucket.as_ref()));
+        self
+    }
+
+    pub(crate) fn bucket(&self) -> Option<&str> {
+        self.bucket.as_deref()
+    }
+
     /// Another kind of this name, hosted by the same members and with its homes kept in the same way.
     pub(crate) fn beside<M2, R2>(&self, name: String) -> Kind<M2, R2> {
         Kind {
@@ -345,6 +362,7 @@ impl<M, R> Clone for Kind<M, R> {
             lease: self.lease,
             config: self.config.clone(),
             single_host: self.single_host,
+            bucket: self.bucket.clone(),
             extract: self.extract.clone(),
             supervision: self.supervision.clone(),
             stop_message: self.stop_message.clone(),

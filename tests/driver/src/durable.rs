@@ -5,8 +5,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use crate::kv::{RANGES, whole};
 use quorate_core::config::Config;
 use quorate_driver::durable::{Decision, DurabilityError, DurableFailure, EventSourced, Recovery, Versioned};
+use quorate_driver::kv::Level;
 use quorate_driver::spi::Adapter;
 use quorate_driver::{
     AskError, Cluster, ClusterError, EntityContext, Kind, Region, Security,
@@ -147,6 +149,70 @@ pub async fn durable_entities_outlive_their_nodes_and_count_every_command_once<A
         recovered += u64::from(events > 0);
     }
     assert!(recovered > 0, "some of them have moved");
+}
+
+/// The logs are in a bucket, in the memory of three of four nodes. One node after the other dies, each after
+/// every range has three copies again: every command counts exactly once, whoever is asked. A bucket that is
+/// not open, or not every read of which meets every write, keeps no logs.
+pub async fn durable_entities_move_with_their_logs_in_a_bucket<A: Adapter>(security: &Security) {
+    let quick = |config: &mut Config| config.downing.stable_after = Some(Duration::from_secs(1));
+    let builder = || node::<A>(security).config(quick);
+    let kind = |bucket| Kind::new("counter").backed_by_bucket(bucket);
+    let opened = async |node: &Cluster| {
+        let bucket = node.kv::<String>("logs").ranges(RANGES).memory().open();
+        within::<A, _>("the bucket is open", bucket)
+            .await
+            .expect("all say the same of it");
+        host(node, kind("logs")).await.expect("it is registered")
+    };
+    let mut nodes = vec![first::<A>(builder()).await];
+    let refused = |error| Err(ClusterError::Durability(error));
+    let unknown = host(&nodes[0], kind("logs")).await.map(drop);
+    assert_eq!(unknown, refused(DurabilityError::BucketNotOpen));
+    let loose = nodes[0].kv::<String>("loose").reads(Level::One).memory();
+    loose.open().await.expect("nobody says anything else");
+    let loose = host(&nodes[0], kind("loose")).await.map(drop);
+    assert_eq!(loose, refused(DurabilityError::BucketNotStrict));
+    nodes[0].stop().await;
+
+    nodes = vec![first::<A>(builder()).await];
+    for _ in 0..3 {
+        let seed = nodes[0].address().address().clone();
+        nodes.push(joined_as::<A>(builder(), &seed).await);
+    }
+    let mut regions = Vec::new();
+    for node in &nodes {
+        all_up::<A>(node, 4).await;
+        regions.push(opened(node).await);
+    }
+    whole::<A>(&nodes).await;
+    let mut last = 0;
+    for _ in 0..3 {
+        for number in last + 1..=last + COMMANDS {
+            for counter in 0..COUNTERS {
+                let (count, newest, _) = ask::<A>(&regions[0], counter, number).await;
+                assert_eq!((count, newest), (number, number), "counter {counter}");
+            }
+        }
+        last += COMMANDS;
+        drop(regions.remove(0));
+        nodes.remove(0).stop().await;
+        let seed = nodes[0].address().address().clone();
+        whole::<A>(&nodes).await;
+        nodes.push(joined_as::<A>(builder(), &seed).await);
+        regions.push(opened(&nodes[3]).await);
+        whole::<A>(&nodes).await;
+    }
+    let mut recovered = 0;
+    for counter in 0..COUNTERS {
+        let (count, newest, events) = ask::<A>(&regions[3], counter, 0).await;
+        assert_eq!((count, newest), (last, last), "counter {counter}");
+        recovered += u64::from(events > 0);
+    }
+    assert!(recovered > 0, "some of them have moved");
+    for node in nodes {
+        node.stop().await;
+    }
 }
 
 /// Each of three nodes has a store of its own, and these vote about logs. All are killed and started again on

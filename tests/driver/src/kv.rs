@@ -19,7 +19,7 @@ use quorate_driver::{Cluster, ClusterError, CommandError, Security};
 
 /// Members that own ranges; two others only call.
 const KEEPERS: usize = 3;
-const RANGES: u16 = 32;
+pub(crate) const RANGES: u16 = 32;
 
 /// The bucket of these tests on a node.
 fn described<V>(node: &Cluster, name: &str) -> KvBuilder<V> {
@@ -73,7 +73,7 @@ async fn is_moving(nodes: &[Cluster]) -> bool {
 
 /// Waits until every range has three copies on these nodes, and none is being moved: a call at the level of
 /// all needs who comes as well. Between two moves of a balance there is one look with none at most.
-async fn whole<A: Adapter>(nodes: &[Cluster]) {
+pub(crate) async fn whole<A: Adapter>(nodes: &[Cluster]) {
     let wanted = 3 * u64::from(RANGES);
     let mut looks = 0;
     eventually::<A>("every range has three copies", async || {

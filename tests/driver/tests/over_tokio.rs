@@ -49,6 +49,7 @@ over_tokio! {
         a_durable_work_queue_outlives_who_holds_it,
     }
     durable {
+        durable_entities_move_with_their_logs_in_a_bucket,
         durable_entities_outlive_their_nodes_and_count_every_command_once,
         durable_entities_are_found_on_the_stores_of_the_nodes_after_all_were_killed,
         a_kind_of_durable_entities_needs_a_store_that_all_its_nodes_read,

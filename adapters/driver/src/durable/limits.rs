@@ -3,6 +3,7 @@
 
 pub use crate::queue_bounds::EVENT_BYTES_MAX;
 pub use quorate_core::durable::{REMINDER_NAME_BYTES_MAX, REMINDERS_MAX};
+pub use quorate_core::kv::state::logged::LOG_BYTES_MAX;
 use quorate_core::store::limits::{ORDER_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// The events of one command: a batch that a user's click causes, written in one order. More belong to

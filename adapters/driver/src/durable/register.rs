@@ -28,7 +28,10 @@ where
     E: EventSourced,
     F: Fn(EntityContext) -> E + Send + Sync + 'static,
 {
-    let (keeper, is_alone) = Keeper::of(shared, kind.has_single_host())?;
+    let (keeper, is_alone) = match kind.bucket() {
+        Some(bucket) => (Keeper::of_bucket(shared, bucket).await?, false),
+        None => Keeper::of(shared, kind.has_single_host())?,
+    };
     let alone = if is_alone {
         Some(kind.settings(true)?.role)
     } else {

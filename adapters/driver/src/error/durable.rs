@@ -19,4 +19,10 @@ pub enum DurabilityError {
          `journal.voters`, use a store that all nodes share, or set `Kind::single_host`"
     )]
     NodeLocalStore,
+    /// The kind names a bucket that is not open on this node: open it first.
+    #[error("the bucket that is to keep the entities' logs is not open on this node")]
+    BucketNotOpen,
+    /// The kind names a bucket not every read of which meets every write.
+    #[error("a bucket keeps logs of durable entities only if its least R and W are more than N together")]
+    BucketNotStrict,
 }

@@ -1,18 +1,22 @@
-//! Who keeps the logs of a kind of durable entities: the node's store alone, or a majority of the nodes' own
-//! stores. Decides by what the store says of itself. Spec: sharding 10.7: a file of one node claims nothing
+//! Who keeps the logs of a kind of durable entities: the node's store alone, a majority of the nodes' own
+//! stores, or a bucket if the kind names one. Decides by what the store says of itself. Spec: sharding 10.7: a file of one node claims nothing
 //! after a move.
 
 use std::sync::Arc;
 
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::table::RangeLevels;
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
 use super::atomic::AtomicJournal;
+use super::bucket::BucketJournal;
 use super::quorum::QuorumJournal;
 use super::{AppendPurpose, Journal};
 use crate::background::Sleep;
-use crate::error::DurabilityError;
+use crate::error::{ClusterError, DurabilityError};
 use crate::shared::Shared;
+use crate::stats::BucketState;
 use crate::store::{StoreAccess, StoreScope};
 
 /// See the module.
@@ -22,6 +26,8 @@ pub(crate) enum Keeper {
     Store(StoreAccess),
     /// The stores that vote about logs.
     Quorum,
+    /// The owners of ranges of a bucket.
+    Bucket(BucketName),
 }
 
 impl Keeper {
@@ -34,6 +40,18 @@ impl Keeper {
             Some(_) => Err(DurabilityError::NodeLocalStore),
             None => Err(DurabilityError::NoStore),
         }
+    }
+
+    /// The bucket that a kind names, if every read of it meets every write.
+    pub(crate) async fn of_bucket(shared: &Shared, bucket: &str) -> Result<Self, ClusterError> {
+        let name = BucketName::new(bucket)?;
+        let buckets = shared.buckets().await?;
+        let is_it = |open: &&BucketState| open.name == name.as_str() && open.is_accepted;
+        let open = buckets.iter().find(is_it).ok_or(DurabilityError::BucketNotOpen)?;
+        if !open.settings.check().is_ok_and(RangeLevels::is_strict) {
+            return Err(DurabilityError::BucketNotStrict.into());
+        }
+        Ok(Self::Bucket(name))
     }
 
     /// The log of this name, for an entity that was placed with this token, if that is above all earlier ones
@@ -54,6 +72,10 @@ impl Keeper {
                 let journal = QuorumJournal::new(Arc::clone(shared), Sleep::clone(sleep), log, placement);
                 journal.map(KeptJournal::Quorum)
             }
+            Self::Bucket(bucket) => {
+                let journal = BucketJournal::new(Arc::clone(shared), bucket.clone(), &log, placement);
+                journal.map(KeptJournal::Bucket)
+            }
         }
     }
 }
@@ -62,6 +84,7 @@ impl Keeper {
 pub(crate) enum KeptJournal {
     Atomic(AtomicJournal),
     Quorum(QuorumJournal),
+    Bucket(BucketJournal),
 }
 
 impl Journal for KeptJournal {
@@ -69,6 +92,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.open().await,
             Self::Quorum(journal) => journal.open().await,
+            Self::Bucket(journal) => journal.open().await,
         }
     }
 
@@ -76,6 +100,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.read(from).await,
             Self::Quorum(journal) => journal.read(from).await,
+            Self::Bucket(journal) => journal.read(from).await,
         }
     }
 
@@ -83,6 +108,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.read_snapshot().await,
             Self::Quorum(journal) => journal.read_snapshot().await,
+            Self::Bucket(journal) => journal.read_snapshot().await,
         }
     }
 
@@ -95,6 +121,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.append(expected, records, purpose).await,
             Self::Quorum(journal) => journal.append(expected, records, purpose).await,
+            Self::Bucket(journal) => journal.append(expected, records, purpose).await,
         }
     }
 
@@ -102,6 +129,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.keep(through, state).await,
             Self::Quorum(journal) => journal.keep(through, state).await,
+            Self::Bucket(journal) => journal.keep(through, state).await,
         }
     }
 
@@ -109,6 +137,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.delete(through).await,
             Self::Quorum(journal) => journal.delete(through).await,
+            Self::Bucket(journal) => journal.delete(through).await,
         }
     }
 
@@ -116,6 +145,7 @@ impl Journal for KeptJournal {
         match self {
             Self::Atomic(journal) => journal.has_an_end(),
             Self::Quorum(journal) => journal.has_an_end(),
+            Self::Bucket(journal) => journal.has_an_end(),
         }
     }
 }
@@ -124,7 +154,7 @@ impl KeptJournal {
     /// Whether an opening has taken too long so far, and goes on: the next one waits for the same.
     pub(crate) const fn is_opening(&self) -> bool {
         match self {
-            Self::Atomic(_) => false,
+            Self::Atomic(_) | Self::Bucket(_) => false,
             Self::Quorum(journal) => journal.is_opening(),
         }
     }

@@ -4,11 +4,12 @@
 //!
 //! | part | decides |
 //! |---|---|
-//! | `keeper` | who keeps the logs of a kind: the node's store, or a majority of the nodes' stores |
-//! | `atomic`, `quorum` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
+//! | `keeper` | who keeps the logs of a kind: the node's store, a majority of the nodes' stores, or a bucket |
+//! | `atomic`, `quorum`, `bucket` | in which order a log is taken over and written: the token first; each append with token and expected sequence |
 //! | `name` | how a log is called |
 
 mod atomic;
+mod bucket;
 mod keeper;
 mod name;
 mod quorum;
