@@ -35,6 +35,8 @@ pub(crate) enum State {
     Events,
     /// Homes as one value, ids as events in logs.
     Data,
+    /// As [`Self::Events`]; what entities keep is in a bucket, in the memory of three nodes.
+    Bucket,
 }
 
 impl State {
@@ -43,19 +45,20 @@ impl State {
         match self {
             Self::Events => "events",
             Self::Data => "data",
+            Self::Bucket => "bucket",
         }
     }
 
     /// What an argument says.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Events, Self::Data];
+        let all = [Self::Events, Self::Data, Self::Bucket];
         all.into_iter().find(|state| state.name() == name)
     }
 
     /// Where homes are kept.
     pub(crate) const fn homes(self) -> StoreMode {
         match self {
-            Self::Events => StoreMode::Events,
+            Self::Events | Self::Bucket => StoreMode::Events,
             Self::Data => StoreMode::DistributedData,
         }
     }
@@ -63,7 +66,7 @@ impl State {
     /// Where it is kept who is remembered.
     pub(crate) const fn remembered(self) -> RememberStore {
         match self {
-            Self::Events => RememberStore::Data,
+            Self::Events | Self::Bucket => RememberStore::Data,
             Self::Data => RememberStore::Events,
         }
     }

@@ -71,6 +71,24 @@ fn i_80_counters_outlive_their_nodes_and_a_second_run_finds_every_value() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Counters in the memory of three of five nodes, each of which is killed.
+#[test]
+fn i_80_counters_move_with_their_logs_in_a_bucket() {
+    let _alone = crate::alone();
+    let _alone = quorate_programs::alone();
+    let output = counter(&["--seconds", "5", "--state", "bucket", "--json"]);
+    let (result, said) = result(&output);
+    assert!(output.status.success(), "{result}\n{said}");
+    let count = |name: &str| result[name].as_u64().unwrap();
+    assert_eq!((count("lost"), count("doubled")), (0, 0), "{result}\n{said}");
+    assert!(
+        count("acknowledged") > 100 && count("recovered") > 100,
+        "{result}"
+    );
+    assert_eq!(said.matches("is killed").count(), 5, "{said}");
+    assert_eq!(said.matches("every range has three copies").count(), 6, "{said}");
+}
+
 /// The same on a server, where there is one.
 #[test]
 fn i_80_counters_outlive_their_nodes_on_a_server_in_both_state_modes() {

@@ -16,7 +16,7 @@ const REMEMBERED: &str = "shard-*";
 /// The same configuration for nodes that remember.
 pub(super) fn remembering(config: &mut Config, state: State) {
     match state {
-        State::Events => config.ddata.durable_keys.extend(Pattern::parse(REMEMBERED)),
+        State::Events | State::Bucket => config.ddata.durable_keys.extend(Pattern::parse(REMEMBERED)),
         // The logs are where those of the counters are.
         State::Data => {}
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::ledger::{Ledger, Reading, Readings, Verdict};
+use super::node::RANGES;
 use super::{ALARMS, COUNTERS};
 use crate::fleet::{self, Column, Place, Proof};
 use crate::processes::Listens;
@@ -17,6 +18,9 @@ const AT_REST: Duration = Duration::from_secs(2);
 /// owned their log.
 const PASSIVATED: usize = 3;
 const FENCED: usize = 5;
+
+/// How many ranges of the bucket a node owns.
+const OWNED: usize = 6;
 
 /// Where counters and alarms live.
 pub(super) type Homes = (BTreeMap<u64, String>, BTreeMap<String, String>);
@@ -165,6 +169,7 @@ impl Fleet {
     pub(super) fn judge(&self, found: &Readings) -> Verdict {
         let proof = &self.proof;
         Verdict {
+            fenced: self.fenced(),
             passivated: self.shown(PASSIVATED),
             recovered: proof.recovered.len() as u64,
             homes: proof.homes,
@@ -172,6 +177,26 @@ impl Fleet {
             alarms: proof.running,
             ..proof.ledger.judge(found)
         }
+    }
+
+    /// Waits until every range of the bucket has three owners, and none moves.
+    pub(super) fn until_ranges_are_whole(&mut self) -> Result<(), String> {
+        let is_whole = |fleet: &Self| {
+            let owned = fleet.running().map(|place| place.number(OWNED));
+            owned.sum::<u64>() == 3 * u64::from(RANGES)
+        };
+        let began = Instant::now();
+        loop {
+            self.until(Changes::PATIENCE, "every range to have three copies", is_whole)?;
+            self.run_for(AT_REST)?;
+            if is_whole(self) {
+                break;
+            }
+        }
+        let after = began.elapsed().as_secs_f64();
+        self.screen
+            .say(format_args!("every range has three copies, {after:.1} s later"));
+        Ok(())
     }
 
     /// Incarnations that stopped because a later one owned their log.

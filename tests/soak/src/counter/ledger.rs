@@ -47,6 +47,8 @@ pub(super) struct Verdict {
     pub(super) lost: u64,
     pub(super) doubled: u64,
     pub(super) passivated: u64,
+    /// Incarnations that were refused because a later one owned their log.
+    pub(super) fenced: u64,
     pub(super) recovered: u64,
     /// Counters and alarms of which it was known where they lived when all nodes were killed, and how many
     /// lived elsewhere then.
@@ -141,6 +143,7 @@ impl Judged for Verdict {
             ("lost", &self.lost),
             ("doubled", &self.doubled),
             ("passivated", &self.passivated),
+            ("fenced", &self.fenced),
             ("recovered", &self.recovered),
             ("homes", &self.homes),
             ("moved", &self.moved),

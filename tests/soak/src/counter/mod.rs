@@ -18,7 +18,7 @@ use self::ledger::{Left, Verdict};
 use crate::ending::{self, Folder};
 use crate::processes::Listens as _;
 use crate::program::{self, NODES, NodeOptions, Options, Program, Stage};
-use crate::stores::Stores;
+use crate::stores::{State, Stores};
 use quorate_demo::hosts::Host;
 
 /// Counters of a run.
@@ -55,7 +55,9 @@ keep the counters in this folder, in one file for each node of which three keep 
         "\
 where it is kept which node each shard lives on, and which alarms are remembered: events (homes as
                      events in the stores' logs, alarms in replicated data, the default), or data (homes as one
-                     value, alarms as events in the logs)",
+                     value, alarms as events in the logs); or bucket:
+                     as events, but counters in a bucket of the keyed store, in the memory of three nodes,
+                     and one node after the other is killed, each after its ranges are whole again",
     );
     const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str =
@@ -92,10 +94,14 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
         stage.name,
         options.state.name()
     ));
-    let left = Left::read(&folder.path().join(LEFT))?;
+    // What is in memory alone leaves nothing.
+    let leaves = options.state != State::Bucket;
+    let left = Left::read(&folder.path().join(LEFT))?.filter(|_| leaves);
     let found = fleet.read()?;
     // Until this run ends in good order, nobody knows more than that.
-    Left::new(found.clone(), false).write(&folder.path().join(LEFT))?;
+    if leaves {
+        Left::new(found.clone(), false).write(&folder.path().join(LEFT))?;
+    }
     fleet.proof.ledger.begin(found, left.as_ref());
     fleet.begin_alarms()?;
     if let Some(left) = left {
@@ -104,13 +110,18 @@ fn run(options: &Options, stage: &Stage, folder: &Folder) -> Result<Verdict, Str
             "{known} counters of an earlier run were read and compared"
         ));
     }
-    let went = work(&mut fleet, options.time / 5);
+    let went = match options.state {
+        State::Bucket => work_in_a_bucket(&mut fleet, options.time / 5),
+        State::Events | State::Data => work(&mut fleet, options.time / 5),
+    };
     if went.is_err() {
         // Nobody changes anything while it is read. The first error counts.
         let _ = fleet.halt();
     }
     let found = fleet.read()?;
-    Left::new(found.clone(), true).write(&folder.path().join(LEFT))?;
+    if leaves {
+        Left::new(found.clone(), true).write(&folder.path().join(LEFT))?;
+    }
     let verdict = fleet.judge(&found);
     fleet.screen.say(format_args!(
         "{} commands, {} acknowledged, {} lost, {} doubled; {} of {} counters came back from the store; {} times one left memory, {} stale \
@@ -144,6 +155,27 @@ fn work(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
     one_leaves(fleet)?;
     fleet.run_for(part)?;
     all_are_killed(fleet)?;
+    fleet.run_for(part)?;
+    fleet.halt()
+}
+
+/// One node after the other is killed, each once every range has three copies again.
+fn work_in_a_bucket(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
+    fleet.begin()?;
+    for index in 0..NODES {
+        fleet.until_ranges_are_whole()?;
+        fleet.run_for(part)?;
+        let there = fleet.living_on(index);
+        fleet.screen.say(format_args!(
+            "node {}, with {} counters, is killed",
+            index + 1,
+            there.len()
+        ));
+        fleet.kill(index)?;
+        fleet.until_they_answer_elsewhere(index, &there)?;
+        fleet.start(index)?;
+    }
+    fleet.until_ranges_are_whole()?;
     fleet.run_for(part)?;
     fleet.halt()
 }

@@ -31,6 +31,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// until each is wanted again.
 const IN_MEMORY: usize = 24;
 const IDLE: Duration = Duration::from_millis(500);
+/// Where counters are kept with `--state bucket`, and in how many ranges, each of which three nodes own.
+const BUCKET: &str = "counters";
+pub(super) const RANGES: u16 = 32;
 /// Where the tables are.
 pub(super) const SCHEMA: &str = "quorate_counter";
 
@@ -49,7 +52,11 @@ fn kind(state: State) -> Result<Kind<Command, Told>, StartError> {
     let passivation = PassivationSettings::limit(limit).and_idle(IDLE);
     let passivation = passivation.map_err(|error| environment(error.to_string()))?;
     let kind = Kind::new("Counter").shards(SHARDS).passivation(passivation);
-    Ok(kind.store_mode(state.homes()))
+    let kind = kind.store_mode(state.homes());
+    Ok(match state {
+        State::Bucket => kind.backed_by_bucket(BUCKET),
+        State::Events | State::Data => kind,
+    })
 }
 
 async fn node<H: Host>(
@@ -68,6 +75,9 @@ async fn node<H: Host>(
         with_store(builder, &options, SCHEMA)
     });
     let up = up.await?;
+    if state == State::Bucket {
+        up.cluster.kv::<()>(BUCKET).ranges(RANGES).memory().open().await?;
+    }
     let node = Arc::new(Node {
         counters: up
             .cluster
@@ -167,12 +177,13 @@ impl Hosted for Node {
         &self.clients
     }
 
-    /// Acknowledged, repeated, counters here, passivated, recovered, fenced.
+    /// Acknowledged, repeated, counters here, passivated, recovered, fenced, ranges of which it is an owner.
     async fn shown<A: Adapter>(&self, up: &Up<A>) -> Option<String> {
         let stats = up.cluster.stats().await.ok()?;
         let ((acknowledged, repeated), host) = (self.clients.counts(), stats.host);
+        let owned = stats.core.kv.ranges_taken - stats.core.kv.ranges_given;
         Some(format!(
-            "{acknowledged} {repeated} {} {} {} {}",
+            "{acknowledged} {repeated} {} {} {} {} {owned}",
             host.entities,
             stats.core.sharding.entities_passivated,
             host.entities_recovered,
