@@ -27,6 +27,9 @@ pub struct KvConfig {
     pub exit_timeout: Duration,
     /// Calls of this node that may be open at once (default 10,000, >= 1).
     pub open_calls_max: usize,
+    /// Bytes of keys and values of one bucket that this node holds in memory before it refuses new values
+    /// (default 1 GiB, >= 1). Deletes and other owners' copies still come in.
+    pub store_bytes_max: usize,
 }
 
 impl Default for KvConfig {
@@ -39,6 +42,7 @@ impl Default for KvConfig {
             compare_interval: Duration::from_secs(60),
             exit_timeout: Duration::from_secs(60),
             open_calls_max: 10_000,
+            store_bytes_max: 1 << 30,
         }
     }
 }
@@ -64,6 +68,7 @@ impl KvConfig {
         positive("kv.tombstone_grace", self.tombstone_grace)?;
         positive("kv.compare_interval", self.compare_interval)?;
         positive("kv.exit_timeout", self.exit_timeout)?;
-        at_least_one("kv.open_calls_max", self.open_calls_max)
+        at_least_one("kv.open_calls_max", self.open_calls_max)?;
+        at_least_one("kv.store_bytes_max", self.store_bytes_max)
     }
 }

@@ -152,11 +152,6 @@ impl KeyedStore {
         self.await_next(cx);
     }
 
-    fn reject(&self, cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
-        cx.counters().rejected += 1;
-        cx.reject(from, rejection);
-    }
-
     /// This node's store of a bucket, if it is the one that is meant.
     fn store_of(&mut self, bucket: &BucketName, store: StoreId) -> Option<&mut BucketStore> {
         let open = self.buckets.get_mut(bucket)?;
@@ -417,6 +412,7 @@ impl KeyedStore {
             return;
         };
         let (said, news) = (store.take_said(cx.mono()), store.take_news());
+        cx.counters().puts_full += store.take_refused();
         for event in news {
             match &event {
                 Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
@@ -425,6 +421,7 @@ impl KeyedStore {
                 | Event::CoordinatorOutdone
                 | Event::CoordinatorRefused { .. }
                 | Event::TableDamaged
+                | Event::StoreFull { .. }
                 | Event::Ranges(_)
                 | Event::RefusedOn { .. }
                 | Event::Refused { .. }

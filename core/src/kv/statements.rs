@@ -151,6 +151,12 @@ impl KeyedStore {
         Ok(())
     }
 
+    /// A peer did something wrong.
+    pub(super) fn reject(&self, cx: &mut Cx<'_>, from: &UniqueAddress, rejection: Rejection) {
+        cx.counters().rejected += 1;
+        cx.reject(from, rejection);
+    }
+
     /// Whether the sender may coordinate the bucket in this picture, under this term. What was said before
     /// this node heard of it is said again.
     fn coordinates(&self, cx: &mut Cx<'_>, from: &UniqueAddress, bucket: &BucketName, term: Token) -> bool {

@@ -218,7 +218,7 @@ choice! {
     }
 }
 
-codes! { PutError as "put error" { 1 Siblings, 2 Bytes, 3 Actors } }
+codes! { PutError as "put error" { 1 Siblings, 2 Bytes, 3 Actors, 4 Full } }
 
 choice! {
     RangeContent as "range content" {

@@ -26,12 +26,12 @@ impl TellEvent for KvEvent {
             Self::CoordinatorRefused { error } => to.hear(
                 marks.warn("coordinator_refused"),
                 &[(EventField::Reason, error)],
-                format_args!("those who keep who owns its ranges refuse this node: {error}"),
+                format_args!("voters refuse this node: {error}"),
             ),
             Self::TableDamaged => to.hear(
                 marks.error("table_damaged"),
                 &[],
-                format_args!("what is kept of who owns its ranges is damaged; nothing is decided by it"),
+                format_args!("what voters keep of it is damaged"),
             ),
             Self::Ranges(event) => event.tell(to),
             Self::RefusedOn { node } => to.hear(
@@ -48,6 +48,11 @@ impl TellEvent for KvEvent {
                 marks.error("store_damaged"),
                 &[],
                 format_args!("what the store of this node holds of it is damaged"),
+            ),
+            Self::StoreFull { bytes } => to.hear(
+                marks.error("store_full"),
+                &[],
+                format_args!("{bytes} bytes are held: no new value is taken"),
             ),
             Self::Watched { news, .. } => to.hear(marks.debug("watched"), &[], format_args!("{news}")),
             Self::OwnerOf { range } => to.hear(

@@ -405,6 +405,7 @@ fn buckets() -> impl Iterator<Item = Event> {
             settings: BucketSettings::default(),
         },
         KvEvent::StoreDamaged,
+        KvEvent::StoreFull { bytes: 9 },
         KvEvent::OwnerOf { range },
         KvEvent::OwnerNoMore { range },
         KvEvent::Watched {

@@ -79,20 +79,17 @@ impl BucketStore {
     }
 
     fn merge(&mut self, range: RangeId, items: &[RangeItem]) -> Result<(), Rejection> {
-        let Some(held) = self.ranges.get_mut(&range) else {
-            return Ok(());
-        };
-        let epoch = held.epoch();
         for item in items {
             let key = item_key(item).ok_or(Rejection::Entry)?;
             if range_of(&key, self.settings.ranges) != range {
                 return Err(Rejection::KeyElsewhere(range));
             }
-            if held
-                .take_over(epoch, &key, &item.content)
-                .ok_or(Rejection::Entry)?
-                && self.is_durable
-            {
+            let taken = self.with_range(range, |held| {
+                let epoch = held.epoch();
+                held.take_over(epoch, &key, &item.content)
+            });
+            let Some(taken) = taken else { return Ok(()) };
+            if taken.ok_or(Rejection::Entry)? && self.is_durable {
                 self.unkept.keys.insert((range, key));
             }
         }

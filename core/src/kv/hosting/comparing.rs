@@ -145,8 +145,7 @@ impl BucketStore {
         (key, ask): (&Key, &KvAsk),
         now: Now,
     ) -> (KvAnswer, bool) {
-        let held = self.ranges.get_mut(&range);
-        let answered = held.map(|held| held.answer(key, epoch, ask, now.unix_ms));
+        let answered = self.with_range(range, |held| held.answer(key, epoch, ask, now.unix_ms));
         answered.map_or((KvAnswer::Done, false), |answered| {
             (answered.answer, answered.is_changed)
         })

@@ -6,6 +6,7 @@ mod arriving;
 mod comparing;
 mod listing;
 mod range;
+mod room;
 mod sweeping;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use core::time::Duration;
 
 pub use self::range::HostedRange;
 pub(super) use self::range::PART_LIMITS;
+use self::room::HeldBytes;
 pub(super) use self::sweeping::{SweepPlace, SweptKey};
 pub(super) use self::turns::OpenTurn;
 use self::unkept::{KeptTurn, StoredThing, Unkept};
@@ -75,6 +77,8 @@ pub(super) struct HostSettings {
     pub(super) grace_ms: u64,
     /// After which time an owner that owes a newcomer something is asked again.
     pub(super) ask_again: Duration,
+    /// How many bytes it may hold before it takes nothing new.
+    pub(super) bytes_max: usize,
 }
 
 /// See the module.
@@ -103,6 +107,7 @@ pub struct BucketStore {
     /// When it was last noted that it is open.
     seen_ms: Option<u64>,
     watchers: Watchers,
+    held: HeldBytes,
 }
 
 /// What the node's store holds of a bucket.
@@ -135,6 +140,7 @@ impl BucketStore {
             repaired: 0,
             seen_ms: None,
             watchers: Watchers::default(),
+            held: HeldBytes::default(),
         }
     }
 
@@ -156,6 +162,7 @@ impl BucketStore {
         for (range, head) in heads {
             let held = entries.remove(&range).unwrap_or_default();
             let held = HostedRange::open(store.of_range(), (store.id, store.boot), Some(&head), held)?;
+            store.held.add(held.bytes());
             store.ranges.insert(range, held);
             // What it had merged it keeps, and merges all of it again.
             store.begin_arrival(range, now.mono);
@@ -272,9 +279,12 @@ impl BucketStore {
         }
         self.adopt(asked.range, &asked.configuration, now.mono)?;
         let epoch = asked.configuration.epoch;
-        let answer = match self.ranges.get_mut(&asked.range) {
-            Some(held) => {
-                let answered = held.answer(&asked.key, epoch, &asked.ask, now.unix_ms);
+        let answered = self.with_range(asked.range, |held| {
+            held.answer(&asked.key, epoch, &asked.ask, now.unix_ms)
+        });
+        let answer = match answered {
+            Some(answered) => {
+                self.note_refusal(&answered.answer);
                 if answered.is_changed {
                     self.watchers.on_changed(&asked.key, &asked.ask);
                     self.note_key(asked.range, asked.key.clone());
@@ -332,6 +342,7 @@ impl BucketStore {
             return Ok(());
         };
         if adoption == Adoption::Dropped {
+            self.held.forget(held.bytes());
             held.clear();
         }
         if self.is_durable {

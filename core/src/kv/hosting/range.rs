@@ -28,6 +28,8 @@ pub(in crate::kv) const PART_LIMITS: PartLimits = PartLimits {
 pub struct HostedRange {
     pub(super) replica: RangeReplica,
     entries: OrderedMap<Key, KvEntry>,
+    /// About how many bytes that is.
+    bytes: usize,
     pub(super) arrival: Option<Arrival>,
 }
 
@@ -40,12 +42,15 @@ impl HostedRange {
         entries: OrderedMap<Key, KvEntry>,
     ) -> Option<Self> {
         let mut replica = RangeReplica::open(settings, store, boot, head).ok()?;
+        let mut bytes = 0;
         for (key, entry) in entries.iter() {
             replica.on_loaded(key, entry);
+            bytes += held_bytes(key, entry);
         }
         Some(Self {
             replica,
             entries,
+            bytes,
             arrival: None,
         })
     }
@@ -102,6 +107,17 @@ impl HostedRange {
 
     pub(super) fn clear(&mut self) {
         self.entries.clear();
+        self.bytes = 0;
+    }
+
+    /// About how many bytes of keys and values it holds.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Of a key something else is held than so many bytes.
+    fn recount(&mut self, before: usize, after: usize) {
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(after);
     }
 
     /// Answers a question about a key; whether what is held of it changed.
@@ -110,7 +126,9 @@ impl HostedRange {
         let entry = self.entries.get_mut(key);
         let is_held = entry.is_some();
         let entry = entry.unwrap_or(&mut none);
+        let before = held_bytes(key, entry);
         let answered = self.replica.answer((key, entry), epoch, ask, now_ms);
+        let after = held_bytes(key, entry);
         match (is_held, entry.is_empty()) {
             (true, true) => {
                 self.entries.remove(key);
@@ -120,6 +138,7 @@ impl HostedRange {
             }
             (true, false) | (false, true) => {}
         }
+        self.recount(before, after);
         answered
     }
 
@@ -140,10 +159,20 @@ impl HostedRange {
         let is_changed = self.replica.take_over((key, &mut entry), epoch, &theirs);
         let is_changed = is_changed.ok()?;
         if is_changed {
-            self.entries.insert(key.clone(), entry);
+            let after = held_bytes(key, &entry);
+            let before = self.entries.insert(key.clone(), entry);
+            self.recount(before.map_or(0, |before| held_bytes(key, &before)), after);
         }
         Some(is_changed)
     }
+}
+
+/// About how many bytes a key and what is held of it take; none where nothing is held.
+fn held_bytes(key: &Key, entry: &KvEntry) -> usize {
+    if entry.is_empty() {
+        return 0;
+    }
+    key.as_str().len() + entry.bytes()
 }
 
 /// What is held of a key, as it is sent.

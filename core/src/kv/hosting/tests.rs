@@ -51,6 +51,7 @@ fn store() -> BucketStore {
         levels: RangeLevels::new(3, 2, 2).unwrap(),
         grace_ms: 1_000,
         ask_again: Duration::from_secs(1),
+        bytes_max: usize::MAX,
     };
     let identity = StoreIdentity { id: 1, boot: 1 };
     let mut store = BucketStore::open(identity, settings, StoredBucket::default(), NOW).unwrap();

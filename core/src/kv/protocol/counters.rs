@@ -46,6 +46,8 @@ counters! {
     pub logs_fenced,
     pub parts_sent,
     pub parts_merged,
+    /// Questions that a store of this node refused because it holds as much as it may.
+    pub puts_full,
     /// Times that the node's store did not do what it was asked, and was asked again.
     pub store_failures,
 }

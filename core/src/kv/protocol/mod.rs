@@ -423,6 +423,12 @@ pub enum Event {
     /// What the node's store holds of it is damaged: this node takes no part until it is started with another
     /// store.
     StoreDamaged,
+    /// This node holds as much of the bucket as it may, and has refused a new value; it is said again once it
+    /// had room.
+    StoreFull {
+        /// So many bytes.
+        bytes: usize,
+    },
     /// A subscriber hears something.
     Watched {
         /// The token of its command.

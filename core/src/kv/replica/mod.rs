@@ -6,6 +6,7 @@
 
 mod head;
 mod minted;
+mod room;
 
 use alloc::vec::Vec;
 
@@ -68,6 +69,7 @@ pub struct RangeReplica {
     seen: OrderedMap<StoreId, VersionDot>,
     minted: MintedRequests,
     tree: MerkleTree,
+    is_full: bool,
     /// Of one that was away for longer than the grace: the owners from which it has since taken what they
     /// hold, in the present epoch.
     behind: Option<OrderedSet<StoreId>>,
@@ -96,6 +98,7 @@ impl RangeReplica {
             seen: OrderedMap::new(),
             minted: MintedRequests::default(),
             tree: MerkleTree::new(),
+            is_full: false,
             behind: None,
         })
     }
@@ -302,6 +305,7 @@ impl RangeReplica {
             }
             KvAsk::Get | KvAsk::Mint(_) => Ok(KvAnswer::Held(entry.clone())),
             KvAsk::Promise(ballot) => {
+                self.check_turn(entry)?;
                 entry.promise_to(*ballot)?;
                 Ok(KvAnswer::Held(entry.clone()))
             }
@@ -409,6 +413,7 @@ impl RangeReplica {
             self.check_context(&mint.context)?;
         }
         let content = mint.change.content(now_ms)?;
+        self.check_room(&content)?;
         entry.admits_versions()?;
         let dot = VersionDot {
             actor: self.actor,

@@ -13,7 +13,7 @@ use crate::kv::state::configuration::OwnersTally;
 use crate::kv::state::entry::{AcceptedDecision, DecidedVersion, KeyDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use crate::kv::state::logged::LogDenial;
-use crate::kv::state::siblings::{Siblings, VersionContent};
+use crate::kv::state::siblings::{PutError, Siblings, VersionContent};
 
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
@@ -145,6 +145,12 @@ impl Call {
                 if matches!(phase, TurnPhase::Promising(_)) && turn.ballot.round == 1 {
                     self.take_turn(held, out);
                 }
+            }
+            // Nobody can have accepted anything of this call.
+            (KvAnswer::Refused(KvRefusal::Put(PutError::Full)), TurnPhase::Promising(_))
+                if matches!(self.goal, CallGoal::Conditional { .. }) && self.proposed_on.is_none() =>
+            {
+                self.fail(PutError::Full.into(), out);
             }
             (
                 KvAnswer::Held(_) | KvAnswer::Done | KvAnswer::Minted { .. } | KvAnswer::Refused(_),

@@ -148,6 +148,10 @@ pub enum PutError {
     /// Its clock would name too many actors.
     #[error("a clock names at most {} actors", super::clock::ACTORS_MAX)]
     Actors,
+    /// An owner holds as much as it may (`kv.store_bytes_max`). What is deleted makes room once it is
+    /// forgotten.
+    #[error("an owner of the key holds as much as it may")]
+    Full,
 }
 
 impl Siblings {

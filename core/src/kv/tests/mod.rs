@@ -4,6 +4,7 @@ mod appends;
 mod calls;
 mod comparing;
 mod durable;
+mod full;
 mod kept;
 mod listing;
 mod logs;

@@ -234,6 +234,7 @@ fn answers() -> Vec<(&'static str, KvAnswer)> {
         ("kv_too_many_siblings", refused(PutError::Siblings.into())),
         ("kv_too_many_bytes", refused(PutError::Bytes.into())),
         ("kv_too_many_actors", refused(PutError::Actors.into())),
+        ("kv_full", refused(PutError::Full.into())),
         ("kv_ttl", refused(KvRefusal::Ttl)),
         ("kv_not_alike", refused(KvRefusal::NotAlike)),
     ]
