@@ -53,6 +53,8 @@ pub enum Purpose {
     Load,
     /// Which ranges of the keyed store are moved.
     Keyed,
+    /// Who takes a log in a bucket over, and writes it.
+    Logs,
     /// The node of this process (its position in the list of all processes ever started).
     Node(u32),
 }
@@ -83,6 +85,7 @@ impl Purpose {
             Self::PathCommands => 21,
             Self::Load => 22,
             Self::Keyed => 23,
+            Self::Logs => 24,
             Self::Node(process) => 1_000 + process as u64,
         }
     }

@@ -302,7 +302,9 @@ impl Sim {
             (Open::Host(name), answer) => self.on_hosting(process, name, &answer),
             (Open::Tell(at), answer) => self.on_told(process, at, &answer),
             (Open::Keyed(place), Answer::Kv(answer)) => self.on_keyed_answer(place, answer),
-            (open @ Open::Keyed(_), answer) => {
+            (Open::Log(call), Answer::Kv(answer)) => self.on_log_answer(process, call, Some(answer)),
+            (Open::Log(call), Answer::Refused(_)) => self.on_log_answer(process, call, None),
+            (open @ (Open::Keyed(_) | Open::Log(_)), answer) => {
                 self.violated("I-44", process, format!("{open:?} is answered with {answer:?}"));
             }
             (Open::Watch(at), answer) => self.on_watch_answer(process, at, &answer),
@@ -324,7 +326,7 @@ impl Sim {
         let unanswered = |open: &&Open| {
             matches!(
                 open,
-                Open::Ask(_) | Open::Data(_) | Open::Watch(_) | Open::Keyed(_)
+                Open::Ask(_) | Open::Data(_) | Open::Watch(_) | Open::Keyed(_) | Open::Log(_)
             )
         };
         let unanswered = host.open.values().find(unanswered);

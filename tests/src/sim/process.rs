@@ -16,6 +16,7 @@ use super::chance::Purpose;
 use super::entities::Entities;
 use super::history::{Life, ProcessId};
 use super::keyed::CallPlace;
+use super::keyed::logs::LogCall;
 use super::leases::HeldLeases;
 use super::paths::PathInstance;
 use super::singletons::Instance;
@@ -120,6 +121,8 @@ pub(crate) enum Open {
     Watch(usize),
     /// A call of the keyed store: where it stands in the books.
     Keyed(CallPlace),
+    /// A call about a log.
+    Log(LogCall),
     /// Anything else.
     Command(&'static str),
 }

@@ -100,6 +100,7 @@ impl Sim {
         self.look_at_paths();
         self.trouble_shard_leases(nodes);
         self.command_range_moves();
+        self.write_log(nodes);
         self.look_at_ranges();
     }
 

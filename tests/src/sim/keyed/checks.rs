@@ -79,7 +79,7 @@ impl Watched {
 
 impl Sim {
     /// Whether one table counts in this run: where nobody keeps it, in the safe shapes.
-    fn has_one_table(&self) -> bool {
+    pub(super) fn has_one_table(&self) -> bool {
         self.assumptions.safe() || self.config.journal.voters > 0
     }
 
@@ -92,7 +92,7 @@ impl Sim {
         }
     }
 
-    fn is_promised(&self, bucket: usize) -> bool {
+    pub(super) fn is_promised(&self, bucket: usize) -> bool {
         self.promised_until(bucket) == u64::MAX
     }
 
@@ -408,7 +408,7 @@ impl Sim {
         self.keyed.watched.counts.alike += 1;
     }
 
-    fn not_at_rest(&mut self, what: String) {
+    pub(super) fn not_at_rest(&mut self, what: String) {
         if self.has_one_table() {
             let what = self.report(&what);
             self.violated("liveness", 0, what);
@@ -419,6 +419,7 @@ impl Sim {
 
     /// Everybody gets every key.
     fn get_all(&mut self) {
+        self.end_log();
         let (failed, begun) = (self.keyed.books.counts.refused, self.now);
         for at in 0..self.keyed.books.keys.len() {
             for index in self.running() {

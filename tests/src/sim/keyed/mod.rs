@@ -4,6 +4,7 @@
 //! I-75.
 
 mod checks;
+pub(crate) mod logs;
 pub mod steps;
 mod work;
 
@@ -17,6 +18,7 @@ use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
 
 use self::checks::Watched;
+use self::logs::Logs;
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
 use super::history::ProcessId;
@@ -110,6 +112,7 @@ pub(crate) struct Keyed {
     /// The bucket of each key in the books.
     buckets: Vec<usize>,
     pub(crate) watched: Watched,
+    pub(crate) logs: Logs,
     /// What was said first about moves since this was cleared, in order.
     said: Vec<&'static str>,
 }
@@ -127,6 +130,7 @@ impl Keyed {
             books: Books::default(),
             buckets: Vec::new(),
             watched: Watched::default(),
+            logs: Logs::new(seed),
             said: Vec::new(),
         }
     }
@@ -155,8 +159,8 @@ impl Keyed {
     }
 
     /// What happened, for the report.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 15] {
-        let (books, seen) = (self.books.counts, self.watched.counts);
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 18] {
+        let (books, seen, logs) = (self.books.counts, self.watched.counts, self.logs.counts);
         [
             ("gets of keys answered", books.found),
             ("gets that found siblings", books.siblings),
@@ -170,6 +174,9 @@ impl Keyed {
                 "histories of keys cut because too many copies were lost",
                 books.excused,
             ),
+            ("logs in a bucket taken over", logs.claimed),
+            ("records of logs in a bucket acknowledged", logs.appended),
+            ("writers of a log that were refused", logs.fenced),
             ("epochs of ranges", seen.epochs),
             (
                 "acknowledged puts whose copies were counted",
@@ -227,6 +234,7 @@ impl Sim {
         for place in places {
             self.keyed.books.end(place, self.now, Told::Unknown);
         }
+        self.keyed.logs.writer_is_gone(process);
         self.lose_copies(process);
     }
 
