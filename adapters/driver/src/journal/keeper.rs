@@ -1,6 +1,6 @@
 //! Who keeps the logs of a kind of durable entities: the node's store alone, a majority of the nodes' own
-//! stores, or a bucket if the kind names one. Decides by what the store says of itself. Spec: sharding 10.7: a file of one node claims nothing
-//! after a move.
+//! stores, or a bucket if the kind names one. Decides by what the store says of itself. Spec: sharding 10.7:
+//! a file of one node claims nothing after a move.
 
 use std::sync::Arc;
 

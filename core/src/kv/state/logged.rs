@@ -5,15 +5,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::siblings::VALUES_BYTES_MAX;
+use super::configuration::OWNERS_MAX;
 use crate::bytes::{BodyReader, WireError};
 use crate::journal::state::NUMBER_MAX;
-use crate::store::{Bytes, Sequence, Snapshot};
+use crate::store::{Bytes, Sequence, Snapshot, limits};
 use crate::token::Token;
 
-/// The most bytes of a log: its snapshot and the records behind it. All of it travels when the log is taken
-/// over, and when its range moves.
-pub const LOG_BYTES_MAX: usize = VALUES_BYTES_MAX;
+/// The most bytes of a log: its snapshot and the records behind it, as many as of a key's values. All of it
+/// travels when the log is taken over, and when its range moves.
+pub const LOG_BYTES_MAX: usize = limits::VALUE_BYTES_MAX / (OWNERS_MAX + 1);
 
 /// The most records behind a snapshot.
 pub const LOG_RECORDS_MAX: usize = 4_096;
