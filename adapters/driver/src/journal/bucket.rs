@@ -11,6 +11,7 @@ use quorate_core::input::KvCommand;
 use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::logged::{LogChange, LogDenial, LogRecord, LogWrite};
 use quorate_core::kv::state::outcome::{CallAnswer, CallError, CallGoal, LogHold};
+use quorate_core::kv::state::siblings::PutError;
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 
@@ -81,6 +82,7 @@ impl BucketJournal {
             Some(Answer::Kv(KvOutcome::Called(Err(CallError::Conditional | CallError::Ordinary)))) => {
                 Err(StoreError::Corrupt)
             }
+            Some(Answer::Kv(KvOutcome::Called(Err(CallError::Put(PutError::Full))))) => Err(StoreError::Full),
             // Not even asked for.
             Some(Answer::Refused(_)) => Err(StoreError::Busy),
             Some(_) | None => Err(unknown),

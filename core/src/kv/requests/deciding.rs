@@ -148,7 +148,8 @@ impl Call {
             }
             // Nobody can have accepted anything of this call.
             (KvAnswer::Refused(KvRefusal::Put(PutError::Full)), TurnPhase::Promising(_))
-                if matches!(self.goal, CallGoal::Conditional { .. }) && self.proposed_on.is_none() =>
+                if matches!(self.goal, CallGoal::Conditional { .. } | CallGoal::Log { .. })
+                    && self.proposed_on.is_none() =>
             {
                 self.fail(PutError::Full.into(), out);
             }
