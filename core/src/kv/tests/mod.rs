@@ -4,6 +4,7 @@ mod appends;
 mod calls;
 mod comparing;
 mod durable;
+mod expiring;
 mod full;
 mod kept;
 mod listing;
