@@ -84,13 +84,13 @@ impl Call {
     }
 
     pub(super) fn repeat_extending(&mut self, out: &mut Out) {
-        match &self.stage {
-            CallStage::Extending(extending) if !extending.lacking.is_empty() => {
-                let last = extending.ballot;
-                self.take_turn(last, out);
-            }
-            _ => self.ask_extension(out),
+        if let CallStage::Extending(extending) = &self.stage
+            && !extending.lacking.is_empty()
+        {
+            let last = extending.ballot;
+            return self.take_turn(last, out);
         }
+        self.ask_extension(out);
     }
 
     pub(super) fn on_extended(&mut self, (from, epoch): (StoreId, u64), answer: KvAnswer, out: &mut Out) {

@@ -239,10 +239,7 @@ pub(crate) fn every_message() -> Vec<(&'static str, Message)> {
         ),
         ("leave", Message::Membership(MembershipMsg::Leave(to.clone()))),
         ("down", Message::Membership(MembershipMsg::Down(to.clone()))),
-        (
-            "heartbeat",
-            Message::Detector(DetectorMsg::Heartbeat(beat.clone())),
-        ),
+        ("heartbeat", Message::Detector(DetectorMsg::Heartbeat(beat))),
         (
             "heartbeat_rsp",
             Message::Detector(DetectorMsg::HeartbeatRsp(beat)),

@@ -236,7 +236,7 @@ fn s_8_6_heartbeats_are_answered_in_any_status_but_only_by_their_receiver() {
     };
     bench
         .detector
-        .on_heartbeat(&mut bench.fixture.cx(), &n(2), to_old.clone());
+        .on_heartbeat(&mut bench.fixture.cx(), &n(2), to_old);
     bench
         .detector
         .on_heartbeat_rsp(&mut bench.fixture.cx(), &n(2), to_old);
