@@ -15,7 +15,7 @@ use super::merkle::MerkleTree;
 use super::moving::begins_empty;
 use super::state::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
 use super::state::configuration::{Configuration, Owners};
-use super::state::entry::{KvEntry, Unchanged};
+use super::state::entry::KvEntry;
 use super::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint, SettleStep};
 use super::state::siblings::{PutError, SIBLINGS_MERGED_MAX, Version};
 use super::state::table::EPOCH_MAX;
@@ -488,15 +488,4 @@ impl RangeReplica {
 fn digest(key: &Key, entry: &KvEntry) -> u64 {
     let is_held = !entry.siblings.is_empty() || entry.accepted().is_some();
     if is_held { entry.digest(key) } else { 0 }
-}
-
-impl From<Unchanged> for KvRefusal {
-    fn from(unchanged: Unchanged) -> Self {
-        match unchanged {
-            Unchanged::Blocked { held } => Self::Blocked(held),
-            Unchanged::Conditional => Self::Conditional,
-            Unchanged::TooFarAhead => Self::TooFarAhead,
-            Unchanged::NotAlike => Self::NotAlike,
-        }
-    }
 }

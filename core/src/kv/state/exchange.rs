@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::call::{Ballot, RequestId};
 use super::clock::{Actor, VersionClock, VersionDot};
 use super::configuration::Configuration;
-use super::entry::{AcceptedDecision, KvEntry};
+use super::entry::{AcceptedDecision, KvEntry, Unchanged};
 use super::logged::LogWrite;
 use super::siblings::{PutError, VALUES_BYTES_MAX, VersionContent};
 use crate::store::Bytes;
@@ -198,5 +198,16 @@ impl KvChange {
             bytes: Bytes::clone(bytes),
             expires_ms: ttl_ms.map(|ttl_ms| now_ms.saturating_add(ttl_ms)),
         })
+    }
+}
+
+impl From<Unchanged> for KvRefusal {
+    fn from(unchanged: Unchanged) -> Self {
+        match unchanged {
+            Unchanged::Blocked { held } => Self::Blocked(held),
+            Unchanged::Conditional => Self::Conditional,
+            Unchanged::TooFarAhead => Self::TooFarAhead,
+            Unchanged::NotAlike => Self::NotAlike,
+        }
     }
 }
