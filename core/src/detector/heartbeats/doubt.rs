@@ -1,7 +1,6 @@
 //! Whether this node is a member still: in doubt after an own pause, and when a member refuses it for good.
 //! Meanwhile it starts nothing new. Members that answer a heartbeat and then gossip with this node count it
-//! in; a node that was refused ends if too few do in time, of which one that is not Up yet is none: it may
-//! have joined through this very node. Spec: membership 8.5, 8.11.
+//! in; a node that was refused ends if too few do in time. Spec: membership 8.5, 8.11.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -112,8 +111,8 @@ impl Detector {
             return cx.say_disowned();
         }
         let has_others_here = view.self_member().is_some_and(|own| {
-            let mut others = own_nodes(&view, own.data_center());
-            others.any(|node| node != view.me() && can_tell(&view, node))
+            let others = own_nodes(&view, own.data_center());
+            others.into_iter().any(|node| node != view.me())
         });
         self.stage = MonitorStage::Revalidating {
             round_due: cx.mono(),
@@ -134,7 +133,7 @@ impl Detector {
         let is_refused = cx.is_set(DetectorTimer::Refused);
         if self.refusals.is_refused_by(from)
             || !revalidation.is_later(round)
-            || (is_refused && !(can_tell(cx.view(), from) && self.refusals.counted_in_by(from)))
+            || (is_refused && !self.refusals.counted_in_by(from))
         {
             return;
         }
@@ -154,12 +153,6 @@ impl Detector {
         let by_hand = matches!(config.downing.strategy, DowningStrategy::Off);
         others.into_iter().all(|node| by_hand && !view.is_reachable(node))
     }
-}
-
-/// Whether a node can know what became of this one: as a member that was let in by all.
-pub(super) fn can_tell(view: &View, node: &UniqueAddress) -> bool {
-    let was_up = |member: &Member| !matches!(member.status, Status::Joining | Status::WeaklyUp);
-    view.member(node).is_some_and(was_up)
 }
 
 /// How long a node that was refused waits to be counted in: so that it has ended before others start what it

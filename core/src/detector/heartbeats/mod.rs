@@ -135,9 +135,7 @@ impl Detector {
             .is_some_and(|stage| stage.is_over_with_gossip())
             && !self.refusals.is_refused_by(from);
         let view = cx.view();
-        let is_refused = cx.is_set(DetectorTimer::Refused);
-        let tells = view.member(from).is_some() && (!is_refused || doubt::can_tell(view, from));
-        if is_over && view.phase() == MembershipPhase::Member && tells {
+        if is_over && view.phase() == MembershipPhase::Member && view.member(from).is_some() {
             self.believe(cx);
         }
     }

@@ -122,31 +122,6 @@ fn u_05_as_many_have_to_count_a_node_in_as_refuse_it() {
 }
 
 #[test]
-fn u_05_one_that_is_not_up_yet_counts_nobody_in() {
-    for status in [Status::Joining, Status::WeaklyUp] {
-        let mut bench = Bench::among(9, &[1, 2, 3]);
-        bench.run_for(secs(10), &[2, 3]);
-        let members = [
-            member(&n(1), Status::Up),
-            member(&n(2), Status::Up),
-            member(&n(3), status),
-        ];
-        bench.show(picture(&n(1), members, &[]));
-        refused_by(&mut bench, 2);
-        assert_eq!(said(&mut bench), ["paused"]);
-        bench.answer(&[3]);
-        gossip_of(&mut bench, 3);
-        assert_eq!(
-            said(&mut bench),
-            [""; 0],
-            "it may have joined through this very node"
-        );
-        bench.run_for(bench.fixture.config.removal_margin(3) / 2, &[3]);
-        assert_eq!(said(&mut bench), ["disowned"]);
-    }
-}
-
-#[test]
 fn m_369_a_stranger_and_a_member_on_its_way_out_refuse_nobody() {
     let mut bench = Bench::among(9, &[1, 2, 3]);
     refused_by(&mut bench, 5);
