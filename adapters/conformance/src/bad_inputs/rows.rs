@@ -146,8 +146,8 @@ pub(super) const HANDSHAKES: &[BadInput] = &[
 ];
 
 fn heartbeat(scene: &RowScene) -> Vec<u8> {
-    let mut body = [0; 16].to_vec();
-    node(&mut body, &scene.to);
+    let mut body = [0; 8].to_vec();
+    body.extend(scene.to.uid().to_le_bytes());
     frame(CONTROL, DetectorMsg::HEARTBEAT.kind, scene.epoch, &body)
 }
 
@@ -323,8 +323,7 @@ pub(super) const MESSAGES: &[BadInput] = &[
         DROPPED,
         |scene| {
             let mut body = u64::MAX.to_le_bytes().to_vec();
-            body.extend(u64::MAX.to_le_bytes());
-            node(&mut body, &scene.to);
+            body.extend(scene.to.uid().to_le_bytes());
             frame(CONTROL, DetectorMsg::HEARTBEAT_RSP.kind, scene.epoch, &body)
         },
     ),
