@@ -2,6 +2,7 @@
 //! Down is never anything else again, whatever is decided after that.
 
 use quorate_core::event::DowningReport;
+use quorate_core::ident::UniqueAddress;
 use quorate_core::membership::gossip::Gossip;
 use quorate_core::membership::member::Status;
 use quorate_core::view::{MembershipPhase, View};
@@ -20,7 +21,10 @@ pub(super) fn on_downing(event: &DowningReport, view: &View) -> Result<(), Strin
     if event.waits_for.is_some() || view.phase() != MembershipPhase::Member {
         return Ok(());
     }
-    for node in &event.down {
+    // Who is left alone has nobody to wait for, and has removed in the same step whom it downs.
+    let is_alone = view.members().len() == 1;
+    let needs_look = |node: &&UniqueAddress| !(is_alone && event.members.contains(node));
+    for node in event.down.iter().filter(needs_look) {
         let member = view.member(node);
         if view.is_removed(node) || member.is_none_or(|member| member.status == Status::Removed) {
             return Err(format!("downs {node}, which is no member"));

@@ -270,6 +270,20 @@ fn s_3_10_whoever_no_near_member_watches_is_far_and_what_those_far_say_counts_fo
 }
 
 #[test]
+fn s_3_10_a_newcomer_that_reports_nobody_makes_nobody_near() {
+    for status in [Status::Joining, Status::WeaklyUp] {
+        // It has joined through one that reports three others, of which it has not missed any yet.
+        let mut members = up(5);
+        members[1] = member(1, status, &[]);
+        let rows = [(0, 2), (0, 3), (0, 4)];
+        let view = seen(0, members, &rows, None);
+        let far: Vec<usize> = (0..5).filter(|at| view.is_far(&node(*at))).collect();
+        assert_eq!(far, [2, 3, 4], "{status}");
+        assert_eq!(down(&majority(), &view), [0, 1], "they are more");
+    }
+}
+
+#[test]
 fn s_3_10_members_that_are_not_counted_weigh_nothing_in_the_cover() {
     // A broken link of a counted member to two that are not: they go, though they are two.
     let mut members = up(3);
