@@ -115,6 +115,24 @@ pub enum Answer {
     Kv(KvOutcome),
 }
 
+impl Answer {
+    /// What a quorum log of this node says to who has opened it. `None` where it says nothing: it is closed, or
+    /// this node is finished; the others are no answers of a log.
+    pub(crate) fn of_log(self) -> Option<Result<JournalAnswer, JournalCommandError>> {
+        match self {
+            Self::Journal(answer) => Some(Ok(answer)),
+            Self::Refused(CommandError::Journal(error)) => Some(Err(error)),
+            Self::Done
+            | Self::Refused(_)
+            | Self::Asked(_)
+            | Self::Sharding(_)
+            | Self::Ddata(_)
+            | Self::Singleton(_)
+            | Self::Kv(_) => None,
+        }
+    }
+}
+
 /// Why a command was refused. The caller's mistake, never the peer's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

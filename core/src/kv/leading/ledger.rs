@@ -9,7 +9,7 @@ use alloc::vec;
 use core::time::Duration;
 
 use super::LeadBucket;
-use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::effect::Answer as AnyAnswer;
 use crate::journal::protocol::{Answer, Command, JournalCommandError};
 use crate::journal::state::{TokenClaim, WriterError};
 use crate::kv::protocol::Event;
@@ -47,7 +47,7 @@ pub(super) struct TableLedger {
 }
 
 /// What the log's answer means.
-enum LedgerAnswer {
+enum TableProgress {
     /// Nothing, or there is room again.
     Passed,
     /// A change is kept.
@@ -74,7 +74,7 @@ impl TableLedger {
         }
     }
 
-    fn on_answer(&mut self, answer: &Result<Answer, JournalCommandError>) -> LedgerAnswer {
+    fn on_answer(&mut self, answer: &Result<Answer, JournalCommandError>) -> TableProgress {
         let (ranges, levels, read) = (self.ranges, self.levels, &mut self.read);
         let mut replay = |found: ReplayedPart<'_>| {
             let change = found.bytes().map(|bytes| TableChange::from_bytes(bytes));
@@ -92,18 +92,18 @@ impl TableLedger {
             LogProgress::Opened => {
                 let is_written = self.log.owner().extent().last > 0;
                 self.opened = Some(is_written.then(|| core::mem::take(&mut self.read)));
-                LedgerAnswer::Passed
+                TableProgress::Passed
             }
-            LogProgress::Appended(_) => LedgerAnswer::Kept,
+            LogProgress::Appended(_) => TableProgress::Kept,
             LogProgress::Full(change) => {
                 self.waiting = Some(change);
-                LedgerAnswer::Passed
+                TableProgress::Passed
             }
-            LogProgress::Damaged => LedgerAnswer::Damaged,
+            LogProgress::Damaged => TableProgress::Damaged,
             LogProgress::NotDone(..) | LogProgress::Again { .. } | LogProgress::Lost { .. } => {
-                LedgerAnswer::Refused
+                TableProgress::Refused
             }
-            LogProgress::Trimmed | LogProgress::Passed | LogProgress::Ask(_) => LedgerAnswer::Passed,
+            LogProgress::Trimmed | LogProgress::Passed | LogProgress::Ask(_) => TableProgress::Passed,
         }
     }
 }
@@ -196,18 +196,18 @@ impl LeadBucket {
             return;
         };
         match (ledger.on_answer(answer), answer) {
-            (LedgerAnswer::Kept, _) => {
+            (TableProgress::Kept, _) => {
                 ledger.rejections = 0;
                 cx.counters().changes_kept += 1;
                 self.coordinator.on_kept(cx.mono());
             }
-            (LedgerAnswer::Damaged, _) => {
+            (TableProgress::Damaged, _) => {
                 ledger.is_damaged = true;
                 self.give_up_log(cx);
                 cx.notify((bucket.clone(), Event::TableDamaged));
             }
-            (LedgerAnswer::Refused, Err(error)) => self.rest(cx, bucket, *error),
-            (LedgerAnswer::Passed | LedgerAnswer::Refused, _) => {}
+            (TableProgress::Refused, Err(error)) => self.rest(cx, bucket, *error),
+            (TableProgress::Passed | TableProgress::Refused, _) => {}
         }
     }
 
@@ -241,18 +241,7 @@ fn drawn(cx: &mut Cx<'_>, longest: Duration) -> Duration {
 impl KeyedStore {
     /// The quorum logs of this node answer who has opened one under this number.
     pub(crate) fn on_log_answer(&mut self, cx: &mut Cx<'_>, opener: u64, answer: AnyAnswer) {
-        let answer = match answer {
-            AnyAnswer::Journal(answer) => Ok(answer),
-            AnyAnswer::Refused(AnyError::Journal(error)) => Err(error),
-            // It is closed, or this node is finished; the others are no answers of a log.
-            AnyAnswer::Done
-            | AnyAnswer::Refused(_)
-            | AnyAnswer::Asked(_)
-            | AnyAnswer::Sharding(_)
-            | AnyAnswer::Ddata(_)
-            | AnyAnswer::Singleton(_)
-            | AnyAnswer::Kv(_) => return,
-        };
+        let Some(answer) = answer.of_log() else { return };
         let has_it = |lead: &LeadBucket| {
             let ledger = lead.ledger.as_ref();
             ledger.is_some_and(|ledger| ledger.log.opener() == opener && !ledger.log.owner().is_closed())

@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::ledger::LedgerAnswer;
 use super::record::PlacedHome;
 use super::{Coordinator, CoordinatorTenure};
-use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
+use crate::effect::Answer as AnyAnswer;
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command as AnyCommand, StoreAsk};
@@ -108,17 +108,8 @@ impl Coordinator {
         if !self.ledger.is_opener(ask.request) {
             return;
         }
-        match answer {
-            AnyAnswer::Journal(answer) => self.on_log(cx, Ok(answer)),
-            AnyAnswer::Refused(AnyError::Journal(error)) => self.on_log(cx, Err(error)),
-            // It is closed, or this node is finished; the others are no answers of a log.
-            AnyAnswer::Done
-            | AnyAnswer::Refused(_)
-            | AnyAnswer::Asked(_)
-            | AnyAnswer::Sharding(_)
-            | AnyAnswer::Ddata(_)
-            | AnyAnswer::Singleton(_)
-            | AnyAnswer::Kv(_) => {}
+        if let Some(answer) = answer.of_log() {
+            self.on_log(cx, answer);
         }
     }
 

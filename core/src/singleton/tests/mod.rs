@@ -644,6 +644,28 @@ fn i_100_who_took_a_hand_over_without_being_next_is_followed_after_its_removal()
 }
 
 #[test]
+fn who_waits_for_an_older_one_to_take_over_runs_it_again_once_that_is_removed() {
+    let mut world = World::build(3, true, |_| {});
+    world.all_up();
+    world.lease(0, LeaseOutcome::Granted { token: 7 });
+    world.run_for(SOON);
+    world.leave(&[0]);
+    world.run_for(SOON);
+    world.lease(1, LeaseOutcome::Granted { token: 8 });
+    world.run_for(SOON);
+    assert_eq!(world.running(), [1]);
+    // One that is Exiting is downed: it is the oldest again until it is removed.
+    world.crash(&[0]);
+    world.set(&[(0, Status::Down)]);
+    assert_eq!(world.phase(1), SingletonPhase::WasOldest);
+    world.remove(&[0]);
+    world.run_for(MARGIN + secs(5));
+    world.lease(1, LeaseOutcome::Granted { token: 9 });
+    world.run_for(secs(5));
+    assert_eq!(world.running(), [1]);
+}
+
+#[test]
 fn who_only_joins_has_no_vote_about_a_term() {
     // Two of three are a majority of those that are Up, and none of five.
     let mut world = World::new(5);

@@ -165,31 +165,28 @@ fn work_in_a_bucket(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
     for index in 0..NODES {
         fleet.until_ranges_are_whole()?;
         fleet.run_for(part)?;
-        let there = fleet.living_on(index);
-        fleet.screen.say(format_args!(
-            "node {}, with {} counters, is killed",
-            index + 1,
-            there.len()
-        ));
-        fleet.kill(index)?;
-        fleet.until_they_answer_elsewhere(index, &there)?;
-        fleet.start(index)?;
+        replace(fleet, index)?;
     }
     fleet.until_ranges_are_whole()?;
     fleet.run_for(part)?;
     fleet.halt()
 }
 
-fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
-    let there = fleet.living_on(KILLED);
+/// A node is killed, and started once its counters answer elsewhere.
+fn replace(fleet: &mut Fleet, index: usize) -> Result<(), String> {
+    let there = fleet.living_on(index);
     fleet.screen.say(format_args!(
         "node {}, with {} counters, is killed",
-        KILLED + 1,
+        index + 1,
         there.len()
     ));
-    fleet.kill(KILLED)?;
-    fleet.until_they_answer_elsewhere(KILLED, &there)?;
-    fleet.start(KILLED)?;
+    fleet.kill(index)?;
+    fleet.until_they_answer_elsewhere(index, &there)?;
+    fleet.start(index)
+}
+
+fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
+    replace(fleet, KILLED)?;
     fleet
         .screen
         .say(format_args!("node {} is back, as a new process", KILLED + 1));
