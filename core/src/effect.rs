@@ -116,8 +116,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a quorum log of this node says to who has opened it. `None` where it says nothing: it is closed, or
-    /// this node is finished; the others are no answers of a log.
+    /// What a quorum log of this node says to who has opened it. `None` where it says nothing: it is closed,
+    /// or this node is finished; the others are no answers of a log.
     pub(crate) fn of_log(self) -> Option<Result<JournalAnswer, JournalCommandError>> {
         match self {
             Self::Journal(answer) => Some(Ok(answer)),
