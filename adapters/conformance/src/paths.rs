@@ -55,8 +55,10 @@ async fn archive(node: &Cluster) -> Path<(), (String, u64, bool)> {
 /// A host leaves: its instance goes on elsewhere with all that it had, and counts every ask that was
 /// answered.
 pub async fn the_state_of_an_instance_goes_with_it_when_its_host_leaves<A: Adapter>(security: &Security) {
-    // On a busy machine an unoptimized program takes seconds for the state: no move is given up for that.
+    // On a busy machine an unoptimized program takes seconds for the state: no move is given up for that, and
+    // nobody is missed, or doubts itself, for as long.
     let nodes = cluster_with::<A>(3, security, |config| {
+        config.failure_detector.acceptable_heartbeat_pause = Duration::from_secs(30);
         config.paths.ready_timeout = Duration::from_secs(60);
         config.paths.exit_timeout = Duration::from_secs(60);
     });
