@@ -62,20 +62,21 @@ impl LeaderOnly {
     }
 
     fn check_authority(&mut self, step: &Step<'_>, history: &History) -> Result<(), String> {
-        let (before, me) = (step.before.gossip(), step.after.me());
+        let (before, after, me) = (step.before.gossip(), step.after.gossip(), step.after.me());
         if before.members().is_empty() {
             // The first node of a new cluster is alone and acts at once.
-            let alone = step.after.gossip().members().len() == 1;
+            let alone = after.members().len() == 1;
             return alone.then_some(()).ok_or_else(|| "out of nothing".to_owned());
         }
         let confirmed = &history.processes[step.process as usize].exiting_confirmed;
         if oracle::leader(before, me, true) != Some(me) {
             return Err("without being the leader".to_owned());
         }
-        if !oracle::converged(before, me, confirmed) {
+        let acts_alone = oracle::left_alone(before, after, me, confirmed);
+        if !acts_alone && !oracle::converged(before, me, confirmed) {
             return Err("without convergence".to_owned());
         }
-        let gave = gave(before, step.after.gossip());
+        let gave = gave(before, after);
         self.note_act(
             digest::clock(before.version()),
             (step.process, me),

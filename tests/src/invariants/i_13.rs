@@ -1,8 +1,8 @@
 //! I-13: a leader removes a member only if it is Exiting and confirmed that it is done, or cannot be reached;
-//! or Down and observed unreachable, the proof that it stopped; whoever else goes was removed by an operator,
-//! by command. That nothing runs on a member any more is said by that member first, and is true when it says
-//! so. A node says that it is no longer a member at most once, and only after all its entities were told to
-//! stop.
+//! or Down and observed unreachable, the proof that it stopped, be it in the step that downs the last others;
+//! whoever else goes was removed by an operator, by command. That nothing runs on a member any more is said by
+//! that member first, and is true when it says so. A node says that it is no longer a member at most once, and
+//! only after all its entities were told to stop.
 
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::membership::member::Status;
@@ -24,6 +24,7 @@ impl OrderlyRemoval {
         let (before, after) = (step.before.gossip(), step.after.gossip());
         let by_hand = |node: &_| *step.cause == Cause::Command && history.removed_by_hand.contains(node);
         let confirmed = &history.processes[step.process as usize].exiting_confirmed;
+        let downs_all = oracle::left_alone(before, after, step.after.me(), confirmed);
         for member in before.members().iter().filter(|m| !after.contains(&m.node)) {
             let node = &member.node;
             let gone = oracle::missed(before, node, oracle::home(before, step.after.me()), false);
@@ -35,8 +36,8 @@ impl OrderlyRemoval {
                 | Status::Up
                 | Status::PreparingForShutdown
                 | Status::ReadyForShutdown
-                | Status::Leaving
-                | Status::Removed => false,
+                | Status::Leaving => gone && downs_all,
+                Status::Removed => false,
             };
             if !orderly && !by_hand(node) {
                 return Err(format!("removes {node}, which is {} and not gone", member.status));

@@ -162,7 +162,7 @@ impl OneWriter {
 
 /// Of what only a leader writes: by itself, on a converged state, under an epoch of its own.
 fn check_authority(step: &Step<'_>, epoch: &PathEpoch, history: &History) -> Result<(), String> {
-    let (before, me) = (step.before.gossip(), step.after.me());
+    let (before, after, me) = (step.before.gossip(), step.after.gossip(), step.after.me());
     if step.cause.is_merge() {
         return Err("that nobody wrote".to_owned());
     }
@@ -177,7 +177,8 @@ fn check_authority(step: &Step<'_>, epoch: &PathEpoch, history: &History) -> Res
     if oracle::leader(before, me, true) != Some(me) {
         return Err("without being the leader".to_owned());
     }
-    if !oracle::converged(before, me, confirmed) {
+    let acts_alone = oracle::left_alone(before, after, me, confirmed);
+    if !acts_alone && !oracle::converged(before, me, confirmed) {
         return Err("without convergence".to_owned());
     }
     Ok(())

@@ -56,6 +56,21 @@ pub(super) fn converged(gossip: &Gossip, me: &UniqueAddress, confirmed: &BTreeSe
     all_saw && nobody_missing
 }
 
+/// Whether `me` has gone on alone in one step: it downed everybody who was left, nobody's having seen that
+/// is to be waited for, and it acts in the same step. All the others it missed, or they are done exiting.
+pub(super) fn left_alone(
+    before: &Gossip,
+    after: &Gossip,
+    me: &UniqueAddress,
+    confirmed: &BTreeSet<UniqueAddress>,
+) -> bool {
+    let dc = home(before, me);
+    let is_gone =
+        |member: &Member| confirmed.contains(&member.node) || missed(before, &member.node, dc, true);
+    let mut others = before.members().iter().filter(|member| member.node != *me);
+    after.members().iter().all(|member| member.node == *me) && others.all(is_gone)
+}
+
 /// Whether any observer in a data center takes `node` for unreachable or terminated.
 pub(super) fn missed(gossip: &Gossip, node: &UniqueAddress, dc: &str, without_downed: bool) -> bool {
     gossip.reachability().records().iter().any(|record| {
