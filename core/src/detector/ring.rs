@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use crate::ident::UniqueAddress;
 use crate::ordered::OrderedSet;
 
-/// Members in ring order, and those of them that somebody finds unreachable.
+/// Members in ring order, and where those of them stand whom nobody finds unreachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatRing {
     me: UniqueAddress,
     /// Sorted by ring hash, then by node.
     nodes: Vec<UniqueAddress>,
-    unreachable: OrderedSet<UniqueAddress>,
+    /// Places of the reachable ones among them, ascending.
+    reachable: Vec<usize>,
     monitored_by: usize,
 }
 
@@ -31,10 +32,12 @@ impl HeartbeatRing {
         nodes.push(me.clone());
         nodes.sort_by(|a, b| a.ring_hash().cmp(&b.ring_hash()).then_with(|| a.cmp(b)));
         nodes.dedup();
+        let unreachable: OrderedSet<UniqueAddress> = unreachable.into_iter().collect();
+        let reachable = (0..nodes.len()).filter(|at| !unreachable.contains(&nodes[*at]));
         Self {
             me,
+            reachable: reachable.collect(),
             nodes,
-            unreachable: unreachable.into_iter().collect(),
             monitored_by,
         }
     }
@@ -72,31 +75,17 @@ impl HeartbeatRing {
         nodes.map(|(at, node)| (node.clone(), self.receivers_at(at)))
     }
 
+    /// However many of them are unreachable, it looks only at those that it takes: O(log n).
     fn receivers_at(&self, at: usize) -> Vec<UniqueAddress> {
-        let others = self.nodes.iter().skip(at + 1).chain(self.nodes.iter().take(at));
-        let mut taken: Vec<UniqueAddress> = if self.monitored_by >= self.nodes.len() - 1 {
-            others.cloned().collect()
-        } else {
-            self.walk(others)
-        };
+        let next = (at + 1..self.nodes.len()).chain(0..at).take(self.monitored_by);
+        let (before, after) = self
+            .reachable
+            .split_at(self.reachable.partition_point(|place| *place <= at));
+        let reachable = after.iter().chain(before).copied().filter(|place| *place != at);
+        let places = next.chain(reachable.take(self.monitored_by));
+        let mut taken: Vec<UniqueAddress> = places.map(|place| self.nodes[place].clone()).collect();
         taken.sort();
-        taken
-    }
-
-    fn walk<'a>(&self, others: impl Iterator<Item = &'a UniqueAddress>) -> Vec<UniqueAddress> {
-        let mut taken = Vec::new();
-        let mut reachable = 0;
-        for node in others {
-            if reachable == self.monitored_by {
-                break;
-            }
-            if !self.unreachable.contains(node) {
-                reachable += 1;
-                taken.push(node.clone());
-            } else if taken.len() < self.monitored_by {
-                taken.push(node.clone());
-            }
-        }
+        taken.dedup();
         taken
     }
 }

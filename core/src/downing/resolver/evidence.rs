@@ -60,11 +60,10 @@ impl Evidence {
             self.fresh.clear();
             return false;
         }
-        let lost = view.unreachable().iter().filter(|node| nodes.contains(node));
         let ring = HeartbeatRing::new(
             view.me().clone(),
             nodes.iter().copied().cloned(),
-            lost.cloned(),
+            view.unreachable().iter().cloned(),
             monitored_by,
         );
         let watched: OrderedMap<UniqueAddress, Vec<UniqueAddress>> = ring.all_receivers().collect();
