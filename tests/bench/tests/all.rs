@@ -8,6 +8,7 @@ mod command_lines;
 mod entities;
 mod events;
 mod paths;
+mod ranges;
 
 /// One program at a time: each is a whole cluster, and takes what time the machine has.
 fn alone() -> std::sync::MutexGuard<'static, ()> {

@@ -55,7 +55,7 @@ fn a_quick_run_measures_calls_of_the_keyed_store_beside_three_bare_links() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let json: Value = serde_json::from_str(ended.stdout.last().unwrap()).unwrap();
     let rows = json["transports"][0]["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 10, "{json}");
+    assert_eq!(rows.len(), 16, "{json}");
     for row in rows {
         for figure in ["p50_us", "p99_us", "per_s"] {
             assert!(row[figure].as_f64().is_some_and(|value| value > 0.0), "{row}");

@@ -7,12 +7,13 @@ use quorate_programs::rows;
 
 const NO_STORE: &[&str] = &["--store", ""];
 
-static ROWS: [Row; 7] = rows! {
+static ROWS: [Row; 8] = rows! {
     "bench": [&["--transport", "pigeon"], NO_STORE],
     "codec": [],
     "entities": [&["--only", "pigeons"]],
     "events": [NO_STORE],
     "passivation": [],
+    "ranges": [&["--only", "pigeons"], &["--moved-mib", "0"], &["--keys", "1"]],
     "paths": [&["--only", "pigeons"], &["--state-mib", "0"]],
     "rebalance": [],
 };

@@ -6,6 +6,7 @@
 //! A message is its length (u32), a lane (u32), and the payload; lengths count the payload only.
 
 use std::io;
+use std::sync::Arc;
 
 use quorate_driver::Address;
 use quorate_driver::Security;
@@ -13,6 +14,7 @@ use quorate_driver::spi::{Adapter, LinkKind, LinkReader, LinkWriter, Listener, R
 use tokio::sync::mpsc;
 
 use crate::Failure;
+use crate::data::Disk;
 use crate::measure::{Asked, IN_FLIGHT, System};
 
 const HEADER_BYTES: usize = 8;
@@ -71,9 +73,11 @@ impl Incoming {
     }
 }
 
-/// Where the asking end connects to: its address, and the task that answers everybody who does.
+/// Where the asking end connects to: its address, and the task that answers everybody who does; with a disk
+/// once what was read at once is there, in one commit.
 pub(crate) async fn listen<A: Adapter>(
     security: &Security,
+    disk: Option<Arc<Disk>>,
 ) -> io::Result<(String, impl Future<Output = ()> + Send + use<A>)> {
     let runtime = A::runtime()?;
     let transport = A::transport(&runtime, security)?;
@@ -83,16 +87,21 @@ pub(crate) async fn listen<A: Adapter>(
         // A transport may keep what its listener needs.
         let _transport = transport;
         while let Ok(accepted) = listener.accept().await {
+            let disk = disk.clone();
             runtime.spawn(async move {
-                let _ = echo(accepted.reader, accepted.writer).await;
+                let _ = echo(accepted.reader, accepted.writer, disk).await;
             });
         }
     };
     Ok((address, serve))
 }
 
-async fn echo(mut reader: impl LinkReader, mut writer: impl LinkWriter) -> io::Result<()> {
-    let (mut incoming, mut out) = (Incoming::new(), Vec::new());
+async fn echo(
+    mut reader: impl LinkReader,
+    mut writer: impl LinkWriter,
+    disk: Option<Arc<Disk>>,
+) -> Result<(), Failure> {
+    let (mut incoming, mut out, mut values) = (Incoming::new(), Vec::new(), Vec::new());
     let mut received: u64 = 0;
     loop {
         let more = incoming.read(&mut reader, |lane, payload| {
@@ -100,12 +109,19 @@ async fn echo(mut reader: impl LinkReader, mut writer: impl LinkWriter) -> io::R
                 return put(&mut out, lane, &received.to_le_bytes());
             }
             received += 1;
+            if disk.is_some() {
+                values.push(payload.to_vec());
+            }
             if lane & ONE_WAY == 0 {
                 put(&mut out, lane, payload);
             }
         });
         if !more.await? {
             return Ok(());
+        }
+        if let Some(disk) = disk.clone().filter(|_| !values.is_empty()) {
+            let values = std::mem::take(&mut values);
+            blocking::unblock(move || disk.commit(&values)).await?;
         }
         if !out.is_empty() {
             writer.write_all(&out).await?;

@@ -38,7 +38,8 @@ const HELP: &str = "\
 Measures sharded tell and ask between two processes over loopback, beside a bare link of the same
 transport with the same payload in the same run; or, with --data, updates of replicated data on three
 nodes, beside bare links to two of them and beside redb's own commit; or, with --kv, calls of the keyed
-store by a node beside three owners, beside bare links to the three.
+store by a node beside three owners, beside bare links to the three, which commit to redb where the
+owners do.
 
 Usage: bench [OPTIONS]
 
@@ -46,7 +47,7 @@ Options:
       --transport NAME  tokio (default), tokio-tls, smol, smol-tls, quinn, or all, one after the other
       --data            replicated data instead
       --kv              the keyed store instead
-      --store DIR       with --data: make a folder for the stores in this one (default: the system's for such things)
+      --store DIR       with --data or --kv: make a folder for the stores in this one (default: the system's for such things)
       --instructions    instead: instructions of the core alone per message, by valgrind's callgrind; no sockets
       --quick           a few seconds each: shows that it works, not how fast it is
       --json            end standard output with one line of JSON
@@ -73,7 +74,7 @@ struct Stage {
     measure_data: fn(&Stage, &Options) -> Result<data::Report, Failure>,
     serve_data: fn(&data::Place) -> Result<(), Failure>,
     measure_kv: fn(&Stage, &Options) -> Result<data::Report, Failure>,
-    serve_kv: fn(&str) -> Result<(), Failure>,
+    serve_kv: fn(&kv::Place) -> Result<(), Failure>,
 }
 
 impl Stage {
@@ -89,7 +90,7 @@ impl Stage {
             measure_data: |stage, options| on::<H, _>(data::run::<H::Adapter>(stage, options)),
             serve_data: |place| on::<H, _>(data::serve::<H::Adapter>(place)),
             measure_kv: |stage, options| on::<H, _>(kv::run::<H::Adapter>(stage, options)),
-            serve_kv: |seed| on::<H, _>(kv::serve::<H::Adapter>(seed)),
+            serve_kv: |place| on::<H, _>(kv::serve::<H::Adapter>(place)),
         }
     }
 }
@@ -124,8 +125,7 @@ fn main() -> ExitCode {
         return end(if first == SERVER {
             (stage.serve)()
         } else if first == kv::SERVER {
-            let seed = arguments.next().unwrap_or_default();
-            (stage.serve_kv)(&seed.to_string_lossy())
+            kv::Place::read(arguments).and_then(|place| (stage.serve_kv)(&place))
         } else {
             data::Place::read(arguments).and_then(|place| (stage.serve_data)(&place))
         });
@@ -258,8 +258,8 @@ fn on<H: Host, T>(what: impl Future<Output = Result<T, Failure>>) -> Result<T, F
 async fn serve<A: Adapter>() -> Result<(), Failure> {
     let security = trust::introduced(&process::introduction()?)?;
     process::end_with_parent()?;
-    let cluster = sharded::host::<A>(&security, None).await?;
-    let (address, floor) = floor::listen::<A>(&security).await?;
+    let cluster = sharded::host::<A>(&security, None, None).await?;
+    let (address, floor) = floor::listen::<A>(&security, None).await?;
     let mut out = std::io::stdout();
     writeln!(out, "{} {address}", cluster.address().address())?;
     out.flush()?;

@@ -10,6 +10,7 @@ use quorate_driver::spi::Adapter;
 use quorate_driver::{
     Cluster, ClusterBuilder, ClusterError, Entity, EntityContext, EntityRef, Kind, Security, StartError,
 };
+use quorate_store_redb::Redb;
 
 use crate::Failure;
 use crate::measure::{Asked, IN_FLIGHT, System};
@@ -42,17 +43,28 @@ impl Entity for Echo {
     }
 }
 
-async fn node<A: Adapter>(role: &str, security: &Security) -> Result<Cluster, StartError> {
-    let builder = ClusterBuilder::on::<A>("bench")
+async fn node<A: Adapter>(
+    role: &str,
+    security: &Security,
+    store: Option<Redb>,
+) -> Result<Cluster, StartError> {
+    let mut builder = ClusterBuilder::on::<A>("bench")
         .bind("127.0.0.1:0")
         .role(role)
         .fast_profile();
+    if let Some(store) = store {
+        builder = builder.store(store);
+    }
     builder.security(security.clone()).start().await
 }
 
 /// A node that hosts entities; it joins the seed's cluster, or forms one.
-pub(crate) async fn host<A: Adapter>(security: &Security, seed: Option<&str>) -> Result<Cluster, Failure> {
-    let cluster = node::<A>(SERVER, security).await?;
+pub(crate) async fn host<A: Adapter>(
+    security: &Security,
+    seed: Option<&str>,
+    store: Option<Redb>,
+) -> Result<Cluster, Failure> {
+    let cluster = node::<A>(SERVER, security, store).await?;
     cluster.entities(kind()).start(|_| Echo { received: 0 }).await?;
     match seed {
         Some(seed) => cluster.join([seed]).await?,
@@ -64,7 +76,7 @@ pub(crate) async fn host<A: Adapter>(security: &Security, seed: Option<&str>) ->
 
 /// A node that hosts nothing, in the cluster of a node that does, once all its members are up.
 pub(crate) async fn client<A: Adapter>(server: &str, security: &Security) -> Result<Cluster, Failure> {
-    let cluster = node::<A>("client", security).await?;
+    let cluster = node::<A>("client", security, None).await?;
     cluster.join([server]).await?;
     cluster.up().await?;
     while cluster.members().iter().any(|member| member.status != Status::Up) {

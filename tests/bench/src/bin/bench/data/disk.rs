@@ -14,11 +14,13 @@ const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("bench");
 /// The time of a commit with one value; and values per second when each commit has as many as there are
 /// updates in flight.
 pub(super) fn figures(file: &Path, bytes: usize, size: Size) -> Result<Figures, Failure> {
-    let database = Database::create(file)?;
+    let disk = Disk::create(file)?;
+    let values = vec![vec![1; bytes]; IN_FLIGHT];
+    let alone = values.get(..1).unwrap_or_default();
     let mut times = Vec::with_capacity(size.single);
     for number in 0..size.single + size.single / 10 {
         let asked = Instant::now();
-        commit(&database, 1, bytes)?;
+        disk.commit(alone)?;
         // The first ones warm up.
         if number >= size.single / 10 {
             times.push(asked.elapsed());
@@ -27,7 +29,7 @@ pub(super) fn figures(file: &Path, bytes: usize, size: Size) -> Result<Figures, 
     let (p50_us, p99_us) = percentiles(&mut times);
     let (started, mut written) = (Instant::now(), 0);
     while started.elapsed() < size.each {
-        commit(&database, IN_FLIGHT, bytes)?;
+        disk.commit(&values)?;
         written += IN_FLIGHT;
     }
     let per_s = written as f64 / started.elapsed().as_secs_f64();
@@ -38,13 +40,24 @@ pub(super) fn figures(file: &Path, bytes: usize, size: Size) -> Result<Figures, 
     })
 }
 
-fn commit(database: &Database, values: usize, bytes: usize) -> Result<(), Failure> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(Durability::Immediate)?;
-    let mut table = transaction.open_table(TABLE)?;
-    for key in 0..values {
-        table.insert(key as u64, &*vec![1; bytes])?;
+/// A file with a table of numbered values.
+#[derive(Debug)]
+pub(crate) struct Disk(Database);
+
+impl Disk {
+    pub(crate) fn create(file: &Path) -> Result<Self, Failure> {
+        Ok(Self(Database::create(file)?))
     }
-    drop(table);
-    Ok(transaction.commit()?)
+
+    /// All of them in one commit, each in the place of the last one with its number.
+    pub(crate) fn commit(&self, values: &[Vec<u8>]) -> Result<(), Failure> {
+        let mut transaction = self.0.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, value) in (0..).zip(values) {
+            table.insert(key, value.as_slice())?;
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
 }

@@ -18,6 +18,7 @@ use quorate_driver::data::{Data, Write};
 use quorate_driver::spi::{Adapter, Runtime, Transport};
 use quorate_driver::{Cluster, Security};
 
+pub(crate) use disk::Disk;
 pub(crate) use node::{Place, serve};
 pub(crate) use report::{Figures, Report, Row, json, median};
 
@@ -53,10 +54,10 @@ struct Three {
 }
 
 /// A folder that goes with this.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(parent: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn new(parent: Option<&Path>) -> Result<Self, Failure> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let path = parent.join(format!("quorate-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;

@@ -53,7 +53,7 @@ pub(crate) async fn serve<A: Adapter>(place: &Place) -> Result<(), Failure> {
     let security = trust::introduced(&process::introduction()?)?;
     process::end_with_parent()?;
     let _cluster = start::<A>(place, &security).await?;
-    let (address, floor): (String, _) = floor::listen::<A>(&security).await?;
+    let (address, floor): (String, _) = floor::listen::<A>(&security, None).await?;
     let mut out = std::io::stdout();
     writeln!(out, "{address}")?;
     out.flush()?;

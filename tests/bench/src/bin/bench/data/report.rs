@@ -46,6 +46,7 @@ fn floor_of(system: &str) -> Option<&'static str> {
     match system {
         "Majority" => Some("bare, two peers"),
         "get" | "put" | "conditional put" => Some("bare, two of three peers"),
+        "put, durable" | "conditional put, durable" => Some("bare, two of three, committed"),
         "Majority, durable" | "Local, durable" => Some("redb alone"),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! Calls of the keyed store: gets, puts and conditional puts of a node that owns nothing, at (3, 2, 2), to
-//! three that own everything, each a process. In turns with bare links to the three, and with asks of an
-//! entity there.
+//! three that own everything, each a process, in memory and in redb stores. In turns with bare links to the
+//! three, of which one kind commits to redb before it answers, and with asks of an entity there.
 
 mod load;
 mod node;
@@ -14,9 +14,9 @@ use quorate_demo::trust::Authority;
 use quorate_driver::kv::Kv;
 use quorate_driver::spi::{Adapter, Transport};
 
-pub(crate) use node::serve;
+pub(crate) use node::{Place, serve};
 
-use crate::data::{Figures, Report, Row, median};
+use crate::data::{Figures, Folder, Report, Row, median};
 use crate::measure::{self, Asked, IN_FLIGHT, Size};
 use crate::payload::Bytes;
 use crate::sharded::Entities;
@@ -48,51 +48,57 @@ where
     let size = if options.quick { QUICK } else { FULL };
     let authority = Authority::new(stage.has_certificates)?;
     let security = authority.own()?;
+    let folder = Folder::new(options.store.as_deref())?;
     let mut servers: Vec<ChildProcess> = Vec::new();
-    let mut bare = Vec::new();
+    let (mut plain, mut committed) = (Vec::new(), Vec::new());
     let mut seed: Option<String> = None;
-    for _ in 0..OWNERS {
-        let arguments: [OsString; 3] = [
+    for number in 0..OWNERS {
+        let arguments: [OsString; 4] = [
             SERVER.into(),
             stage.name.into(),
+            folder.0.join(number.to_string()).into(),
             seed.clone().unwrap_or_default().into(),
         ];
         let mut server = ChildProcess::start_introduced(arguments, &authority.introduction()?)?;
         let mut output = server.output().ok_or("a process has no output")?;
         let line = blocking::unblock(move || process::first_line(&mut output)).await?;
-        let (node, stream) = line
-            .split_once(' ')
-            .ok_or_else(|| format!("a process did not start: {line}"))?;
-        bare.push(floor::Client::<A>::connect(stream, &security).await?);
+        let [node, at, committing_at] = *line.split(' ').collect::<Vec<_>>() else {
+            return Err(format!("a process did not start: {line}").into());
+        };
+        plain.push(floor::Client::<A>::connect(at, &security).await?);
+        committed.push(floor::Client::<A>::connect(committing_at, &security).await?);
         seed.get_or_insert_with(|| node.to_owned());
         servers.push(server);
     }
     let seed = seed.ok_or("no process")?;
-    let (cluster, kv) = node::caller::<A>(&seed, &security).await?;
+    let (cluster, [memory, durable]) = node::caller::<A>(&seed, &security).await?;
     let entities = Arc::new(Entities::of(&cluster).await?);
-    let bare: [floor::Client<A>; OWNERS] = bare.try_into().map_err(|_| "a process is missing")?;
-    let bare = Arc::new(ThreePeers(bare));
-    let mut report = Report::new(
-        "calls of the keyed store, 3 copies, R = W = 2, in memory",
-        stage.name,
-        size,
-    );
+    let three = |bare: Vec<_>| {
+        let bare: Result<[floor::Client<A>; OWNERS], _> = bare.try_into();
+        let bare = bare.map_err(|_| "a process is missing")?;
+        Ok::<_, Failure>(Arc::new(ThreePeers(bare)))
+    };
+    let (plain, committed) = (three(plain)?, three(committed)?);
+    let mut report = Report::new("calls of the keyed store, 3 copies, R = W = 2", stage.name, size);
     report.in_flight = IN_FLIGHT;
     for bytes in PAYLOADS {
-        let (gets, puts, puts_if) = (
-            Arc::new(Gets::new(&kv, bytes).await?),
-            Arc::new(Puts::new(&kv, bytes)),
-            Arc::new(PutsIf::new(&kv, bytes)),
-        );
-        let mut rounds: Vec<[Row; 5]> = Vec::new();
+        let gets = Arc::new(Gets::new(&memory, bytes).await?);
+        let puts = |bucket| Arc::new(Puts::new(bucket, bytes));
+        let puts_if = |bucket| Arc::new(PutsIf::new(bucket, bytes));
+        let (in_memory, kept) = (puts(&memory), puts(&durable));
+        let (in_memory_if, kept_if) = (puts_if(&memory), puts_if(&durable));
+        let mut rounds: Vec<[Row; 8]> = Vec::new();
         for _ in 0..size.rounds {
             // The systems take turns, so that a slow moment of the machine meets all.
             rounds.push([
-                row::<A, _>("bare, two of three peers", &bare, bytes, size).await?,
+                row::<A, _>("bare, two of three peers", &plain, bytes, size).await?,
                 row::<A, _>("ask of an entity", &entities, bytes, size).await?,
                 row::<A, _>("get", &gets, bytes, size).await?,
-                row::<A, _>("put", &puts, bytes, size).await?,
-                row::<A, _>("conditional put", &puts_if, bytes, size).await?,
+                row::<A, _>("put", &in_memory, bytes, size).await?,
+                row::<A, _>("conditional put", &in_memory_if, bytes, size).await?,
+                row::<A, _>("bare, two of three, committed", &committed, bytes, size).await?,
+                row::<A, _>("put, durable", &kept, bytes, size).await?,
+                row::<A, _>("conditional put, durable", &kept_if, bytes, size).await?,
             ]);
         }
         report.rows.extend(median(&rounds));
