@@ -252,9 +252,14 @@ impl<P: Proof> Fleet<P> {
     }
 
     fn goes_by_itself(&mut self, index: usize, note: &'static str, order: &str) {
+        self.may_end(index, note);
+        self.tell(index, order);
+    }
+
+    /// That this node's process ends is no fault from now on.
+    pub(crate) fn may_end(&mut self, index: usize, note: &'static str) {
         self.note(index, note);
         self.processes.let_end(index);
-        self.tell(index, order);
     }
 
     /// Has a process stand still, or go on (SIGSTOP, SIGCONT).

@@ -92,6 +92,11 @@ impl Ledger {
         self.counts.acknowledged(now);
     }
 
+    /// Commands that were sent and of which nobody was told that they have counted.
+    pub(super) const fn unanswered(&self) -> u64 {
+        self.counts.sent.saturating_sub(self.counts.acknowledged)
+    }
+
     /// Holds everything against what the counters say now. A command that was sent and not acknowledged,
     /// because its client was killed, may have counted or not.
     pub(super) fn judge(&self, found: &Readings) -> Verdict {

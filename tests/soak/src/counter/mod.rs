@@ -31,6 +31,7 @@ const ALARMS: u64 = 20;
 const KILLED: usize = 1;
 const CUT_OFF: usize = 2;
 const LEAVES: usize = 3;
+const STANDS_STILL: usize = 4;
 
 /// What a run leaves in its folder for the next one to check.
 const LEFT: &str = "values.txt";
@@ -57,7 +58,8 @@ where it is kept which node each shard lives on, and which alarms are remembered
                      events in the stores' logs, alarms in replicated data, the default), or data (homes as one
                      value, alarms as events in the logs); or bucket:
                      as events, but counters in a bucket of the keyed store, in the memory of three nodes,
-                     and one node after the other is killed, each after its ranges are whole again",
+                     one node after the other is killed, each after its ranges are whole again,
+                     and one stands still and goes on late",
     );
     const SCHEMA: &'static str = node::SCHEMA;
     const EXIT: &'static str =
@@ -168,6 +170,8 @@ fn work_in_a_bucket(fleet: &mut Fleet, part: Duration) -> Result<(), String> {
         replace(fleet, index)?;
     }
     fleet.until_ranges_are_whole()?;
+    one_stands_still(fleet)?;
+    fleet.until_ranges_are_whole()?;
     fleet.run_for(part)?;
     fleet.halt()
 }
@@ -183,6 +187,31 @@ fn replace(fleet: &mut Fleet, index: usize) -> Result<(), String> {
     fleet.kill(index)?;
     fleet.until_they_answer_elsewhere(index, &there)?;
     fleet.start(index)
+}
+
+/// A node stands still in the middle of its writes until its counters answer elsewhere, and goes on with them:
+/// if one of them came to anything, a command would have counted twice, or be lost.
+fn one_stands_still(fleet: &mut Fleet) -> Result<(), String> {
+    let there = fleet.living_on(STANDS_STILL);
+    let open = fleet.proof.ledger.unanswered();
+    fleet.screen.say(format_args!(
+        "node {}, with {} counters, stands still; {open} commands are open",
+        STANDS_STILL + 1,
+        there.len()
+    ));
+    fleet.may_end(STANDS_STILL, "stands still");
+    fleet.stand_still(STANDS_STILL, true)?;
+    let went = fleet.until_they_answer_elsewhere(STANDS_STILL, &there);
+    // Whatever came of it, it goes on, and can be ended.
+    fleet.stand_still(STANDS_STILL, false)?;
+    went?;
+    fleet.until_it_ended(STANDS_STILL)?;
+    fleet.start(STANDS_STILL)?;
+    fleet.screen.say(format_args!(
+        "node {} went on with what it had lost, and ended; it is back, as a new process",
+        STANDS_STILL + 1
+    ));
+    Ok(())
 }
 
 fn one_is_killed(fleet: &mut Fleet) -> Result<(), String> {
