@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_driver::spi::Runtime;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::Failure;
 
@@ -68,18 +68,41 @@ pub(crate) async fn figures<S: System>(
     size: Size,
 ) -> Result<Figures, Failure> {
     let mut figures = Figures::default();
-    (figures.ask_p50_us, figures.ask_p99_us) = one_in_flight(&**system, bytes, size).await?;
+    (figures.ask_p50_us, figures.ask_p99_us) = one_in_flight(runtime, system, bytes, size).await?;
     figures.asks_per_s = many_in_flight(runtime, system, bytes, size).await?.per_s;
-    (figures.tells_per_s, figures.tells_arrived) = one_way(&**system, bytes, size).await?;
+    let telling = Arc::clone(system);
+    (figures.tells_per_s, figures.tells_arrived) =
+        spawned(runtime, async move { one_way(&*telling, bytes, size).await }).await?;
     Ok(figures)
 }
 
+/// Runs in a task of the runtime, as users' callers do, and not in the thread that waits for the program's
+/// end, which the runtime has to wake for each answer.
+async fn spawned<T: Send + 'static>(
+    runtime: &impl Runtime,
+    measuring: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let (done, measured) = oneshot::channel();
+    runtime.spawn(async move {
+        // Nobody waits any more only if the program ends.
+        let _ = done.send(measuring.await);
+    });
+    measured.await?
+}
+
 /// The median and the 99th percentile, in microseconds.
-pub(crate) async fn one_in_flight(
-    system: &impl Asked,
+pub(crate) async fn one_in_flight<S: Asked>(
+    runtime: &impl Runtime,
+    system: &Arc<S>,
     bytes: usize,
     size: Size,
 ) -> Result<(f64, f64), Failure> {
+    let system = Arc::clone(system);
+    spawned(runtime, async move { alone(&*system, bytes, size).await }).await
+}
+
+/// One ask after the other.
+async fn alone(system: &impl Asked, bytes: usize, size: Size) -> Result<(f64, f64), Failure> {
     let mut times = Vec::with_capacity(size.single);
     for number in 0..size.single + size.single / 10 {
         let asked = Instant::now();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use quorate_demo::process::{self, ChildProcess};
 use quorate_demo::trust::Authority;
 use quorate_driver::data::{Data, Write};
-use quorate_driver::spi::{Adapter, Runtime, Transport};
+use quorate_driver::spi::{Adapter, Transport};
 use quorate_driver::{Cluster, Security};
 
 pub(crate) use disk::Disk;
@@ -153,19 +153,13 @@ where
     ])
 }
 
-/// Asks from a task of the runtime, as users do, and not from the thread that waits for the program's end.
 async fn figures<A: Adapter, S: Asked>(
     system: &Arc<S>,
     bytes: usize,
     size: Size,
 ) -> Result<Figures, Failure> {
     let runtime = A::runtime()?;
-    let (done, asked) = tokio::sync::oneshot::channel();
-    let one = Arc::clone(system);
-    runtime.spawn(async move {
-        let _ = done.send(measure::one_in_flight(&*one, bytes, size).await);
-    });
-    let (p50_us, p99_us) = asked.await??;
+    let (p50_us, p99_us) = measure::one_in_flight(&runtime, system, bytes, size).await?;
     let per_s = measure::many_in_flight(&runtime, system, bytes, size)
         .await?
         .per_s;
