@@ -2,6 +2,7 @@
 //! what they hold, and waits for as many as were asked for, or until some have seen all of the context.
 //! Spec: sharding 5.6, 10.19 f.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{Call, CallAnswer, CallError, CallGoal, CallOutput, CallStage, Out, ask_all};
@@ -39,9 +40,11 @@ pub(super) fn join<'e>(entries: impl Iterator<Item = &'e KvEntry>) -> (KvEntry, 
 
 /// An entry as it is handed on: what was accepted, without what was promised.
 pub(super) fn entry_of(mut entry: KvEntry, accepted: Option<AcceptedDecision>) -> KvEntry {
-    entry.register = accepted.map(|accepted| Register {
-        promise: accepted.ballot,
-        accepted: Some(accepted),
+    entry.register = accepted.map(|accepted| {
+        Box::new(Register {
+            promise: accepted.ballot,
+            accepted: Some(accepted),
+        })
     });
     if entry.accepted().is_some_and(AcceptedDecision::is_value) {
         entry.siblings = crate::kv::state::siblings::Siblings::new();

@@ -115,7 +115,10 @@ impl VersionClock {
         match self.find(entry.actor) {
             Ok(at) if self.entries[at].count < entry.count => self.entries[at] = entry,
             Ok(_) => {}
-            Err(at) => self.entries.insert(at, entry),
+            Err(at) => {
+                self.entries.reserve_exact(1);
+                self.entries.insert(at, entry);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! for a value or for [`KeyDecision::Ordinary`]. Behind a value siblings stay, and nobody is shown them or
 //! compares them: what one replica accepted may not be what is decided in the end.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hasher;
@@ -30,8 +31,8 @@ const DECISION_BYTES: usize = 72;
 pub struct KvEntry {
     /// The ordinary versions.
     pub siblings: Siblings,
-    /// What was promised and decided; `None` if nobody ever began a turn.
-    pub register: Option<Register>,
+    /// What was promised and decided; `None` if nobody ever began a turn, as for most keys.
+    pub register: Option<Box<Register>>,
 }
 
 /// What one replica knows of the turns about a key.
@@ -378,7 +379,7 @@ impl KvEntry {
         if !is_legal {
             return Err(WireError::Malformed { what: "entry" });
         }
-        let register = Some(Register { promise, accepted });
+        let register = Some(Box::new(Register { promise, accepted }));
         Ok(Self { siblings, register })
     }
 }

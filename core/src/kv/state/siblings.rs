@@ -211,6 +211,7 @@ impl Siblings {
         after.clock.merge(context);
         after.clock.add(version.dot, version.at_ms);
         let at = after.versions.partition_point(|held| held.dot < version.dot);
+        after.versions.reserve_exact(1);
         after.versions.insert(at, version);
         if after.versions.len() > SIBLINGS_MAX {
             return Err(PutError::Siblings);
@@ -241,6 +242,8 @@ impl Siblings {
         let is_new = |version: &&Version| !self.clock.covers(version.dot);
         versions.extend(other.versions.iter().filter(is_new).cloned());
         versions.sort_unstable_by_key(|version| version.dot);
+        // Most keys have one version and stay for long.
+        versions.shrink_to_fit();
         self.versions = versions;
         self.clock.merge(&other.clock);
         true
@@ -318,6 +321,7 @@ impl Siblings {
             }
             versions.push(version);
         }
+        versions.shrink_to_fit();
         Ok(Self { clock, versions })
     }
 }

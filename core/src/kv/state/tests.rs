@@ -1,5 +1,6 @@
 //! The values of the keyed store one by one, and the laws of their joins.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -368,10 +369,10 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
 fn of_what_was_accepted_the_later_turn_is_taken_and_never_one_below_a_promise() {
     let of = |accepted: AcceptedDecision| KvEntry {
         siblings: Siblings::new(),
-        register: Some(Register {
+        register: Some(Box::new(Register {
             promise: accepted.ballot,
             accepted: Some(accepted),
-        }),
+        })),
     };
     let (older, newer) = (of(accepted(1, Some(1))), of(accepted(2, Some(2))));
     let mut entry = older.clone();
