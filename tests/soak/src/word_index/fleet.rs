@@ -97,8 +97,9 @@ impl Proof for Indexing {
         }
     }
 
+    /// A part of files without words is put as well.
     fn acknowledged(&self) -> u64 {
-        self.put
+        self.put + self.work.done as u64
     }
 
     fn line(&self, places: &[Place]) -> String {

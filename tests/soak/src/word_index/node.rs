@@ -23,7 +23,7 @@ use crate::program::{NodeOptions, node_process, say};
 const AT_A_TIME: u64 = 32;
 /// Between two queries of a node.
 const PAUSE: Duration = Duration::from_millis(10);
-/// After so many words the node says that they are put.
+/// After so many words, and after those of a part, the node says that they are put.
 const SAY_EVERY: u64 = 256;
 
 /// Runs until the parent ends, or the node does.
@@ -53,6 +53,7 @@ async fn node<H: Host>(
         clients: Clients::default(),
         known: Mutex::default(),
         queries: AtomicU64::new(0),
+        unsaid: AtomicU64::new(0),
         to_look_up,
     });
     node.look_up(&up.runtime, to_be_found);
@@ -68,6 +69,8 @@ struct Node {
     /// What this process has put, and was told that it is there.
     known: Mutex<Vec<(String, FileSet)>>,
     queries: AtomicU64,
+    /// Words that are put, and the parent has not heard of.
+    unsaid: AtomicU64,
     /// Words that the parent asks for: all of them at once.
     to_look_up: Sender<String>,
 }
@@ -85,7 +88,11 @@ impl Node {
             }
         });
         let (node, clock) = (Arc::clone(self), runtime.clone());
-        let done = Some(format!("done {part}"));
+        let (putter, part) = (Arc::clone(self), part.to_owned());
+        let done = move || {
+            putter.say_put();
+            say(format_args!("done {part}"));
+        };
         self.at_a_time(runtime, entries, done, move |(word, files)| {
             let (node, clock) = (Arc::clone(&node), clock.clone());
             async move { node.put(word, files, &clock).await }
@@ -95,23 +102,28 @@ impl Node {
     /// Looks up the words that come, and says what they hold.
     fn look_up<R: Runtime>(self: &Arc<Self>, runtime: &R, words: Receiver<String>) {
         let (node, clock) = (Arc::clone(self), runtime.clone());
-        self.at_a_time(runtime, words, None, move |word: String| {
-            let (node, clock) = (Arc::clone(&node), clock.clone());
-            async move {
-                let get = || async { node.words.get(&word).timeout(TIMEOUT).await };
-                let found = node.clients.until_answered(&clock, get).await;
-                let files = found.into_value().unwrap_or_default();
-                say(format_args!("{}", entry_line(&word, &files)));
-            }
-        });
+        self.at_a_time(
+            runtime,
+            words,
+            || {},
+            move |word: String| {
+                let (node, clock) = (Arc::clone(&node), clock.clone());
+                async move {
+                    let get = || async { node.words.get(&word).timeout(TIMEOUT).await };
+                    let found = node.clients.until_answered(&clock, get).await;
+                    let files = found.into_value().unwrap_or_default();
+                    say(format_args!("{}", entry_line(&word, &files)));
+                }
+            },
+        );
     }
 
-    /// Does some work for each item, so much at a time, and says this behind the last.
+    /// Does some work for each item, so much at a time, and this behind the last.
     fn at_a_time<R: Runtime, T: Send + 'static, F>(
         &self,
         runtime: &R,
         items: Receiver<T>,
-        done: Option<String>,
+        done: impl Fn() + Clone + Send + 'static,
         work: impl Fn(T) -> F + Clone + Send + Sync + 'static,
     ) where
         F: Future<Output = ()> + Send + 'static,
@@ -124,10 +136,8 @@ impl Node {
                 while let Ok(item) = items.recv().await {
                     work(item).await;
                 }
-                if at_work.fetch_sub(1, Ordering::SeqCst) == 1
-                    && let Some(done) = done
-                {
-                    say(format_args!("{done}"));
+                if at_work.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    done();
                 }
             });
         }
@@ -138,11 +148,18 @@ impl Node {
         let put = || self.put_once(&word, &files);
         self.clients.until_answered(runtime, put).await;
         self.clients.has_acknowledged();
-        if self.clients.counts().0.is_multiple_of(SAY_EVERY) {
-            say(format_args!("put {SAY_EVERY}"));
+        if self.unsaid.fetch_add(1, Ordering::SeqCst) + 1 >= SAY_EVERY {
+            self.say_put();
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.push((word, files));
+    }
+
+    fn say_put(&self) {
+        let put = self.unsaid.swap(0, Ordering::SeqCst);
+        if put > 0 {
+            say(format_args!("put {put}"));
+        }
     }
 
     /// As a sibling of what others put: whoever reads the word merges them. Only where there is no room for
