@@ -6,6 +6,7 @@ use quorate_core::event::{DetectorEvent, DowningEvent, Event, MembershipEvent, S
 use quorate_core::input::{SendTarget, Token};
 use quorate_core::membership::events::MembershipChange;
 use quorate_core::membership::gossip::Gossip;
+use quorate_core::membership::reachability::{ReachabilityRecord, ReachabilityStatus};
 use quorate_core::message::{
     DetectorMsg, GossipEnvelope, MembershipMsg, Message, ShardingMsg, SingletonMsg, Welcome,
 };
@@ -154,6 +155,9 @@ impl Sim {
             Event::Membership(MembershipEvent::JoinFailed { reason }) => {
                 self.join_failures.push(reason.clone())
             }
+            Event::Downing(DowningEvent::Decision(report)) if !report.down.is_empty() => {
+                self.note_known_broken(process);
+            }
             Event::Detector(DetectorEvent::Paused { .. } | DetectorEvent::Refused { .. }) => {
                 self.processes[process as usize].in_doubt = true;
             }
@@ -182,6 +186,20 @@ impl Sim {
             .on_event(process, event, unstopped, &moment, &self.history);
         if let Err((invariant, what)) = result {
             self.violated(invariant, process, what);
+        }
+    }
+
+    /// A process downs somebody: of the first one it is kept what it knew.
+    fn note_known_broken(&mut self, process: ProcessId) {
+        if self.history.known_broken.is_none() {
+            let view = self.processes[process as usize].node.view();
+            let rows = view.gossip().reachability().records().iter();
+            let reported = rows.filter(|row| row.status != ReachabilityStatus::Reachable);
+            let link = |row: &ReachabilityRecord| {
+                let (one, other) = (&row.observer, &row.subject);
+                (one.min(other).clone(), one.max(other).clone())
+            };
+            self.history.known_broken = Some(reported.map(link).collect());
         }
     }
 

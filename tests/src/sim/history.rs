@@ -153,6 +153,8 @@ pub struct History {
     pub handed_over: BTreeMap<(SingletonId, ProcessId), u64>,
     /// Members that an operator wanted removed at once.
     pub removed_by_hand: BTreeSet<UniqueAddress>,
+    /// The links of which an end reported the other to whoever downed somebody first.
+    pub known_broken: Option<BTreeSet<(UniqueAddress, UniqueAddress)>>,
     /// Who lies, or has lied: what runs there, and what it places as a coordinator, is its own.
     pub liar: Option<ProcessId>,
     /// Shards that somebody started because the liar's node, as their coordinator, said so.

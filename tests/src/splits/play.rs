@@ -58,7 +58,7 @@ pub struct Outcome {
     pub cascade: bool,
     /// A single sick node, and how many others were downed (I-19).
     pub healthy_downed: Option<usize>,
-    /// Nobody but the healthy end of the one link that is in dispute was downed.
+    /// Of the healthy nodes the end of the one link that was in dispute alone was downed.
     pub undecidable: bool,
     /// It did not come to rest.
     pub stuck: bool,
@@ -92,7 +92,6 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     sim = sim.nodes(plan.nodes);
     sim.run_until_or(30 * SECOND, &all_up);
     let begun = sim.now;
-    let disputed = sick::disputed(&sim, plan);
     let split = i_22::first_split(plan, SETTLED_AFTER);
     let mut promise = Ok(false);
     for (position, (at, event)) in plan.events.iter().enumerate() {
@@ -108,7 +107,8 @@ pub fn play(seed: u64, plan: &Plan, setting: Setting, show: Show) -> Outcome {
     }
     let margin = u64::try_from(setting.stable.as_micros()).unwrap_or(u64::MAX);
     let mut outcome = classify(&sim, plan);
-    outcome.undecidable = disputed.is_some_and(|other| downed(&sim) == [other]);
+    let healthy = downed(&sim).into_iter().filter(|node| plan.sick != Some(*node));
+    outcome.undecidable = sick::disputed(&sim, plan).is_some_and(|other| healthy.eq([other]));
     outcome.outside = a_safe(plan, margin).err();
     outcome.stuck = stuck;
     outcome.kept_promise = promise == Ok(true);

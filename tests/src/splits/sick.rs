@@ -1,13 +1,9 @@
 //! Plans in which one node alone is sick, by the kind of its sickness, and what becomes of the others: I-19.
-//! A single link that is in dispute costs one of its ends, because nobody can tell which is the sick one; it
-//! is counted apart.
+//! While a single link is known to be in dispute it costs one of its ends, because nobody can tell which is
+//! the sick one; it is counted apart.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-
-use quorate_core::config::FailureDetectorConfig;
-use quorate_core::detector::ring::HeartbeatRing;
 
 use super::plan::{Event, Plan, SECOND};
 use super::play::{Outcome, Setting, play};
@@ -160,31 +156,19 @@ pub fn draw(seed: u64, nodes: usize, sickness: Sickness) -> Plan {
     plan
 }
 
-/// The other end, if one link of the sick node alone will be in dispute: nobody can tell which of the two is
-/// sick. Where not everybody watches everybody it may be at odds with several and watch one of them.
+/// The other end, if whoever downed somebody first knew of one link of the sick node alone: nobody could tell
+/// which of the two is sick.
 pub(super) fn disputed(sim: &Sim, plan: &Plan) -> Option<usize> {
     let sick = plan.sick?;
-    let node = |index| sim.view(index).me().clone();
-    let monitored_by = FailureDetectorConfig::default().monitored_by_nr_of_members;
-    let ring = HeartbeatRing::new(node(sick), (0..plan.nodes).map(node), [], monitored_by);
-    let watches = |one, other| ring.receivers_of(&node(one)).contains(&node(other));
-    let mut bad = Vec::new();
-    for (_, event) in &plan.events {
-        if let Event::BadNode(_, cuts) = event {
-            bad.extend(cuts.iter().map(|(from, to)| (*from, *to, Swallowed::Everything)));
-        } else if let Event::Swallow(from, to, what) = event {
-            bad.push((*from, *to, *what));
-        }
+    let process = |node| sim.history().process_of(node);
+    let index = |node| Some(sim.history().processes[process(node)? as usize].index);
+    let mut links = sim.history().known_broken.iter().flatten();
+    let (one, other) = links.next().filter(|_| links.next().is_none())?;
+    match (index(one)?, index(other)?) {
+        (one, other) if one == sick => Some(other),
+        (one, other) if other == sick => Some(one),
+        _ => None,
     }
-    // Who gets no answers reports who gives them; of a cut both ends may report the other.
-    let is_reported = |(from, to, what): &(usize, usize, Swallowed)| {
-        watches(*to, *from) || (*what == Swallowed::Everything && watches(*from, *to))
-    };
-    let reported = bad.into_iter().filter(is_reported);
-    let mut ends: BTreeSet<usize> = reported.flat_map(|(from, to, _)| [from, to]).collect();
-    ends.remove(&sick);
-    let other = ends.pop_first();
-    other.filter(|_| ends.is_empty())
 }
 
 /// What became of many plans.
