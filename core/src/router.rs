@@ -13,6 +13,7 @@ use crate::messaging::AskWait;
 use crate::node::Node;
 use crate::owner::Requester;
 use crate::reject::Rejection;
+use crate::sharding::protocol::registry::RegistrationId;
 use crate::sharding::state::ids::Payload;
 use crate::signal::Signal;
 use crate::store::StoreReport;
@@ -272,19 +273,28 @@ impl<R: Rng> Node<R> {
             }
             Signal::DrainRequested(DrainPart::Kv) => machines.kv.on_drain_requested(&mut base.cx()),
             Signal::DrainRequested(DrainPart::Ddata) => machines.ddata.on_drain_requested(&mut base.cx()),
-            Signal::SingletonRegistered(id, fields) => {
-                machines
-                    .sharding
-                    .on_singleton_registered(&mut base.cx(), id, fields);
+            Signal::Registered(id, fields) => {
+                machines.sharding.on_registered(&mut base.cx(), id, fields);
             }
-            Signal::SingletonJudged(id, judgement) => {
-                machines.singletons.on_judged(&mut base.cx(), id, judgement);
-            }
-            Signal::SingletonRefusedOn(id, node, difference) => {
-                machines
-                    .singletons
-                    .on_refused_on(&mut base.cx(), id, node, difference);
-            }
+            Signal::Judged(id, judgement) => match id {
+                RegistrationId::Singleton(id) => {
+                    machines.singletons.on_judged(&mut base.cx(), id, judgement);
+                }
+                RegistrationId::Bucket(name) => machines.kv.on_judged(&mut base.cx(), &name, judgement),
+                // Sharding keeps what is decided about its kinds to itself.
+                RegistrationId::Kind(_) => {}
+            },
+            Signal::RefusedOn(id, node, difference) => match id {
+                RegistrationId::Singleton(id) => {
+                    machines
+                        .singletons
+                        .on_refused_on(&mut base.cx(), id, node, difference);
+                }
+                RegistrationId::Bucket(name) => {
+                    machines.kv.on_refused_on(&mut base.cx(), name, node, difference);
+                }
+                RegistrationId::Kind(_) => {}
+            },
             Signal::PlacementOutdone { log, placement, held } => {
                 machines
                     .sharding

@@ -7,10 +7,8 @@ use crate::drain::DrainPart;
 use crate::ident::UniqueAddress;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::paths::state::table::PathTable;
-use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::protocol::registry::{Judgement, RegistrationFields, RegistrationId};
 use crate::sharding::state::fields::FieldDifferences;
-use crate::singleton::state::SingletonId;
-use crate::singleton::state::fields::SingletonFields;
 use crate::store::LogName;
 use crate::time::Instant;
 use crate::token::Token;
@@ -56,14 +54,14 @@ pub(crate) enum Signal {
         /// The last moment it is known to have run.
         since: Instant,
     },
-    /// Said by singletons; heard by the registry, which asks the cluster: this node has one with such fields,
-    /// or has it no more.
-    SingletonRegistered(SingletonId, Option<SingletonFields>),
-    /// Said by the registry; heard by singletons: what the cluster makes of one of this node.
-    SingletonJudged(SingletonId, Judgement),
-    /// Said by the registry of the oldest member; heard by singletons, which tell users: another node's was
+    /// Said by singletons and the keyed store; heard by the registry, which asks the cluster: this node has
+    /// one with such fields, or has it no more.
+    Registered(RegistrationId, Option<RegistrationFields>),
+    /// Said by the registry; heard by whose it is: what the cluster makes of one of this node.
+    Judged(RegistrationId, Judgement),
+    /// Said by the registry of the oldest member; heard by whose it is, which tells users: another node's was
     /// refused.
-    SingletonRefusedOn(SingletonId, UniqueAddress, FieldDifferences),
+    RefusedOn(RegistrationId, UniqueAddress, FieldDifferences),
     /// Said by logs; heard by sharding, whose coordinators give placements away: what is placed with this
     /// token does not get its log, which is promised to one of a later placement.
     PlacementOutdone {
@@ -118,9 +116,9 @@ struct PendingSignals {
     drain_requested: Option<DrainPart>,
     drained: OrderedSet<DrainPart>,
     quarantine: OrderedSet<UniqueAddress>,
-    registered: OrderedMap<SingletonId, Option<SingletonFields>>,
-    judged: OrderedMap<SingletonId, Judgement>,
-    refused_on: OrderedMap<(SingletonId, UniqueAddress), FieldDifferences>,
+    registered: OrderedMap<RegistrationId, Option<RegistrationFields>>,
+    judged: OrderedMap<RegistrationId, Judgement>,
+    refused_on: OrderedMap<(RegistrationId, UniqueAddress), FieldDifferences>,
     outdone: OrderedMap<LogName, (Token, Token)>,
     paths_written: Option<Arc<PathTable>>,
     paused: Option<Instant>,
@@ -192,20 +190,20 @@ impl Signals {
         self.say().quarantine.insert(node);
     }
 
-    /// Says what this node has registered of a singleton; the latest counts.
-    pub(crate) fn singleton_registered(&mut self, id: SingletonId, fields: Option<SingletonFields>) {
+    /// Says what this node has registered; the latest counts.
+    pub(crate) fn registered(&mut self, id: RegistrationId, fields: Option<RegistrationFields>) {
         self.say().registered.insert(id, fields);
     }
 
-    /// Says what was decided about a singleton of this node; the latest counts.
-    pub(crate) fn singleton_judged(&mut self, id: SingletonId, judgement: Judgement) {
+    /// Says what was decided about a registration of this node; the latest counts.
+    pub(crate) fn judged(&mut self, id: RegistrationId, judgement: Judgement) {
         self.say().judged.insert(id, judgement);
     }
 
-    /// Says in what another node's singleton differs.
-    pub(crate) fn singleton_refused_on(
+    /// Says in what another node's registration differs.
+    pub(crate) fn refused_on(
         &mut self,
-        id: SingletonId,
+        id: RegistrationId,
         node: UniqueAddress,
         difference: FieldDifferences,
     ) {
@@ -325,16 +323,16 @@ impl PendingSignals {
             return Some(Signal::Quarantine(node));
         }
         if let Some((id, fields)) = self.registered.pop_first() {
-            return Some(Signal::SingletonRegistered(id, fields));
+            return Some(Signal::Registered(id, fields));
         }
         if let Some((log, (placement, held))) = self.outdone.pop_first() {
             return Some(Signal::PlacementOutdone { log, placement, held });
         }
         if let Some((id, judgement)) = self.judged.pop_first() {
-            return Some(Signal::SingletonJudged(id, judgement));
+            return Some(Signal::Judged(id, judgement));
         }
         if let Some(((id, node), difference)) = self.refused_on.pop_first() {
-            return Some(Signal::SingletonRefusedOn(id, node, difference));
+            return Some(Signal::RefusedOn(id, node, difference));
         }
         self.drained.pop_first().map(Signal::Drained)
     }

@@ -25,6 +25,8 @@ use quorate_core::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
     InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome,
 };
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::settings::{BucketFields, BucketSettings};
 use quorate_core::node::Node;
 use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
@@ -243,12 +245,24 @@ fn billing(hosts: bool, lease: bool) -> RegistrationFields {
     })
 }
 
-/// What the oldest member or another one says about kinds and singletons.
+/// What the oldest member or another one says about kinds, singletons and buckets.
 fn registry((what, node, term): (u8, u8, Term)) -> RegistryMsg {
     let number = u64::from(node);
     let round = u32::from(what / 9);
     let hosts = node % 2 == 0;
-    let (id, standing, said) = if what % 2 == 0 {
+    let (id, standing, said) = if what % 7 == 3 {
+        let carts = |copies| {
+            RegistrationFields::Bucket(BucketFields {
+                name: BucketName::new("carts").expect("a short name is legal"),
+                settings: BucketSettings {
+                    copies,
+                    ..BucketSettings::default()
+                },
+            })
+        };
+        let id = BucketName::new("carts").expect("a short name is legal");
+        (RegistrationId::Bucket(id), carts(3), carts(2 + node % 3))
+    } else if what % 2 == 0 {
         let id = RegistrationId::Kind(files());
         let said = RegistrationFields::Kind(fields(10 + u32::from(what % 3), hosts));
         (id, RegistrationFields::Kind(fields(12, true)), said)

@@ -16,6 +16,7 @@ Node = namedtuple("Node", "host port uid")
 Term = namedtuple("Term", "up_number node")
 Fields = namedtuple("Fields", "name role shards extractor keeping")
 Singleton = namedtuple("Singleton", "name role hosting")
+Bucket = namedtuple("Bucket", "name copies reads writes ranges merge durable role")
 Member = namedtuple("Member", "node status up_number roles version")
 STATUS = ["Joining", "Up", "Leaving", "Exiting", "Down", None, "WeaklyUp", "PreparingForShutdown", "ReadyForShutdown"]
 JOINING, UP, LEAVING, EXITING, DOWN, _, WEAKLY_UP = range(7)
@@ -488,11 +489,37 @@ def read_entity(r):
 
 
 ANNOUNCE, VERDICTS, QUERY = 1, 2, 3
-OF_KIND, OF_SINGLETON = 1, 2
+OF_KIND, OF_SINGLETON, OF_BUCKET = 1, 2, 3
+LEVEL_REPLICAS = 4
+
+
+def level(value):
+    """4.17: a number below LEVEL_REPLICAS, or how many replicas as a tuple."""
+    return u8(LEVEL_REPLICAS) + u16(value[0]) if isinstance(value, tuple) else u8(value)
+
+
+def read_level(r):
+    code = r.u8()
+    if not 1 <= code <= LEVEL_REPLICAS:
+        raise Malformed("level %d" % code)
+    return (r.u16(),) if code == LEVEL_REPLICAS else code
+
+
+def bucket(of):
+    """4.7: all settings, with a merge function's name and a role or None."""
+    levels = level(of.reads) + level(of.writes)
+    return text(of.name) + u8(of.copies) + levels + u16(of.ranges) + maybe(of.merge, text) + u8(of.durable) + maybe(of.role, text)
+
+
+def read_bucket(r):
+    text_of = Reader.text
+    return Bucket(r.text(), r.u8(), read_level(r), read_level(r), r.u16(), r.maybe(text_of), r.boolean(), r.maybe(text_of))
 
 
 def registration(value):
-    """The fields of a kind or of a singleton."""
+    """The fields of a kind, a singleton or a bucket."""
+    if isinstance(value, Bucket):
+        return u8(OF_BUCKET) + bucket(value)
     if isinstance(value, Singleton):
         return u8(OF_SINGLETON) + text(value.name) + text(value.role) + maybe(value.hosting, lambda of: u8(of[0]) + u8(of[1]))
     return u8(OF_KIND) + fields(value)
@@ -500,7 +527,8 @@ def registration(value):
 
 def read_registration(r):
     hosting = lambda r: (r.boolean(), r.boolean())
-    return {OF_KIND: read_fields, OF_SINGLETON: lambda r: Singleton(r.text(), r.text(), r.maybe(hosting))}[r.u8()](r)
+    of = {OF_KIND: read_fields, OF_SINGLETON: lambda r: Singleton(r.text(), r.text(), r.maybe(hosting)), OF_BUCKET: read_bucket}
+    return of[r.u8()](r)
 
 
 def write_registry(tag, *values):
@@ -512,7 +540,8 @@ def write_registry(tag, *values):
     if tag == VERDICTS:
         of, round_, verdicts = values
         parts = {1: u64, 2: registration, 3: lambda _: b""}
-        rows = (u8(sort) + u64(id_) + u8(code) + parts[code](value) for sort, id_, code, value in verdicts)
+        name = lambda sort, id_: text(id_) if sort == OF_BUCKET else u64(id_)
+        rows = (u8(sort) + name(sort, id_) + u8(code) + parts[code](value) for sort, id_, code, value in verdicts)
         return u8(tag) + term(of) + u32(round_) + u16(len(verdicts)) + b"".join(rows)
     return u8(tag) + term(values[0])
 
@@ -524,7 +553,8 @@ def read_registry(r):
         return tag, round_, [(read_registration(r), r.maybe(Reader.u64), r.boolean()) for _ in range(r.u16())]
     if tag == VERDICTS:
         def verdict():
-            sort, id_, code = r.u8(), r.u64(), r.u8()
+            sort = r.u8()
+            id_, code = r.text() if sort == OF_BUCKET else r.u64(), r.u8()
             return sort, id_, code, {1: Reader.u64, 2: read_registration, 3: lambda _: None}[code](r)
         of, round_ = r.term(), r.u32()
         return tag, of, round_, [verdict() for _ in range(r.u16())]

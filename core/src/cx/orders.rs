@@ -13,13 +13,15 @@ use crate::effect::{AllocationQuestion, Effect, HostOrder};
 use crate::event::ShardingEvent;
 use crate::ident::UniqueAddress;
 use crate::input::{Command, JournalCommand, StoreAsk};
+use crate::kv::state::bucket::BucketName;
+use crate::kv::state::settings::BucketFields;
 use crate::lease::protocol::LeaseOrder;
 use crate::load::state::sample::Loads;
 use crate::oldest::state::Succession;
 use crate::ordered::OrderedSet;
 use crate::owner::Requester;
 use crate::paths::state::table::PathTable;
-use crate::sharding::protocol::registry::Judgement;
+use crate::sharding::protocol::registry::{Judgement, RegistrationFields, RegistrationId};
 use crate::sharding::state::fields::FieldDifferences;
 use crate::sharding::state::ids::KindId;
 use crate::signal::Verdicts;
@@ -155,19 +157,19 @@ impl Cx<'_, OfSharding> {
         self.signals.quarantine(node);
     }
 
-    /// Says what the cluster makes of a singleton of this node.
-    pub(crate) fn say_judged(&mut self, singleton: SingletonId, judgement: Judgement) {
-        self.signals.singleton_judged(singleton, judgement);
+    /// Says what the cluster makes of a singleton or a bucket of this node.
+    pub(crate) fn say_judged(&mut self, id: RegistrationId, judgement: Judgement) {
+        self.signals.judged(id, judgement);
     }
 
-    /// Says that another node's singleton was refused, and in what it differs.
+    /// Says that another node's singleton or bucket was refused, and in what it differs.
     pub(crate) fn say_refused_on(
         &mut self,
-        singleton: SingletonId,
+        id: RegistrationId,
         node: UniqueAddress,
         difference: FieldDifferences,
     ) {
-        self.signals.singleton_refused_on(singleton, node, difference);
+        self.signals.refused_on(id, node, difference);
     }
 
     /// Asks the keeper of a lease for something; its report comes home to sharding.
@@ -216,6 +218,13 @@ impl Cx<'_, OfKv> {
         self.push(Effect::Store(Requester::Kv, request));
     }
 
+    /// Says which settings a bucket of this node has, so that the cluster is asked; `None`: it is none of
+    /// this node's any more.
+    pub(crate) fn say_registered(&mut self, bucket: BucketName, fields: Option<BucketFields>) {
+        let fields = fields.map(RegistrationFields::Bucket);
+        self.signals.registered(RegistrationId::Bucket(bucket), fields);
+    }
+
     /// Asks the quorum logs of this node, as who has opened one under this number; the answer comes home to
     /// the keyed store.
     pub(crate) fn ask_log(&mut self, opener: u64, command: JournalCommand) {
@@ -232,7 +241,9 @@ impl Cx<'_, OfSingleton> {
     /// Says which fields a singleton of this node has, so that the cluster is asked; `None`: it is none of
     /// this node's any more.
     pub(crate) fn say_registered(&mut self, singleton: SingletonId, fields: Option<SingletonFields>) {
-        self.signals.singleton_registered(singleton, fields);
+        let fields = fields.map(RegistrationFields::Singleton);
+        self.signals
+            .registered(RegistrationId::Singleton(singleton), fields);
     }
 
     /// Has the host do something with an instance.

@@ -43,6 +43,8 @@ pub(super) struct Keeping {
     failed: Option<(KeepRequest, StoreOrder)>,
     /// Buckets that are to be read, the first one under way with what it holds so far.
     loading: VecDeque<(BucketName, StoredBucket)>,
+    /// Buckets that stand and that the store holds nothing of: their settings come first.
+    beginning: VecDeque<BucketName>,
     /// The bucket whose changes were kept last.
     turn: Option<BucketName>,
 }
@@ -93,6 +95,17 @@ impl KeyedStore {
             };
             return keeping.ask(cx, request, order);
         }
+        let keeping = &mut self.keeping;
+        while let Some(bucket) = keeping.beginning.pop_front() {
+            let open = self.buckets.get(&bucket);
+            let value = open.and_then(|open| open.settings().to_bytes().ok());
+            if let Some(value) = value {
+                let key = layout::settings_key(&bucket);
+                let batch = [Change::Put { key, value }].into();
+                let order = StoreOrder::Write { batch };
+                return keeping.ask(cx, KeepRequest::Begin(bucket), order);
+            }
+        }
         let mut names: Vec<BucketName> = self.buckets.keys().cloned().collect();
         let behind = names.partition_point(|name| Some(name) <= self.keeping.turn.as_ref());
         names.rotate_left(behind);
@@ -141,7 +154,10 @@ impl KeyedStore {
                     self.give_up(cx, &bucket, &KvCommandError::NoStore);
                 }
             }
-            (KeepRequest::Load(bucket), Err(StoreError::Corrupt)) => self.on_damaged(cx, &bucket),
+            (KeepRequest::Load(bucket), Err(StoreError::Corrupt)) => {
+                self.keeping.loading.pop_front();
+                self.on_damaged(cx, &bucket);
+            }
             (request, _) => {
                 cx.counters().store_failures += 1;
                 self.keeping.failed = Some((request, order));
@@ -158,6 +174,7 @@ impl KeyedStore {
         };
         for (key, value) in items {
             if take_in(stored, bucket, key, value).is_none() {
+                self.keeping.loading.pop_front();
                 return self.on_damaged(cx, bucket);
             }
         }
@@ -168,57 +185,59 @@ impl KeyedStore {
             let order = range(Bytes::from(next), to);
             return self.keeping.ask(cx, KeepRequest::Load(bucket.clone()), order);
         }
-        let Some(open) = self.buckets.get(bucket) else {
+        let Some((_, stored)) = self.keeping.loading.pop_front() else {
             return;
         };
-        let own = open.settings().clone();
-        match &stored.settings {
-            Some(kept) if *kept != own => {
-                let settings = alloc::boxed::Box::new(kept.clone());
-                self.keeping.loading.pop_front();
-                self.give_up(cx, bucket, &KvCommandError::Differs { settings });
-            }
-            Some(_) => self.serve(cx, bucket),
-            None => {
-                let key = layout::settings_key(bucket);
-                let Ok(value) = own.to_bytes() else { return };
-                let batch = [Change::Put { key, value }].into();
-                let request = KeepRequest::Begin(bucket.clone());
-                self.keeping.ask(cx, request, StoreOrder::Write { batch });
-            }
+        let Some(open) = self.buckets.get_mut(bucket) else {
+            return;
+        };
+        let kept = stored.settings.as_ref();
+        if let Some(difference) = kept.and_then(|kept| open.settings().differs_from(kept)) {
+            return self.give_up(cx, bucket, &KvCommandError::Differs { difference });
+        }
+        open.loaded = Some(stored);
+        self.register(cx, bucket);
+    }
+
+    /// The settings of a bucket stand that has been read: what it begins with is kept before it is served.
+    pub(super) fn begin_loaded(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
+        let loaded = self.buckets.get(bucket).and_then(|open| open.loaded.as_ref());
+        if loaded.is_some_and(|loaded| loaded.settings.is_some()) {
+            self.serve(cx, bucket);
+        } else {
+            self.keeping.beginning.push_back(bucket.clone());
         }
     }
 
-    /// All that the node's store holds of a bucket is known.
+    /// All that the node's store holds of a bucket is known, and its settings are kept.
     fn serve(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
-        let (Some((_, stored)), Some(identity)) = (self.keeping.loading.pop_front(), self.keeping.identity)
-        else {
-            return;
-        };
         let host = self.host_settings(cx, bucket);
-        let (Some(open), Some(host)) = (self.buckets.get_mut(bucket), host) else {
+        let open = self.buckets.get_mut(bucket);
+        let (Some(open), Some(host), Some(identity)) = (open, host, self.keeping.identity) else {
             return;
         };
-        let Some(store) = BucketStore::open(identity, host, stored, cx.now()) else {
+        let Some(loaded) = open.loaded.take() else {
+            return;
+        };
+        let Some(store) = BucketStore::open(identity, host, loaded, cx.now()) else {
             return self.on_damaged(cx, bucket);
         };
         open.store = Some(store);
-        open.is_loading = false;
-        self.look_for_table(cx, bucket);
+        self.look(cx, bucket);
         self.speak_for_store(cx, bucket);
     }
 
     fn on_damaged(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
-        self.keeping.loading.pop_front();
+        cx.say_registered(bucket.clone(), None);
         self.give_up(cx, bucket, &KvCommandError::StoreDamaged);
         cx.notify((bucket.clone(), Event::StoreDamaged));
     }
 
     /// This node takes no part in the bucket.
-    fn give_up(&mut self, cx: &mut Cx<'_>, bucket: &BucketName, error: &KvCommandError) {
+    pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, bucket: &BucketName, error: &KvCommandError) {
         if let Some(open) = self.buckets.get_mut(bucket) {
             open.standing = BucketStanding::Refused;
-            open.is_loading = false;
+            open.loaded = None;
             for caller in core::mem::take(&mut open.waits) {
                 refuse(cx, caller, error.clone());
             }

@@ -32,7 +32,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::bucket::{BucketStanding, OpenBucket};
+use self::bucket::OpenBucket;
 use self::calls::{OpenCalls, refuse};
 use self::comparing::Comparisons;
 use self::hosting::{BucketStore, Listener};
@@ -240,7 +240,7 @@ impl KeyedStore {
         let outdone = self.leads.iter().filter(|(_, lead)| lead.is_outdone());
         let outdone = outdone.map(|(bucket, lead)| (bucket.clone(), lead.settings().clone()));
         let open = self.buckets.iter();
-        let open = open.filter(|(_, open)| open.standing != BucketStanding::Refused);
+        let open = open.filter(|(_, open)| open.stands());
         let open = open.map(|(bucket, open)| (bucket.clone(), open.settings().clone()));
         let begun: Vec<_> = outdone.chain(open).collect();
         self.leads.retain(|_, lead| {

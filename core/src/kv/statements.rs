@@ -2,16 +2,16 @@
 //! whom it concerns. Spec: sharding 10.1, 10.19 a and b.
 
 use super::bucket::BucketStanding;
-use super::protocol::{BucketBody, Event, KvCommandError, RangeContent, RangeStatement, Rejection};
+use super::leading::LeadBucket;
+use super::protocol::{BucketBody, RangeContent, RangeStatement, Rejection};
 use super::state::bucket::BucketName;
 use super::state::settings::BucketSettings;
-use super::{Cx, KeyedStore, refuse, send};
+use super::{Cx, KeyedStore, send};
 use crate::effect::Answer as AnyAnswer;
 use crate::ident::UniqueAddress;
 use crate::membership::state::member::UpNumber;
-use crate::oldest::state::may_speak;
+use crate::oldest::state::{may_speak, oldest};
 use crate::token::Token;
-use alloc::boxed::Box;
 
 impl KeyedStore {
     /// A node says something about who owns what.
@@ -25,11 +25,14 @@ impl KeyedStore {
         let now = cx.mono();
         match statement {
             RangeStatement::Look { settings, store } => {
+                self.replace_lead(cx, bucket, &settings);
                 if let Some(lead) = self.lead_if_oldest(cx, bucket, &settings)? {
                     return lead.on_look(cx, bucket, from, (&settings, store));
                 }
             }
-            RangeStatement::Differs { settings } => self.on_differs(cx, from, bucket, settings),
+            RangeStatement::Differs { settings } => {
+                self.on_coordinated_otherwise(cx, from, (bucket, &settings));
+            }
             RangeStatement::Seek { term } => self.on_seek(cx, from, bucket, term),
             RangeStatement::NotOpen { term } => {
                 if let Some(lead) = self.leads.get_mut(bucket).filter(|lead| lead.term() == term) {
@@ -110,7 +113,7 @@ impl KeyedStore {
                 let Some(open) = self.buckets.get_mut(bucket) else {
                     return Ok(());
                 };
-                if open.standing == BucketStanding::Refused {
+                if !open.stands() {
                     return Ok(());
                 }
                 open.on_table(term, stores, table);
@@ -173,36 +176,41 @@ impl KeyedStore {
     /// The coordinator asks whether the bucket is open here.
     fn on_seek(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, bucket: &BucketName, term: Token) {
         let statement = match self.buckets.get(bucket) {
-            // Asked again when it is known which store it has.
-            Some(open) if open.is_loading => return,
-            Some(open) if open.standing != BucketStanding::Refused => open.question(),
+            // Asked again when it is known whether it stands.
+            Some(open) if open.standing == BucketStanding::Pending => return,
+            Some(open) if open.stands() => open.question(),
             Some(_) | None => RangeStatement::NotOpen { term },
         };
         send(cx, from, bucket, BucketBody::Ranges(statement));
     }
 
-    /// The bucket has other settings elsewhere.
-    fn on_differs(
+    /// The coordinator has other settings.
+    fn on_coordinated_otherwise(
         &mut self,
         cx: &mut Cx<'_>,
         from: &UniqueAddress,
-        bucket: &BucketName,
-        settings: BucketSettings,
+        (bucket, settings): (&BucketName, &BucketSettings),
     ) {
-        let view = alloc::sync::Arc::clone(cx.view());
-        let Some(open) = self.buckets.get_mut(bucket) else {
+        let open = self.buckets.get(bucket);
+        let Some(open) = open.filter(|open| open.standing == BucketStanding::Looking) else {
             return;
         };
-        let oldest = crate::oldest::state::oldest(&view, open.settings().role.as_ref());
+        let oldest = oldest(cx.view(), open.settings().role.as_ref());
         let is_from_oldest = oldest.is_some_and(|oldest| oldest.node == *from);
-        if !is_from_oldest || open.standing != BucketStanding::Looking || settings == *open.settings() {
-            return;
+        let difference = open.settings().differs_from(settings);
+        if let Some(difference) = difference.filter(|_| is_from_oldest) {
+            self.on_differs(cx, bucket, difference);
         }
-        open.standing = BucketStanding::Refused;
-        for caller in core::mem::take(&mut open.waits) {
-            let settings = Box::new(settings.clone());
-            refuse(cx, caller, KvCommandError::Differs { settings });
+    }
+
+    /// A coordinator that nobody with its settings is left for gives way to other ones: those that stand now.
+    fn replace_lead(&mut self, cx: &mut Cx<'_>, bucket: &BucketName, settings: &BucketSettings) {
+        let is_void = |lead: &&mut LeadBucket| {
+            lead.stores().next().is_none() && lead.settings().differs_from(settings).is_some()
+        };
+        if let Some(lead) = self.leads.get_mut(bucket).filter(is_void) {
+            lead.give_up_log(cx);
+            self.leads.remove(bucket);
         }
-        cx.notify((bucket.clone(), Event::Refused { settings }));
     }
 }

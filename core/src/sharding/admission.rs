@@ -1,7 +1,7 @@
 //! From "registered by the user" to "accepted by the cluster": a kind's region and coordinator begin when the
 //! registry has accepted it, and end when it is refused. Until then this node answers as one that does not
-//! have the kind. What is decided about singletons is passed on to them. Decides nothing about fields. Spec:
-//! sharding 10.11.
+//! have the kind. What is decided about singletons and buckets is passed on to them. Decides nothing about
+//! fields. Spec: sharding 10.11.
 
 use alloc::boxed::Box;
 
@@ -25,8 +25,6 @@ use crate::sharding::state::fields::{FieldDifferences, KIND_NAME_BYTES_MAX, Kind
 use crate::sharding::state::ids::{KindId, SHARDS_MAX};
 use crate::sharding::state::remember::RememberStore;
 use crate::sharding::{KindMachines, Sharding};
-use crate::singleton::state::SingletonId;
-use crate::singleton::state::fields::SingletonFields;
 use crate::view::MembershipPhase;
 
 /// What a legal registration finds.
@@ -58,7 +56,7 @@ impl Sharding {
             Ok(RegistrationMatch::Accepted) => Some(Answer::Done),
             Ok(RegistrationMatch::Pending) if !decides_soon => Some(Answer::Done),
             Ok(RegistrationMatch::Pending) => {
-                let waits = self.registry.wait(RegistrationId::Kind(fields.id()), token);
+                let waits = self.registry.wait(&RegistrationId::Kind(fields.id()), token);
                 (!waits).then_some(Answer::Refused(CommandError::Sharding(
                     ShardingCommandError::RegistrationPending,
                 )))
@@ -104,19 +102,19 @@ impl Sharding {
         self.say_if_drained(cx);
     }
 
-    /// A singleton of this node has such fields from now on; `None`: it is none of this node's any more.
-    pub(crate) fn on_singleton_registered(
+    /// A singleton or a bucket of this node has such fields from now on; `None`: it is none of this node's
+    /// any more.
+    pub(crate) fn on_registered(
         &mut self,
         cx: &mut Cx<'_>,
-        singleton: SingletonId,
-        fields: Option<SingletonFields>,
+        id: RegistrationId,
+        fields: Option<RegistrationFields>,
     ) {
         let Some(fields) = fields else {
-            return self.registry.remove(RegistrationId::Singleton(singleton));
+            return self.registry.remove(&id);
         };
-        let fields = RegistrationFields::Singleton(fields);
         if !self.registry.has_room_for(cx, &fields) {
-            return cx.say_judged(singleton, Judgement::TooMany);
+            return cx.say_judged(id, Judgement::TooMany);
         }
         let running = running(&self.kinds);
         self.registry.add(cx, fields, None, running);
@@ -180,7 +178,7 @@ impl Sharding {
         }
         let id = fields.id();
         let known = self.kinds.get(&id).map(|machines| &machines.region);
-        let found = match (known, self.registry.standing(RegistrationId::Kind(id))) {
+        let found = match (known, self.registry.standing(&RegistrationId::Kind(id))) {
             (Some(region), Some(AnnouncedStanding::Refused)) if region.runs_nothing() => {
                 RegistrationMatch::Nothing
             }
@@ -242,7 +240,9 @@ impl Sharding {
         let NewJudgement { id, judgement, waits } = decided;
         let kind = match id {
             RegistrationId::Kind(kind) => kind,
-            RegistrationId::Singleton(singleton) => return cx.say_judged(singleton, judgement),
+            RegistrationId::Singleton(_) | RegistrationId::Bucket(_) => {
+                return cx.say_judged(id, judgement);
+            }
         };
         let error = match judgement {
             Judgement::Accepted => {
@@ -269,7 +269,7 @@ impl Sharding {
         match waits {
             // The caller was not told before that it has the kind, and does not have it now.
             Some(token) => {
-                self.registry.remove(id);
+                self.registry.remove(&id);
                 self.drop_machines(cx, kind);
                 cx.reply(token, Answer::Refused(error));
             }

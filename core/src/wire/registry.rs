@@ -1,9 +1,11 @@
-//! What nodes and the oldest member say about kinds and singletons, as bytes. Unstable as all of sharding.
-//! Spec: sharding 10.11, `docs/WIRE.md` 4.7.
+//! What nodes and the oldest member say about kinds, singletons and buckets, as bytes. Unstable as all of
+//! sharding. Spec: sharding 10.11, `docs/WIRE.md` 4.7.
 
 use super::declare::{Form, List, Maybe, Text, by_hand, choice, codes, record, text_as};
 use crate::bytes::WireError;
 use crate::ident::Role;
+use crate::kv::state::bucket::BucketName;
+use crate::kv::state::settings::{BucketFields, BucketSettings};
 use crate::sharding::protocol::registry::{
     Announcement, REGISTRATIONS_PER_NODE_MAX, RegistrationFields, RegistrationId, RegistrationVerdict,
     RegistryMsg,
@@ -30,12 +32,9 @@ text_as! {
 }
 
 by_hand! {
-    JudgedVerdict: (RegistrationId, RegistrationVerdict), "judged", 10, <(RegistrationId, RegistrationVerdict) as Form<_>>::put, |reader, what| {
-        match <(RegistrationId, RegistrationVerdict) as Form<_>>::read(reader, what)? {
-            (RegistrationId::Kind(_), RegistrationVerdict::Refused { standing: RegistrationFields::Singleton(_) })
-            | (RegistrationId::Singleton(_), RegistrationVerdict::Refused { standing: RegistrationFields::Kind(_) }) => Err(WireError::Malformed { what }),
-            judged => Ok(judged),
-        }
+    JudgedVerdict: (RegistrationId, RegistrationVerdict), "judged", 4, <(RegistrationId, RegistrationVerdict) as Form<_>>::put, |reader, what| {
+        let judged = <(RegistrationId, RegistrationVerdict) as Form<_>>::read(reader, what)?;
+        if is_about_one_sort(&judged) { Ok(judged) } else { Err(WireError::Malformed { what }) }
     };
 }
 
@@ -53,6 +52,7 @@ choice! {
     RegistrationFields as "registration" {
         1 Kind(kind: KindFields),
         2 Singleton(singleton: SingletonFields),
+        3 Bucket(bucket: BucketFields),
     }
 }
 
@@ -60,6 +60,7 @@ choice! {
     RegistrationId as "registration id" {
         1 Kind(kind: KindId),
         2 Singleton(singleton: SingletonId),
+        3 Bucket(bucket: BucketName),
     }
 }
 
@@ -95,6 +96,24 @@ record! {
         role: AnyRole,
         hosting: Maybe<SingletonHosting>,
     } if SingletonFields::is_legal
+}
+
+record! { BucketFields as "bucket fields" { name: BucketName, settings: BucketSettings } }
+
+/// What stands is of the sort of what was announced.
+fn is_about_one_sort((id, verdict): &(RegistrationId, RegistrationVerdict)) -> bool {
+    match (id, verdict) {
+        (_, RegistrationVerdict::Accepted { .. } | RegistrationVerdict::TooMany) => true,
+        (RegistrationId::Kind(_), RegistrationVerdict::Refused { standing }) => {
+            matches!(standing, RegistrationFields::Kind(_))
+        }
+        (RegistrationId::Singleton(_), RegistrationVerdict::Refused { standing }) => {
+            matches!(standing, RegistrationFields::Singleton(_))
+        }
+        (RegistrationId::Bucket(_), RegistrationVerdict::Refused { standing }) => {
+            matches!(standing, RegistrationFields::Bucket(_))
+        }
+    }
 }
 
 record! { SingletonHosting as "hosting" { lease: bool, durable: bool } }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use quorate_conformance::support::{
     all_up, both, cluster_of, eventually, first, joined, joined_as, node, within,
 };
+use quorate_core::event::Event;
 use quorate_driver::kv::{
-    BucketSettingsError, CallError, Kv, KvBuilder, KvCommandError, KvContext, KvGetError, KvPutError,
-    KvPutIfError, Level, LevelError, Owners, PutError, RangeCommand, RangeCommandError, RangeId,
+    BucketSettingsError, CallError, Kv, KvBuilder, KvCommandError, KvContext, KvEvent, KvGetError,
+    KvPutError, KvPutIfError, Level, LevelError, Owners, PutError, RangeCommand, RangeCommandError, RangeId,
     VALUES_BYTES_MAX,
 };
 use quorate_driver::spi::Adapter;
 use quorate_driver::stats::BucketState;
 use quorate_driver::store::{MemoryStore, Store};
-use quorate_driver::{Cluster, ClusterError, CommandError, Security};
+use quorate_driver::{Cluster, ClusterError, ClusterEvent, CommandError, Security};
 
 /// Members that own ranges; two others only call.
 const KEEPERS: usize = 3;
@@ -210,6 +211,66 @@ pub async fn of_two_conditional_puts_one_takes_effect_and_a_later_one_names_it<A
         .expect("a quorum has it");
     let conditional = other.put_if("gate", None, &2).await;
     assert_eq!(conditional, Err(KvPutError::Failed(CallError::Ordinary).into()));
+}
+
+/// A bucket that two members open with different roles has two oldest members, neither of which knows of the
+/// other: the second is refused all the same, with the role on both sides, and the oldest member of all hears
+/// of it. The other settings are compared in the same way.
+pub async fn s_10_11_a_bucket_with_another_role_is_refused_from_any_member<A: Adapter>(security: &Security) {
+    let nodes = keepers_and_callers::<A>(security).await;
+    let [oldest, keeper, second, one, other] = &nodes[..] else {
+        panic!()
+    };
+    let mut heard = oldest.events();
+    let open = described::<u32>(keeper, "carts").role("keeper").open();
+    within::<A, _>("the first one stands", open)
+        .await
+        .expect("it stands");
+    for (node, differing, field) in [
+        (
+            one,
+            described::<u32>(one, "carts"),
+            "role is none here and keeper in the cluster",
+        ),
+        (
+            other,
+            described::<u32>(other, "carts").role("caller"),
+            "role is caller here and keeper in the cluster",
+        ),
+        (
+            second,
+            described::<u32>(second, "carts")
+                .role("keeper")
+                .ranges(RANGES + 1),
+            "ranges is 33 here and 32 in the cluster",
+        ),
+    ] {
+        let refused = within::<A, _>("it is refused", differing.open()).await;
+        let Err(ClusterError::Refused(CommandError::Kv(KvCommandError::Differs { difference }))) =
+            refused.map(drop)
+        else {
+            panic!("it has other settings than the first one");
+        };
+        assert_eq!(difference.to_string(), field);
+        let told = async {
+            loop {
+                let event = heard.next().await.expect("it runs");
+                if let ClusterEvent::Event(Event::Kv {
+                    event: KvEvent::RefusedOn { node, difference },
+                    ..
+                }) = event
+                {
+                    return (node, difference);
+                }
+            }
+        };
+        let told = within::<A, _>("the oldest member hears of it", told).await;
+        assert_eq!(told, (node.address().clone(), difference));
+    }
+    let again = described::<u32>(one, "carts").role("keeper").open();
+    within::<A, _>("it says the same now", again)
+        .await
+        .expect("it stands");
 }
 
 /// What no bucket, key, level or value can be is refused, by name.

@@ -62,6 +62,7 @@ over_tokio! {
         s_332_a_bucket_is_read_and_written_from_every_node,
         of_two_conditional_puts_one_takes_effect_and_a_later_one_names_it,
         b_62_what_no_bucket_can_take_is_refused,
+        s_10_11_a_bucket_with_another_role_is_refused_from_any_member,
         a_range_moves_by_command,
         a_durable_bucket_needs_a_store_on_its_owners,
         keys_are_there_after_all_nodes_were_killed,

@@ -132,12 +132,17 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
             said: listed(lie),
         })),
     };
-    let name = lie.one(&BUCKETS).unwrap_or("lie");
     Message::Kv(Msg {
         to_uid: lie.to.uid(),
-        bucket: BucketName::new(name).expect("invariant: a short name is legal"),
+        bucket: bucket(lie),
         body,
     })
+}
+
+/// One that there is, or none.
+pub(super) fn bucket(lie: &mut Lie<'_>) -> BucketName {
+    let name = lie.one(&BUCKETS).unwrap_or("lie");
+    BucketName::new(name).expect("invariant: a short name is legal")
 }
 
 fn statement(lie: &mut Lie<'_>) -> RangeStatement {

@@ -1,5 +1,7 @@
-//! What members and the oldest one say about kinds. Spec: sharding 10.11, `docs/WIRE.md` 4.7.
+//! What members and the oldest one say about kinds, singletons and buckets. Spec: sharding 10.11,
+//! `docs/WIRE.md` 4.7.
 
+use quorate_core::kv::state::settings::{BucketFields, BucketSettings};
 use quorate_core::message::{Message, ShardingMsg};
 use quorate_core::sharding::ids::KindId;
 use quorate_core::sharding::protocol::registry::{
@@ -9,7 +11,7 @@ use quorate_core::singleton::state::SingletonId;
 use quorate_core::singleton::state::fields::{SingletonFields, SingletonHosting};
 
 use super::numbers::{ACCEPTANCE, ROUND};
-use super::{Lie, regions};
+use super::{Lie, kv, regions};
 
 /// See [`super::Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,10 +62,16 @@ fn announced(lie: &mut Lie<'_>) -> Announcement {
     }
 }
 
-/// Those of a kind or of a singleton, as they are or otherwise.
+/// Those of a kind, a singleton or a bucket, as they are or otherwise.
 fn fields(lie: &mut Lie<'_>) -> RegistrationFields {
     if lie.flag() {
         return RegistrationFields::Kind(regions::fields(lie));
+    }
+    if lie.flag() {
+        return RegistrationFields::Bucket(BucketFields {
+            name: kv::bucket(lie),
+            settings: BucketSettings::default(),
+        });
     }
     let name = lie.one(&lie.known.singletons);
     let hosting = SingletonHosting {
@@ -82,13 +90,17 @@ fn id(fields: &RegistrationFields) -> RegistrationId {
     match fields {
         RegistrationFields::Kind(fields) => RegistrationId::Kind(KindId::of(&fields.name)),
         RegistrationFields::Singleton(fields) => RegistrationId::Singleton(SingletonId::of(&fields.name)),
+        RegistrationFields::Bucket(fields) => RegistrationId::Bucket(fields.name.clone()),
     }
 }
 
-/// Of a kind or of a singleton.
+/// Of a kind, a singleton or a bucket.
 fn any_id(lie: &mut Lie<'_>) -> RegistrationId {
     if lie.flag() {
         return RegistrationId::Kind(lie.kind());
+    }
+    if lie.flag() {
+        return RegistrationId::Bucket(kv::bucket(lie));
     }
     RegistrationId::Singleton(lie.singleton())
 }

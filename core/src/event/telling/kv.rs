@@ -34,15 +34,15 @@ impl TellEvent for KvEvent {
                 format_args!("what voters keep of it is damaged"),
             ),
             Self::Ranges(event) => event.tell(to),
-            Self::RefusedOn { node } => to.hear(
+            Self::RefusedOn { node, difference } => to.hear(
                 marks.warn("refused_on"),
                 &[(EventField::Node, node)],
-                format_args!("{node} has opened it with other settings and takes no part"),
+                format_args!("the bucket of {node} is refused, 'here' is that node: {difference}"),
             ),
-            Self::Refused { settings } => to.hear(
+            Self::Refused { difference } => to.hear(
                 marks.error("refused"),
                 &[],
-                format_args!("other members have opened it with other settings: {settings}"),
+                format_args!("other members have opened it with other settings: {difference}"),
             ),
             Self::StoreDamaged => to.hear(
                 marks.error("store_damaged"),

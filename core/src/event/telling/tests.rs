@@ -120,6 +120,14 @@ fn failures() -> Vec<JoinFailure> {
     ]
 }
 
+fn otherwise() -> FieldDifferences {
+    let other = BucketSettings {
+        merge: Some("of a\npeer".into()),
+        ..BucketSettings::default()
+    };
+    BucketSettings::default().differs_from(&other).unwrap()
+}
+
 fn sharding() -> Vec<ShardingEvent> {
     let (shard, home) = (ShardId(7), node("a", 1));
     let term = Term {
@@ -400,9 +408,12 @@ fn buckets() -> impl Iterator<Item = Event> {
             error: JournalCommandError::NotOpen,
         },
         KvEvent::TableDamaged,
-        KvEvent::RefusedOn { node: node("b", 2) },
+        KvEvent::RefusedOn {
+            node: node("b", 2),
+            difference: otherwise(),
+        },
         KvEvent::Refused {
-            settings: BucketSettings::default(),
+            difference: otherwise(),
         },
         KvEvent::StoreDamaged,
         KvEvent::StoreFull { bytes: 9 },

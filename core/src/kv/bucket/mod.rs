@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::hosting::BucketStore;
+use super::hosting::{BucketStore, StoredBucket};
 use super::protocol::{RangeStatement, StoreAt};
 use super::state::clock::Actor;
 use super::state::configuration::Configuration;
@@ -17,14 +17,16 @@ use crate::time::Instant;
 use crate::token::Token;
 use crate::view::View;
 
-/// What the others make of the settings.
+/// What the cluster makes of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BucketStanding {
-    /// Nothing yet.
+    /// Nothing yet: nobody may hear of this bucket.
+    Pending,
+    /// They stand; its coordinator is asked for the table.
     Looking,
-    /// They have the same.
+    /// Its coordinator has the same.
     Accepted,
-    /// They have others.
+    /// Others stand.
     Refused,
 }
 
@@ -45,8 +47,8 @@ pub struct OpenBucket {
     /// A store is named of which it is not known where it is, or a newer configuration was met.
     is_behind: bool,
     looked_at: Option<Instant>,
-    /// The node's store is being read: nobody may hear of this bucket yet.
-    pub(super) is_loading: bool,
+    /// What the node's store holds of it, until its settings stand and are kept.
+    pub(super) loaded: Option<StoredBucket>,
     /// This node's store, if it has the bucket's role.
     pub(super) store: Option<BucketStore>,
 }
@@ -56,7 +58,7 @@ impl OpenBucket {
         Self {
             settings,
             levels,
-            standing: BucketStanding::Looking,
+            standing: BucketStanding::Pending,
             waits: Vec::new(),
             known: OrderedMap::new(),
             nodes: OrderedMap::new(),
@@ -64,7 +66,7 @@ impl OpenBucket {
             actors: OrderedMap::new(),
             is_behind: false,
             looked_at: None,
-            is_loading: false,
+            loaded: None,
             store: None,
         }
     }
@@ -102,6 +104,11 @@ impl OpenBucket {
         self.nodes.get(&store)
     }
 
+    /// Whether the cluster has accepted its settings.
+    pub(super) const fn stands(&self) -> bool {
+        matches!(self.standing, BucketStanding::Looking | BucketStanding::Accepted)
+    }
+
     /// Whether this node and the others have opened it with the same settings.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
@@ -112,9 +119,9 @@ impl OpenBucket {
     pub(super) fn needs_table(&self) -> bool {
         let is_whole = self.known.len() == usize::from(self.settings.ranges);
         match self.standing {
-            BucketStanding::Looking => !self.is_loading,
+            BucketStanding::Looking => true,
             BucketStanding::Accepted => !is_whole || self.is_behind,
-            BucketStanding::Refused => false,
+            BucketStanding::Pending | BucketStanding::Refused => false,
         }
     }
 

@@ -47,8 +47,6 @@ pub struct LeadBucket {
     sought_at: Option<Instant>,
     /// Members that wait for a table.
     lookers: OrderedSet<UniqueAddress>,
-    /// Members that users have heard of because of their settings.
-    refused: OrderedSet<UniqueAddress>,
     /// Whether users have heard that it decides.
     is_announced: bool,
     is_outdone: bool,
@@ -83,7 +81,6 @@ impl LeadBucket {
             is_complete: false,
             sought_at: None,
             lookers: OrderedSet::new(),
-            refused: OrderedSet::new(),
             is_announced: false,
             is_outdone: false,
         }
@@ -135,11 +132,7 @@ impl LeadBucket {
         from: &UniqueAddress,
         (settings, store): (&BucketSettings, Option<StoreId>),
     ) -> Result<(), Rejection> {
-        if *settings != self.settings {
-            if self.refused.insert(from.clone()) {
-                let node = from.clone();
-                cx.notify((bucket.clone(), Event::RefusedOn { node }));
-            }
+        if self.settings.differs_from(settings).is_some() {
             let settings = self.settings.clone();
             send_ranges(cx, from, bucket, RangeStatement::Differs { settings });
             return Ok(());
@@ -266,7 +259,6 @@ impl LeadBucket {
         let stays = |node: &UniqueAddress| view.member(node).is_some() || departures.safe_at_of(node) > now;
         self.members.retain(|node, _| stays(node));
         self.lookers.retain(|node| view.member(node).is_some());
-        self.refused.retain(|node| view.member(node).is_some());
         let may_begin = departures.safe_at(role.as_ref(), |_| true) <= now;
         let members = view.by_age(role.as_ref()).into_iter().map(|member| &member.node);
         let silent: Vec<_> = members.filter(|node| !self.members.contains_key(*node)).collect();

@@ -25,6 +25,7 @@ use crate::kv::state::part::PartError;
 use crate::kv::state::settings::{BucketSettings, BucketSettingsError};
 use crate::kv::state::table::RangeId;
 use crate::lane::{MessageTag, tags};
+use crate::sharding::state::fields::FieldDifferences;
 use crate::token::Token;
 
 pub use content::{RangeContent, StoreAt};
@@ -281,8 +282,8 @@ pub struct OwnerAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Open a bucket on this node, which can call it from then on and, if it has the bucket's role, owns
-    /// ranges of it. Answered with `Done` once the oldest member of the role has accepted the settings; a
-    /// bucket stays open as long as the node lives.
+    /// ranges of it. Answered with `Done` once the cluster has accepted the settings and the coordinator has
+    /// sent its table; a bucket stays open as long as the node lives.
     Open {
         /// Its name.
         bucket: BucketName,
@@ -347,11 +348,11 @@ pub enum KvCommandError {
     /// Settings that no bucket can have.
     #[error(transparent)]
     Settings(#[from] BucketSettingsError),
-    /// The bucket has other settings on this node, or where its ranges are coordinated.
-    #[error("the bucket has other settings: {}", settings)]
+    /// The bucket has other settings on this node, in its store or in the cluster.
+    #[error("the bucket has other settings: {difference}")]
     Differs {
-        /// These.
-        settings: Box<BucketSettings>,
+        /// Which, each with both values.
+        difference: FieldDifferences,
     },
     /// The bucket is durable, and the node has no store.
     #[error("the bucket is durable, and this node has no store")]
@@ -359,8 +360,8 @@ pub enum KvCommandError {
     /// What the node's store holds of the bucket is damaged. Start the node with another store.
     #[error("what the store holds of the bucket is damaged")]
     StoreDamaged,
-    /// This node has as many buckets as it may have.
-    #[error("a node opens at most {BUCKETS_MAX} buckets")]
+    /// This node has as many buckets as it may have, or the cluster as many registrations.
+    #[error("a node opens at most {BUCKETS_MAX} buckets, and the cluster keeps no more of them")]
     TooManyBuckets,
     /// This node has not opened the bucket, or it was refused.
     #[error("the bucket is not open on this node")]
@@ -410,15 +411,18 @@ pub enum Event {
     TableDamaged,
     /// Of a node that coordinates: something was decided about ranges.
     Ranges(RangeEvent),
-    /// Another node has opened the bucket with other settings, and takes no part.
+    /// Of the oldest member: another node has opened the bucket with other settings, and takes no part.
     RefusedOn {
         /// Which node.
         node: UniqueAddress,
+        /// In what it differs.
+        difference: FieldDifferences,
     },
-    /// This node has opened the bucket with other settings than the rest, and takes no part.
+    /// This node has opened the bucket with other settings than the rest, and takes no part until those are
+    /// gone.
     Refused {
-        /// Those of the rest.
-        settings: BucketSettings,
+        /// In what they differ.
+        difference: FieldDifferences,
     },
     /// What the node's store holds of it is damaged: this node takes no part until it is started with another
     /// store.

@@ -2,15 +2,21 @@
 //! key lies. Values only. Spec: sharding 10.10, 10.11, 10.19 a; reliability B-62.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
+use super::bucket::BucketName;
 use super::level::{Level, LevelError};
 use super::table::{RANGES_MAX, RangeId, RangeLevels, RangeLevelsError};
 use crate::ddata::state::key::Key;
 use crate::ident::Role;
+use crate::sharding::state::fields::{FieldDifference, FieldDifferences};
 
 /// The longest name of a merge function, in bytes.
 pub const MERGE_NAME_BYTES_MAX: usize = 64;
+
+/// Bytes that settings take in a message beside their texts, generously.
+const FIXED_BYTES: usize = 24;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +35,15 @@ pub struct BucketSettings {
     pub is_durable: bool,
     /// Owners are stores of members with this role; of all members if `None`.
     pub role: Option<Role>,
+}
+
+/// A bucket, as far as all nodes must agree on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketFields {
+    /// Its name.
+    pub name: BucketName,
+    /// How it is opened.
+    pub settings: BucketSettings,
 }
 
 /// Settings that no bucket can have.
@@ -103,13 +118,72 @@ impl BucketSettings {
         if !self.merge.as_ref().is_none_or(is_name) {
             return Err(BucketSettingsError::MergeName);
         }
-        // At most the copies, which are a u8.
-        let of = |level: Level| {
-            let count = level.of(usize::from(self.copies))?;
-            Ok::<_, LevelError>(u8::try_from(count).unwrap_or(u8::MAX))
-        };
-        let (reads, writes) = (of(self.read_least)?, of(self.write_least)?);
+        let (reads, writes) = (self.count(self.read_least)?, self.count(self.write_least)?);
         Ok(RangeLevels::new(self.copies, reads, writes)?)
+    }
+
+    /// How many of the copies a level is: at most all, which are a u8.
+    fn count(&self, level: Level) -> Result<u8, LevelError> {
+        let count = level.of(usize::from(self.copies))?;
+        Ok(u8::try_from(count).unwrap_or(u8::MAX))
+    }
+
+    /// At most so many bytes in a message.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let merge = self.merge.as_ref().map_or(0, |name| name.len());
+        let role = self.role.as_ref().map_or(0, |role| role.as_str().len());
+        FIXED_BYTES + merge + role
+    }
+
+    /// What differs: mine first. Levels that are as many of the copies do not, whatever their names.
+    #[must_use]
+    pub fn differences(&self, theirs: &Self) -> Vec<FieldDifference> {
+        let Self {
+            copies,
+            read_least,
+            write_least,
+            ranges,
+            merge,
+            is_durable,
+            role,
+        } = self;
+        let mut found = Vec::new();
+        if *copies != theirs.copies {
+            let (ours, theirs) = (*copies, theirs.copies);
+            found.push(FieldDifference::Copies { ours, theirs });
+        }
+        // What no copies can meet is as good as none.
+        let count = |settings: &Self, level| settings.count(level).unwrap_or_default();
+        let (ours, other) = (count(self, *read_least), count(theirs, theirs.read_least));
+        if ours != other {
+            found.push(FieldDifference::LeastReads { ours, theirs: other });
+        }
+        let (ours, other) = (count(self, *write_least), count(theirs, theirs.write_least));
+        if ours != other {
+            found.push(FieldDifference::LeastWrites { ours, theirs: other });
+        }
+        if *ranges != theirs.ranges {
+            let (ours, theirs) = (*ranges, theirs.ranges);
+            found.push(FieldDifference::Ranges { ours, theirs });
+        }
+        if *merge != theirs.merge {
+            let (ours, theirs) = (merge.clone(), theirs.merge.clone());
+            found.push(FieldDifference::Merge { ours, theirs });
+        }
+        if *is_durable != theirs.is_durable {
+            let (ours, theirs) = (*is_durable, theirs.is_durable);
+            found.push(FieldDifference::Durable { ours, theirs });
+        }
+        if *role != theirs.role {
+            let (ours, theirs) = (role.clone(), theirs.role.clone());
+            found.push(FieldDifference::Role { ours, theirs });
+        }
+        found
+    }
+
+    /// What differs between these settings and others; `None` if nothing does.
+    pub(crate) fn differs_from(&self, theirs: &Self) -> Option<FieldDifferences> {
+        FieldDifferences::of(self.differences(theirs))
     }
 
     /// The range of a key, the same on every node: ranges are equal arcs of the ring of the keys' hashes.

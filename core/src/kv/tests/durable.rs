@@ -1,6 +1,5 @@
 //! Buckets that the nodes' stores keep.
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::world::{World, carts, change, put, settings, values};
@@ -165,10 +164,10 @@ fn a_store_with_other_settings_or_damage_takes_no_part() {
     };
     let back = world.restart(2);
     world.see();
-    let token = world.open_as(back, other);
+    let token = world.open_as(back, other.clone());
     world.run(SECOND);
-    let settings = Box::new(durable());
-    let differs = KvCommandError::Differs { settings };
+    let difference = other.differs_from(&durable()).unwrap();
+    let differs = KvCommandError::Differs { difference };
     let refused = |error| Some(AnyAnswer::Refused(CommandError::Kv(error)));
     assert_eq!(world.peers[back].answers.get(&token).cloned(), refused(differs));
     let damaged = world.restart(2);

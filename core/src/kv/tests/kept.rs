@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::durable::durable;
+use super::settings::Registry;
 use super::world::{World, carts, config, put, settings, values};
 use crate::kv::protocol::ranges::{RangeCommand, RangeEvent};
 use crate::kv::protocol::{BucketBody, Event, RangeStatement};
@@ -260,6 +261,7 @@ fn ranges_in_memory_are_given_anew_at_once_when_all_their_owners_are_gone() {
 fn a_table_of_other_settings_says_nothing() {
     let mut world = opened(3, &settings());
     kill_all(&mut world, 3);
+    world.registry = Registry::default();
     for index in 0..3 {
         world.restart(index);
     }

@@ -13,7 +13,6 @@ use crate::kv::state::clock::VersionClock;
 use crate::kv::state::exchange::{KvAsk, KvChange};
 use crate::kv::state::level::Level;
 use crate::kv::state::outcome::{CallAnswer, CallError, CallGoal};
-use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::table::RangeId;
 use crate::membership::state::member::Status;
 
@@ -138,30 +137,6 @@ fn a_call_waits_for_the_bucket_and_one_that_was_never_opened_is_refused() {
         world.called(2, waiting),
         Some(Ok(CallAnswer::Written(_)))
     ));
-}
-
-#[test]
-fn who_opens_a_bucket_with_other_settings_is_refused_and_hears_which_stand() {
-    let mut world = World::new(4);
-    world.open(0..3);
-    let other = BucketSettings {
-        ranges: 16,
-        ..settings()
-    };
-    let token = world.open_as(3, other);
-    world.run(SECOND);
-    let standing = alloc::boxed::Box::new(settings());
-    let differs = KvCommandError::Differs { settings: standing };
-    let refused = AnyAnswer::Refused(CommandError::Kv(differs));
-    assert_eq!(world.peers[3].answers.get(&token), Some(&refused));
-    let node = world.peers[3].fixture.me.clone();
-    assert!(world.peers[0].events.contains(&Event::RefusedOn { node }));
-    assert_eq!(world.peers[3].events, [Event::Refused { settings: settings() }]);
-    world.put(0, "a", "1");
-    let again = world.open_as(3, settings());
-    world.run(SECOND);
-    assert_eq!(world.peers[3].answers.get(&again), Some(&AnyAnswer::Done));
-    assert_eq!(values(&world.get(3, "a")), ["1"]);
 }
 
 #[test]
@@ -487,4 +462,31 @@ fn i_75_what_is_answered_after_a_call_s_time_makes_it_send_nothing_more() {
         .map(|peer| peer.machine.bucket(&carts()).unwrap().store().unwrap());
     let holds = |store: &BucketStore| store.ranges().any(|(_, held)| held.entry(&key(&name)).is_some());
     assert_eq!(stores.filter(|store| holds(store)).count(), 1);
+}
+
+#[test]
+fn who_restarts_with_an_empty_store_is_no_owner_of_what_was_its_own() {
+    let mut world = World::new(3);
+    world.open(0..3);
+    // The second owner does not hear of it.
+    world.cut.extend([(0, 1), (1, 0)]);
+    world.call(0, "a", put("1", VersionClock::new())).unwrap();
+    let before = world.store(2);
+    world.kill(2);
+    world.remove(2);
+    let back = world.restart(2);
+    world.see();
+    world.open_as(back, settings());
+    world.run(SECOND * 3);
+    assert_ne!(
+        world.store(back),
+        before,
+        "its address says nothing of what it holds"
+    );
+    world.cut.extend([(0, back), (back, 0)]);
+    match world.call(back, "a", get()) {
+        Ok(CallAnswer::Found(entry)) => assert_eq!(values(&entry), ["1"]),
+        Ok(other) => panic!("unexpected {other:?}"),
+        Err(_) => {}
+    }
 }

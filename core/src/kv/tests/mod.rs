@@ -10,5 +10,6 @@ mod kept;
 mod listing;
 mod logs;
 mod machine;
+mod settings;
 mod watching;
 mod world;

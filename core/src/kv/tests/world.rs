@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::logs::Logs;
+use super::settings::Registry;
 use crate::config::Config;
 use crate::ddata::state::key::Key;
 use crate::drain::DrainPart;
@@ -29,6 +30,7 @@ use crate::membership::state::member::Status;
 use crate::message::Message;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::owner::Requester;
+use crate::sharding::protocol::registry::RegistrationFields;
 use crate::signal::Signal;
 use crate::store::memory::MemoryMap;
 use crate::store::{Bytes, StoreError, StoreOrder, StoreReport, StoreRequest};
@@ -70,6 +72,7 @@ pub(super) struct World {
     gone: OrderedSet<usize>,
     /// What voters keep.
     pub(super) logs: Logs,
+    pub(super) registry: Registry,
 }
 
 pub(super) fn carts() -> BucketName {
@@ -163,6 +166,7 @@ impl World {
             unreachable: Vec::new(),
             gone: OrderedSet::new(),
             logs: Logs::default(),
+            registry: Registry::default(),
         };
         for _ in 0..count {
             world.start();
@@ -298,6 +302,10 @@ impl World {
                 }
                 Signal::MarginOver => self.with(index, |machine, cx| machine.on_margin_over(cx)),
                 Signal::Drained(DrainPart::Kv) => self.peers[index].is_drained = true,
+                Signal::Registered(_, Some(RegistrationFields::Bucket(fields))) => {
+                    self.on_registered(index, fields);
+                }
+                Signal::Registered(_, None) => {}
                 other => panic!("unexpected {other:?}"),
             }
         }

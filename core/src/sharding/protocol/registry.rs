@@ -1,8 +1,10 @@
-//! What nodes say to the oldest member of the cluster about the kinds and singletons they have, and what it
-//! says to them. Types only. Spec: sharding 10.11.
+//! What nodes say to the oldest member of the cluster about the kinds, singletons and buckets they have, and
+//! what it says to them. Types only. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 
+use crate::kv::state::bucket::{BUCKET_NAME_BYTES_MAX, BucketName};
+use crate::kv::state::settings::BucketFields;
 use crate::sharding::state::fields::{FieldDifference, FieldDifferences, KindFields};
 use crate::sharding::state::ids::{KindId, Term};
 use crate::singleton::state::SingletonId;
@@ -11,17 +13,19 @@ use crate::singleton::state::fields::SingletonFields;
 /// Kinds that one node may have: more than a service has, few enough for one control frame of announcements.
 pub const KINDS_PER_NODE_MAX: usize = 256;
 
-/// Kinds and singletons that one node may announce: as many of each as it may have.
-pub const REGISTRATIONS_PER_NODE_MAX: usize = 512;
+/// Kinds, singletons and buckets that one node may announce: as many of each as it may have.
+pub const REGISTRATIONS_PER_NODE_MAX: usize = 576;
 
-/// What is the same on every node, or nowhere. Kinds and singletons have names of their own: one of each may
-/// have the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What is the same on every node, or nowhere. Kinds, singletons and buckets have names of their own: one of
+/// each may have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RegistrationId {
     /// An entity kind.
     Kind(KindId),
     /// A singleton.
     Singleton(SingletonId),
+    /// A bucket of the keyed store.
+    Bucket(BucketName),
 }
 
 /// The fields in which all nodes have to agree on it.
@@ -31,6 +35,8 @@ pub enum RegistrationFields {
     Kind(KindFields),
     /// Of a singleton.
     Singleton(SingletonFields),
+    /// Of a bucket.
+    Bucket(BucketFields),
 }
 
 impl RegistrationFields {
@@ -39,6 +45,7 @@ impl RegistrationFields {
         match self {
             Self::Kind(fields) => RegistrationId::Kind(fields.id()),
             Self::Singleton(fields) => RegistrationId::Singleton(fields.id()),
+            Self::Bucket(fields) => RegistrationId::Bucket(fields.name.clone()),
         }
     }
 
@@ -47,6 +54,7 @@ impl RegistrationFields {
         match self {
             Self::Kind(fields) => fields.is_legal(),
             Self::Singleton(fields) => fields.is_legal(),
+            Self::Bucket(fields) => fields.settings.check().is_ok(),
         }
     }
 
@@ -55,16 +63,18 @@ impl RegistrationFields {
         match self {
             Self::Kind(fields) => fields.bytes_max(),
             Self::Singleton(fields) => fields.bytes_max(),
+            Self::Bucket(fields) => BUCKET_NAME_BYTES_MAX + fields.settings.bytes_max(),
         }
     }
 
-    /// What differs: mine first. A kind and a singleton are never compared, because their ids differ.
+    /// What differs: mine first. One of another sort is never compared, because its id differs.
     #[must_use]
     pub fn differences(&self, theirs: &Self) -> Vec<FieldDifference> {
         match (self, theirs) {
             (Self::Kind(ours), Self::Kind(theirs)) => ours.differences(theirs),
             (Self::Singleton(ours), Self::Singleton(theirs)) => ours.differences(theirs),
-            (Self::Kind(_), Self::Singleton(_)) | (Self::Singleton(_), Self::Kind(_)) => Vec::new(),
+            (Self::Bucket(ours), Self::Bucket(theirs)) => ours.settings.differences(&theirs.settings),
+            (Self::Kind(_) | Self::Singleton(_) | Self::Bucket(_), _) => Vec::new(),
         }
     }
 
@@ -73,6 +83,7 @@ impl RegistrationFields {
         match self {
             Self::Kind(fields) => fields.keeping.is_some(),
             Self::Singleton(fields) => fields.hosting.is_some(),
+            Self::Bucket(_) => true,
         }
     }
 
@@ -81,6 +92,7 @@ impl RegistrationFields {
         match self {
             Self::Kind(fields) => fields.keeping = None,
             Self::Singleton(fields) => fields.hosting = None,
+            Self::Bucket(_) => {}
         }
     }
 
@@ -89,7 +101,7 @@ impl RegistrationFields {
         match (self, other) {
             (Self::Kind(own), Self::Kind(other)) => own.keeping = own.keeping.or(other.keeping),
             (Self::Singleton(own), Self::Singleton(other)) => own.hosting = own.hosting.or(other.hosting),
-            (Self::Kind(_), Self::Singleton(_)) | (Self::Singleton(_), Self::Kind(_)) => {}
+            (Self::Kind(_) | Self::Singleton(_) | Self::Bucket(_), _) => {}
         }
     }
 }
@@ -97,7 +109,7 @@ impl RegistrationFields {
 /// One message between a node and the oldest member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryMsg {
-    /// Member to the oldest: these are my kinds and singletons, and no others.
+    /// Member to the oldest: these are my kinds, singletons and buckets, and no others.
     Announce {
         /// Counts the changes of my list; the answer carries it.
         round: u32,
@@ -120,14 +132,14 @@ pub enum RegistryMsg {
     },
 }
 
-/// One of a node's kinds or singletons.
+/// One of a node's kinds, singletons or buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// What it is.
     pub fields: RegistrationFields,
     /// The number under which it was accepted, by this oldest member or an earlier one. A lower one is older.
     pub accepted: Option<u64>,
-    /// Whether shards of it run there, or its instance may.
+    /// Whether shards of it run there, its instance may, or its keys may be served.
     pub running: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Every node's part: tells the oldest member which kinds and singletons this node has, and holds each back
+//! Every node's part: tells the oldest member what this node has registered, and holds each back
 //! until it is accepted. Decides nothing itself. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ use crate::view::View;
 /// Shortest first repetition: below this an oldest member that is about to decide gains nothing.
 const FIRST_RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// What has been decided about one of this node's kinds or singletons.
+/// What has been decided about one of this node's registrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sharding) enum AnnouncedStanding {
     /// Nothing yet.
@@ -52,7 +52,7 @@ pub(in crate::sharding) struct NewJudgement {
     pub(in crate::sharding) waits: Option<Token>,
 }
 
-/// This node's kinds and singletons, as far as the rest of the cluster is concerned.
+/// This node's registrations, as far as the rest of the cluster is concerned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announcer {
     registered: OrderedMap<RegistrationId, LocalKind>,
@@ -63,7 +63,7 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    /// A kind or a singleton is to be announced; `waits` hears what is decided. One that was refused before
+    /// A registration is to be announced; `waits` hears what is decided. One that was refused before
     /// is replaced.
     pub(super) fn add(&mut self, fields: RegistrationFields, waits: Option<Token>) {
         let own = LocalKind {
@@ -77,8 +77,8 @@ impl Announcer {
     }
 
     /// Has a caller wait for what is decided about one; `false` if another one does already.
-    pub(super) fn wait_for(&mut self, id: RegistrationId, token: Token) -> bool {
-        match self.registered.get_mut(&id) {
+    pub(super) fn wait_for(&mut self, id: &RegistrationId, token: Token) -> bool {
+        match self.registered.get_mut(id) {
             Some(own) if own.waits.is_none() => {
                 own.waits = Some(token);
                 true
@@ -88,14 +88,14 @@ impl Announcer {
     }
 
     /// One is gone.
-    pub(super) fn remove(&mut self, id: RegistrationId) {
-        self.registered.remove(&id);
+    pub(super) fn remove(&mut self, id: &RegistrationId) {
+        self.registered.remove(id);
         self.round = self.round.wrapping_add(1);
     }
 
     /// What has been decided about one; `None` if this node does not have it.
-    pub(super) fn standing(&self, id: RegistrationId) -> Option<&AnnouncedStanding> {
-        self.registered.get(&id).map(|own| &own.standing)
+    pub(super) fn standing(&self, id: &RegistrationId) -> Option<&AnnouncedStanding> {
+        self.registered.get(id).map(|own| &own.standing)
     }
 
     /// Callers who still wait, who will not hear anything else.
@@ -107,8 +107,8 @@ impl Announcer {
     }
 
     /// Bytes of an announcement of all but one.
-    pub(super) fn bytes_max_beside(&self, id: RegistrationId) -> usize {
-        let others = self.registered.iter().filter(|(other, _)| **other != id);
+    pub(super) fn bytes_max_beside(&self, id: &RegistrationId) -> usize {
+        let others = self.registered.iter().filter(|(other, _)| *other != id);
         others.map(|(_, own)| own.fields.bytes_max()).sum()
     }
 
@@ -235,7 +235,9 @@ impl Announcer {
                 running: match id {
                     RegistrationId::Kind(kind) => running(*kind),
                     // Where its instance is may have changed by the time this is read.
-                    RegistrationId::Singleton(_) => accepted.is_some() && own.fields.hosts(),
+                    RegistrationId::Singleton(_) | RegistrationId::Bucket(_) => {
+                        accepted.is_some() && own.fields.hosts()
+                    }
                 },
             }
         });

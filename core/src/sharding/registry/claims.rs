@@ -1,5 +1,5 @@
-//! Which fields a kind or a singleton stands with when nodes claim different ones. Pure: no time, no sending,
-//! no picture of the cluster. Spec: sharding 10.11.
+//! Which fields a kind, a singleton or a bucket stands with when nodes claim different ones. Pure: no time,
+//! no sending, no picture of the cluster. Spec: sharding 10.11.
 
 use alloc::vec::Vec;
 
@@ -11,8 +11,8 @@ use crate::sharding::protocol::registry::{
 };
 use crate::sharding::state::fields::FieldDifferences;
 
-/// Kinds and singletons, different versions of one included, that the oldest member keeps: each at most half
-/// a kilobyte.
+/// Registrations, different versions of one included, that the oldest member keeps: each at most half a
+/// kilobyte.
 pub(super) const CLAIMS_MAX: usize = 4_096;
 
 /// The highest number of a registration that is believed. At its end all further kinds have the same, and of
@@ -65,7 +65,7 @@ impl ClaimVariant {
     }
 }
 
-/// All claims to kinds and singletons.
+/// All claims.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RegistrationClaims {
     registered: OrderedMap<RegistrationId, Vec<ClaimVariant>>,
@@ -77,7 +77,7 @@ impl RegistrationClaims {
     pub(super) fn put(&mut self, node: &UniqueAddress, age: UpNumber, said: Announcement) -> bool {
         let id = said.fields.id();
         let earlier = self.accepted(node, &said.fields);
-        self.withdraw(node, id);
+        self.withdraw(node, &id);
         let accepted = said.accepted.filter(|number| *number <= NUMBER_MAX);
         self.last_number = self.last_number.max(accepted.unwrap_or(0));
         let claim = RegistrationClaim {
@@ -88,7 +88,7 @@ impl RegistrationClaims {
             age,
         };
         let full = self.len() >= CLAIMS_MAX;
-        let variants = self.registered.entry(id).or_default();
+        let variants = self.registered.entry(id.clone()).or_default();
         let agreeing = |variant: &&mut ClaimVariant| variant.fields.differences(&said.fields).is_empty();
         if let Some(variant) = variants.iter_mut().find(agreeing) {
             // A proxy does not know what those who host agree on; the first of them says it.
@@ -101,14 +101,14 @@ impl RegistrationClaims {
                 stands: false,
             });
         }
-        self.drop_empty(id);
+        self.drop_empty(&id);
         let variants = self.registered.get(&id);
         variants.is_some_and(|variants| variants.iter().any(|variant| variant.by.contains_key(node)))
     }
 
     /// Forgets one claim of a node.
-    pub(super) fn withdraw(&mut self, node: &UniqueAddress, id: RegistrationId) {
-        if let Some(variants) = self.registered.get_mut(&id) {
+    pub(super) fn withdraw(&mut self, node: &UniqueAddress, id: &RegistrationId) {
+        if let Some(variants) = self.registered.get_mut(id) {
             for variant in variants {
                 let was = variant.by.remove(node);
                 let hosted = was.is_some_and(|claim| claim.hosts);
@@ -126,7 +126,7 @@ impl RegistrationClaims {
     pub(super) fn forget(&mut self, node: &UniqueAddress) -> Vec<RegistrationId> {
         let all = self.claimed_by(node);
         for id in &all {
-            self.withdraw(node, *id);
+            self.withdraw(node, id);
         }
         all
     }
@@ -135,18 +135,18 @@ impl RegistrationClaims {
     pub(super) fn claimed_by(&self, node: &UniqueAddress) -> Vec<RegistrationId> {
         let has = |variants: &Vec<ClaimVariant>| variants.iter().any(|variant| variant.by.contains_key(node));
         let claimed = self.registered.iter().filter(|(_, variants)| has(variants));
-        claimed.map(|(id, _)| *id).collect()
+        claimed.map(|(id, _)| id.clone()).collect()
     }
 
     /// All that somebody claims.
     pub(super) fn all(&self) -> Vec<RegistrationId> {
-        self.registered.keys().copied().collect()
+        self.registered.keys().cloned().collect()
     }
 
     /// Decides about one: one variant stands, everybody who agrees with it is accepted, all others are
     /// refused and forgotten; they claim again. Linear in its claims.
-    pub(super) fn judge(&mut self, id: RegistrationId) -> Vec<JudgedClaim> {
-        let Some(variants) = self.registered.get_mut(&id) else {
+    pub(super) fn judge(&mut self, id: &RegistrationId) -> Vec<JudgedClaim> {
+        let Some(variants) = self.registered.get_mut(id) else {
             return Vec::new();
         };
         let ranked = variants.iter().enumerate();
@@ -164,7 +164,7 @@ impl RegistrationClaims {
             claim.running = true;
             judged.push(JudgedClaim {
                 node: node.clone(),
-                id,
+                id: id.clone(),
                 verdict: RegistrationVerdict::Accepted { number },
                 differs: None,
             });
@@ -173,7 +173,7 @@ impl RegistrationClaims {
             let differs = FieldDifferences::of(variant.fields.differences(&best.fields));
             judged.extend(variant.by.into_keys().map(|node| JudgedClaim {
                 node,
-                id,
+                id: id.clone(),
                 verdict: RegistrationVerdict::Refused {
                     standing: best.fields.clone(),
                 },
@@ -196,11 +196,11 @@ impl RegistrationClaims {
         self.registered.values().map(Vec::len).sum()
     }
 
-    fn drop_empty(&mut self, id: RegistrationId) {
-        if let Some(variants) = self.registered.get_mut(&id) {
+    fn drop_empty(&mut self, id: &RegistrationId) {
+        if let Some(variants) = self.registered.get_mut(id) {
             variants.retain(|variant| !variant.by.is_empty());
             if variants.is_empty() {
-                self.registered.remove(&id);
+                self.registered.remove(id);
             }
         }
     }

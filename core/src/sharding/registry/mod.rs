@@ -1,9 +1,9 @@
 //! A kind is the same everywhere or nowhere: two coordinators of one kind, because its role differs between
 //! nodes, would each run the same entity. So is a singleton: two members that are each the oldest of the role
-//! that they believe it has would each run an instance. Every node announces its kinds and singletons to the
-//! oldest member of the cluster, whatever its roles, and begins with none before it is accepted. This room
-//! decides which fields each stands with; it never starts or stops a region or an instance. Spec: sharding
-//! 10.11.
+//! that they believe it has would each run an instance; and a bucket of the keyed store, whose ranges two
+//! coordinators would each give away. Every node announces what it has registered to the oldest member of the
+//! cluster, whatever its roles, and begins with none before it is accepted. This room decides which fields
+//! each stands with; it never starts or stops anything. Spec: sharding 10.11.
 //!
 //! `announcer` is every node's part, `registrar` the oldest member's, `claims` its pure rule.
 
@@ -37,20 +37,20 @@ pub(super) struct Registry {
 
 impl Registry {
     /// Whether one more with such fields can be announced: in one control frame, and kinds in number.
-    /// Singletons count theirs.
+    /// Singletons and buckets are counted where they are.
     pub(super) fn has_room_for(&self, cx: &Cx<'_>, fields: &RegistrationFields) -> bool {
         let bytes = self
             .announcer
-            .bytes_max_beside(fields.id())
+            .bytes_max_beside(&fields.id())
             .saturating_add(fields.bytes_max());
         let in_number = match fields {
             RegistrationFields::Kind(_) => self.announcer.kinds() < KINDS_PER_NODE_MAX,
-            RegistrationFields::Singleton(_) => true,
+            RegistrationFields::Singleton(_) | RegistrationFields::Bucket(_) => true,
         };
         in_number && bytes <= cx.config().limits.control_frame_bytes_max / 2
     }
 
-    /// This node has a kind or a singleton (again); `waits` hears what is decided about it.
+    /// This node has one (again); `waits` hears what is decided about it.
     pub(super) fn add(
         &mut self,
         cx: &mut Cx<'_>,
@@ -63,30 +63,30 @@ impl Registry {
     }
 
     /// Has a caller wait for what is decided about one; `false` if another one does already.
-    pub(super) fn wait(&mut self, id: RegistrationId, token: Token) -> bool {
+    pub(super) fn wait(&mut self, id: &RegistrationId, token: Token) -> bool {
         self.announcer.wait_for(id, token)
     }
 
     /// This node does not have it any more.
-    pub(super) fn remove(&mut self, id: RegistrationId) {
+    pub(super) fn remove(&mut self, id: &RegistrationId) {
         self.announcer.remove(id);
     }
 
     /// Whether a kind of this node stands.
     pub(super) fn is_accepted(&self, kind: KindId) -> bool {
-        match self.announcer.standing(RegistrationId::Kind(kind)) {
+        match self.announcer.standing(&RegistrationId::Kind(kind)) {
             Some(AnnouncedStanding::Accepted { .. }) => true,
             Some(AnnouncedStanding::Pending | AnnouncedStanding::Refused) | None => false,
         }
     }
 
     /// What has been decided about one of this node.
-    pub(super) fn standing(&self, id: RegistrationId) -> Option<&AnnouncedStanding> {
+    pub(super) fn standing(&self, id: &RegistrationId) -> Option<&AnnouncedStanding> {
         self.announcer.standing(id)
     }
 
-    /// Another node speaks, or this one to itself. Gives back what was decided about this node's kinds and
-    /// singletons.
+    /// Another node speaks, or this one to itself. Gives back what was decided about this node's
+    /// registrations.
     pub(super) fn on_message(
         &mut self,
         cx: &mut Cx<'_>,

@@ -1,4 +1,4 @@
-//! The oldest member's part: hears every node's kinds and singletons and says which of them stand. Decides
+//! The oldest member's part: hears every node's registrations and says which of them stand. Decides
 //! nothing before all members have spoken and those removed unheard have certainly stopped; until then who
 //! was accepted before goes on. Never tells a node to stop what agrees with what stands. Spec: sharding
 //! 10.11.
@@ -39,7 +39,7 @@ enum RegistrarTenure {
     Deciding(Term),
 }
 
-/// What the oldest member knows about everybody's kinds and singletons.
+/// What the oldest member knows about everybody's registrations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registrar {
     tenure: RegistrarTenure,
@@ -53,7 +53,7 @@ pub(super) struct Registrar {
 }
 
 impl Registrar {
-    /// A node says which kinds and singletons it has.
+    /// A node says what it has registered.
     pub(super) fn on_announce(
         &mut self,
         cx: &mut Cx<'_>,
@@ -82,7 +82,7 @@ impl Registrar {
         self.heard.insert(from.clone(), round);
         for gone in self.claims.claimed_by(from) {
             if !ids.contains(&gone) {
-                self.claims.withdraw(from, gone);
+                self.claims.withdraw(from, &gone);
             }
         }
         self.take_in(cx, from, age, all);
@@ -91,7 +91,7 @@ impl Registrar {
             RegistrarTenure::Recovering(_) => self.try_decide(cx),
             RegistrarTenure::Deciding(_) => {
                 let mut judged = Vec::new();
-                for id in ids {
+                for id in &ids {
                     judged.extend(self.claims.judge(id));
                 }
                 self.tell(cx, judged, Some(from));
@@ -214,7 +214,7 @@ impl Registrar {
         self.tenure = RegistrarTenure::Deciding(term);
         let mut judged = Vec::new();
         for id in self.claims.all() {
-            judged.extend(self.claims.judge(id));
+            judged.extend(self.claims.judge(&id));
         }
         self.tell(cx, judged, None);
     }
@@ -237,7 +237,7 @@ impl Registrar {
         {
             let known = match &verdict {
                 RegistrationVerdict::Accepted { .. } => {
-                    self.told.remove(&(node.clone(), id));
+                    self.told.remove(&(node.clone(), id.clone()));
                     asked.is_some_and(|asked| *asked != node)
                 }
                 RegistrationVerdict::Refused { .. } | RegistrationVerdict::TooMany => false,
@@ -246,7 +246,7 @@ impl Registrar {
                 continue;
             }
             if let Some(difference) = differs {
-                self.say_refused(cx, &node, id, difference);
+                self.say_refused(cx, &node, id.clone(), difference);
             }
             by_node.entry(node).or_default().push((id, verdict));
         }
@@ -269,7 +269,7 @@ impl Registrar {
         }
     }
 
-    /// Says once per node and kind or singleton that it was refused; the node repeats its announcement.
+    /// Says once per node and registration that it was refused; the node repeats its announcement.
     fn say_refused(
         &mut self,
         cx: &mut Cx<'_>,
@@ -280,7 +280,7 @@ impl Registrar {
         if self.told.len() >= TOLD_MAX {
             self.told.clear();
         }
-        if !self.told.insert((node.clone(), id)) {
+        if !self.told.insert((node.clone(), id.clone())) {
             return;
         }
         let node = node.clone();
@@ -288,7 +288,9 @@ impl Registrar {
             RegistrationId::Kind(kind) => {
                 cx.notify_sharding(kind, ShardingEvent::KindRefusedOn { node, difference });
             }
-            RegistrationId::Singleton(singleton) => cx.say_refused_on(singleton, node, difference),
+            RegistrationId::Singleton(_) | RegistrationId::Bucket(_) => {
+                cx.say_refused_on(id, node, difference);
+            }
         }
     }
 }

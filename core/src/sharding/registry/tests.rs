@@ -15,6 +15,8 @@ use crate::event::{Event, ShardingEvent};
 use crate::fixture::{Fixture, member, node, picture};
 use crate::ident::{ClusterName, Role};
 use crate::input::SendTarget;
+use crate::kv::state::bucket::BucketName;
+use crate::kv::state::settings::{BucketFields, BucketSettings};
 use crate::membership::state::member::{Status, UpNumber};
 use crate::message::Message;
 use crate::oldest::Oldest;
@@ -98,7 +100,7 @@ fn accepted(claims: &[(UniqueAddress, Announcement)]) -> Vec<UniqueAddress> {
         let age = age(u32::try_from(at).unwrap() + 1);
         assert!(all.put(node, age, said.clone()));
     }
-    let judged = all.judge(kind()).into_iter();
+    let judged = all.judge(&kind()).into_iter();
     let accepted = judged.filter(|judged| matches!(judged.verdict, RegistrationVerdict::Accepted { .. }));
     accepted.map(|judged| judged.node).collect()
 }
@@ -566,7 +568,7 @@ fn s_10_11_a_singleton_is_compared_in_role_lease_and_durability_and_never_with_a
     for (at, (node, fields)) in all.into_iter().enumerate() {
         assert!(claims.put(&node, age(u32::try_from(at).unwrap() + 1), announced(fields)));
     }
-    let judged = claims.judge(billing(None, None).id());
+    let judged = claims.judge(&billing(None, None).id());
     let differing = |node: UniqueAddress| {
         let judged = judged.iter().find(|judged| judged.node == node).unwrap();
         judged.differs.as_ref().map(|differs| alloc::format!("{differs}"))
@@ -576,7 +578,7 @@ fn s_10_11_a_singleton_is_compared_in_role_lease_and_durability_and_never_with_a
     assert_eq!(differing(c()).as_deref(), Some(role));
     let hosting = "lease is on here and off in the cluster; durable is on here and off in the cluster";
     assert_eq!(differing(d()).as_deref(), Some(hosting));
-    let kinds = claims.judge(kind());
+    let kinds = claims.judge(&kind());
     assert!(
         kinds
             .iter()
@@ -604,21 +606,21 @@ fn s_10_11_proxies_do_not_keep_what_hosts_agreed_on_that_are_gone() {
         assert!(claims.put(&node, age(1), announced(fields)));
     }
     let singleton = billing(None, None).id();
-    let accepts = |claims: &mut RegistrationClaims, node: &UniqueAddress, id| {
+    let accepts = |claims: &mut RegistrationClaims, node: &UniqueAddress, id: &RegistrationId| {
         let judged = claims.judge(id).into_iter().find(|judged| judged.node == *node);
         matches!(judged.unwrap().verdict, RegistrationVerdict::Accepted { .. })
     };
-    claims.judge(singleton);
-    claims.judge(kind());
+    claims.judge(&singleton);
+    claims.judge(&kind());
     claims.put(&c(), age(2), announced(billing(None, PLAIN)));
     claims.put(&c(), age(2), announced(RegistrationFields::Kind(kept(false))));
-    assert!(!accepts(&mut claims, &c(), singleton));
-    assert!(!accepts(&mut claims, &c(), kind()));
+    assert!(!accepts(&mut claims, &c(), &singleton));
+    assert!(!accepts(&mut claims, &c(), &kind()));
     claims.forget(&b());
     claims.put(&c(), age(2), announced(billing(None, PLAIN)));
     claims.put(&c(), age(2), announced(RegistrationFields::Kind(kept(false))));
-    assert!(accepts(&mut claims, &c(), singleton), "only a proxy is left");
-    assert!(accepts(&mut claims, &c(), kind()));
+    assert!(accepts(&mut claims, &c(), &singleton), "only a proxy is left");
+    assert!(accepts(&mut claims, &c(), &kind()));
 }
 
 #[test]
@@ -643,7 +645,7 @@ fn s_10_11_another_nodes_singleton_is_refused_with_what_stands_and_users_hear_of
     let said = |rig: &mut Rig| {
         let mut told = Vec::new();
         for signal in rig.fixture.heard() {
-            if let Signal::SingletonRefusedOn(_, node, difference) = signal {
+            if let Signal::RefusedOn(_, node, difference) = signal {
                 told.push((node, alloc::format!("{difference}")));
             }
         }
@@ -657,9 +659,9 @@ fn s_10_11_another_nodes_singleton_is_refused_with_what_stands_and_users_hear_of
 }
 
 #[test]
-fn as_many_kinds_and_singletons_can_be_announced_as_a_node_may_have() {
+fn as_much_can_be_announced_as_a_node_may_have() {
     assert_eq!(
-        KINDS_PER_NODE_MAX + crate::singleton::SINGLETONS_MAX,
+        KINDS_PER_NODE_MAX + crate::singleton::SINGLETONS_MAX + crate::kv::protocol::BUCKETS_MAX,
         REGISTRATIONS_PER_NODE_MAX
     );
     let long = RegistrationFields::Singleton(SingletonFields {
@@ -700,7 +702,7 @@ fn i_100_a_registration_s_number_at_its_end_leaves_numbers_for_others() {
         let mut all = RegistrationClaims::default();
         assert!(all.put(&a(), age(1), old(fields(8), said, false)));
         assert!(all.put(&b(), age(2), new(fields(8))));
-        let judged = all.judge(kind());
+        let judged = all.judge(&kind());
         assert_eq!(judged.len(), 2);
         for one in judged {
             let RegistrationVerdict::Accepted { number } = one.verdict else {
@@ -709,4 +711,44 @@ fn i_100_a_registration_s_number_at_its_end_leaves_numbers_for_others() {
             assert!(number <= u64::MAX >> 16, "{number}");
         }
     }
+}
+
+#[test]
+fn s_10_11_buckets_that_differ_in_the_role_alone_are_seen_by_the_oldest_of_all_members() {
+    let bucket = |role: &str| {
+        RegistrationFields::Bucket(BucketFields {
+            name: BucketName::new("carts").unwrap(),
+            settings: BucketSettings {
+                role: Some(Role::new(role).unwrap()),
+                ..BucketSettings::default()
+            },
+        })
+    };
+    let mut rig = Rig::on(a());
+    rig.announce(&a(), vec![]);
+    rig.announce(&b(), vec![announced(bucket("front"))]);
+    rig.announce(&c(), vec![]);
+    rig.fixture.heard();
+    let refused = says(
+        c(),
+        RegistryMsg::Verdicts {
+            term: term(),
+            round: 1,
+            verdicts: vec![(
+                bucket("front").id(),
+                RegistrationVerdict::Refused {
+                    standing: bucket("front"),
+                },
+            )],
+        },
+    );
+    assert_eq!(rig.announce(&c(), vec![announced(bucket("back"))]), vec![refused]);
+    let [Signal::RefusedOn(id, node, difference)] = &rig.fixture.heard()[..] else {
+        panic!("users hear of it");
+    };
+    assert_eq!((id, node), (&bucket("front").id(), &c()));
+    assert_eq!(
+        alloc::format!("{difference}"),
+        "role is back here and front in the cluster"
+    );
 }

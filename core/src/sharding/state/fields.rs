@@ -141,7 +141,7 @@ impl KindFields {
     }
 }
 
-/// One field of a kind, or of a singleton, that two nodes have with different values.
+/// One field of a kind, a singleton or a bucket that two nodes have with different values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldDifference {
@@ -194,12 +194,47 @@ pub enum FieldDifference {
         /// The cluster's.
         theirs: bool,
     },
-    /// Whether a work queue keeps its jobs in the store.
+    /// Whether a work queue keeps its jobs in the store, or a bucket its values.
     Durable {
         /// This node's.
         ours: bool,
         /// The cluster's.
         theirs: bool,
+    },
+    /// How many copies there are of each value of a bucket.
+    Copies {
+        /// This node's.
+        ours: u8,
+        /// The cluster's.
+        theirs: u8,
+    },
+    /// How many owners the least level of a bucket's gets are.
+    LeastReads {
+        /// This node's.
+        ours: u8,
+        /// The cluster's.
+        theirs: u8,
+    },
+    /// How many owners the least level of a bucket's puts are.
+    LeastWrites {
+        /// This node's.
+        ours: u8,
+        /// The cluster's.
+        theirs: u8,
+    },
+    /// The number of ranges.
+    Ranges {
+        /// This node's.
+        ours: u16,
+        /// The cluster's.
+        theirs: u16,
+    },
+    /// The function that merges siblings; `None`: none does.
+    Merge {
+        /// This node's.
+        ours: Option<Arc<str>>,
+        /// The cluster's.
+        theirs: Option<Arc<str>>,
     },
 }
 
@@ -213,10 +248,13 @@ impl fmt::Display for FieldDifference {
         let on = |on: bool| String::from(if on { "on" } else { "off" });
         // Texts of a peer stay on their line.
         let text = |text: &str| alloc::format!("{}", text.escape_debug());
+        let number = |number: u32| alloc::format!("{number}");
+        let small = |small: u8| number(small.into());
+        let merge = |name: &Option<Arc<str>>| text(name.as_deref().unwrap_or("none"));
         let (field, ours, theirs): (&str, String, String) = match self {
             Self::Name { ours, theirs } => ("name", text(ours), text(theirs)),
             Self::Role { ours, theirs } => ("role", role(ours), role(theirs)),
-            Self::Shards { ours, theirs } => ("shards", alloc::format!("{ours}"), alloc::format!("{theirs}")),
+            Self::Shards { ours, theirs } => ("shards", number(*ours), number(*theirs)),
             Self::Extractor { ours, theirs } => ("extractor", text(ours), text(theirs)),
             Self::StoreMode { ours, theirs } => {
                 ("store mode", alloc::format!("{ours}"), alloc::format!("{theirs}"))
@@ -226,12 +264,18 @@ impl fmt::Display for FieldDifference {
             }
             Self::Lease { ours, theirs } => ("lease", on(*ours), on(*theirs)),
             Self::Durable { ours, theirs } => ("durable", on(*ours), on(*theirs)),
+            Self::Copies { ours, theirs } => ("copies", small(*ours), small(*theirs)),
+            Self::LeastReads { ours, theirs } => ("least R", small(*ours), small(*theirs)),
+            Self::LeastWrites { ours, theirs } => ("least W", small(*ours), small(*theirs)),
+            Self::Ranges { ours, theirs } => ("ranges", number((*ours).into()), number((*theirs).into())),
+            Self::Merge { ours, theirs } => ("merge", merge(ours), merge(theirs)),
         };
         write!(f, "{field} is {ours} here and {theirs} in the cluster")
     }
 }
 
-/// Everything in which a kind or a singleton of this node differs from the cluster's; at least one field.
+/// Everything in which a kind, a singleton or a bucket of this node differs from the cluster's; at least one
+/// field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDifferences(Vec<FieldDifference>);
 

@@ -26,6 +26,8 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody, VoterMsg,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, SnapshotHead, StoreId, Voters};
+use crate::kv::state::bucket::BucketName;
+use crate::kv::state::settings::{BucketFields, BucketSettings};
 use crate::load::protocol::{NEIGHBORS_MAX, SAMPLES_MAX};
 use crate::load::state::sample::{LoadPartId, LoadSample, PARTS_MAX, PartLoad};
 use crate::load::state::share::LoadShare;
@@ -769,9 +771,9 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
     let id = RegistrationId::Kind(KindId::of("files"));
     let singleton = RegistrationId::Singleton(SingletonId::of("billing"));
     let verdicts = vec![
-        (id, RegistrationVerdict::Accepted { number: 9 }),
+        (id.clone(), RegistrationVerdict::Accepted { number: 9 }),
         (
-            id,
+            id.clone(),
             RegistrationVerdict::Refused {
                 standing: RegistrationFields::Kind(standing),
             },
@@ -779,7 +781,7 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
         (id, RegistrationVerdict::TooMany),
     ];
     let of_singleton = vec![
-        (singleton, RegistrationVerdict::Accepted { number: 7 }),
+        (singleton.clone(), RegistrationVerdict::Accepted { number: 7 }),
         (
             singleton,
             RegistrationVerdict::Refused {
@@ -787,7 +789,50 @@ fn registry_messages(node: &UniqueAddress) -> Vec<(&'static str, RegistryMsg)> {
             },
         ),
     ];
+    let carts = || BucketName::new("carts").unwrap();
+    let bucket = |merge: Option<&str>| {
+        RegistrationFields::Bucket(BucketFields {
+            name: carts(),
+            settings: BucketSettings {
+                merge: merge.map(Into::into),
+                role: merge.and_then(|_| Role::new("worker").ok()),
+                ..BucketSettings::default()
+            },
+        })
+    };
+    let opened = |merge, accepted| Announcement {
+        fields: bucket(merge),
+        accepted,
+        running: accepted.is_some(),
+    };
+    let of_bucket = vec![
+        (
+            RegistrationId::Bucket(carts()),
+            RegistrationVerdict::Accepted { number: 7 },
+        ),
+        (
+            RegistrationId::Bucket(carts()),
+            RegistrationVerdict::Refused {
+                standing: bucket(Some("union")),
+            },
+        ),
+    ];
     vec![
+        (
+            "registry_announce_buckets",
+            RegistryMsg::Announce {
+                round,
+                all: vec![opened(None, None), opened(Some("union"), Some(7))],
+            },
+        ),
+        (
+            "registry_verdicts_buckets",
+            RegistryMsg::Verdicts {
+                term: term.clone(),
+                round,
+                verdicts: of_bucket,
+            },
+        ),
         ("registry_announce", RegistryMsg::Announce { round, all }),
         (
             "registry_announce_leases",

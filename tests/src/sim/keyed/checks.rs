@@ -329,6 +329,11 @@ impl Sim {
     /// and the owners are alike.
     pub(crate) fn rest_of_keyed(&mut self) {
         self.look_at_ranges();
+        if self.liars.process.is_some() {
+            // Who was refused for its lies asks again.
+            let running: Vec<ProcessId> = self.running_processes().collect();
+            running.into_iter().for_each(|process| self.open_buckets(process));
+        }
         let nodes = self.running().len();
         // Who does not come back keeps its ranges for a time.
         let away = match nodes < self.last_at.len() {

@@ -240,8 +240,9 @@ impl Sim {
 
     /// A node said something about a bucket.
     pub(crate) fn on_kv_event(&mut self, process: ProcessId, bucket: &BucketName, event: &KvEvent) {
-        // A liar says that it has opened it otherwise.
-        let is_lie = matches!(event, KvEvent::RefusedOn { node } if self.history.is_liar(node));
+        // A liar says that it has opened it otherwise, and may be believed.
+        let is_its_own = matches!(event, KvEvent::RefusedOn { node, .. } if self.history.is_liar(node));
+        let is_lie = is_its_own || self.liars.is_on();
         if let KvEvent::RefusedOn { .. } | KvEvent::Refused { .. } = event
             && !is_lie
         {

@@ -231,9 +231,9 @@ impl Rig {
             | Signal::DownDecided(_)
             | Signal::Drained(_)
             | Signal::Quarantine(_)
-            | Signal::SingletonRegistered(..)
-            | Signal::SingletonJudged(..)
-            | Signal::SingletonRefusedOn(..)
+            | Signal::Registered(..)
+            | Signal::Judged(..)
+            | Signal::RefusedOn(..)
             | Signal::AgesChanged { .. }
             | Signal::MarginOver
             | Signal::PathsWritten(_)

@@ -16,6 +16,7 @@ use crate::membership::state::gossip::Gossip;
 use crate::message::{Message, SingletonMsg};
 use crate::oldest::Oldest;
 use crate::owner::Requester;
+use crate::sharding::protocol::registry::RegistrationId;
 use crate::signal::Signal;
 use crate::store::{Change, StoreAnswer, StoreError, StoreOrder, StoreReport, StoreRequest};
 use crate::timer::Timer;
@@ -117,7 +118,7 @@ impl World {
             let peer = &mut self.peers[at];
             for signal in peer.fixture.heard() {
                 peer.drained |= matches!(signal, Signal::Drained(_));
-                if let Signal::SingletonRegistered(id, Some(_)) = signal
+                if let Signal::Registered(RegistrationId::Singleton(id), Some(_)) = signal
                     && let Some(judgement) = self.judgement.clone()
                 {
                     let cx = &mut peer.fixture.cx();
