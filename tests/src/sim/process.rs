@@ -22,7 +22,7 @@ use super::paths::PathInstance;
 use super::singletons::Instance;
 
 /// Wall clocks begin here: any plausible time will do, it is only carried.
-const UNIX_MS: u64 = 1_750_000_000_000;
+pub(crate) const UNIX_MS: u64 = 1_750_000_000_000;
 
 /// Ends that are on their way to a node.
 #[derive(Debug, Default)]

@@ -156,6 +156,7 @@ impl Plan {
             written,
             context,
             is_judged: true,
+            lives: None,
         };
         (asked, order)
     }

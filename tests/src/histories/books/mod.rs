@@ -1,6 +1,7 @@
 //! The books of a workload about the keyed store: what was called of which key, what became of it, and when a
 //! key may be called so that its history can be judged. Who calls what, where, is the workload's.
 
+mod ending;
 #[cfg(test)]
 mod tests;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 use quorate_core::kv::state::clock::VersionClock;
 
-use super::dominance::{self, Broken, GetCall, KeyHistory, PutCall, PutOutcome, Sibling};
+use super::dominance::{self, Broken, GetCall, KeyHistory, PutCall, PutOutcome, Sibling, TimeToLive};
 use super::register::{self, RegisterAnswer, RegisterAsk, RegisterCall, Written};
 
 /// Calls of a register that may follow each other without a moment in which none is open: the tester tries
@@ -46,6 +47,8 @@ pub enum Asked {
         context: VersionClock,
         /// Whether at a level that promises something.
         is_judged: bool,
+        /// How long its value lives; `None`: until it is overwritten.
+        lives: Option<TimeToLive>,
     },
     /// A conditional one.
     Conditional {
@@ -113,6 +116,7 @@ pub struct KeyBook {
     /// What is answered later is not judged.
     judged_until: u64,
     acknowledged: Vec<VersionClock>,
+    has_mortals: bool,
 }
 
 impl KeyBook {
@@ -130,6 +134,7 @@ impl KeyBook {
             is_over: false,
             judged_until: u64::MAX,
             acknowledged: Vec::new(),
+            has_mortals: false,
         }
     }
 
@@ -165,22 +170,6 @@ impl KeyBook {
     #[must_use]
     pub fn acknowledged(&self) -> &[VersionClock] {
         &self.acknowledged
-    }
-
-    /// Whether a delete that had seen all of this clock was asked for by then: its owners may forget it after
-    /// its grace, and what is written afterwards knows nothing of either.
-    #[must_use]
-    pub fn was_deleted(&self, clock: &VersionClock, by: u64) -> bool {
-        self.calls.iter().any(|call| match &call.what {
-            Asked::Put { written, context, .. } if written.is_delete && call.asked <= by => {
-                let made = match &call.told {
-                    Some((_, Told::Written(made))) => made.as_ref(),
-                    _ => None,
-                };
-                context.dominates(clock) || made.is_some_and(|made| made.dominates(clock))
-            }
-            Asked::Get { .. } | Asked::Put { .. } | Asked::Conditional { .. } => false,
-        })
     }
 
     fn acknowledge(&mut self, clock: &VersionClock) {
@@ -266,6 +255,7 @@ impl Books {
         book.unbroken = if book.open == 0 { 1 } else { book.unbroken + 1 };
         book.open += 1;
         book.open_writes += usize::from(!matches!(what, Asked::Get { .. }));
+        book.has_mortals |= matches!(what, Asked::Put { lives: Some(_), .. });
         let told = None;
         book.calls.push(CallRecord {
             asked: now,
@@ -457,9 +447,11 @@ fn siblings_of(book: &KeyBook, until: u64) -> KeyHistory {
                     written,
                     context,
                     is_judged,
+                    lives,
                 },
                 told,
             ) => {
+                let acknowledged = told.and_then(|(at, told)| matches!(told, Told::Written(_)).then_some(at));
                 let outcome = match told {
                     Some((at, Told::Written(clock))) if *is_judged => PutOutcome::Written(at, clock.clone()),
                     Some((_, Told::Nothing)) => PutOutcome::Nothing,
@@ -468,7 +460,7 @@ fn siblings_of(book: &KeyBook, until: u64) -> KeyHistory {
                 history.puts.push(PutCall {
                     number: written.number,
                     is_delete: written.is_delete,
-                    ends: None,
+                    ends: lives.map(|lives| lives.ends(asked, acknowledged)),
                     context: context.clone(),
                     asked,
                     outcome,

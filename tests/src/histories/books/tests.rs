@@ -14,6 +14,7 @@ fn write(books: &mut Books, key: usize, (asked, answered): (u64, u64), told: Tol
         written,
         context,
         is_judged,
+        lives: None,
     };
     let place = books.begin(key, asked, put);
     books.end(place, answered, told);
@@ -73,4 +74,44 @@ fn a_register_has_moments_in_which_nobody_waits() {
     }
     assert_eq!(most, OPEN_MAX);
     assert!(books.keys[key].unbroken <= UNBROKEN_MAX, "it never breaks off");
+}
+
+#[test]
+fn i_75_a_value_past_its_end_is_not_shown_and_may_be_missing_before() {
+    let lives = TimeToLive {
+        ttl: 100,
+        made_within: 50,
+        clocks_differ: 10,
+    };
+    assert_eq!(lives.ends(5, Some(9)), (119, 95));
+    assert_eq!(lives.ends(5, None), (165, 95), "nobody knows when it was made");
+    for (asked, shows, expected) in [
+        (90, true, Ok(())),
+        (90, false, Err("I-70")),
+        (96, false, Ok(())),
+        (119, true, Ok(())),
+        (120, true, Err("I-75")),
+        (120, false, Ok(())),
+    ] {
+        let mut books = Books::default();
+        let key = books.add_key("s".to_owned(), KeyUse::Shared);
+        let number = books.next_number();
+        let written = Written {
+            number,
+            is_delete: false,
+        };
+        let (context, is_judged) = (VersionClock::new(), true);
+        let put = Asked::Put {
+            written,
+            context,
+            is_judged,
+            lives: Some(lives),
+        };
+        let place = books.begin(key, 5, put);
+        books.end(place, 9, Told::Written(Some(VersionClock::new())));
+        let numbers = if shows { &[number][..] } else { &[] };
+        read(&mut books, key, (asked, asked), numbers);
+        let judged = books.judge(|_| 200, None).map_err(|broken| broken.0);
+        assert_eq!(judged, expected, "a get at {asked} shows it: {shows}");
+    }
 }

@@ -24,6 +24,27 @@ pub struct PutCall {
     pub outcome: PutOutcome,
 }
 
+/// How long a value lives, as far as callers can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeToLive {
+    /// What was asked for.
+    pub ttl: u64,
+    /// An owner makes it so long after it was asked for at most, whether anybody hears of it or not.
+    pub made_within: u64,
+    /// How far the clocks of owners are apart at most.
+    pub clocks_differ: u64,
+}
+
+impl TimeToLive {
+    /// See [`PutCall::ends`]; of one that was asked for and acknowledged then.
+    #[must_use]
+    pub fn ends(self, asked: u64, acknowledged: Option<u64>) -> (u64, u64) {
+        let made_last = acknowledged.unwrap_or(asked + self.made_within);
+        let earliest = (asked + self.ttl).saturating_sub(self.clocks_differ);
+        (made_last + self.ttl + self.clocks_differ, earliest)
+    }
+}
+
 /// What became of a put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutOutcome {

@@ -14,7 +14,7 @@ use quorate_core::kv::state::node::MerkleNode;
 use quorate_core::kv::state::outcome::CallGoal;
 use quorate_core::kv::state::table::RangeId;
 
-use super::{BUCKETS, COPIES, RANGES};
+use super::{BUCKETS, COPIES, RANGES, ending};
 use crate::histories::books::Asked;
 use crate::sim::engine::Sim;
 use crate::sim::history::ProcessId;
@@ -59,10 +59,10 @@ pub(crate) struct WatchedCounts {
 
 /// One range at one store.
 pub(super) struct Copy<'a> {
-    process: ProcessId,
-    store: StoreId,
+    pub(super) process: ProcessId,
+    pub(super) store: StoreId,
     configuration: &'a Configuration,
-    hosted: &'a HostedRange,
+    pub(super) hosted: &'a HostedRange,
 }
 
 fn ranges() -> impl Iterator<Item = (usize, RangeId)> {
@@ -109,7 +109,7 @@ impl Sim {
     }
 
     /// The copies of a range at processes that run.
-    fn copies(&self, bucket: usize, range: RangeId) -> Vec<Copy<'_>> {
+    pub(super) fn copies(&self, bucket: usize, range: RangeId) -> Vec<Copy<'_>> {
         let copies = self.running_processes().filter_map(|process| {
             let store = self.store_of(process, bucket)?;
             let (_, hosted) = store.ranges().find(|(hosted, _)| *hosted == range)?;
@@ -123,13 +123,15 @@ impl Sim {
         copies.collect()
     }
 
+    /// What a copy holds of a key once every clock agrees on what has ended.
     fn entry_at(&self, copy: &Copy<'_>, at: usize) -> KvEntry {
-        let key = self.key_of(at);
-        copy.hosted.entry(&key).cloned().unwrap_or_default()
+        let mut entry = copy.hosted.entry(&self.key_of(at)).cloned().unwrap_or_default();
+        entry.expire(ending::ended_everywhere(self.now));
+        entry
     }
 
     /// The range of a key.
-    fn range_of(&self, at: usize) -> (usize, RangeId) {
+    pub(super) fn range_of(&self, at: usize) -> (usize, RangeId) {
         let bucket = self.keyed.buckets[at];
         (bucket, BUCKETS[bucket].settings().range_of(&self.key_of(at)))
     }
@@ -186,7 +188,10 @@ impl Sim {
             }
         }
         if let Err(what) = self.check_copies() {
-            self.violated("copies", 0, what);
+            return self.violated("copies", 0, what);
+        }
+        if let Err((process, what)) = self.look_at_ends() {
+            self.violated("I-75", process, what);
         }
     }
 
@@ -288,7 +293,7 @@ impl Sim {
                 .collect();
             for clock in book.acknowledged() {
                 let grace = self.keyed.grace();
-                if grace.is_some_and(|grace| book.was_deleted(clock, self.now.saturating_sub(grace))) {
+                if grace.is_some_and(|grace| book.may_have_ended(clock, self.now.saturating_sub(grace))) {
                     continue;
                 }
                 looked += 1;

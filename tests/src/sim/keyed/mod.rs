@@ -4,6 +4,7 @@
 //! I-75.
 
 mod checks;
+mod ending;
 pub(crate) mod logs;
 pub mod steps;
 mod work;
@@ -18,6 +19,7 @@ use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
 
 use self::checks::Watched;
+use self::ending::Endings;
 use self::logs::Logs;
 use super::chance::{Chance, Purpose};
 use super::engine::Sim;
@@ -113,6 +115,7 @@ pub(crate) struct Keyed {
     buckets: Vec<usize>,
     pub(crate) watched: Watched,
     pub(crate) logs: Logs,
+    endings: Endings,
     /// What was said first about moves since this was cleared, in order.
     said: Vec<&'static str>,
 }
@@ -131,6 +134,7 @@ impl Keyed {
             buckets: Vec::new(),
             watched: Watched::default(),
             logs: Logs::new(seed),
+            endings: Endings::default(),
             said: Vec::new(),
         }
     }
@@ -159,7 +163,7 @@ impl Keyed {
     }
 
     /// What happened, for the report.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 18] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 20] {
         let (books, seen, logs) = (self.books.counts, self.watched.counts, self.logs.counts);
         [
             ("gets of keys answered", books.found),
@@ -177,6 +181,8 @@ impl Keyed {
             ("logs in a bucket taken over", logs.claimed),
             ("records of logs in a bucket acknowledged", logs.appended),
             ("writers of a log that were refused", logs.fenced),
+            ("values that ended by themselves", self.endings.ended()),
+            ("of these forgotten after the grace", self.endings.forgotten()),
             ("epochs of ranges", seen.epochs),
             (
                 "acknowledged puts whose copies were counted",

@@ -16,7 +16,7 @@ use quorate_core::kv::state::outcome::{CallAnswer, CallError, CallGoal};
 use quorate_core::kv::state::siblings::{Version, VersionContent};
 use quorate_core::kv::state::table::RangeId;
 
-use super::{BUCKETS, CallPlace};
+use super::{BUCKETS, CallPlace, ending};
 use crate::histories::books::{Asked, KeyUse, Told, VersionName};
 use crate::histories::dominance::Sibling;
 use crate::histories::register::Written;
@@ -42,6 +42,18 @@ const BETWEEN_MOVES: (u64, u64) = (SECOND / 2, 3 * SECOND);
 /// Where what was deleted is to be forgotten while somebody is away: no move comes in between for long.
 const BETWEEN_RARE_MOVES: (u64, u64) = (20 * SECOND, 60 * SECOND);
 
+/// How something is written.
+#[derive(Clone, Copy, Debug)]
+struct PutWay {
+    /// As if nothing was known of the key.
+    is_blind: bool,
+    is_delete: bool,
+    /// As if nothing was known of its version.
+    is_stale: bool,
+    /// How long the value lives, in milliseconds.
+    ttl_ms: Option<u64>,
+}
+
 impl Sim {
     /// A key that nobody has used.
     pub(super) fn new_key(&mut self, bucket: usize, use_of: KeyUse) -> usize {
@@ -60,12 +72,17 @@ impl Sim {
         let index = self.workload.index(nodes);
         let place = self.workload.index(self.keyed.current.len());
         let (kind, level) = (self.workload.below(10), self.workload.below(20));
-        let (blind, delete, stale) = (
-            self.workload.per_mille(200),
-            self.workload
+        let way = PutWay {
+            is_blind: self.workload.per_mille(200),
+            is_delete: self
+                .workload
                 .per_mille(if self.keyed.is_long { 600 } else { 150 }),
-            self.workload.per_mille(150),
-        );
+            is_stale: self.workload.per_mille(150),
+            ttl_ms: self
+                .workload
+                .per_mille(250)
+                .then(|| self.workload.between(200, 4_000)),
+        };
         let timeout = Duration::from_millis(self.workload.between(300, 4_000));
         let at = self.keyed.current[place];
         if self.keyed.books.keys[at].is_done() {
@@ -94,38 +111,36 @@ impl Sim {
             KeyUse::Shared | KeyUse::OneWriter | KeyUse::Conditional => (level, is_judged),
         };
         let (asked, goal) = if is_write {
-            self.write_of(at, (level, is_judged), (blind, delete, stale))
+            self.write_of(at, (level, is_judged), way)
         } else {
             (Asked::Get { is_judged }, CallGoal::Get { level })
         };
         self.call(process, at, asked, goal, timeout);
     }
 
-    fn write_of(
-        &mut self,
-        at: usize,
-        (level, is_judged): (Level, bool),
-        (blind, is_delete, stale): (bool, bool, bool),
-    ) -> (Asked, CallGoal) {
+    fn write_of(&mut self, at: usize, (level, is_judged): (Level, bool), way: PutWay) -> (Asked, CallGoal) {
         let number = self.keyed.books.next_number();
+        let book = &self.keyed.books.keys[at];
+        let is_delete = way.is_delete;
+        // The tester of registers knows no values that end.
+        let ttl_ms = way.ttl_ms.filter(|_| book.use_of == KeyUse::Shared && !is_delete);
         let change = if is_delete {
             KvChange::Delete
         } else {
             let bytes = Arc::from(number.to_le_bytes().as_slice());
-            KvChange::Put { bytes, ttl_ms: None }
+            KvChange::Put { bytes, ttl_ms }
         };
-        let book = &self.keyed.books.keys[at];
         match book.use_of {
             KeyUse::Conditional => {
                 let written = Written { number, is_delete };
-                let version = book.version.filter(|_| !stale);
+                let version = book.version.filter(|_| !way.is_stale);
                 let expected = version.map(|(version, _)| call_of(version));
                 let goal = CallGoal::Conditional { expected, change };
                 let expected = version.map(|(_, number)| number);
                 (Asked::Conditional { written, expected }, goal)
             }
             KeyUse::Shared | KeyUse::OneWriter => {
-                let is_blind = blind && book.use_of == KeyUse::Shared;
+                let is_blind = way.is_blind && book.use_of == KeyUse::Shared;
                 let context = if is_blind {
                     VersionClock::new()
                 } else {
@@ -136,6 +151,7 @@ impl Sim {
                     written,
                     context: context.clone(),
                     is_judged,
+                    lives: ttl_ms.map(ending::lives),
                 };
                 let goal = CallGoal::Write {
                     change,
