@@ -642,6 +642,7 @@ KINDS = {
     0x169: raw("BucketListed", BULK),
     0x16A: raw("BucketWatch", BULK),
     0x16B: raw("BucketNotice", BULK),
+    0x16C: raw("BucketHint", BULK),
     0x200: raw("Ddata", BULK),
     0x300: raw("LoadSample", GOSSIP),
     0x301: raw("ChordProbe", GOSSIP),

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::bucket::{BucketStanding, OpenBucket};
+use super::protocol::hints::{HintAsk, HintStatement, HintWanted};
 use super::protocol::{Answer, BucketBody, KvCommandError, OwnerAnswer, OwnerAsk, Rejection, Timer};
 use super::requests::{Call, CallOutput, CallPlace};
 use super::state::bucket::BucketName;
@@ -18,6 +19,7 @@ use crate::ddata::state::key::Key;
 use crate::effect::{Answer as AnyAnswer, CommandError as AnyError};
 use crate::ident::UniqueAddress;
 use crate::input::Token as CallerToken;
+use crate::journal::state::StoreId;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Instant;
 
@@ -55,6 +57,8 @@ struct OpenCall {
     due: Instant,
     /// How long after a repetition the next one comes, once nobody waits for the call any more.
     pause: Duration,
+    /// For how long hints have held what the call has found: who keeps it again is told.
+    hint_age_ms: u64,
 }
 
 /// See the module.
@@ -154,7 +158,7 @@ impl KeyedStore {
             return refuse(cx, caller, KvCommandError::NotOpen);
         }
         let is_log = matches!(goal, CallGoal::Log { .. });
-        if is_log && open.is_some_and(|open| !open.levels().is_strict()) {
+        if is_log && open.is_some_and(|open| !open.settings().is_strict()) {
             return refuse(cx, caller, KvCommandError::NotStrict);
         }
         if !self.calls.make_room(cx.config().kv.open_calls_max) {
@@ -197,6 +201,7 @@ impl KeyedStore {
             deadline,
             due: deadline,
             pause: cx.config().kv.repeat_interval,
+            hint_age_ms: 0,
         };
         let number = self.calls.insert(call);
         self.ask_owners(cx, number);
@@ -246,10 +251,20 @@ impl KeyedStore {
 
     /// An owner answers.
     pub(super) fn on_owner_answer(&mut self, cx: &mut Cx<'_>, from: &UniqueAddress, said: OwnerAnswer) {
-        let number = said.call;
-        if self.on_settled(cx, from, &said) {
-            return;
+        if !self.on_settled(cx, from, &said) && !self.on_hint_taken(cx, from, &said) {
+            let store = said.store;
+            self.on_call_answer(cx, (from, store, 0), said);
         }
+    }
+
+    /// An owner answers a call, or a store that stands in for it.
+    pub(super) fn on_call_answer(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (from, store, age_ms): (&UniqueAddress, StoreId, u64),
+        said: OwnerAnswer,
+    ) {
+        let number = said.call;
         let deadline = self.calls.open.get(&number).map(|open| open.deadline);
         if deadline.is_some_and(|deadline| deadline <= cx.mono()) {
             // What a process that stood still goes on with may have been forgotten since by its owners.
@@ -262,7 +277,7 @@ impl KeyedStore {
         let Some(bucket) = self.buckets.get_mut(&open.bucket) else {
             return;
         };
-        match bucket.node_of(said.store) {
+        match bucket.node_of(store) {
             Some(node) if node == from => {}
             Some(_) => return self.reject(cx, from, Rejection::NotItsStore),
             None => {
@@ -274,6 +289,14 @@ impl KeyedStore {
         let CallProgress::Asking(call) = &mut open.progress else {
             return;
         };
+        if store != said.store && !call.admits_stand_ins() {
+            cx.counters().answers_late += 1;
+            return;
+        }
+        // What it keeps of it again is as old.
+        if call.is_get() {
+            open.hint_age_ms = open.hint_age_ms.max(age_ms);
+        }
         let is_hindered = matches!(
             said.answer,
             KvAnswer::Refused(KvRefusal::Blocked(_) | KvRefusal::Busy)
@@ -306,6 +329,25 @@ impl KeyedStore {
                     let Some(bucket) = self.buckets.get_mut(&open.bucket) else {
                         return;
                     };
+                    let of = (open.range, to);
+                    if call.admits_stand_ins()
+                        && let Some((store, node)) = bucket.stand_in(of, call.configuration(), cx.view())
+                        && let Some(wanted) = HintWanted::of(&ask, open.hint_age_ms)
+                    {
+                        let asked = HintAsk {
+                            store,
+                            owner: to,
+                            range: open.range,
+                            configuration: call.configuration().clone(),
+                            key: open.key.clone(),
+                            call: number,
+                            step,
+                            wanted,
+                        };
+                        let body = BucketBody::Hint(Box::new(HintStatement::Ask(asked)));
+                        send(cx, &node, &open.bucket, body);
+                        continue;
+                    }
                     let Some(node) = bucket.place_of(to, cx.view()) else {
                         continue;
                     };

@@ -265,6 +265,11 @@ fn take_in(stored: &mut StoredBucket, bucket: &BucketName, key: &[u8], value: &B
             let entry = KvEntry::decode(value).ok()?;
             stored.entries.entry(range).or_default().insert(key, entry);
         }
+        StoredPlace::Hint(owner, key) => {
+            let (since, entry) = value.split_first_chunk()?;
+            let hint = (u64::from_le_bytes(*since), KvEntry::decode(entry).ok()?);
+            stored.hints.insert((owner, key), hint);
+        }
     }
     Some(())
 }

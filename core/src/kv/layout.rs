@@ -7,6 +7,7 @@
 //! | bucket, 0, 1 | when the store was last known to be open, in milliseconds since the Unix epoch (8) |
 //! | bucket, 1, range (2) | the range's head |
 //! | bucket, 2, range (2), key | the entry |
+//! | bucket, 3, store (16), key | since when a hint for that store is held, as above (8); its entry |
 //!
 //! A bucket is the length of its name (1) and its name. Numbers in keys are big-endian, so that they rise.
 //! What an entry and a head are made of is theirs to say; what settings are, `wire`.
@@ -16,6 +17,7 @@ use alloc::vec::Vec;
 use super::state::bucket::BucketName;
 use super::state::table::RangeId;
 use crate::ddata::state::key::Key;
+use crate::journal::state::StoreId;
 use crate::store::Bytes;
 
 const SETTINGS: u8 = 0;
@@ -23,6 +25,7 @@ const SETTINGS: u8 = 0;
 const SEEN: u8 = 1;
 const HEAD: u8 = 1;
 const ENTRY: u8 = 2;
+const HINT: u8 = 3;
 
 /// What lies under a key of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,7 @@ pub(super) enum StoredPlace {
     Seen,
     Head(RangeId),
     Entry(RangeId, Key),
+    Hint(StoreId, Key),
 }
 
 fn key(bucket: &BucketName, place: u8) -> Vec<u8> {
@@ -69,6 +73,13 @@ pub(super) fn entry_key(bucket: &BucketName, range: RangeId, of: &Key) -> Bytes 
     Bytes::from(out)
 }
 
+pub(super) fn hint_key(bucket: &BucketName, owner: StoreId, of: &Key) -> Bytes {
+    let mut out = key(bucket, HINT);
+    out.extend_from_slice(&owner.0.to_be_bytes());
+    out.extend_from_slice(of.as_str().as_bytes());
+    Bytes::from(out)
+}
+
 /// From the first key of a range's entries to before the first behind them.
 pub(super) fn entries(bucket: &BucketName, range: RangeId) -> (Bytes, Bytes) {
     let from = range_key(bucket, ENTRY, range);
@@ -81,7 +92,7 @@ pub(super) fn entries(bucket: &BucketName, range: RangeId) -> (Bytes, Bytes) {
 
 /// From the first key of a bucket to before the first behind it.
 pub(super) fn whole(bucket: &BucketName) -> (Bytes, Bytes) {
-    (settings_key(bucket), Bytes::from(key(bucket, ENTRY + 1)))
+    (settings_key(bucket), Bytes::from(key(bucket, HINT + 1)))
 }
 
 /// What lies under this key of a bucket; `None` if nothing of it does.
@@ -98,11 +109,21 @@ pub(super) fn place(bucket: &BucketName, stored: &[u8]) -> Option<StoredPlace> {
             if *place == HEAD {
                 return rest.is_empty().then_some(StoredPlace::Head(range));
             }
-            let key = Key::new(core::str::from_utf8(rest).ok()?).ok()?;
-            Some(StoredPlace::Entry(range, key))
+            Some(StoredPlace::Entry(range, key_of(rest)?))
+        }
+        HINT => {
+            let (owner, rest) = rest.split_first_chunk()?;
+            Some(StoredPlace::Hint(
+                StoreId(u128::from_be_bytes(*owner)),
+                key_of(rest)?,
+            ))
         }
         _ => None,
     }
+}
+
+fn key_of(bytes: &[u8]) -> Option<Key> {
+    Key::new(core::str::from_utf8(bytes).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -120,6 +141,10 @@ mod tests {
             (
                 entry_key(&bucket, RangeId(258), &key),
                 StoredPlace::Entry(RangeId(258), key.clone()),
+            ),
+            (
+                hint_key(&bucket, StoreId(u128::MAX), &key),
+                StoredPlace::Hint(StoreId(u128::MAX), key.clone()),
             ),
         ] {
             assert_eq!(place(&bucket, &stored), Some(expected));
@@ -147,5 +172,7 @@ mod tests {
         assert_eq!(&*head_key(&bucket, RangeId(0x0102)), b"\x02ab\x01\x01\x02");
         let key = Key::new("k").unwrap();
         assert_eq!(&*entry_key(&bucket, RangeId(3), &key), b"\x02ab\x02\x00\x03k");
+        let hint = hint_key(&bucket, StoreId(0x0102), &key);
+        assert_eq!(&*hint, b"\x02ab\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x02k");
     }
 }

@@ -8,6 +8,7 @@
 pub mod bucket;
 mod calls;
 mod comparing;
+mod hints;
 pub mod hosting;
 mod keeping;
 mod layout;
@@ -20,6 +21,7 @@ pub mod protocol;
 pub mod ranges;
 pub mod replica;
 pub mod requests;
+mod speaking;
 pub mod state;
 mod statements;
 mod sweeping;
@@ -35,12 +37,13 @@ use alloc::vec::Vec;
 use self::bucket::OpenBucket;
 use self::calls::{OpenCalls, refuse};
 use self::comparing::Comparisons;
-use self::hosting::{BucketStore, Listener};
+use self::hints::Hinting;
+use self::hosting::BucketStore;
 use self::keeping::Keeping;
 use self::leading::LeadBucket;
 use self::listing::OpenListings;
 use self::protocol::ranges::RangeCommandError;
-use self::protocol::{BUCKETS_MAX, BucketBody, Command, Event, Msg, RangeStatement, Rejection, Timer};
+use self::protocol::{BUCKETS_MAX, BucketBody, Command, Msg, RangeStatement, Rejection, Timer};
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
 use self::sweeping::Sweep;
@@ -73,6 +76,7 @@ pub struct KeyedStore {
     sweep: Sweep,
     comparisons: Comparisons,
     turns: OpenTurns,
+    hinting: Hinting,
     /// Coordinators that this node had, so that none has the term of another.
     coordinators: u64,
     is_paused: bool,
@@ -138,6 +142,7 @@ impl KeyedStore {
             BucketBody::Listed(answered) => self.on_listed(cx, from, &bucket, *answered),
             BucketBody::Watch(statement) => self.on_watch_statement(cx, from, &bucket, statement),
             BucketBody::Notice(notice) => self.on_notice(cx, from, &bucket, notice),
+            BucketBody::Hint(statement) => self.on_hint(cx, from, &bucket, *statement),
         };
         if let Err(rejection) = heard {
             self.reject(cx, from, rejection);
@@ -291,6 +296,7 @@ impl KeyedStore {
                 self.say_watches(cx);
                 self.keeping.repeat(cx);
                 self.sweep(cx);
+                self.deliver_hints(cx);
                 self.compare(cx);
                 self.end_turns(cx);
                 self.look_at_leads(cx);
@@ -324,6 +330,7 @@ impl KeyedStore {
         for bucket in buckets {
             self.look_for_table(cx, &bucket);
         }
+        self.deliver_hints(cx);
         self.say_if_drained(cx);
         self.await_next(cx);
     }
@@ -357,6 +364,7 @@ impl KeyedStore {
     /// This node leaves: its ranges are to go to others.
     pub(crate) fn on_drain_requested(&mut self, cx: &mut Cx<'_>) {
         self.is_draining = true;
+        self.deliver_hints(cx);
         self.say_if_drained(cx);
     }
 
@@ -373,8 +381,7 @@ impl KeyedStore {
             });
             others.count() >= open.levels().copies() && !view.is_shutting_down()
         };
-        let waits =
-            |open: &OpenBucket| open.store().is_some_and(BucketStore::owns_anything) && can_move(open);
+        let waits = |open: &OpenBucket| open.store().is_some_and(BucketStore::is_needed) && can_move(open);
         if !self.buckets.values().any(waits) {
             self.is_draining = false;
             cx.say_drained();
@@ -403,50 +410,6 @@ impl KeyedStore {
         self.await_next(cx);
     }
 
-    /// Sends what this node's store of a bucket says.
-    fn speak_for_store(&mut self, cx: &mut Cx<'_>, bucket: &BucketName) {
-        let Some(open) = self.buckets.get_mut(bucket) else {
-            return;
-        };
-        let Some(store) = open.store.as_mut() else {
-            return;
-        };
-        let (said, news) = (store.take_said(cx.mono()), store.take_news());
-        cx.counters().puts_full += store.take_refused();
-        for event in news {
-            match &event {
-                Event::OwnerOf { .. } => cx.counters().ranges_taken += 1,
-                Event::OwnerNoMore { .. } => cx.counters().ranges_given += 1,
-                Event::Coordinating { .. }
-                | Event::CoordinatorOutdone
-                | Event::CoordinatorRefused { .. }
-                | Event::TableDamaged
-                | Event::StoreFull { .. }
-                | Event::Ranges(_)
-                | Event::RefusedOn { .. }
-                | Event::Refused { .. }
-                | Event::Watched { .. }
-                | Event::StoreDamaged => {}
-            }
-            cx.notify((bucket.clone(), event));
-        }
-        let view = Arc::clone(cx.view());
-        for (to, body) in said {
-            let node = match to {
-                Listener::Node(node) => Some(node),
-                Listener::Store(store) => open.place_of(store, &view),
-                Listener::Coordinator => {
-                    let oldest = oldest(&view, open.settings().role.as_ref());
-                    oldest.map(|oldest| oldest.node.clone())
-                }
-            };
-            match node {
-                Some(node) => send(cx, &node, bucket, body),
-                None => open.miss(),
-            }
-        }
-    }
-
     /// Waits for what there is to wait for.
     fn await_next(&self, cx: &mut Cx<'_>) {
         self.await_calls(cx);
@@ -459,7 +422,8 @@ impl KeyedStore {
         }
         let lacks = |open: &OpenBucket| {
             let store = open.store.as_ref();
-            let is_busy = |store: &BucketStore| store.is_arriving() || store.has_watchers();
+            let is_busy =
+                |store: &BucketStore| store.is_arriving() || store.has_watchers() || store.hints() > 0;
             open.needs_table() || store.is_some_and(is_busy)
         };
         let is_needed = !self.leads.is_empty()

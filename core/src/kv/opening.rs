@@ -160,6 +160,7 @@ impl KeyedStore {
             grace_ms: u64::try_from(cx.config().kv.tombstone_grace.as_millis()).unwrap_or(u64::MAX),
             ask_again: cx.config().kv.repeat_interval,
             bytes_max: cx.config().kv.store_bytes_max,
+            is_sloppy: open.settings().is_sloppy,
         })
     }
 

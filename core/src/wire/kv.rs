@@ -21,8 +21,9 @@ use super::declare::{
 };
 use crate::bytes::WireError;
 use crate::ddata::state::key::{KEY_BYTES_MAX, Key, Pattern};
-use crate::ident::{Role, UniqueAddress};
+use crate::ident::UniqueAddress;
 use crate::journal::state::{NUMBER_MAX, StoreId};
+use crate::kv::protocol::hints::{HintAnswer, HintAsk, HintStatement, HintWanted};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::trees::{LEAVES_ASKED_MAX, TreeAnswer, TreeAsk, TreeStatement};
 use crate::kv::protocol::watching::{KeyWatchStatement, NOTICE_KEYS_MAX, NoticeStatement};
@@ -36,12 +37,11 @@ use crate::kv::state::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
 use crate::kv::state::configuration::{Configuration, OWNERS_MAX, Owners};
 use crate::kv::state::entry::{AcceptedDecision, KvEntry};
 use crate::kv::state::exchange::{KvAnswer, KvAsk, KvChange, KvRefusal, Mint, SettleStep};
-use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, LISTED_KEYS_MAX, ListedKey, ListedPart};
 use crate::kv::state::logged::{LOG_RECORDS_MAX, LogWrite};
 use crate::kv::state::node::{FAN_OUT, MerkleNode, NODES_ASKED_MAX};
 use crate::kv::state::part::{ITEMS_MAX, RangeItem, RangePart};
-use crate::kv::state::settings::{BucketSettings, MERGE_NAME_BYTES_MAX};
+use crate::kv::state::settings::BucketSettings;
 use crate::kv::state::siblings::{PutError, VALUES_BYTES_MAX};
 use crate::kv::state::table::{EPOCH_MAX, RangeId, TableChange};
 use crate::lane::MessageTag;
@@ -82,27 +82,6 @@ choice! {
         9 Refuse { store: StoreId, range: RangeId, configuration: Configuration },
         10 Refuses { store: StoreId, range: RangeId, epoch: u64 },
         11 Repair { term: Token, store: StoreId, range: RangeId },
-    }
-}
-
-record! {
-    BucketSettings as "bucket settings" {
-        copies: u8,
-        read_least: Level,
-        write_least: Level,
-        ranges: u16,
-        merge: Maybe<Text<MERGE_NAME_BYTES_MAX, 1>>,
-        is_durable: bool,
-        role: Maybe<Role>,
-    } if |it| it.check().is_ok()
-}
-
-choice! {
-    Level as "level" {
-        1 One,
-        2 Quorum,
-        3 All,
-        4 Replicas(count: u16),
     }
 }
 
@@ -215,6 +194,7 @@ choice! {
         10 Put(error: PutError),
         11 Ttl,
         12 NotAlike,
+        13 NoHint,
     }
 }
 
@@ -295,6 +275,45 @@ choice! {
     }
 }
 
+choice! {
+    HintStatement as "hint statement" {
+        1 Ask(asked: HintAsk),
+        2 Answer(answered: HintAnswer),
+    }
+}
+
+record! {
+    HintAsk as "hint asked" {
+        store: StoreId,
+        owner: StoreId,
+        range: RangeId,
+        configuration: Configuration,
+        key: Key,
+        call: u64,
+        step: u32,
+        wanted: HintWanted,
+    }
+}
+
+choice! {
+    HintWanted as "hint wanted" {
+        1 Held,
+        2 Keep { entry: KvEntry, age_ms: u64 },
+    }
+}
+
+record! {
+    HintAnswer as "hint answered" {
+        store: StoreId,
+        owner: StoreId,
+        call: u64,
+        step: u32,
+        epoch: u64,
+        age_ms: u64,
+        answer: KvAnswer,
+    }
+}
+
 record! {
     ListedPart as "listed part" {
         keys: List<u16, ListedKey, { LISTED_KEYS_MAX as usize }>,
@@ -355,6 +374,7 @@ pub(super) fn put(msg: &Msg, out: &mut FieldSink<'_>) -> Result<(), WireError> {
         BucketBody::Trees(said) => <Boxed<TreeStatement> as Form<Box<TreeStatement>>>::put(said, "", out),
         BucketBody::Watch(statement) => KeyWatchStatement::put(statement, "", out),
         BucketBody::Notice(notice) => NoticeStatement::put(notice, "", out),
+        BucketBody::Hint(said) => <Boxed<HintStatement> as Form<Box<HintStatement>>>::put(said, "", out),
         BucketBody::List(ask) => <Boxed<ListAsk> as Form<Box<ListAsk>>>::put(ask, "", out),
         BucketBody::Listed(answer) => <Boxed<ListAnswer> as Form<Box<ListAnswer>>>::put(answer, "", out),
     }
@@ -371,6 +391,7 @@ pub(super) fn read(tag: MessageTag, reader: &mut FieldSource<'_>) -> Result<Msg,
         Msg::KV_TREES => BucketBody::Trees(<Boxed<TreeStatement> as Form<_>>::read(reader, "")?),
         Msg::KV_WATCH => BucketBody::Watch(KeyWatchStatement::read(reader, "")?),
         Msg::KV_NOTICE => BucketBody::Notice(NoticeStatement::read(reader, "")?),
+        Msg::KV_HINT => BucketBody::Hint(<Boxed<HintStatement> as Form<_>>::read(reader, "")?),
         Msg::KV_LIST => BucketBody::List(<Boxed<ListAsk> as Form<_>>::read(reader, "")?),
         Msg::KV_LISTED => BucketBody::Listed(<Boxed<ListAnswer> as Form<_>>::read(reader, "")?),
         MessageTag { kind, .. } => return Err(WireError::UnknownKind { kind }),
@@ -390,6 +411,7 @@ pub(super) fn rows() -> Vec<String> {
         "BucketListed",
         "BucketWatch",
         "BucketNotice",
+        "BucketHint",
     ];
     let tags = Msg::TAGS.iter().zip(names);
     tags.map(|(tag, name)| message_row(*tag, name)).collect()

@@ -3,6 +3,7 @@
 
 use quorate_core::ddata::state::key::{Key, Pattern};
 use quorate_core::journal::state::StoreId;
+use quorate_core::kv::protocol::hints::{HintAnswer, HintAsk, HintStatement, HintWanted};
 use quorate_core::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use quorate_core::kv::protocol::trees::{TreeAnswer, TreeAsk, TreeStatement};
 use quorate_core::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
@@ -12,6 +13,7 @@ use quorate_core::kv::protocol::{
 use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::call::{Ballot, CallId};
 use quorate_core::kv::state::configuration::{Configuration, Owners};
+use quorate_core::kv::state::entry::KvEntry;
 use quorate_core::kv::state::exchange::{KvAnswer, KvAsk, KvRefusal};
 use quorate_core::kv::state::listed::{KeysWanted, ListedPart};
 use quorate_core::kv::state::logged::LogWrite;
@@ -40,10 +42,11 @@ pub enum Kind {
     Watch,
     Notice,
     Trees,
+    Hint,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Ranges,
         Self::Ask,
         Self::Answer,
@@ -53,6 +56,7 @@ impl Kind {
         Self::Watch,
         Self::Notice,
         Self::Trees,
+        Self::Hint,
     ];
 
     pub(super) const fn of(msg: &Msg) -> Self {
@@ -66,6 +70,7 @@ impl Kind {
             BucketBody::Listed(_) => Self::Listed,
             BucketBody::Watch(_) => Self::Watch,
             BucketBody::Notice(_) => Self::Notice,
+            BucketBody::Hint(_) => Self::Hint,
         }
     }
 }
@@ -101,6 +106,7 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
         })),
         Kind::Content => BucketBody::Content(content(lie)),
         Kind::Trees => BucketBody::Trees(Box::new(tree(lie))),
+        Kind::Hint => BucketBody::Hint(Box::new(hint(lie))),
         Kind::List => BucketBody::List(Box::new(ListAsk {
             store: store(lie),
             range: range(lie),
@@ -143,6 +149,37 @@ pub(super) fn say(kind: Kind, lie: &mut Lie<'_>) -> Message {
 pub(super) fn bucket(lie: &mut Lie<'_>) -> BucketName {
     let name = lie.one(&BUCKETS).unwrap_or("lie");
     BucketName::new(name).expect("invariant: a short name is legal")
+}
+
+/// Nothing is said of what keys hold.
+fn hint(lie: &mut Lie<'_>) -> HintStatement {
+    let (call, step) = (lie.number(CALL), lie.number_u32(COUNT));
+    let age_ms = lie.number(COUNT);
+    if lie.flag() {
+        return HintStatement::Answer(HintAnswer {
+            store: store(lie),
+            owner: store(lie),
+            call,
+            step,
+            epoch: lie.number(RANGE_EPOCH),
+            age_ms,
+            answer: answer(lie),
+        });
+    }
+    let entry = KvEntry::default();
+    HintStatement::Ask(HintAsk {
+        store: store(lie),
+        owner: store(lie),
+        range: range(lie),
+        configuration: configuration(lie),
+        key: key(lie),
+        call,
+        step,
+        wanted: match lie.flag() {
+            true => HintWanted::Held,
+            false => HintWanted::Keep { entry, age_ms },
+        },
+    })
 }
 
 fn statement(lie: &mut Lie<'_>) -> RangeStatement {

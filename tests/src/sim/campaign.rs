@@ -184,6 +184,12 @@ impl Branches {
             ("watches that ended with a node", sim.watches.counts.removed),
             ("watches open at rest", sim.watches.counts.open_at_rest),
             ("runs whose replicas were compared", sim.data.counts.compared),
+            ("hints kept", sim.sum(|stats| stats.kv.hints_kept)),
+            (
+                "hints given to their owners",
+                sim.sum(|stats| stats.kv.hints_delivered),
+            ),
+            ("hints lost", sim.lost_hints()),
             ("delta gaps", sim.sum(|stats| stats.ddata.delta_gaps)),
             ("read repairs", sim.sum(|stats| stats.ddata.repairs_received)),
             ("contributions taken over", sim.sum(|stats| stats.ddata.pruned)),

@@ -1,6 +1,8 @@
 //! A bucket as one node has opened it: whether its settings are those of the others, who owns its ranges as
 //! far as is known, where the stores are, and this node's own store. Spec: sharding 10.11, 10.19.
 
+mod stand_ins;
+
 use alloc::vec::Vec;
 
 use super::hosting::{BucketStore, StoredBucket};

@@ -4,6 +4,7 @@
 
 mod arriving;
 mod comparing;
+mod hints;
 mod listing;
 mod range;
 mod room;
@@ -19,6 +20,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
+use self::hints::Hints;
 pub use self::range::HostedRange;
 pub(super) use self::range::PART_LIMITS;
 use self::room::HeldBytes;
@@ -79,6 +81,8 @@ pub(super) struct HostSettings {
     pub(super) ask_again: Duration,
     /// How many bytes it may hold before it takes nothing new.
     pub(super) bytes_max: usize,
+    /// Whether it stands in for owners that are away.
+    pub(super) is_sloppy: bool,
 }
 
 /// See the module.
@@ -108,6 +112,7 @@ pub struct BucketStore {
     seen_ms: Option<u64>,
     watchers: Watchers,
     held: HeldBytes,
+    hints: Hints,
 }
 
 /// What the node's store holds of a bucket.
@@ -117,6 +122,8 @@ pub(super) struct StoredBucket {
     pub(super) settings: Option<BucketSettings>,
     pub(super) heads: OrderedMap<RangeId, Bytes>,
     pub(super) entries: OrderedMap<RangeId, OrderedMap<Key, KvEntry>>,
+    /// For which owner what is kept, and since when.
+    pub(super) hints: OrderedMap<(StoreId, Key), (u64, KvEntry)>,
     /// When it was last known to be open.
     pub(super) seen_ms: Option<u64>,
 }
@@ -141,6 +148,7 @@ impl BucketStore {
             seen_ms: None,
             watchers: Watchers::default(),
             held: HeldBytes::default(),
+            hints: Hints::default(),
         }
     }
 
@@ -154,11 +162,15 @@ impl BucketStore {
         let StoredBucket {
             heads,
             mut entries,
+            hints,
             seen_ms,
             ..
         } = stored;
         let mut store = Self::in_memory(StoreId(identity.id), settings);
         (store.is_durable, store.boot) = (true, identity.boot);
+        for ((owner, key), (since_ms, entry)) in hints {
+            store.hints.insert(owner, key, entry, since_ms);
+        }
         for (range, head) in heads {
             let held = entries.remove(&range).unwrap_or_default();
             let held = HostedRange::open(store.of_range(), (store.id, store.boot), Some(&head), held)?;
@@ -222,11 +234,12 @@ impl BucketStore {
             self.tell_watchers();
             let (unkept, said) = (mem::take(&mut self.unkept), mem::take(&mut self.said));
             self.said_bytes = 0;
-            let ranges = &self.ranges;
+            let (ranges, hints) = (&self.ranges, &self.hints);
             let stored = |thing: StoredThing<'_>| match thing {
                 StoredThing::Head(range) => ranges.get(&range).map(|held| held.replica.head()),
                 // What is held can be written.
                 StoredThing::Entry(range, key) => ranges.get(&range)?.entry(key)?.encode().ok(),
+                StoredThing::Hint(owner, key) => hints.stored(owner, key),
             };
             self.turn = Some(KeptTurn::new(bucket, unkept, said, stored));
         }

@@ -168,7 +168,7 @@ impl HostedRange {
 }
 
 /// About how many bytes a key and what is held of it take; none where nothing is held.
-fn held_bytes(key: &Key, entry: &KvEntry) -> usize {
+pub(super) fn held_bytes(key: &Key, entry: &KvEntry) -> usize {
     if entry.is_empty() {
         return 0;
     }

@@ -52,6 +52,7 @@ fn store() -> BucketStore {
         grace_ms: 1_000,
         ask_again: Duration::from_secs(1),
         bytes_max: usize::MAX,
+        is_sloppy: false,
     };
     let identity = StoreIdentity { id: 1, boot: 1 };
     let mut store = BucketStore::open(identity, settings, StoredBucket::default(), NOW).unwrap();

@@ -31,6 +31,7 @@ pub(super) struct Unkept {
     /// Ranges of which everything was dropped, before what was changed of them since.
     pub(super) dropped: OrderedSet<RangeId>,
     pub(super) keys: OrderedSet<(RangeId, Key)>,
+    pub(super) hints: OrderedSet<(StoreId, Key)>,
     pub(super) merged: Vec<MergedPart>,
     /// When the store was open.
     pub(super) seen_ms: Option<u64>,
@@ -39,7 +40,7 @@ pub(super) struct Unkept {
 impl Unkept {
     pub(super) fn is_empty(&self) -> bool {
         let is_none = self.heads.is_empty() && self.dropped.is_empty() && self.keys.is_empty();
-        is_none && self.merged.is_empty() && self.seen_ms.is_none()
+        is_none && self.hints.is_empty() && self.merged.is_empty() && self.seen_ms.is_none()
     }
 }
 
@@ -88,6 +89,10 @@ impl KeptTurn {
             let value = stored(StoredThing::Entry(*range, key));
             put(layout::entry_key(bucket, *range, key), value);
         }
+        for (owner, key) in &unkept.hints {
+            let value = stored(StoredThing::Hint(*owner, key));
+            put(layout::hint_key(bucket, *owner, key), value);
+        }
         Self {
             changes,
             asked: 0,
@@ -128,4 +133,5 @@ impl KeptTurn {
 pub(super) enum StoredThing<'a> {
     Head(RangeId),
     Entry(RangeId, &'a Key),
+    Hint(StoreId, &'a Key),
 }

@@ -48,6 +48,14 @@ counters! {
     pub parts_merged,
     /// Questions that a store of this node refused because it holds as much as it may.
     pub puts_full,
+    /// Times that a store of this node kept something for an owner that was away.
+    pub hints_kept,
+    /// Hints that their owners have.
+    pub hints_delivered,
+    /// Hints that were dropped because they were too old.
+    pub hints_expired,
+    /// Hints that a store of this node did not keep, or that an owner refused for good.
+    pub hints_refused,
     /// Times that the node's store did not do what it was asked, and was asked again.
     pub store_failures,
 }

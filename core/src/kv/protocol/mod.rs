@@ -3,6 +3,7 @@
 
 mod content;
 pub mod counters;
+pub mod hints;
 pub mod listing;
 pub mod ranges;
 pub mod trees;
@@ -29,6 +30,7 @@ use crate::sharding::state::fields::FieldDifferences;
 use crate::token::Token;
 
 pub use content::{RangeContent, StoreAt};
+use hints::HintStatement;
 use listing::{ListAnswer, ListAsk};
 use ranges::{RangeCommand, RangeCommandError, RangeEvent};
 use trees::TreeStatement;
@@ -78,6 +80,8 @@ pub enum BucketBody {
     Watch(KeyWatchStatement),
     /// An owner tells of changes.
     Notice(NoticeStatement),
+    /// About what is kept for an owner that is away.
+    Hint(Box<HintStatement>),
 }
 
 impl Msg {
@@ -100,6 +104,8 @@ impl Msg {
         KV_WATCH = 0x016a on Bulk;
         /// `BucketNotice`; unstable.
         KV_NOTICE = 0x016b on Bulk;
+        /// `BucketHint`; unstable.
+        KV_HINT = 0x016c on Bulk;
     }
 
     /// The message's tag.
@@ -115,6 +121,7 @@ impl Msg {
             BucketBody::Listed(_) => Self::KV_LISTED,
             BucketBody::Watch(_) => Self::KV_WATCH,
             BucketBody::Notice(_) => Self::KV_NOTICE,
+            BucketBody::Hint(_) => Self::KV_HINT,
         }
     }
 
@@ -132,6 +139,7 @@ impl BucketBody {
         match self {
             Self::Ranges(_) | Self::Watch(_) => 0,
             Self::Notice(notice) => notice.bytes(),
+            Self::Hint(statement) => statement.bytes(),
             Self::Ask(asked) => asked.ask.bytes(),
             Self::Answer(answered) => answered.answer.bytes(),
             Self::Content(RangeContent::Part { part, .. }) => part.bytes(),
@@ -465,6 +473,9 @@ pub enum Rejection {
     /// It speaks for a store that is another member's.
     #[error("the store is another member's")]
     NotItsStore,
+    /// In place of an owner that is none, by a store that is one, or in a bucket that is not sloppy.
+    #[error("nobody stands in so for an owner")]
+    NoStandIn,
     /// A coordinator speaks that is none.
     #[error("the node does not coordinate the bucket")]
     NotCoordinating,

@@ -13,11 +13,11 @@ use alloc::vec::Vec;
 use self::minted::MintedRequests;
 use super::merkle::MerkleTree;
 use super::moving::begins_empty;
-use super::state::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
+use super::state::clock::{Actor, VersionClock, VersionDot};
 use super::state::configuration::{Configuration, Owners};
 use super::state::entry::KvEntry;
-use super::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint, SettleStep};
-use super::state::siblings::{PutError, SIBLINGS_MERGED_MAX, Version};
+use super::state::exchange::{KvAnswer, KvAsk, KvRefusal, Mint, SettleStep, merged};
+use super::state::siblings::Version;
 use super::state::table::EPOCH_MAX;
 use crate::bytes::WireError;
 use crate::ddata::state::key::Key;
@@ -319,15 +319,7 @@ impl RangeReplica {
             }
             KvAsk::Merge(theirs) => {
                 self.check_clock(theirs.siblings.clock())?;
-                let mut merged = entry.clone();
-                merged.merge(theirs)?;
-                if merged.siblings.versions().len() > SIBLINGS_MERGED_MAX {
-                    return Err(PutError::Siblings.into());
-                }
-                if merged.siblings.clock().entries().len() > ACTORS_MAX {
-                    return Err(PutError::Actors.into());
-                }
-                *entry = merged;
+                *entry = merged(entry, theirs)?;
                 self.see(theirs.siblings.clock());
                 Ok(KvAnswer::Done)
             }

@@ -124,8 +124,9 @@ impl Call {
             KvAnswer::Refused(KvRefusal::Over) => self.fail(CallError::Timeout { acknowledged: 0 }, out),
             // What this attempt was refused it stays refused.
             KvAnswer::Refused(KvRefusal::OtherConfiguration(_)) => self.mint(out),
-            KvAnswer::Refused(KvRefusal::Busy | KvRefusal::NotAlike) | KvAnswer::Held(_) | KvAnswer::Done => {
-            }
+            KvAnswer::Refused(KvRefusal::Busy | KvRefusal::NotAlike | KvRefusal::NoHint)
+            | KvAnswer::Held(_)
+            | KvAnswer::Done => {}
         }
     }
 }

@@ -148,6 +148,20 @@ impl Call {
         matches!(self.stage, CallStage::Over)
     }
 
+    /// Whether it only reads: what it writes others have held before.
+    #[must_use]
+    pub const fn is_get(&self) -> bool {
+        matches!(self.goal, CallGoal::Get { .. })
+    }
+
+    /// Whether somebody may stand in, in a sloppy bucket, for who is asked now: what makes a version and what
+    /// decides is an owner's alone.
+    #[must_use]
+    pub const fn admits_stand_ins(&self) -> bool {
+        matches!(self.goal, CallGoal::Get { .. } | CallGoal::Write { .. })
+            && matches!(self.stage, CallStage::Reading(_) | CallStage::Spreading(_))
+    }
+
     /// An owner answers what it was asked in this step, at this epoch.
     pub fn on_answer(
         &mut self,

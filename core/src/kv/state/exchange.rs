@@ -4,11 +4,11 @@
 use alloc::vec::Vec;
 
 use super::call::{Ballot, RequestId};
-use super::clock::{Actor, VersionClock, VersionDot};
+use super::clock::{ACTORS_MAX, Actor, VersionClock, VersionDot};
 use super::configuration::Configuration;
 use super::entry::{AcceptedDecision, KvEntry, Unchanged};
 use super::logged::LogWrite;
-use super::siblings::{PutError, VALUES_BYTES_MAX, VersionContent};
+use super::siblings::{PutError, SIBLINGS_MERGED_MAX, VALUES_BYTES_MAX, VersionContent};
 use crate::store::Bytes;
 
 /// The longest life that a value can be given: ten years. Past its limit no clock is trusted.
@@ -145,6 +145,25 @@ pub enum KvRefusal {
     /// The owner does not hold the same, or it is too early.
     #[error("not alike")]
     NotAlike,
+    /// The store keeps no such hint: it has no room for it, or it is too old.
+    #[error("the store keeps no such hint")]
+    NoHint,
+}
+
+/// What is held once what others hold is taken in.
+///
+/// # Errors
+/// Something of it is refused.
+pub fn merged(held: &KvEntry, theirs: &KvEntry) -> Result<KvEntry, KvRefusal> {
+    let mut merged = held.clone();
+    merged.merge(theirs)?;
+    if merged.siblings.versions().len() > SIBLINGS_MERGED_MAX {
+        return Err(PutError::Siblings.into());
+    }
+    if merged.siblings.clock().entries().len() > ACTORS_MAX {
+        return Err(PutError::Actors.into());
+    }
+    Ok(merged)
 }
 
 impl KvAsk {

@@ -33,6 +33,8 @@ pub struct BucketSettings {
     pub merge: Option<Arc<str>>,
     /// Whether owners keep it in their stores, or in memory.
     pub is_durable: bool,
+    /// Whether others stand in for owners that are away: a get may miss a put then whatever R and W are.
+    pub is_sloppy: bool,
     /// Owners are stores of members with this role; of all members if `None`.
     pub role: Option<Role>,
 }
@@ -76,6 +78,7 @@ impl fmt::Display for BucketSettings {
             ranges,
             merge,
             is_durable,
+            is_sloppy,
             role,
         } = self;
         let kept = if *is_durable { "durable" } else { "in memory" };
@@ -83,6 +86,9 @@ impl fmt::Display for BucketSettings {
             f,
             "{copies} copies, R {read_least}, W {write_least}, {ranges} ranges, {kept}"
         )?;
+        if *is_sloppy {
+            f.write_str(", sloppy")?;
+        }
         if let Some(merge) = merge {
             write!(f, ", merged by {merge}")?;
         }
@@ -99,6 +105,7 @@ impl Default for BucketSettings {
             ranges: 256,
             merge: None,
             is_durable: true,
+            is_sloppy: false,
             role: None,
         }
     }
@@ -120,6 +127,12 @@ impl BucketSettings {
         }
         let (reads, writes) = (self.count(self.read_least)?, self.count(self.write_least)?);
         Ok(RangeLevels::new(self.copies, reads, writes)?)
+    }
+
+    /// Whether every get at the least level meets every put at the least level.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        !self.is_sloppy && self.check().is_ok_and(RangeLevels::is_strict)
     }
 
     /// How many of the copies a level is: at most all, which are a u8.
@@ -145,6 +158,7 @@ impl BucketSettings {
             ranges,
             merge,
             is_durable,
+            is_sloppy,
             role,
         } = self;
         let mut found = Vec::new();
@@ -173,6 +187,10 @@ impl BucketSettings {
         if *is_durable != theirs.is_durable {
             let (ours, theirs) = (*is_durable, theirs.is_durable);
             found.push(FieldDifference::Durable { ours, theirs });
+        }
+        if *is_sloppy != theirs.is_sloppy {
+            let (ours, theirs) = (*is_sloppy, theirs.is_sloppy);
+            found.push(FieldDifference::SloppyQuorum { ours, theirs });
         }
         if *role != theirs.role {
             let (ours, theirs) = (role.clone(), theirs.role.clone());

@@ -6,6 +6,7 @@ mod comparing;
 mod durable;
 mod expiring;
 mod full;
+mod hints;
 mod kept;
 mod listing;
 mod logs;

@@ -254,6 +254,12 @@ impl World {
         self.see();
     }
 
+    /// Everybody sees that it is there again.
+    pub(super) fn find_again(&mut self, index: usize) {
+        self.unreachable.retain(|unreachable| *unreachable != index);
+        self.see();
+    }
+
     /// Everybody sees that it is no member any more.
     pub(super) fn remove(&mut self, index: usize) {
         self.unreachable.retain(|unreachable| *unreachable != index);

@@ -201,6 +201,13 @@ pub enum FieldDifference {
         /// The cluster's.
         theirs: bool,
     },
+    /// Whether members of a bucket stand in for owners that are away.
+    SloppyQuorum {
+        /// This node's.
+        ours: bool,
+        /// The cluster's.
+        theirs: bool,
+    },
     /// How many copies there are of each value of a bucket.
     Copies {
         /// This node's.
@@ -264,6 +271,7 @@ impl fmt::Display for FieldDifference {
             }
             Self::Lease { ours, theirs } => ("lease", on(*ours), on(*theirs)),
             Self::Durable { ours, theirs } => ("durable", on(*ours), on(*theirs)),
+            Self::SloppyQuorum { ours, theirs } => ("sloppy quorum", on(*ours), on(*theirs)),
             Self::Copies { ours, theirs } => ("copies", small(*ours), small(*theirs)),
             Self::LeastReads { ours, theirs } => ("least R", small(*ours), small(*theirs)),
             Self::LeastWrites { ours, theirs } => ("least W", small(*ours), small(*theirs)),

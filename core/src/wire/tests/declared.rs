@@ -14,6 +14,7 @@ use crate::journal::protocol::{
     ReplicaAnswer, ReplicaAsk, ReplicaPage, ReplicaReply, ReplicaRequest, VoterBody,
 };
 use crate::journal::state::{LogEntry, LogItem, LogPlace, ReplicaHead, SnapshotHead, Voters};
+use crate::kv::protocol::hints::{HintAnswer, HintAsk, HintStatement, HintWanted};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
 use crate::kv::protocol::{AdoptedRange, OwnerAnswer, OwnerAsk, RangeContent, RangeStatement, StoreAt};
@@ -25,7 +26,6 @@ use crate::kv::state::level::Level;
 use crate::kv::state::listed::{KeysWanted, ListedKey, ListedPart};
 use crate::kv::state::logged::LogWrite;
 use crate::kv::state::part::{RangeItem, RangePart};
-use crate::kv::state::settings::BucketSettings;
 use crate::load::state::sample::{LoadSample, PartLoad};
 use crate::message::{
     ChordProbe, ChordReply, GossipEnvelope, Heartbeat, InitJoin, InitJoinAck, Join, JoinRefused, Message,
@@ -51,6 +51,7 @@ use crate::singleton::protocol::{SingletonBody, SingletonStatement};
 use crate::singleton::state::StoredPromise;
 use crate::singleton::state::fields::{SingletonFields, SingletonHosting};
 use crate::token::Token;
+use crate::wire::bucket::WrittenSettings;
 use crate::wire::declare::Rows;
 use crate::wire::handshake::{Hello, HelloAck, HelloReject, RejectReason};
 use crate::wire::{ddata, detector, journal, kv, load, membership, paths, sharding, singleton};
@@ -66,7 +67,7 @@ const fn declared<T: Rows>() -> Declared {
     (T::rows, T::tokens)
 }
 
-const ENUMS: [Declared; 37] = [
+const ENUMS: [Declared; 39] = [
     declared::<ShardingBody>(),
     declared::<StopMsg>(),
     declared::<RegistryMsg>(),
@@ -103,6 +104,8 @@ const ENUMS: [Declared; 37] = [
     declared::<KeyWatchStatement>(),
     declared::<Pattern>(),
     declared::<NoticeStatement>(),
+    declared::<HintStatement>(),
+    declared::<HintWanted>(),
     declared::<RejectReason>(),
 ];
 
@@ -166,7 +169,9 @@ fn records() -> Vec<String> {
         MoveRef::rows,
         PathStatement::rows,
         PathMark::rows,
-        BucketSettings::rows,
+        WrittenSettings::rows,
+        HintAsk::rows,
+        HintAnswer::rows,
         Configuration::rows,
         AdoptedRange::rows,
         OwnerAsk::rows,

@@ -8,6 +8,7 @@ use super::node;
 use crate::ddata::state::key::{Key, Pattern};
 use crate::ident::{Role, UniqueAddress};
 use crate::journal::state::StoreId;
+use crate::kv::protocol::hints::{HintAnswer, HintAsk, HintStatement, HintWanted};
 use crate::kv::protocol::listing::{ListAnswer, ListAsk, OwnerListed};
 use crate::kv::protocol::trees::{TreeAnswer, TreeAsk, TreeStatement};
 use crate::kv::protocol::watching::{KeyWatchStatement, NoticeStatement};
@@ -237,6 +238,7 @@ fn answers() -> Vec<(&'static str, KvAnswer)> {
         ("kv_full", refused(PutError::Full.into())),
         ("kv_ttl", refused(KvRefusal::Ttl)),
         ("kv_not_alike", refused(KvRefusal::NotAlike)),
+        ("kv_no_hint", refused(KvRefusal::NoHint)),
     ]
     .into()
 }
@@ -250,8 +252,14 @@ fn statements() -> Vec<(&'static str, RangeStatement)> {
         ranges: 4_096,
         merge: Some("union".into()),
         is_durable: false,
+        is_sloppy: false,
         role: Some(Role::new("keeper").unwrap()),
     };
+    let [in_memory, durable] = [false, true].map(|is_durable| BucketSettings {
+        is_durable,
+        is_sloppy: true,
+        ..BucketSettings::default()
+    });
     let counted = BucketSettings {
         read_least: Level::Replicas(3),
         ..other.clone()
@@ -273,6 +281,8 @@ fn statements() -> Vec<(&'static str, RangeStatement)> {
     [
         ("kv_look", look(least, None)),
         ("kv_look_store", look(other, Some(STORE))),
+        ("kv_look_sloppy", look(in_memory, None)),
+        ("kv_look_sloppy_durable", look(durable, None)),
         ("kv_differs", RangeStatement::Differs { settings: counted }),
         ("kv_seek", RangeStatement::Seek { term }),
         ("kv_not_open", RangeStatement::NotOpen { term }),
@@ -499,6 +509,41 @@ fn watches() -> Vec<(&'static str, BucketBody)> {
     .into()
 }
 
+fn hints() -> Vec<(&'static str, BucketBody)> {
+    let ask = |wanted| {
+        let asked = HintAsk {
+            store: STORE,
+            owner: StoreId(9),
+            range: RANGE,
+            configuration: stable(),
+            key: Key::new("a key").unwrap(),
+            call: 12,
+            step: 2,
+            wanted,
+        };
+        BucketBody::Hint(Box::new(HintStatement::Ask(asked)))
+    };
+    let answer = HintAnswer {
+        store: STORE,
+        owner: StoreId(9),
+        call: 12,
+        step: 2,
+        epoch: 7,
+        age_ms: 1_500,
+        answer: KvAnswer::Done,
+    };
+    let (entry, age_ms) = (KvEntry::of(siblings()), 1_000);
+    [
+        ("kv_hint_held", ask(HintWanted::Held)),
+        ("kv_hint_keep", ask(HintWanted::Keep { entry, age_ms })),
+        (
+            "kv_hint_answer",
+            BucketBody::Hint(Box::new(HintStatement::Answer(answer))),
+        ),
+    ]
+    .into()
+}
+
 pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let asked = |ask| OwnerAsk {
         store: STORE,
@@ -527,7 +572,7 @@ pub(super) fn kv_messages(to: &UniqueAddress) -> Vec<(&'static str, Message)> {
     let trees = trees().into_iter();
     let trees = trees.map(|(name, statement)| (name, BucketBody::Trees(Box::new(statement))));
     let bodies = statements.chain(asks).chain(answers).chain(contents).chain(trees);
-    let bodies = bodies.chain(listings()).chain(watches());
+    let bodies = bodies.chain(listings()).chain(watches()).chain(hints());
     let messages = bodies.map(|(name, body)| {
         let msg = KvMsg {
             to_uid: to.uid(),

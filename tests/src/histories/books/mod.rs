@@ -117,6 +117,9 @@ pub struct KeyBook {
     judged_until: u64,
     acknowledged: Vec<VersionClock>,
     has_mortals: bool,
+    /// Of a key in a sloppy bucket: gets that were asked before are not judged, and its puts need not have
+    /// seen each other, whoever writes it.
+    pub gets_from: Option<u64>,
 }
 
 impl KeyBook {
@@ -135,6 +138,7 @@ impl KeyBook {
             judged_until: u64::MAX,
             acknowledged: Vec::new(),
             has_mortals: false,
+            gets_from: None,
         }
     }
 
@@ -182,7 +186,11 @@ impl KeyBook {
     /// What was answered up to a time, and only asked for until then.
     fn judged(&self, until: u64) -> impl Iterator<Item = (u64, &Asked, Option<(u64, &Told)>)> {
         let until = until.min(self.judged_until);
-        let calls = self.calls.iter().filter(move |call| call.asked <= until);
+        let is_judged = move |call: &&CallRecord| {
+            let is_get = matches!(call.what, Asked::Get { .. });
+            call.asked <= until && (!is_get || self.gets_from.is_none_or(|from| from <= call.asked))
+        };
+        let calls = self.calls.iter().filter(is_judged);
         calls.map(move |call| {
             let told = call.told.as_ref().filter(|(at, _)| *at <= until);
             (call.asked, &call.what, told.map(|(at, told)| (*at, told)))
@@ -349,12 +357,13 @@ impl Books {
         self.counts.judged += 1;
         let book = &self.keys[at];
         match book.use_of {
-            KeyUse::Shared => {
+            KeyUse::OneWriter if book.gets_from.is_none() => self.judge_register(book, until),
+            KeyUse::Shared | KeyUse::OneWriter => {
                 let mut history = siblings_of(book, until);
                 history.grace = grace;
                 dominance::judge(&history)
             }
-            KeyUse::OneWriter | KeyUse::Conditional => self.judge_register(book, until),
+            KeyUse::Conditional => self.judge_register(book, until),
         }
     }
 

@@ -103,7 +103,7 @@ impl Sim {
     }
 
     /// Processes that run, by address.
-    fn running_processes(&self) -> impl Iterator<Item = ProcessId> {
+    pub(super) fn running_processes(&self) -> impl Iterator<Item = ProcessId> {
         let last = self.last_at.iter().flatten().copied();
         last.filter(|at| self.processes[*at as usize].runs())
     }
@@ -268,7 +268,7 @@ impl Sim {
         let mut looked = 0;
         for (at, book) in self.keyed.books.keys.iter().enumerate() {
             let (bucket, range) = self.range_of(at);
-            if !book.is_promised(self.now) || !self.is_promised(bucket) {
+            if !book.is_promised(self.now) || !self.is_promised(bucket) || self.is_sloppy(bucket) {
                 continue;
             }
             let Some(latest) = self.keyed.watched.latest(bucket, range) else {
@@ -317,6 +317,7 @@ impl Sim {
             let Some(store) = self.keyed.watched.stores.get(&(process, bucket)).copied() else {
                 continue;
             };
+            self.keyed.is_hint_lost |= self.is_sloppy(bucket);
             let latest = self.keyed.watched.latest(bucket, range);
             if !latest.is_some_and(|latest| latest.owners.contains(store)) {
                 continue;
@@ -400,7 +401,9 @@ impl Sim {
     /// Nobody reads anything: what owners lack they find out by comparing trees.
     fn become_alike(&mut self) {
         let (begun, limit) = (self.now, self.now + ALIKE_MAX);
-        let different = |sim: &Self| ranges().find(|(bucket, range)| !sim.is_alike(*bucket, *range));
+        let different = |sim: &Self| {
+            ranges().find(|(bucket, range)| !sim.is_alike(*bucket, *range) || sim.hints(*bucket) > 0)
+        };
         while let Some((bucket, range)) = different(self) {
             if self.violation.is_some() || self.keyed.watched.changed_at >= begun {
                 return;
@@ -430,6 +433,7 @@ impl Sim {
     /// Everybody gets every key.
     fn get_all(&mut self) {
         self.end_log();
+        self.judge_sloppy_from_now();
         let (failed, begun) = (self.keyed.books.counts.refused, self.now);
         for at in 0..self.keyed.books.keys.len() {
             for index in self.running() {

@@ -175,7 +175,7 @@ impl Logs {
 impl Sim {
     /// Some process writes the log, or takes it over first.
     pub(crate) fn write_log(&mut self, nodes: usize) {
-        if !self.keyed.enabled || self.keyed.calm {
+        if !self.keyed.enabled || self.keyed.calm || self.is_sloppy(KEPT) {
             return;
         }
         let logs = &mut self.keyed.logs;
@@ -234,6 +234,9 @@ impl Sim {
 
     /// At rest somebody takes it over, and finds what was acknowledged.
     pub(super) fn end_log(&mut self) {
+        if self.is_sloppy(KEPT) {
+            return;
+        }
         let limit = self.now + CLAIM_MAX;
         let claimed = self.keyed.logs.counts.claimed;
         let Some(process) = self.running().first().and_then(|index| self.running_at(*index)) else {

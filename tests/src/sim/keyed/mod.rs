@@ -6,6 +6,7 @@
 mod checks;
 mod ending;
 pub(crate) mod logs;
+mod sloppy;
 pub mod steps;
 mod work;
 
@@ -75,6 +76,7 @@ impl BucketKind {
             ranges: RANGES,
             merge: None,
             is_durable: self.is_durable,
+            is_sloppy: false,
             role: None,
         }
     }
@@ -106,6 +108,10 @@ pub(crate) struct Keyed {
     forgets: bool,
     /// Processes that have ended stay away for long.
     is_long: bool,
+    /// The bucket that is sloppy.
+    sloppy: Option<usize>,
+    /// Of that one: a store in memory is gone.
+    is_hint_lost: bool,
     chance: Chance,
     next_move: u64,
     /// The keys that are called now, by place in the books.
@@ -127,6 +133,8 @@ impl Keyed {
             calm: false,
             forgets: false,
             is_long: false,
+            sloppy: sloppy::sloppy(seed),
+            is_hint_lost: false,
             chance: Chance::new(seed, Purpose::Keyed),
             next_move: 0,
             current: Vec::new(),
@@ -218,8 +226,12 @@ impl Sim {
         if !self.keyed.enabled {
             return;
         }
-        for kind in BUCKETS {
-            let (bucket, settings) = (kind.bucket(), kind.settings());
+        for (at, kind) in BUCKETS.iter().enumerate() {
+            let bucket = kind.bucket();
+            let settings = BucketSettings {
+                is_sloppy: self.is_sloppy(at),
+                ..kind.settings()
+            };
             let command = KvCommand::Open { bucket, settings };
             self.command(process, Open::Command("open bucket"), Command::Kv(command));
         }

@@ -148,6 +148,7 @@ fn said_by(message: &Msg) -> Option<&'static str> {
         | BucketBody::Listed(_)
         | BucketBody::Watch(_)
         | BucketBody::Notice(_)
+        | BucketBody::Hint(_)
         | BucketBody::Answer(_) => None,
     }
 }

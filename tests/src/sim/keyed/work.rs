@@ -60,6 +60,8 @@ impl Sim {
         let (letter, number) = (letter(use_of), self.keyed.books.keys.len());
         let at = self.keyed.books.add_key(format!("{letter}{number}"), use_of);
         self.keyed.buckets.push(bucket);
+        // Nothing is sure before all is at rest.
+        self.keyed.books.keys[at].gets_from = self.is_sloppy(bucket).then_some(u64::MAX);
         at
     }
 
