@@ -130,6 +130,8 @@ pub struct BucketState {
     pub store: Option<StoreId>,
     /// Keys that this store has taken over from other owners because it lacked them.
     pub keys_repaired: u64,
+    /// What this store keeps for owners that are away, in a sloppy bucket.
+    pub hints: usize,
     /// Whether this store was away for longer than `kv.tombstone_grace`, and does not serve all of its ranges
     /// before it has caught up.
     pub is_behind: bool,

@@ -48,7 +48,7 @@ impl Keeper {
         let buckets = shared.buckets().await?;
         let is_it = |open: &&BucketState| open.name == name.as_str() && open.is_accepted;
         let open = buckets.iter().find(is_it).ok_or(DurabilityError::BucketNotOpen)?;
-        if !open.settings.check().is_ok_and(RangeLevels::is_strict) {
+        if !open.settings.is_strict() {
             return Err(DurabilityError::BucketNotStrict.into());
         }
         Ok(Self::Bucket(name))

@@ -74,6 +74,15 @@ impl<V> KvBuilder<V> {
         self
     }
 
+    /// While an owner cannot be reached, a node that owns nothing of the range stands in for it: it counts
+    /// for W and R, and gives the owner what it kept once that is there again. Puts and gets succeed where
+    /// they else failed, and **no get is sure to see the puts before it**, whatever R and W are.
+    /// Conditional puts count owners alone; the bucket keeps no logs of durable entities.
+    pub const fn sloppy_quorum(mut self) -> Self {
+        self.settings.is_sloppy = true;
+        self
+    }
+
     /// Only members with this role own ranges (default: all do). Nodes without it call all the same.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());

@@ -110,6 +110,7 @@ impl<R: Rng> Machine for Node<R> {
                 is_accepted: open.is_accepted(),
                 store: open.store().map(BucketStore::id),
                 keys_repaired: open.store().map_or(0, BucketStore::keys_repaired),
+                hints: open.store().map_or(0, BucketStore::hints),
                 is_behind: open.store().is_some_and(BucketStore::is_behind),
                 coordinates: lead.map(LeadBucket::term),
                 stores,
