@@ -1,8 +1,8 @@
-//! I-13: a leader removes a member only if it is Exiting and confirmed that it is done, or cannot be reached;
-//! or Down and observed unreachable, the proof that it stopped, be it in the step that downs the last others;
-//! whoever else goes was removed by an operator, by command. That nothing runs on a member any more is said by
-//! that member first, and is true when it says so. A node says that it is no longer a member at most once, and
-//! only after all its entities were told to stop.
+//! I-13: a leader removes a member only if it is Exiting and confirmed that it is done, or cannot be
+//! reached; or Down and observed unreachable, the proof that it stopped, be it in the step that downs the
+//! last others; whoever else goes was removed by an operator, by command. That nothing runs on a member any
+//! more is said by that member first, and is true when it says so. A node says that it is no longer a
+//! member at most once, and only after all its entities were told to stop.
 
 use quorate_core::event::{Event, MembershipEvent};
 use quorate_core::membership::member::Status;
