@@ -2,6 +2,7 @@
 //! shards are as it knows it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::ident::UniqueAddress;
 use quorate_core::journal::state::StoreId;
@@ -135,6 +136,13 @@ pub struct BucketState {
     /// Whether this store was away for longer than `kv.tombstone_grace`, and does not serve all of its ranges
     /// before it has caught up.
     pub is_behind: bool,
+    /// Copies of ranges whose owner is not there: not known, no member, or unreachable; as many as a range is
+    /// to have for one that nobody owns. As far as is known: the node that coordinates it knows.
+    pub copies_missing: usize,
+    /// Calls of this node that somebody waits for.
+    pub calls_waiting: usize,
+    /// How long the one has been open that has waited longest.
+    pub longest_wait: Duration,
     /// The term in which this node coordinates its ranges, if it does.
     pub coordinates: Option<Token>,
     /// Who owns its ranges, by number; `None` if nobody does, as far as is known.

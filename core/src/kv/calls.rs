@@ -52,6 +52,7 @@ struct OpenCall {
     /// Who is to be answered, and has not been.
     asker: Option<Asker>,
     progress: CallProgress,
+    since: Instant,
     deadline: Instant,
     /// When it is looked at again: the deadline, or a repetition.
     due: Instant,
@@ -85,6 +86,14 @@ impl OpenCalls {
             self.remove(oldest);
         }
         true
+    }
+
+    /// Calls of a bucket that somebody waits for, and since when the first of them does. Linear in all calls.
+    pub(super) fn waiting(&self, bucket: &BucketName) -> (usize, Option<Instant>) {
+        let waits = |call: &&OpenCall| call.asker.is_some() && call.bucket == *bucket;
+        let mut since = self.open.values().filter(waits).map(|call| call.since);
+        let first = since.next();
+        (usize::from(first.is_some()) + since.count(), first)
     }
 
     /// When a call is to be looked at next.
@@ -198,6 +207,7 @@ impl KeyedStore {
             key,
             asker,
             progress: CallProgress::Waiting(goal),
+            since: cx.mono(),
             deadline,
             due: deadline,
             pause: cx.config().kv.repeat_interval,

@@ -102,6 +102,13 @@ impl KeyedStore {
         self.leads.get(bucket)
     }
 
+    /// Calls of this node to a bucket that somebody waits for, and since when the first of them is open. Linear
+    /// in the calls that are open.
+    #[must_use]
+    pub fn calls_waiting(&self, bucket: &BucketName) -> (usize, Option<Instant>) {
+        self.calls.waiting(bucket)
+    }
+
     /// Calls of this node that are not over: some have been answered, and tell the rest of the owners.
     #[must_use]
     pub fn open_calls(&self) -> usize {

@@ -10,11 +10,9 @@ use quorate_conformance::support::{
 use quorate_core::event::Event;
 use quorate_driver::kv::{
     BucketSettingsError, CallError, Kv, KvBuilder, KvCommandError, KvContext, KvEvent, KvGetError,
-    KvPutError, KvPutIfError, Level, LevelError, Owners, PutError, RangeCommand, RangeCommandError, RangeId,
-    VALUES_BYTES_MAX,
+    KvPutError, KvPutIfError, Level, LevelError, PutError, VALUES_BYTES_MAX,
 };
 use quorate_driver::spi::Adapter;
-use quorate_driver::stats::BucketState;
 use quorate_driver::store::{MemoryStore, Store};
 use quorate_driver::{Cluster, ClusterError, ClusterEvent, CommandError, Security};
 
@@ -23,7 +21,7 @@ const KEEPERS: usize = 3;
 pub(crate) const RANGES: u16 = 32;
 
 /// The bucket of these tests on a node.
-fn described<V>(node: &Cluster, name: &str) -> KvBuilder<V> {
+pub(crate) fn described<V>(node: &Cluster, name: &str) -> KvBuilder<V> {
     node.kv(name).copies(3).ranges(RANGES).memory()
 }
 
@@ -41,7 +39,10 @@ async fn keepers_and_callers<A: Adapter>(security: &Security) -> Vec<Cluster> {
 }
 
 /// The bucket, opened on all nodes.
-async fn opened<A: Adapter, V>(nodes: &[Cluster], describe: impl Fn(&Cluster) -> KvBuilder<V>) -> Vec<Kv<V>> {
+pub(crate) async fn opened<A: Adapter, V>(
+    nodes: &[Cluster],
+    describe: impl Fn(&Cluster) -> KvBuilder<V>,
+) -> Vec<Kv<V>> {
     let mut handles = Vec::new();
     for node in nodes {
         let open = describe(node).open();
@@ -52,7 +53,7 @@ async fn opened<A: Adapter, V>(nodes: &[Cluster], describe: impl Fn(&Cluster) ->
 }
 
 /// How many copies of ranges the nodes have together.
-async fn copies(nodes: &[Cluster]) -> u64 {
+pub(crate) async fn copies(nodes: &[Cluster]) -> u64 {
     let mut all = 0;
     for node in nodes {
         let counters = node.stats().await.expect("it runs").core.kv;
@@ -86,7 +87,10 @@ pub(crate) async fn whole<A: Adapter>(nodes: &[Cluster]) {
 }
 
 /// The values of a key, in their order.
-async fn values<V: serde::de::DeserializeOwned + Ord + 'static>(bucket: &Kv<V>, key: &str) -> Vec<V> {
+pub(crate) async fn values<V: serde::de::DeserializeOwned + Ord + 'static>(
+    bucket: &Kv<V>,
+    key: &str,
+) -> Vec<V> {
     let mut values = bucket.get(key).await.expect("it is answered").values;
     values.sort_unstable();
     values
@@ -452,52 +456,4 @@ pub async fn a_durable_bucket_needs_a_store_on_its_owners<A: Adapter>(security: 
     let error = node.kv::<u32>("stock").open().await.map(drop);
     let no_store = CommandError::Kv(KvCommandError::NoStore);
     assert_eq!(error, Err(ClusterError::Refused(no_store)));
-}
-
-/// A range moves where an operator wants it, on the node that coordinates the bucket and on no other.
-pub async fn a_range_moves_by_command<A: Adapter>(security: &Security) {
-    let nodes = cluster_of::<A>(4, || node::<A>(security)).await;
-    let words = opened::<A, u32>(&nodes, |node| described(node, "words")).await;
-    let share = 3 * u64::from(RANGES) / 4;
-    eventually::<A>("ranges are spread evenly", async || {
-        let mut is_even = true;
-        for node in nodes.chunks(1) {
-            is_even &= copies(node).await == share;
-        }
-        is_even
-    })
-    .await;
-    let put = words[1].put("w", &1, &KvContext::default()).level(Level::All);
-    put.await.expect("all owners have it");
-    let state = async |node: &Cluster| {
-        let mut buckets = node.kv_state().await.expect("it runs");
-        buckets.pop().expect("it is open")
-    };
-    let before = state(&nodes[0]).await;
-    assert_eq!((&*before.name, before.is_accepted), ("words", true));
-    let (range, stores) = (RangeId(0), &before.stores);
-    let owners = |bucket: &BucketState| bucket.ranges[0].as_ref().expect("it has some").owners.clone();
-    let Owners::Stable(owned) = owners(&before) else {
-        panic!("no other one moves")
-    };
-    let to = stores.keys().find(|store| !owned.contains(store)).copied();
-    let (from, to) = (owned[1], to.expect("four stores own ranges"));
-    let command = RangeCommand::Move { range, from, to };
-    for (node, word) in nodes.iter().zip(&words) {
-        let coordinates = state(node).await.coordinates.is_some();
-        let done = word.change_ranges(command).await;
-        let refused = KvCommandError::Ranges(RangeCommandError::NotCoordinating);
-        let refused = Err(ClusterError::Refused(CommandError::Kv(refused)));
-        assert_eq!(done, if coordinates { Ok(()) } else { refused });
-    }
-    let wanted = vec![owned[0], to, owned[2]];
-    eventually::<A>("the range is elsewhere", async || {
-        owners(&state(&nodes[0]).await) == Owners::Stable(wanted.clone())
-    })
-    .await;
-    for word in &words {
-        assert_eq!(values(word, "w").await, [1]);
-    }
-    let repair = words[0].change_ranges(RangeCommand::Repair { range }).await;
-    assert_eq!(repair, Ok(()));
 }

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use quorate_core::kv::state::bucket::BucketName;
-use quorate_core::kv::state::table::RangeLevels;
 use quorate_core::store::{Bytes, LogName, LogState, Record, Sequence, Snapshot, StoreError};
 use quorate_core::token::Token;
 

@@ -85,10 +85,10 @@ fn decided(content: VersionContent) -> KvEntry {
     };
     KvEntry {
         siblings: Siblings::new(),
-        register: Some(Register {
+        register: Some(Box::new(Register {
             promise: ballot,
             accepted: Some(AcceptedDecision { ballot, decision }),
-        }),
+        })),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The node as the pump sees it, so that tests can put a scripted one in its place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::explain::Explanation;
+use quorate_core::journal::state::StoreId;
 use quorate_core::kv::bucket::OpenBucket;
 use quorate_core::kv::hosting::BucketStore;
 use quorate_core::kv::leading::LeadBucket;
@@ -15,7 +17,7 @@ use quorate_core::paths::state::table::PathEntry;
 use quorate_core::sharding::ids::KindId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
-use quorate_core::time::Now;
+use quorate_core::time::{Instant, Now};
 use quorate_links::LinkRecipient;
 use rand_core::Rng;
 
@@ -30,7 +32,7 @@ pub(crate) trait Machine: LinkRecipient {
     /// The paths of the cluster, and what runs here of them.
     fn paths(&self) -> Vec<PathState>;
     /// The buckets that are open here.
-    fn buckets(&self) -> Vec<BucketState>;
+    fn buckets(&self, now: Instant) -> Vec<BucketState>;
     /// How many shards of each kind run here.
     fn hosted_shards(&self) -> Vec<(KindId, u32)>;
     /// How loaded it is, smoothed.
@@ -86,7 +88,7 @@ impl<R: Rng> Machine for Node<R> {
         table.entries().iter().map(state).collect()
     }
 
-    fn buckets(&self) -> Vec<BucketState> {
+    fn buckets(&self, now: Instant) -> Vec<BucketState> {
         let state = |(name, open): (&BucketName, &OpenBucket)| {
             let lead = self.kv().lead(name).filter(|lead| lead.is_active());
             // Who decides knows; everybody else hears of it when it matters to a call.
@@ -104,7 +106,21 @@ impl<R: Rng> Machine for Node<R> {
                     .flat_map(LeadBucket::stores)
                     .map(|(store, node)| (store, node.clone())),
             );
+            let is_there = |store: &StoreId| {
+                let node = stores.get(store);
+                node.is_some_and(|node| self.view().member(node).is_some() && self.view().is_reachable(node))
+            };
+            let copies = usize::from(open.settings().copies);
+            let there = ranges.iter().flatten().map(|range| {
+                let owners = range.owners.sets().0.iter().filter(|store| is_there(store));
+                owners.count().min(copies)
+            });
+            let there: usize = there.sum();
+            let (calls_waiting, since) = self.kv().calls_waiting(name);
             BucketState {
+                copies_missing: copies * ranges.len() - there,
+                calls_waiting,
+                longest_wait: since.map_or(Duration::ZERO, |since| now.since(since)),
                 name: name.to_string(),
                 settings: open.settings().clone(),
                 is_accepted: open.is_accepted(),

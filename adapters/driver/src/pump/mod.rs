@@ -262,7 +262,9 @@ impl<M: Machine> Pump<M> {
             ControlCommand::Stats(reply) => return reply.send(self.stats()),
             ControlCommand::Explain(reply) => return reply.send(self.linked.node.explain()),
             ControlCommand::Kinds(reply) => return reply.send(self.linked.node.kinds()),
-            ControlCommand::Buckets(reply) => return reply.send(self.linked.node.buckets()),
+            ControlCommand::Buckets(reply) => {
+                return reply.send(self.linked.node.buckets(self.base.now.mono));
+            }
             ControlCommand::Paths(reply) => return reply.send(self.linked.node.paths()),
             ControlCommand::Stop => return,
         };

@@ -105,7 +105,7 @@ impl Machine for Script {
         Vec::new()
     }
 
-    fn buckets(&self) -> Vec<BucketState> {
+    fn buckets(&self, _: Instant) -> Vec<BucketState> {
         Vec::new()
     }
 
