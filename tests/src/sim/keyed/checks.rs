@@ -65,7 +65,7 @@ pub(super) struct Copy<'a> {
     pub(super) hosted: &'a HostedRange,
 }
 
-fn ranges() -> impl Iterator<Item = (usize, RangeId)> {
+pub(super) fn ranges() -> impl Iterator<Item = (usize, RangeId)> {
     (0..BUCKETS.len()).flat_map(|bucket| (0..RANGES).map(move |range| (bucket, RangeId(range))))
 }
 
@@ -232,7 +232,7 @@ impl Sim {
 
     /// The owners of the highest epoch that somebody knows who runs: what was told only to those who have
     /// ended counts no more.
-    fn present(&self, bucket: usize, range: RangeId) -> Option<Configuration> {
+    pub(super) fn present(&self, bucket: usize, range: RangeId) -> Option<Configuration> {
         let copies = self.copies(bucket, range);
         let latest = copies.iter().max_by_key(|copy| copy.configuration.epoch);
         latest.map(|copy| copy.configuration.clone())
@@ -256,7 +256,7 @@ impl Sim {
             && self.keys_in(bucket, range).all(|at| {
                 let first = self.entry_at(copies[0], at);
                 // What is deleted is forgotten by one owner after the other.
-                let is_dead = |entry: &KvEntry| entry.register.is_none() && entry.siblings.is_dead();
+                let is_dead = |entry: &KvEntry| entry.is_dead_for(0, u64::MAX);
                 let is_going = |entry: &KvEntry| self.keyed.forgets && is_dead(entry) && is_dead(&first);
                 let is_same = |entry: &KvEntry| are_alike(entry, &first) || is_going(entry);
                 copies.iter().all(|copy| is_same(&self.entry_at(copy, at)))
@@ -359,7 +359,7 @@ impl Sim {
                     })
                 })
         };
-        while nodes >= usize::from(COPIES) && self.violation.is_none() && !has_owners(self) {
+        while self.can_be_whole() && self.violation.is_none() && !has_owners(self) {
             if self.now >= limit {
                 let what = format!("ranges do not get their owners back: {:?}", self.keyed.watched);
                 return self.not_at_rest(what);
@@ -367,7 +367,7 @@ impl Sim {
             self.advance(self.now + SECOND / 10);
             self.look_at_ranges();
         }
-        if nodes >= usize::from(COPIES) {
+        if self.can_be_whole() {
             self.become_alike();
             self.get_all();
         }

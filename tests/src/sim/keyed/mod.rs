@@ -14,12 +14,14 @@ use core::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::input::Command;
+use quorate_core::journal::state::StoreId;
 use quorate_core::kv::protocol::{Command as KvCommand, Event as KvEvent};
 use quorate_core::kv::state::bucket::BucketName;
 use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
+use quorate_core::kv::state::table::RangeId;
 
-use self::checks::Watched;
+use self::checks::{Watched, ranges};
 use self::ending::Endings;
 use self::logs::Logs;
 use super::chance::{Chance, Purpose};
@@ -79,6 +81,37 @@ impl BucketKind {
             is_sloppy: false,
             role: None,
         }
+    }
+}
+
+impl Sim {
+    /// Whether there are as many nodes as copies; most of those who keep who owns what, if anybody does, because
+    /// without them nobody coordinates; and enough owners of every durable range to read what it holds, which
+    /// nobody but an operator may give up.
+    fn can_be_whole(&self) -> bool {
+        let running = || {
+            self.running_processes()
+                .map(|process| &self.processes[process as usize])
+        };
+        let voters = running().find_map(|host| host.node.journals().voters());
+        let voters = voters.map_or(0, <[_]>::len);
+        let there = running().filter(|host| host.node.journals().votes()).count();
+        let has_nodes = running().count() >= usize::from(COPIES) && (voters == 0 || 2 * there > voters);
+        let can_be_read = |(bucket, range): (usize, RangeId)| {
+            let stores = self.stores_of(bucket);
+            let is_enough = |owners: &[StoreId]| {
+                let there = owners.iter().filter(|owner| stores.contains(owner));
+                there.count() > usize::from(COPIES) / 2
+            };
+            self.present(bucket, range).is_none_or(|latest| {
+                let (from, to) = latest.owners.sets();
+                is_enough(from) && to.is_none_or(is_enough)
+            })
+        };
+        has_nodes
+            && ranges()
+                .filter(|(bucket, _)| BUCKETS[*bucket].is_durable)
+                .all(can_be_read)
     }
 }
 
