@@ -238,6 +238,7 @@ impl KeyedStore {
             levels: bucket.levels(),
             configuration: configuration.clone(),
             minters: bucket.minters(open.range, cx.view()),
+            rounds_from: cx.now().unix_ms,
             last_turn: Ballot::NONE,
         };
         let mut out = Vec::new();

@@ -213,6 +213,7 @@ impl World {
             levels: self.levels,
             configuration: self.configuration.clone(),
             minters: first.iter().map(|at| (StoreId(*at as u128), None)).collect(),
+            rounds_from: 0,
             last_turn: Ballot::NONE,
         };
         let mut call = Call::begin(place, goal, &mut out);

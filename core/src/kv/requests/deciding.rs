@@ -74,7 +74,11 @@ impl Call {
     /// Takes the next turn above this one.
     pub(super) fn take_turn(&mut self, last: Ballot, out: &mut Out) {
         self.next_step();
-        let ballot = last.max(self.place.last_turn).above(self.place.id);
+        let from = Ballot {
+            round: self.place.rounds_from,
+            ..Ballot::NONE
+        };
+        let ballot = last.max(self.place.last_turn).max(from).above(self.place.id);
         self.place.last_turn = ballot;
         self.stage = CallStage::Deciding(Turn {
             ballot,
@@ -142,7 +146,8 @@ impl Call {
             (KvAnswer::Refused(KvRefusal::Blocked(held)), phase) => {
                 turn.held = turn.held.max(held);
                 // The first turn is a guess.
-                if matches!(phase, TurnPhase::Promising(_)) && turn.ballot.round == 1 {
+                let is_guess = turn.ballot.round == self.place.rounds_from.saturating_add(1);
+                if matches!(phase, TurnPhase::Promising(_)) && is_guess {
                     self.take_turn(held, out);
                 }
             }

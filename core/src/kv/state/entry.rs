@@ -21,7 +21,7 @@ use crate::bytes::{BodyReader, WireError};
 use crate::ddata::state::key::Key;
 
 /// How far a turn may be above the one that a replica knows, in rounds.
-pub const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
+pub const ROUNDS_AHEAD_MAX: u64 = 1 << 42;
 
 /// What a decision costs beside its value: its turn, its name, its times.
 const DECISION_BYTES: usize = 72;

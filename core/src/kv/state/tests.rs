@@ -362,7 +362,7 @@ fn while_a_turn_is_open_no_ordinary_version_comes_in() {
         "siblings behind it are not compared"
     );
     assert_eq!(entry.admits_versions(), Err(Unchanged::Conditional));
-    assert_eq!(entry.promise_to(ballot(1 << 40)), Err(Unchanged::TooFarAhead));
+    assert_eq!(entry.promise_to(ballot(1 << 43)), Err(Unchanged::TooFarAhead));
 }
 
 #[test]

@@ -496,6 +496,32 @@ fn conditional_puts_follow_each_other_and_a_conflict_names_what_is_there() {
     ));
 }
 
+/// Owners forget a deletion one after the other; of one that did not hear of that, what it holds is older than
+/// whatever comes after the grace, although the others count turns anew.
+#[test]
+fn i_75_a_deletion_that_one_owner_has_not_forgotten_is_below_a_later_put() {
+    let mut world = World::new((3, 2, 2), 0);
+    let Ok(CallAnswer::Decided(first)) = world.conditional(None, put("v1")) else {
+        panic!()
+    };
+    assert!(world.conditional(Some(first), KvChange::Delete).is_ok());
+    for owner in [0, 1] {
+        world.nodes[owner].entries.remove(&key("k"));
+    }
+    world.now_ms += GRACE_MS + 1;
+    world.cut = vec![StoreId(2)];
+    assert!(matches!(
+        world.conditional(None, put("v2")),
+        Ok(CallAnswer::Decided(_))
+    ));
+    world.cut.clear();
+    let found = world.get(2, &[1, 2]).unwrap();
+    let Some(KeyDecision::Value(decided)) = found.accepted().map(|own| &own.decision) else {
+        panic!("{found:?}")
+    };
+    assert_eq!(decided.content.value().map(AsRef::as_ref), Some(&b"v2"[..]));
+}
+
 #[test]
 fn a_key_is_written_with_conditions_or_without() {
     let mut world = World::new((3, 2, 2), 0);

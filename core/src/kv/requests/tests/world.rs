@@ -244,6 +244,7 @@ impl World {
             levels: self.levels,
             configuration,
             minters,
+            rounds_from: self.now_ms,
             last_turn: Ballot::NONE,
         };
         let call = Call::begin(place, goal, &mut out);
