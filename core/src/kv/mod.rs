@@ -102,8 +102,8 @@ impl KeyedStore {
         self.leads.get(bucket)
     }
 
-    /// Calls of this node to a bucket that somebody waits for, and since when the first of them is open. Linear
-    /// in the calls that are open.
+    /// Calls of this node to a bucket that somebody waits for, and since when the first of them is open.
+    /// Linear in the calls that are open.
     #[must_use]
     pub fn calls_waiting(&self, bucket: &BucketName) -> (usize, Option<Instant>) {
         self.calls.waiting(bucket)
