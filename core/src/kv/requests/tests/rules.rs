@@ -505,6 +505,11 @@ fn i_75_a_deletion_that_one_owner_has_not_forgotten_is_below_a_later_put() {
         panic!()
     };
     assert!(world.conditional(Some(first), KvChange::Delete).is_ok());
+    // Several nodes have wanted it at once: it took turns.
+    let entry = world.nodes[2].entries.get_mut(&key("k"));
+    let register = entry.and_then(|entry| entry.register.as_mut()).unwrap();
+    register.promise.round += 5;
+    register.accepted.as_mut().unwrap().ballot = register.promise;
     for owner in [0, 1] {
         world.nodes[owner].entries.remove(&key("k"));
     }
