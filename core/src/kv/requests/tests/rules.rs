@@ -496,8 +496,8 @@ fn conditional_puts_follow_each_other_and_a_conflict_names_what_is_there() {
     ));
 }
 
-/// Owners forget a deletion one after the other; of one that did not hear of that, what it holds is older than
-/// whatever comes after the grace, although the others count turns anew.
+/// Owners forget a deletion one after the other; what one holds that did not hear of that is older than all
+/// that comes after the grace, although the others count turns anew.
 #[test]
 fn i_75_a_deletion_that_one_owner_has_not_forgotten_is_below_a_later_put() {
     let mut world = World::new((3, 2, 2), 0);
