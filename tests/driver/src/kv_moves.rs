@@ -1,5 +1,5 @@
-//! Operators and the ranges of a bucket over real links: what the nodes say about copies and calls, and ranges
-//! that move by command. Spec: sharding 10.19 b.
+//! Operators and the ranges of a bucket over real links: what the nodes say about copies and calls, and
+//! ranges that move by command. Spec: sharding 10.19 b.
 
 use std::time::Duration;
 

@@ -47,9 +47,9 @@ pub struct CallPlace {
     pub configuration: Configuration,
     /// Who may make a version, those to be asked first in front; with the actors that they were last.
     pub minters: Vec<(StoreId, Option<Actor>)>,
-    /// Turns about the key have higher rounds than this: the wall clock in milliseconds. Owners forget what was
-    /// deleted one after the other; one that has not yet holds a turn that is below all that come after the
-    /// grace.
+    /// Turns about the key have higher rounds than this: the wall clock in milliseconds. Owners forget what
+    /// was deleted one after the other; one that has not yet holds a turn that is below all that come after
+    /// the grace.
     pub rounds_from: u64,
     /// The last turn about the key that is known.
     pub last_turn: Ballot,

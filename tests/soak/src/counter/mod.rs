@@ -189,8 +189,8 @@ fn replace(fleet: &mut Fleet, index: usize) -> Result<(), String> {
     fleet.start(index)
 }
 
-/// A node stands still in the middle of its writes until its counters answer elsewhere, and goes on with them:
-/// if one of them came to anything, a command would have counted twice, or be lost.
+/// A node stands still in the middle of its writes until its counters answer elsewhere, and goes on with
+/// them: if one of them came to anything, a command would have counted twice, or be lost.
 fn one_stands_still(fleet: &mut Fleet) -> Result<(), String> {
     let there = fleet.living_on(STANDS_STILL);
     let open = fleet.proof.ledger.unanswered();

@@ -85,9 +85,9 @@ impl BucketKind {
 }
 
 impl Sim {
-    /// Whether there are as many nodes as copies; most of those who keep who owns what, if anybody does, because
-    /// without them nobody coordinates; and enough owners of every durable range to read what it holds, which
-    /// nobody but an operator may give up.
+    /// Whether there are as many nodes as copies; most of those who keep who owns what, if anybody does,
+    /// because without them nobody coordinates; and enough owners of every durable range to read what it
+    /// holds, which nobody but an operator may give up.
     fn can_be_whole(&self) -> bool {
         let running = || {
             self.running_processes()
