@@ -24,11 +24,10 @@ impl SureOfItself {
         self.sure_again += u64::from(self.stood_still.remove(&process).is_some());
     }
 
-    /// An entity handles a message. In the instant in which the process goes on it may be quicker than its
-    /// node, with what it had in hand.
+    /// An entity handles a message.
     pub(crate) fn on_handled(&self, process: ProcessId, now: u64) -> Result<(), String> {
         match self.stood_still.get(&process) {
-            Some(until) if *until < now => Err(format!(
+            Some(until) if *until <= now => Err(format!(
                 "handles a message after it stood still until {until} us, and does not know whether it is a member"
             )),
             Some(_) | None => Ok(()),
