@@ -334,6 +334,9 @@ impl Sim {
             // Behind what came back before.
             self.tell_soon(from, LinkEvent::Down { peer });
             self.make_room(from, to);
+        } else if self.now < self.processes[from as usize].paused_until {
+            // It hears nothing before it goes on: else it would not notice that it stood still.
+            self.tell_soon(from, LinkEvent::Down { peer });
         } else {
             self.tell_link(from, LinkEvent::Down { peer });
         }
