@@ -145,6 +145,43 @@ mod tests {
         assert_eq!(uids(&six(3, &[2, 3, 4, 5, 6]).my_receivers()), [2, 3, 4]);
     }
 
+    /// As the rule says it: step by step from the successor on.
+    fn walked(ring: &[u64], from: u64, monitored_by: usize, unreachable: &[u64]) -> Vec<u64> {
+        let at = ring.iter().position(|uid| *uid == from).unwrap();
+        let others = ring[at + 1..].iter().chain(&ring[..at]);
+        let (mut taken, mut reachable) = (Vec::new(), 0);
+        for uid in others {
+            if reachable < monitored_by && (!unreachable.contains(uid) || taken.len() < monitored_by) {
+                reachable += usize::from(!unreachable.contains(uid));
+                taken.push(*uid);
+            }
+        }
+        taken.sort_unstable();
+        taken
+    }
+
+    #[test]
+    fn s_2_13_receivers_are_those_of_a_walk_whoever_is_unreachable() {
+        let ring: Vec<u64> = (1..=6).collect();
+        for set in 0..1_u64 << ring.len() {
+            let unreachable: Vec<u64> = ring
+                .iter()
+                .copied()
+                .filter(|uid| set >> (uid - 1) & 1 == 1)
+                .collect();
+            for monitored_by in 1..=6 {
+                for from in 1..=6 {
+                    let found = uids(&six(monitored_by, &unreachable).receivers_of(&node(from)));
+                    let expected = walked(&ring, from, monitored_by, &unreachable);
+                    assert_eq!(
+                        found, expected,
+                        "{from} of {monitored_by} without {unreachable:?}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn m_225_more_monitors_than_others_means_all_others() {
         for monitored_by in [5, 6, 7] {
