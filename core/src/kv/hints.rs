@@ -47,7 +47,7 @@ struct SentHint {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hinting {
     sent: OrderedMap<u64, SentHint>,
-    /// Behind which key the next look for an owner begins.
+    /// Behind which key the next look for an owner begins; of none that has no hints.
     places: OrderedMap<(BucketName, StoreId), Key>,
     /// When the tables were asked for last, because owners may have been replaced that are away.
     looked_at: Option<Instant>,
@@ -128,6 +128,9 @@ impl KeyedStore {
             };
             store.expire_hints(now.unix_ms);
             let owners: Vec<StoreId> = store.hinted_owners().collect();
+            let is_hinted = |owner: &StoreId| owners.binary_search(owner).is_ok();
+            let places = &mut self.hinting.places;
+            places.retain(|(of, owner), _| *of != bucket || is_hinted(owner));
             if looks && !owners.is_empty() {
                 self.hinting.looked_at = Some(now.mono);
                 open.miss();
