@@ -14,7 +14,7 @@ use quorate_core::kv::state::node::MerkleNode;
 use quorate_core::kv::state::outcome::CallGoal;
 use quorate_core::kv::state::table::RangeId;
 
-use super::{BUCKETS, COPIES, RANGES, ending};
+use super::{BUCKETS, COPIES, ending, ranges};
 use crate::histories::books::Asked;
 use crate::sim::engine::Sim;
 use crate::sim::history::ProcessId;
@@ -63,10 +63,6 @@ pub(super) struct Copy<'a> {
     pub(super) store: StoreId,
     configuration: &'a Configuration,
     pub(super) hosted: &'a HostedRange,
-}
-
-pub(super) fn ranges() -> impl Iterator<Item = (usize, RangeId)> {
-    (0..BUCKETS.len()).flat_map(|bucket| (0..RANGES).map(move |range| (bucket, RangeId(range))))
 }
 
 impl Watched {
@@ -359,15 +355,18 @@ impl Sim {
                     })
                 })
         };
-        while self.can_be_whole() && self.violation.is_none() && !has_owners(self) {
+        while nodes >= usize::from(COPIES) && self.violation.is_none() && !has_owners(self) {
             if self.now >= limit {
+                if !self.can_be_whole() {
+                    break;
+                }
                 let what = format!("ranges do not get their owners back: {:?}", self.keyed.watched);
                 return self.not_at_rest(what);
             }
             self.advance(self.now + SECOND / 10);
             self.look_at_ranges();
         }
-        if self.can_be_whole() {
+        if nodes >= usize::from(COPIES) && self.can_be_whole() {
             self.become_alike();
             self.get_all();
         }

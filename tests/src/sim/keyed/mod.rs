@@ -21,7 +21,7 @@ use quorate_core::kv::state::level::Level;
 use quorate_core::kv::state::settings::BucketSettings;
 use quorate_core::kv::state::table::RangeId;
 
-use self::checks::{Watched, ranges};
+use self::checks::Watched;
 use self::ending::Endings;
 use self::logs::Logs;
 use super::chance::{Chance, Purpose};
@@ -84,10 +84,14 @@ impl BucketKind {
     }
 }
 
+fn ranges() -> impl Iterator<Item = (usize, RangeId)> {
+    (0..BUCKETS.len()).flat_map(|bucket| (0..RANGES).map(move |range| (bucket, RangeId(range))))
+}
+
 impl Sim {
-    /// Whether there are as many nodes as copies; most of those who keep who owns what, if anybody does,
-    /// because without them nobody coordinates; and enough owners of every durable range to read what it
-    /// holds, which nobody but an operator may give up.
+    /// Whether most of those are there who keep who owns what, if anybody does, because without them nobody
+    /// coordinates; and enough owners of every durable range to read what it holds, which nobody but an
+    /// operator may give up.
     fn can_be_whole(&self) -> bool {
         let running = || {
             self.running_processes()
@@ -96,7 +100,7 @@ impl Sim {
         let voters = running().find_map(|host| host.node.journals().voters());
         let voters = voters.map_or(0, <[_]>::len);
         let there = running().filter(|host| host.node.journals().votes()).count();
-        let has_nodes = running().count() >= usize::from(COPIES) && (voters == 0 || 2 * there > voters);
+        let has_voters = voters == 0 || 2 * there > voters;
         let can_be_read = |(bucket, range): (usize, RangeId)| {
             let stores = self.stores_of(bucket);
             let is_enough = |owners: &[StoreId]| {
@@ -108,7 +112,7 @@ impl Sim {
                 is_enough(from) && to.is_none_or(is_enough)
             })
         };
-        has_nodes
+        has_voters
             && ranges()
                 .filter(|(bucket, _)| BUCKETS[*bucket].is_durable)
                 .all(can_be_read)
