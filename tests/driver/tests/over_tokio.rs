@@ -65,6 +65,7 @@ over_tokio! {
         s_10_11_a_bucket_with_another_role_is_refused_from_any_member,
         a_range_moves_by_command,
         missing_copies_and_waiting_calls_are_told,
+        others_stand_in_for_an_owner_of_a_sloppy_bucket,
         a_durable_bucket_needs_a_store_on_its_owners,
         keys_are_there_after_all_nodes_were_killed,
         i_70_keys_outlive_an_owner_and_go_over_to_a_newcomer,
