@@ -15,6 +15,8 @@ use quorate_core::input::{
     Command, DownTarget, DropReason, HostReport, Input, KindSettings, LinkEvent, MembershipCommand,
     SendTarget, ShardingCommand,
 };
+use quorate_core::kv::state::bucket::BucketName;
+use quorate_core::kv::state::settings::{BucketFields, BucketSettings};
 use quorate_core::lease::protocol::{LeaseOrder, LeaseOutcome, LeaseReport};
 use quorate_core::membership::app_version::AppVersion;
 use quorate_core::membership::gossip::Gossip;
@@ -25,8 +27,6 @@ use quorate_core::message::{
     AskReply, AskTicket, DetectorMsg, EntityEnvelope, GossipEnvelope, GossipStatus, Heartbeat, InitJoin,
     InitJoinAck, Join, Lane, MembershipMsg, Message, ShardingBody, ShardingMessage, ShardingMsg, Welcome,
 };
-use quorate_core::kv::state::bucket::BucketName;
-use quorate_core::kv::state::settings::{BucketFields, BucketSettings};
 use quorate_core::node::Node;
 use quorate_core::owner::Requester;
 use quorate_core::sharding::chain::AskChain;
