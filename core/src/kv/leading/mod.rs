@@ -65,6 +65,7 @@ impl LeadBucket {
         let mut coordinator = RangeCoordinator::new(RangeSettings {
             ranges: settings.ranges,
             levels,
+            term,
             is_durable: settings.is_durable,
             is_kept,
             away_max: config.kv.away_max,

@@ -417,9 +417,13 @@ impl RangeCoordinator {
     /// The entry of a range after its present one, so many epochs ahead.
     fn next(&self, range: RangeId, owners: Owners, ahead: u64) -> Option<RangeEntry> {
         let present = self.table.get(range)?;
-        // What the coordinator before has told last may not have been found.
-        let ahead = ahead + u64::from(self.found.contains(&range));
         let epoch = present.configuration.epoch.saturating_add(ahead);
+        // What coordinators before have told last may not have been found.
+        let epoch = if self.found.contains(&range) {
+            recovery::first_epoch_after(epoch, self.settings.term)
+        } else {
+            epoch
+        };
         if epoch > EPOCH_MAX {
             return None;
         }

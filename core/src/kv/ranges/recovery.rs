@@ -4,8 +4,9 @@
 //!
 //! Every store that is there has to speak before anything is decided. A step that was told only to stores
 //! which are away is not found. So a range is left alone until as many of its owners have spoken, or are gone
-//! for good, as could not be missed by any read or write; and the first step after that leaves an epoch out,
-//! which a coordinator before may have given to somebody else. What remains: a range of which more owners are
+//! for good, as could not be missed by any read or write; and the first step after that has an epoch that none
+//! of the coordinators before can have given to somebody else: each begins at its own place, by its term. What
+//! remains: a range of which more owners are
 //! away at once may come back as it was before its last steps.
 //!
 //! Where the table is to be kept from now on and was not before, it is found in the same way once, under
@@ -21,6 +22,7 @@ use crate::journal::state::StoreId;
 use crate::kv::state::configuration::Configuration;
 use crate::kv::state::table::{EPOCH_MAX, RangeEntry, RangeId, RangeTable, TableChange};
 use crate::time::Instant;
+use crate::token::Token;
 
 impl RangeCoordinator {
     /// Those who keep the table have said what it is; `None` if they have never kept one.
@@ -48,7 +50,7 @@ impl RangeCoordinator {
             table.entries().len() == usize::from(self.settings.ranges) || !self.settings.is_durable;
         if is_whole && table.entries().all(|(_, entry)| self.was_found(entry)) {
             self.tenure = RangeTenure::TakingOver;
-            let change = taken_over(&table);
+            let change = taken_over(&table, self.settings.term);
             self.effects.push(RangeEffect::Keep(change.clone()));
             self.keeping = Some(change);
         }
@@ -133,12 +135,32 @@ impl RangeCoordinator {
     }
 }
 
-/// What was found, as the first that is kept: each range as it was, two epochs on. The one between a
-/// coordinator before may have told somebody who is away.
-fn taken_over(table: &RangeTable) -> TableChange {
+/// What was found, as the first that is kept: each range as it was, under an epoch that no coordinator before
+/// can have told anybody who is away.
+fn taken_over(table: &RangeTable, term: Token) -> TableChange {
     let mut whole = table.whole();
     for (_, entry) in &mut whole.entries {
-        entry.configuration.epoch = entry.configuration.epoch.saturating_add(2).min(EPOCH_MAX);
+        let epoch = &mut entry.configuration.epoch;
+        *epoch = first_epoch_after(epoch.saturating_add(1), term).min(EPOCH_MAX);
     }
     whole
+}
+
+/// Steps that a coordinator has for itself from where it begins: more than it can make of one range before
+/// those of whom it hears nothing more are removed.
+const STEPS_OF_ONE: u64 = 1 << 8;
+/// Terms after which places are used again.
+const PLACES: u64 = 1 << 16;
+
+/// The first epoch above that one at the place of this term. Several coordinators in a row may find the same
+/// table, where none of their steps was heard of: they have to differ from each other as well.
+pub(super) fn first_epoch_after(epoch: u64, term: Token) -> u64 {
+    const ROUND: u64 = STEPS_OF_ONE * PLACES;
+    let place = term.term.wrapping_mul(1_021).wrapping_add(term.count) % PLACES * STEPS_OF_ONE;
+    let first = (epoch - epoch % ROUND).saturating_add(place);
+    if first > epoch {
+        first
+    } else {
+        first.saturating_add(ROUND)
+    }
 }

@@ -9,6 +9,7 @@ pub use crate::kv::protocol::ranges::{RangeCommand, RangeCommandError, RangeEven
 use crate::kv::state::configuration::Configuration;
 use crate::kv::state::table::{RangeId, RangeLevels, TableChange};
 use crate::planner::NodeStanding;
+use crate::token::Token;
 
 /// What the coordinator of a bucket has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct RangeSettings {
     pub ranges: u16,
     /// Copies, and the least levels.
     pub levels: RangeLevels,
+    /// The term of this coordinator: no other one has it.
+    pub term: Token,
     /// Whether what a store holds outlives its node. If not, a store that is not told of is gone.
     pub is_durable: bool,
     /// Whether voters keep the table. If not, it is found again from what stores have adopted.

@@ -224,7 +224,13 @@ fn a_bucket_that_nobody_kept_the_table_of_is_taken_over_under_epochs_that_nobody
     world.run(SECOND * 5);
     assert!(world.peers[missing].answers.contains_key(&late));
     let after = kept(&world, 4);
-    assert_eq!((after.owners, after.epoch), (before.owners, before.epoch + 2));
+    assert_eq!(after.owners, before.owners);
+    assert!(
+        after.epoch > before.epoch + 1,
+        "{} after {}",
+        after.epoch,
+        before.epoch
+    );
     assert_eq!(values(&world.get(5, "a")), ["1"]);
 }
 

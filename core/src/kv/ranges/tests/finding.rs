@@ -3,6 +3,8 @@
 use core::slice::from_ref;
 
 use super::*;
+use crate::kv::ranges::recovery::first_epoch_after;
+use crate::ordered::OrderedSet;
 
 #[test]
 fn a_new_coordinator_tells_a_joint_again_and_ends_it() {
@@ -82,13 +84,13 @@ fn a_table_that_nobody_keeps_is_found_at_the_stores() {
     driven.adopt([2, 3], 6, &[]);
     driven.adopt([4], 6, &[2, 3]);
     assert_eq!(driven.news(), [ENDED]);
-    let left_out = stable(8, [4, 2, 3]);
+    let left_out = stable(1 << 8, [4, 2, 3]);
     assert_eq!(
         driven.owners(0),
         left_out,
         "the step before may have been told to somebody"
     );
-    driven.adopt([2], 9, &[]);
+    driven.adopt([2], (1 << 8) + 1, &[]);
     assert_eq!(driven.look(), [RangeEffect::Outdone]);
     assert!(!driven.coordinator.is_active());
 }
@@ -108,7 +110,7 @@ fn nothing_is_decided_about_a_range_before_enough_of_its_owners_have_spoken() {
     driven.look();
     found(&mut driven, 2, &[stable(5, [1, 2, 3])]);
     assert_eq!(driven.news(), [begun(3, 4, ChangeReason::Repair)]);
-    assert_eq!(driven.owners(0), joint(7, [1, 2, 3], (3, 4)));
+    assert_eq!(driven.owners(0), joint(1 << 8, [1, 2, 3], (3, 4)));
 }
 
 #[test]
@@ -128,4 +130,22 @@ fn a_range_that_is_not_found_among_others_may_be_away_with_its_owners() {
     };
     assert_eq!(found_one(true), []);
     assert_eq!(found_one(false), [RangeEvent::Given { ranges: 1 }]);
+}
+
+#[test]
+fn coordinators_that_find_the_same_table_step_to_epochs_of_their_own() {
+    let mut told = OrderedSet::new();
+    for number in 1..=50 {
+        for count in 1..=20 {
+            let term = Token { term: number, count };
+            let first = first_epoch_after(7, term);
+            assert!(
+                first > 7 && (first..first + 200).all(|epoch| !told.contains(&epoch)),
+                "{term:?}"
+            );
+            told.insert(first);
+            // One that finds that begins further on still, at the same distance from all others.
+            assert!(first_epoch_after(first, term) > first);
+        }
+    }
 }

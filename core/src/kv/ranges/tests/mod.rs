@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::*;
 use crate::kv::state::table::{RangeLevels, replaced};
 use crate::planner::{ChangeReason, MoveError};
+use crate::token::Token;
 
 mod finding;
 mod model;
@@ -24,6 +25,7 @@ fn settings(ranges: u16) -> RangeSettings {
     RangeSettings {
         ranges,
         levels: RangeLevels::new(3, 2, 2).unwrap(),
+        term: Token { term: 0, count: 1 },
         is_durable: true,
         is_kept: true,
         away_max: Duration::from_secs(100),

@@ -46,6 +46,7 @@ impl World {
     pub(super) fn renew_coordinator(&mut self) {
         self.term += 1;
         self.is_paused = false;
+        self.settings.term.count += 1;
         self.coordinator = RangeCoordinator::new(self.settings.clone());
         self.coordinator.on_opened(Some(self.log.clone()), self.at());
     }

@@ -82,6 +82,7 @@ impl World {
         let settings = RangeSettings {
             ranges: 1,
             levels: RangeLevels::new(copies, reads, writes).unwrap(),
+            term: Token { term: 1, count: 1 },
             is_durable,
             is_kept,
             away_max: Duration::from_micros(120),
