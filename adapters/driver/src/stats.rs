@@ -145,10 +145,26 @@ pub struct BucketState {
     pub longest_wait: Duration,
     /// The term in which this node coordinates its ranges, if it does.
     pub coordinates: Option<Token>,
-    /// Who owns its ranges, by number; `None` if nobody does, as far as is known.
-    pub ranges: Vec<Option<Configuration>>,
+    /// Its ranges, by number.
+    pub ranges: Vec<RangeState>,
     /// Whose the stores are that own ranges, as far as is known.
     pub stores: OrderedMap<StoreId, UniqueAddress>,
+}
+
+/// One range of a bucket as this node knows it now.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RangeState {
+    /// Who owns it, and in which epoch; `None` if nobody does, as far as is known.
+    pub configuration: Option<Configuration>,
+    /// See [`BucketState::copies_missing`].
+    pub copies_missing: usize,
+    /// What this node's store keeps for its owners that are away.
+    pub hints: usize,
+    /// Calls of this node for its keys that somebody waits for.
+    pub calls_waiting: usize,
+    /// How long the one of these has been open that has waited longest.
+    pub longest_wait: Duration,
 }
 
 /// One path as this node knows it now.

@@ -88,12 +88,16 @@ impl OpenCalls {
         true
     }
 
-    /// Calls of a bucket that somebody waits for, and since when the first of them does. Linear in all calls.
-    pub(super) fn waiting(&self, bucket: &BucketName) -> (usize, Option<Instant>) {
+    /// Calls of a bucket that somebody waits for: of each range how many, and since when the first of them
+    /// does. Linear in all calls.
+    pub(super) fn waiting(&self, bucket: &BucketName) -> OrderedMap<RangeId, (usize, Instant)> {
         let waits = |call: &&OpenCall| call.asker.is_some() && call.bucket == *bucket;
-        let mut since = self.open.values().filter(waits).map(|call| call.since);
-        let first = since.next();
-        (usize::from(first.is_some()) + since.count(), first)
+        let mut waiting = OrderedMap::new();
+        // In the order in which they were begun.
+        for call in self.open.values().filter(waits) {
+            waiting.entry(call.range).or_insert((0, call.since)).0 += 1;
+        }
+        waiting
     }
 
     /// When a call is to be looked at next.

@@ -46,6 +46,7 @@ use self::protocol::ranges::RangeCommandError;
 use self::protocol::{BUCKETS_MAX, BucketBody, Command, Msg, RangeStatement, Rejection, Timer};
 use self::state::bucket::BucketName;
 use self::state::settings::BucketSettings;
+use self::state::table::RangeId;
 use self::sweeping::Sweep;
 use self::turns::OpenTurns;
 use self::watching::OpenWatches;
@@ -102,10 +103,10 @@ impl KeyedStore {
         self.leads.get(bucket)
     }
 
-    /// Calls of this node to a bucket that somebody waits for, and since when the first of them is open.
-    /// Linear in the calls that are open.
+    /// Calls of this node to a bucket that somebody waits for: how many for keys of which range, and since
+    /// when the first of them is open. Linear in the calls that are open.
     #[must_use]
-    pub fn calls_waiting(&self, bucket: &BucketName) -> (usize, Option<Instant>) {
+    pub fn calls_waiting(&self, bucket: &BucketName) -> OrderedMap<RangeId, (usize, Instant)> {
         self.calls.waiting(bucket)
     }
 

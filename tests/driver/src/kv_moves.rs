@@ -29,6 +29,7 @@ pub async fn missing_copies_and_waiting_calls_are_told<A: Adapter>(security: &Se
         let told = state(node).await;
         assert_eq!((told.copies_missing, told.calls_waiting), (all, 0));
         assert_eq!(told.longest_wait, Duration::ZERO);
+        assert!(told.ranges.iter().all(|range| range.copies_missing == 3));
     }
     let waits = async {
         let put = words[1].put("w", &1, &KvContext::default());
@@ -42,6 +43,17 @@ pub async fn missing_copies_and_waiting_calls_are_told<A: Adapter>(security: &Se
         })
         .await;
         let before = state(&nodes[1]).await.longest_wait;
+        let ranges = state(&nodes[1]).await.ranges;
+        let waiting: Vec<_> = ranges.iter().filter(|range| range.calls_waiting > 0).collect();
+        let [waits] = waiting[..] else {
+            panic!("a key is in one range: {waiting:?}");
+        };
+        assert!(
+            waits.calls_waiting == 1 && waits.longest_wait >= before,
+            "{waits:?}"
+        );
+        let others = ranges.iter().map(|range| range.longest_wait);
+        assert_eq!(others.filter(|wait| *wait > Duration::ZERO).count(), 1);
         eventually::<A>("it waits longer", async || {
             state(&nodes[1]).await.longest_wait > before
         })
@@ -54,7 +66,8 @@ pub async fn missing_copies_and_waiting_calls_are_told<A: Adapter>(security: &Se
     nodes.push(third);
     eventually::<A>("no copy is missing where ranges are coordinated", async || {
         let told = state(&nodes[0]).await;
-        (told.copies_missing, told.calls_waiting) == (0, 0)
+        let is_whole = told.ranges.iter().all(|range| range.copies_missing == 0);
+        (told.copies_missing, told.calls_waiting, is_whole) == (0, 0, true)
     })
     .await;
     assert_eq!(state(&nodes[1]).await.longest_wait, Duration::ZERO);
@@ -79,7 +92,10 @@ pub async fn a_range_moves_by_command<A: Adapter>(security: &Security) {
     assert_eq!((&*before.name, before.is_accepted), ("words", true));
     assert_eq!((before.copies_missing, before.calls_waiting), (0, 0));
     let (range, stores) = (RangeId(0), &before.stores);
-    let owners = |bucket: &BucketState| bucket.ranges[0].as_ref().expect("it has some").owners.clone();
+    let owners = |bucket: &BucketState| {
+        let known = bucket.ranges[0].configuration.as_ref();
+        known.expect("it has some").owners.clone()
+    };
     let Owners::Stable(owned) = owners(&before) else {
         panic!("no other one moves")
     };

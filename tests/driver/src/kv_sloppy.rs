@@ -8,6 +8,7 @@ use quorate_core::config::DowningStrategy;
 use quorate_driver::Security;
 use quorate_driver::kv::{CallError, KvContext, KvPutError, Level};
 use quorate_driver::spi::Adapter;
+use quorate_driver::stats::RangeState;
 
 use crate::kv::{described, opened, values, whole};
 
@@ -51,7 +52,13 @@ pub async fn others_stand_in_for_an_owner_of_a_sloppy_bucket<A: Adapter>(securit
     let mut hints = 0;
     for node in &nodes {
         let told = node.kv_state().await.expect("it runs");
-        hints += told.iter().map(|bucket| bucket.hints).sum::<usize>();
+        for bucket in told {
+            hints += bucket.hints;
+            let of_ranges = || bucket.ranges.iter().filter(|range| range.hints > 0);
+            assert_eq!(of_ranges().map(|range| range.hints).sum::<usize>(), bucket.hints);
+            let is_missed = |range: &RangeState| range.copies_missing == 1;
+            assert!(of_ranges().all(is_missed), "hints for who is there: {bucket:?}");
+        }
     }
     assert!(hints > 0, "no hint for an owner of three quarters of the ranges");
     for number in 0..KEYS {

@@ -316,7 +316,7 @@ impl Cluster {
 
     /// Every bucket of the keyed store that is open here, as this node knows it: who owns which range, and
     /// which one is being replaced. The node that coordinates it knows; others may be behind. Costs time
-    /// linear in the ranges.
+    /// linear in the ranges, the calls that are open and the hints that are kept.
     ///
     /// # Errors
     /// [`ClusterError::Stopped`].

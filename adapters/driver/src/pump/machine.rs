@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorate_core::explain::Explanation;
 use quorate_core::journal::state::StoreId;
+use quorate_core::kv::KeyedStore;
 use quorate_core::kv::bucket::OpenBucket;
 use quorate_core::kv::hosting::BucketStore;
 use quorate_core::kv::leading::LeadBucket;
@@ -18,10 +19,11 @@ use quorate_core::sharding::ids::KindId;
 use quorate_core::singleton::state::{SingletonId, SingletonState};
 use quorate_core::stats::Stats;
 use quorate_core::time::{Instant, Now};
+use quorate_core::view::View;
 use quorate_links::LinkRecipient;
 use rand_core::Rng;
 
-use crate::stats::{BucketState, KindState, PathSlotState, PathState};
+use crate::stats::{BucketState, KindState, PathSlotState, PathState, RangeState};
 
 /// What the pump asks of a node beside what its links do. See [`Node`].
 pub(crate) trait Machine: LinkRecipient {
@@ -89,51 +91,10 @@ impl<R: Rng> Machine for Node<R> {
     }
 
     fn buckets(&self, now: Instant) -> Vec<BucketState> {
-        let state = |(name, open): (&BucketName, &OpenBucket)| {
-            let lead = self.kv().lead(name).filter(|lead| lead.is_active());
-            // Who decides knows; everybody else hears of it when it matters to a call.
-            let owners = |range| match lead {
-                Some(lead) => lead.table().get(range).map(|entry| entry.configuration.clone()),
-                None => open.configuration(range).cloned(),
-            };
-            let ranges = (0..open.settings().ranges).map(|range| owners(RangeId(range)));
-            let ranges: Vec<_> = ranges.collect();
-            let named = ranges.iter().flatten().flat_map(|range| range.owners.all());
-            let at = |store| Some((store, open.node_of(store)?.clone()));
-            let mut stores: OrderedMap<_, _> = named.filter_map(at).collect();
-            stores.extend(
-                lead.into_iter()
-                    .flat_map(LeadBucket::stores)
-                    .map(|(store, node)| (store, node.clone())),
-            );
-            let is_there = |store: &StoreId| {
-                let node = stores.get(store);
-                node.is_some_and(|node| self.view().member(node).is_some() && self.view().is_reachable(node))
-            };
-            let copies = usize::from(open.settings().copies);
-            let there = ranges.iter().flatten().map(|range| {
-                let owners = range.owners.sets().0.iter().filter(|store| is_there(store));
-                owners.count().min(copies)
-            });
-            let there: usize = there.sum();
-            let (calls_waiting, since) = self.kv().calls_waiting(name);
-            BucketState {
-                copies_missing: copies * ranges.len() - there,
-                calls_waiting,
-                longest_wait: since.map_or(Duration::ZERO, |since| now.since(since)),
-                name: name.to_string(),
-                settings: open.settings().clone(),
-                is_accepted: open.is_accepted(),
-                store: open.store().map(BucketStore::id),
-                keys_repaired: open.store().map_or(0, BucketStore::keys_repaired),
-                hints: open.store().map_or(0, BucketStore::hints),
-                is_behind: open.store().is_some_and(BucketStore::is_behind),
-                coordinates: lead.map(LeadBucket::term),
-                stores,
-                ranges,
-            }
-        };
-        self.kv().buckets().map(state).collect()
+        let (kv, view) = (self.kv(), self.view());
+        let all = kv.buckets();
+        all.map(|(name, open)| bucket_state((kv, view), (name, open), now))
+            .collect()
     }
 
     fn kinds(&self) -> Vec<KindState> {
@@ -147,5 +108,65 @@ impl<R: Rng> Machine for Node<R> {
             })
         };
         sharding.kinds().filter_map(state).collect()
+    }
+}
+
+/// What this node knows of one bucket.
+fn bucket_state(
+    (kv, view): (&KeyedStore, &View),
+    (name, open): (&BucketName, &OpenBucket),
+    now: Instant,
+) -> BucketState {
+    let lead = kv.lead(name).filter(|lead| lead.is_active());
+    // Who decides knows; everybody else hears of it when it matters to a call.
+    let owners = |range| match lead {
+        Some(lead) => lead.table().get(range).map(|entry| &entry.configuration),
+        None => open.configuration(range),
+    };
+    let numbers = || (0..open.settings().ranges).map(RangeId);
+    let named = numbers().filter_map(owners).flat_map(|range| range.owners.all());
+    let at = |store| Some((store, open.node_of(store)?.clone()));
+    let mut stores: OrderedMap<_, _> = named.filter_map(at).collect();
+    stores.extend(
+        lead.into_iter()
+            .flat_map(LeadBucket::stores)
+            .map(|(store, node)| (store, node.clone())),
+    );
+    let is_there = |store: &&StoreId| {
+        let node = stores.get(store);
+        node.is_some_and(|node| view.member(node).is_some() && view.is_reachable(node))
+    };
+    let copies = usize::from(open.settings().copies);
+    let hints = open.store().map(BucketStore::hints_by_range).unwrap_or_default();
+    let waiting = kv.calls_waiting(name);
+    let state = |range: RangeId| {
+        let configuration = owners(range);
+        let owners = configuration.map_or(&[][..], |known| known.owners.sets().0);
+        let there = owners.iter().filter(is_there).count();
+        let (calls_waiting, since) = waiting.get(&range).copied().unwrap_or((0, now));
+        RangeState {
+            configuration: configuration.cloned(),
+            copies_missing: copies.saturating_sub(there),
+            hints: hints.get(&range).copied().unwrap_or(0),
+            calls_waiting,
+            longest_wait: now.since(since),
+        }
+    };
+    let ranges: Vec<RangeState> = numbers().map(state).collect();
+    let longest_wait = ranges.iter().map(|range| range.longest_wait).max();
+    BucketState {
+        copies_missing: ranges.iter().map(|range| range.copies_missing).sum(),
+        calls_waiting: ranges.iter().map(|range| range.calls_waiting).sum(),
+        longest_wait: longest_wait.unwrap_or(Duration::ZERO),
+        name: name.to_string(),
+        settings: open.settings().clone(),
+        is_accepted: open.is_accepted(),
+        store: open.store().map(BucketStore::id),
+        keys_repaired: open.store().map_or(0, BucketStore::keys_repaired),
+        hints: open.store().map_or(0, BucketStore::hints),
+        is_behind: open.store().is_some_and(BucketStore::is_behind),
+        coordinates: lead.map(LeadBucket::term),
+        stores,
+        ranges,
     }
 }

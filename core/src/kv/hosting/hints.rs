@@ -18,6 +18,7 @@ use crate::kv::state::configuration::Configuration;
 use crate::kv::state::entry::KvEntry;
 use crate::kv::state::exchange::{KvAnswer, KvRefusal, merged};
 use crate::kv::state::settings::range_of;
+use crate::kv::state::table::RangeId;
 use crate::ordered::{OrderedMap, OrderedSet};
 use crate::time::Now;
 
@@ -244,6 +245,16 @@ impl BucketStore {
     #[must_use]
     pub fn hints(&self) -> usize {
         self.hints.ages.len()
+    }
+
+    /// How many of them are about keys of which range. Linear in the hints.
+    #[must_use]
+    pub fn hints_by_range(&self) -> OrderedMap<RangeId, usize> {
+        let mut counts = OrderedMap::new();
+        for (_, _, key) in self.hints.ages.iter() {
+            *counts.entry(range_of(key, self.settings.ranges)).or_default() += 1;
+        }
+        counts
     }
 
     /// Whether others lose something if it ends.

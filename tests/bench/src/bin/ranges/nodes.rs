@@ -105,7 +105,7 @@ async fn owned(node: &Cluster, whose: Option<&Cluster>) -> Result<(usize, usize)
     let mut unsettled = 0;
     let mut owns = 0;
     for range in &state.ranges {
-        let Some(configuration) = range else {
+        let Some(configuration) = &range.configuration else {
             unsettled += 1;
             continue;
         };
