@@ -382,6 +382,7 @@ impl Sim {
         }
         self.look_at_ranges();
         self.keyed.watched.counts.rested += 1;
+        self.bring_a_hint_late();
     }
 
     /// Whether the owners of a range hold the same, and their trees say so.

@@ -5,6 +5,7 @@
 
 mod checks;
 mod ending;
+mod late;
 pub(crate) mod logs;
 mod sloppy;
 pub mod steps;
@@ -149,6 +150,8 @@ pub(crate) struct Keyed {
     sloppy: Option<usize>,
     /// Of that one: a store in memory is gone.
     is_hint_lost: bool,
+    /// Hints that came back after the grace, once all was at rest.
+    late_hints: u64,
     chance: Chance,
     next_move: u64,
     /// The keys that are called now, by place in the books.
@@ -172,6 +175,7 @@ impl Keyed {
             is_long: false,
             sloppy: sloppy::sloppy(seed),
             is_hint_lost: false,
+            late_hints: 0,
             chance: Chance::new(seed, Purpose::Keyed),
             next_move: 0,
             current: Vec::new(),
@@ -208,7 +212,7 @@ impl Keyed {
     }
 
     /// What happened, for the report.
-    pub(crate) fn branches(&self) -> [(&'static str, u64); 20] {
+    pub(crate) fn branches(&self) -> [(&'static str, u64); 21] {
         let (books, seen, logs) = (self.books.counts, self.watched.counts, self.logs.counts);
         [
             ("gets of keys answered", books.found),
@@ -237,6 +241,7 @@ impl Keyed {
             ("stores that were away for longer than the grace", seen.behind),
             ("runs in which owners became alike by themselves", seen.alike),
             ("runs in which all owners of ranges were alike", seen.rested),
+            ("hints that came back after the grace", self.late_hints),
         ]
     }
 

@@ -232,7 +232,7 @@ impl Sim {
         })
     }
 
-    fn store_at(&self, bucket: usize, index: usize) -> Option<StoreId> {
+    pub(super) fn store_at(&self, bucket: usize, index: usize) -> Option<StoreId> {
         let process = self.running_at(index)?;
         self.store_of(process, bucket).map(BucketStore::id)
     }
