@@ -143,7 +143,12 @@ impl Plan {
             let named = version.map_or_else(|| "-".to_owned(), |(version, _)| format!("{version:032x}"));
             let expected = version.map(|(_, number)| number);
             let order = format!("put_if {{token}} {} {value} {named}", book.key);
-            return (Asked::Conditional { written, expected }, order);
+            let asked = Asked::Conditional {
+                written,
+                expected,
+                lives: None,
+            };
+            return (asked, order);
         }
         let is_blind = stale && book.use_of == KeyUse::Shared;
         let context = if is_blind {

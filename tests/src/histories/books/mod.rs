@@ -56,6 +56,8 @@ pub enum Asked {
         written: Written,
         /// The number of the one that it expects.
         expected: Option<u64>,
+        /// How long its value lives; `None`: until it is overwritten.
+        lives: Option<TimeToLive>,
     },
 }
 
@@ -380,7 +382,9 @@ impl Books {
                 Asked::Get { is_judged: true } => RegisterAsk::Read,
                 Asked::Get { is_judged: false } => continue,
                 Asked::Put { written, .. } => RegisterAsk::Write(*written),
-                Asked::Conditional { written, expected } => RegisterAsk::CompareAndSet {
+                Asked::Conditional {
+                    written, expected, ..
+                } => RegisterAsk::CompareAndSet {
                     expected: *expected,
                     then: *written,
                 },
@@ -407,7 +411,18 @@ impl Books {
                 let what = format!("{other} and {} both took effect on {on}", then.number);
                 return Err(("conditional", what));
             }
-            calls.push(RegisterCall { asked, ask, answered });
+            let lives = match what {
+                Asked::Conditional { lives, .. } => *lives,
+                Asked::Get { .. } | Asked::Put { .. } => None,
+            };
+            let acknowledged =
+                answered.and_then(|(at, answer)| (answer == RegisterAnswer::Done).then_some(at));
+            calls.push(RegisterCall {
+                asked,
+                ask,
+                ends: lives.map(|lives| lives.ends(asked, acknowledged)),
+                answered,
+            });
         }
         let judged = register::judge(&calls);
         judged.map_err(|why| ("linearizable", format!("no register answers so: {why:?}")))

@@ -124,8 +124,10 @@ impl Sim {
         let number = self.keyed.books.next_number();
         let book = &self.keyed.books.keys[at];
         let is_delete = way.is_delete;
-        // The tester of registers knows no values that end.
-        let ttl_ms = way.ttl_ms.filter(|_| book.use_of == KeyUse::Shared && !is_delete);
+        let ttl_ms = way
+            .ttl_ms
+            .filter(|_| book.use_of != KeyUse::OneWriter && !is_delete);
+        let lives = ttl_ms.map(ending::lives);
         let change = if is_delete {
             KvChange::Delete
         } else {
@@ -139,7 +141,12 @@ impl Sim {
                 let expected = version.map(|(version, _)| call_of(version));
                 let goal = CallGoal::Conditional { expected, change };
                 let expected = version.map(|(_, number)| number);
-                (Asked::Conditional { written, expected }, goal)
+                let asked = Asked::Conditional {
+                    written,
+                    expected,
+                    lives,
+                };
+                (asked, goal)
             }
             KeyUse::Shared | KeyUse::OneWriter => {
                 let is_blind = way.is_blind && book.use_of == KeyUse::Shared;
@@ -153,7 +160,7 @@ impl Sim {
                     written,
                     context: context.clone(),
                     is_judged,
-                    lives: ttl_ms.map(ending::lives),
+                    lives,
                 };
                 let goal = CallGoal::Write {
                     change,
